@@ -1,0 +1,1 @@
+"""Conformance and fuzz testing for the Kubernetes node resource managers."""
