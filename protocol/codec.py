@@ -1,0 +1,194 @@
+"""One line in, one line out: messages to and from JSON Lines.
+
+Decoding is strict where the protocol page is, and every failure is a `ProtocolError` that says
+what is wrong with the line, for it is shown to the implementation's author as it stands.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, TypeVar, cast
+
+import msgspec
+
+from numaproof.protocol import messages
+from numaproof.protocol.operations import OPERATIONS
+from numaproof.protocol.sets import CPUSet, NUMASet
+
+LONGEST_LINE = 64 * 1024 * 1024
+"""Bytes in one line at the most, the line break included."""
+
+T = TypeVar("T")
+
+_ANSWER_KINDS = ("ok", "refused", "unsupported", "fault")
+
+
+class ProtocolError(Exception):
+    """A line is not what the protocol asks for at this place."""
+
+
+class Request(messages.Strict, frozen=True):
+    """A numbered request, its arguments still undecoded."""
+
+    id: int
+    op: str
+    args: msgspec.Raw
+
+
+class _Response(messages.Strict, frozen=True):
+    id: int
+    ok: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    refused: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    unsupported: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    fault: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+def encode_hook(value: object) -> object:
+    """JSON form of the set types, for msgspec."""
+    if isinstance(value, CPUSet):
+        return str(value)
+    if isinstance(value, NUMASet):
+        return list(value)
+    raise NotImplementedError(f"no JSON form for {type(value).__name__}")
+
+
+def decode_hook(kind: type, value: object) -> object:
+    """The set types from their JSON form, for msgspec.
+
+    Raises:
+        ValueError: the value is not that form; msgspec adds the place.
+    """
+    if kind is CPUSet:
+        if not isinstance(value, str):
+            raise ValueError("Expected a CPU set as text in the Linux list format")
+        return CPUSet.parse(value)
+    if kind is NUMASet:
+        if not isinstance(value, list) or not all(type(node) is int for node in value):
+            raise ValueError("Expected a NUMA set as a sorted list of node ids")
+        made = NUMASet(value)
+        if list(made) != value:
+            raise ValueError(f"NUMA set {value} is not sorted or repeats an id")
+        return made
+    raise NotImplementedError(f"no {kind.__name__} in the protocol")
+
+
+_encoder = msgspec.json.Encoder(enc_hook=encode_hook)
+
+
+@cache
+def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(kind, dec_hook=decode_hook)
+
+
+def encode(message: object) -> bytes:
+    """The message as one line of JSON, without the line break."""
+    return _encoder.encode(message)
+
+
+def to_plain(message: object) -> Any:
+    """The message as plain JSON values (dictionaries, lists, text, numbers)."""
+    return msgspec.to_builtins(message, enc_hook=encode_hook, str_keys=True)
+
+
+def from_plain(value: object, kind: type[T]) -> T:
+    """The message that plain JSON values stand for.
+
+    Raises:
+        ProtocolError: the values do not fit `kind`.
+    """
+    try:
+        return msgspec.convert(value, kind, dec_hook=decode_hook)
+    except msgspec.ValidationError as error:
+        raise ProtocolError(str(error)) from None
+
+
+def decode(line: bytes | msgspec.Raw, kind: type[T]) -> T:
+    """The message of type `kind` that a line holds.
+
+    Raises:
+        ProtocolError: the line is not JSON, or does not fit `kind`.
+    """
+    try:
+        return cast("T", _decoder(cast("Any", kind)).decode(line))
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ProtocolError(str(error)) from None
+
+
+def encode_request(number: int, operation: str, args: messages.Args) -> bytes:
+    """A request as one line, with its line break."""
+    return _encoder.encode({"id": number, "op": operation, "args": args}) + b"\n"
+
+
+def decode_args(request: Request) -> messages.Args:
+    """The arguments of a request.
+
+    Raises:
+        ProtocolError: there is no such operation, or the arguments do not fit it.
+    """
+    if request.op not in OPERATIONS:
+        raise ProtocolError(f"unknown operation {request.op!r}")
+    return cast("messages.Args", decode(request.args, OPERATIONS[request.op].args))
+
+
+def encode_answer(number: int, answer: messages.Answer) -> bytes:
+    """A response as one line, with its line break."""
+    match answer:
+        case messages.StartRefused() | messages.AdmissionRefused():
+            kind = "refused"
+        case messages.Unsupported():
+            kind = "unsupported"
+        case messages.Fault():
+            kind = "fault"
+        case _:
+            kind = "ok"
+    return _encoder.encode({"id": number, kind: answer}) + b"\n"
+
+
+def decode_answer(line: bytes, number: int, operation: str) -> messages.Answer:
+    """The answer that a response line holds for request `number` of `operation`.
+
+    Raises:
+        ProtocolError: the line is not a response to that request.
+    """
+    if len(line) > LONGEST_LINE:
+        raise ProtocolError(f"the line is longer than {LONGEST_LINE} bytes")
+    response = decode(line, _Response)
+    if response.id != number:
+        raise ProtocolError(f"the response has id {response.id}, the request had {number}")
+    given = [
+        (kind, value)
+        for kind in _ANSWER_KINDS
+        if isinstance(value := getattr(response, kind), msgspec.Raw)
+    ]
+    if len(given) != 1:
+        raise ProtocolError(
+            f"the response has {len(given)} of {', '.join(_ANSWER_KINDS)}; it must have one"
+        )
+    kind, body = given[0]
+    try:
+        return _decode_body(kind, body, operation)
+    except ProtocolError as error:
+        raise ProtocolError(f"in {kind}: {error}") from None
+
+
+def _decode_body(kind: str, body: msgspec.Raw, name: str) -> messages.Answer:
+    operation = OPERATIONS[name]
+    if kind == "ok":
+        return cast("messages.Answer", decode(body, operation.result))
+    if kind == "unsupported":
+        return decode(body, messages.Unsupported)
+    if kind == "fault":
+        return decode(body, messages.Fault)
+    if not operation.refusals:
+        raise ProtocolError(f"{name} can't be refused")
+    return _decode_refusal(body, operation.refusals)
+
+
+def _decode_refusal(body: msgspec.Raw, kinds: tuple[type[msgspec.Struct], ...]) -> messages.Answer:
+    # Two struct types cannot share one tagless union, so a refusal is told by its first field.
+    fields = decode(body, dict[str, Any])
+    for kind in kinds:
+        if kind.__struct_fields__[0] in fields:
+            return cast("messages.Answer", decode(body, kind))
+    names = " or ".join(kind.__struct_fields__[0] for kind in kinds)
+    raise ProtocolError(f"a refusal here needs the field {names}")

@@ -1,0 +1,64 @@
+"""The machine as cAdvisor describes it (``MachineInfo``), as far as the managers read it.
+
+The structure is cAdvisor's, so it is open: unknown fields are left alone, and ``null`` stands
+for an empty list. Field names are those of its JSON.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class HugePages(msgspec.Struct, frozen=True):
+    """The huge pages of one size, of a node or of the whole machine.
+
+    `page_size` is in KiB, as the kernel names the directories; `num_pages` is a count.
+    """
+
+    page_size: int
+    num_pages: int
+
+
+class UncoreCache(msgspec.Struct, frozen=True):
+    """A last-level cache that a core uses; `size` is in bytes, `type` the kernel's word."""
+
+    id: int
+    size: int = 0
+    type: str = ""
+    level: int = 0
+
+
+class Core(msgspec.Struct, frozen=True):
+    """A physical core: its id (unique within its socket at most) and its hardware threads."""
+
+    core_id: int
+    thread_ids: tuple[int, ...] | None = None
+    socket_id: int = 0
+    uncore_caches: tuple[UncoreCache, ...] | None = None
+    caches: tuple[UncoreCache, ...] | None = None
+
+
+class Node(msgspec.Struct, frozen=True):
+    """A NUMA node. `memory` is in bytes; `distances` stand in the kernel's order of nodes."""
+
+    node_id: int
+    memory: int = 0
+    hugepages: tuple[HugePages, ...] | None = None
+    distances: tuple[int, ...] | None = None
+    cores: tuple[Core, ...] | None = None
+    caches: tuple[UncoreCache, ...] | None = None
+
+
+class MachineInfo(msgspec.Struct, frozen=True):
+    """A whole machine.
+
+    `num_cores` counts logical CPUs, `num_physical_cores` cores and `num_sockets` packages, all
+    by cAdvisor's own rules; `memory_capacity` is in bytes.
+    """
+
+    num_cores: int = 0
+    num_physical_cores: int = 0
+    num_sockets: int = 0
+    memory_capacity: int = 0
+    hugepages: tuple[HugePages, ...] | None = None
+    topology: tuple[Node, ...] | None = None

@@ -1,0 +1,338 @@
+"""The messages of the conformance protocol, version 1, as types.
+
+The envelope and what the protocol page defines are strict: an unknown field is an error. What
+Kubernetes and cAdvisor define (pods, configuration, ``MachineInfo``) is open. A CPU set crosses
+the wire as a string in the Linux list format and a NUMA set as a sorted list; in memory both are
+the types of `numaproof.protocol.sets`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from numaproof.protocol.machine import MachineInfo
+from numaproof.protocol.sets import CPUSet, NUMASet
+
+PROTOCOL_VERSION = 1
+
+Level = Literal["invariants", "admission", "placement", "kubelet"]
+"""How much of an answer is compared; each level includes the ones before it."""
+
+LEVELS: tuple[Level, ...] = ("invariants", "admission", "placement", "kubelet")
+
+Stage = Literal["config", "discovery", "topology", "devices", "cpu", "memory"]
+"""The part of a start that refused."""
+
+Pod = dict[str, Any]
+"""A v1.Pod manifest; open."""
+
+KubeletConfiguration = dict[str, Any]
+"""A KubeletConfiguration (kubelet.config.k8s.io/v1beta1) without apiVersion and kind; open."""
+
+
+class Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A message, or a part of one, that the protocol page defines."""
+
+
+# Parts
+
+
+class Device(Strict, frozen=True):
+    """One device: `numa` is None where the plugin reports no topology."""
+
+    id: str
+    numa: NUMASet | None
+    healthy: bool = True
+
+
+class DeviceResource(Strict, frozen=True):
+    """What one device plugin reports: a resource name and its devices."""
+
+    resource: str
+    ids: tuple[Device, ...]
+
+
+class Hint(Strict, frozen=True):
+    """A topology hint; `numa` is None for "no affinity"."""
+
+    numa: NUMASet | None
+    preferred: bool
+
+
+ProviderHints = dict[str, tuple[Hint, ...] | None]
+"""Hints by resource: None is "no preference", an empty list "can't be satisfied anywhere"."""
+
+
+class MemoryBlock(Strict, frozen=True):
+    """Memory of one type (``memory`` or ``hugepages-SIZE``) on a group of nodes, in bytes."""
+
+    numa: NUMASet
+    type: str
+    size: int
+
+
+class Container(Strict, frozen=True):
+    """What one container has: where it may run, what is its own, and the affinity kept for it.
+
+    `devices` (ids by resource) is None where no device plugin was configured.
+    """
+
+    cpus: CPUSet
+    exclusive: CPUSet
+    memory: tuple[MemoryBlock, ...]
+    affinity: Hint
+    devices: dict[str, tuple[str, ...]] | None = None
+
+
+Containers = dict[str, Container]
+
+
+# Arguments of the operations
+
+
+class HelloArgs(Strict, frozen=True):
+    """`protocol` is the oldest and the newest version that the harness speaks."""
+
+    protocol: tuple[int, int]
+    harness: str
+
+
+class StartArgs(Strict, frozen=True):
+    """Exactly one of `machine` and `root` is given. `pods` are still on the node."""
+
+    config: KubeletConfiguration
+    state_dir: str
+    kubernetes: str | None = None
+    machine: MachineInfo | None = None
+    root: str | None = None
+    devices: tuple[DeviceResource, ...] = ()
+    pods: tuple[Pod, ...] = ()
+
+
+class AdmitArgs(Strict, frozen=True):
+    """Asks whether the pod may run on the node."""
+
+    pod: Pod
+
+
+class RemoveArgs(Strict, frozen=True):
+    """The pod, or only the named container of it, has ended."""
+
+    uid: str
+    container: str | None = None
+
+
+class DevicesArgs(Strict, frozen=True):
+    """Device plugins report new lists."""
+
+    devices: tuple[DeviceResource, ...]
+
+
+class HintsArgs(Strict, frozen=True):
+    """`container` is None for the hints of the pod as a whole."""
+
+    pod: Pod
+    container: str | None
+
+
+class NoArgs(Strict, frozen=True):
+    """An operation without arguments."""
+
+
+class MergeArgs(Strict, frozen=True):
+    """`distances` are by node id written as text, each row in the order of `nodes`."""
+
+    nodes: tuple[int, ...]
+    policy: str
+    providers: tuple[ProviderHints | None, ...]
+    options: dict[str, str] = msgspec.field(default_factory=dict)
+    distances: dict[str, tuple[int, ...]] | None = None
+    kubernetes: str | None = None
+
+
+class AssignArgs(Strict, frozen=True):
+    """CPU assignment alone: `count` CPUs out of `available`."""
+
+    machine: MachineInfo
+    available: CPUSet
+    count: int
+    options: dict[str, str] = msgspec.field(default_factory=dict)
+    kubernetes: str | None = None
+
+
+class DiscoverArgs(Strict, frozen=True):
+    """`root` is a directory with ``sys/`` and ``proc/``."""
+
+    root: str
+    kubernetes: str | None = None
+
+
+# Results of the operations
+
+
+class Policies(Strict, frozen=True):
+    """The policies that an implementation has."""
+
+    cpu: tuple[str, ...] = ()
+    memory: tuple[str, ...] = ()
+    topology: tuple[str, ...] = ()
+    scope: tuple[str, ...] = ()
+
+
+class Options(Strict, frozen=True):
+    """The policy options that an implementation has."""
+
+    cpu: tuple[str, ...] = ()
+    topology: tuple[str, ...] = ()
+
+
+class Hello(Strict, frozen=True):
+    """Who an implementation is and what it claims; the harness calls nothing unclaimed."""
+
+    protocol: int
+    name: str
+    version: str
+    language: str
+    kubernetes: tuple[str, ...]
+    level: Level
+    operations: tuple[str, ...]
+    policies: Policies
+    options: Options
+    choices: dict[str, str] = msgspec.field(default_factory=dict)
+    homepage: str | None = None
+    issues: str | None = None
+
+
+class StartedCPUs(Strict, frozen=True):
+    """All CPUs of the machine, and those that exclusive assignment may use."""
+
+    all: CPUSet
+    allocatable: CPUSet
+
+
+class Started(Strict, frozen=True):
+    """The managers run. `memory` is what is allocatable, by node and type."""
+
+    cpus: StartedCPUs
+    memory: tuple[MemoryBlock, ...]
+
+
+class Admitted(Strict, frozen=True):
+    """The pod runs: every init and app container by name."""
+
+    containers: Containers
+
+
+class Done(Strict, frozen=True):
+    """The operation has no result."""
+
+
+class State(Strict, frozen=True):
+    """What the managers hold; `files` are the checkpoint files, verbatim."""
+
+    shared: CPUSet
+    pods: dict[str, Containers]
+    files: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class NodeHints(Strict, frozen=True):
+    """The hints of each provider, in the provider's own order.
+
+    `devices` is None where no device plugin was configured.
+    """
+
+    cpu: ProviderHints
+    memory: ProviderHints
+    devices: ProviderHints | None = None
+
+
+class CPUUpdate(Strict, frozen=True):
+    """What the container runtime is told of one container."""
+
+    uid: str
+    container: str
+    cpus: CPUSet
+
+
+class Reconciled(Strict, frozen=True):
+    """The updates of one pass, in the order in which they were sent."""
+
+    updates: tuple[CPUUpdate, ...]
+
+
+class Merged(Strict, frozen=True):
+    """The merged hint and whether the policy admits it."""
+
+    hint: Hint
+    admit: bool
+
+
+class Assigned(Strict, frozen=True):
+    """The assigned CPUs."""
+
+    cpus: CPUSet
+
+
+# Answers other than a result
+
+
+class StartRefused(Strict, frozen=True):
+    """A start, or an `assign` with impossible options, was refused at a stage."""
+
+    stage: Stage
+    message: str
+
+
+class AdmissionRefused(Strict, frozen=True):
+    """A pod or a request was refused; `reason` is the documented word."""
+
+    reason: str
+    message: str
+
+
+Refusal = StartRefused | AdmissionRefused
+
+
+class Unsupported(Strict, frozen=True):
+    """The implementation does not have this operation, policy or option."""
+
+    what: str
+
+
+class Fault(Strict, frozen=True):
+    """The implementation broke while answering."""
+
+    message: str
+    trace: str = ""
+
+
+Args = (
+    HelloArgs
+    | StartArgs
+    | AdmitArgs
+    | RemoveArgs
+    | DevicesArgs
+    | HintsArgs
+    | NoArgs
+    | MergeArgs
+    | AssignArgs
+    | DiscoverArgs
+)
+
+Result = (
+    Hello
+    | Started
+    | Admitted
+    | Done
+    | State
+    | NodeHints
+    | Reconciled
+    | Merged
+    | Assigned
+    | MachineInfo
+)
+
+Answer = Result | Refusal | Unsupported | Fault
+"""What an implementation says to one request."""

@@ -1,0 +1,172 @@
+"""CPU sets and NUMA sets: one integer each, used as a bit mask.
+
+A set of small non-negative integers is a Python ``int`` whose bit ``n`` says whether ``n`` is a
+member. Union, intersection, difference and counting are then single operations on the integer.
+"""
+
+from __future__ import annotations
+
+from functools import total_ordering
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+LARGEST_MEMBER = 1 << 16
+"""Members at or beyond this are refused: a typing error must not become a gigabyte of mask."""
+
+
+class ListFormatError(ValueError):
+    """A text is not a set in the Linux list format."""
+
+
+@total_ordering
+class IntegerSet:
+    """An immutable set of small non-negative integers.
+
+    Iteration is in ascending order. The order between two sets is that of their masks, which
+    puts the set with the smaller largest member first.
+    """
+
+    __slots__ = ("mask",)
+
+    mask: int
+
+    def __init__(self, members: Iterable[int] = ()) -> None:
+        """Makes the set of the given members.
+
+        Raises:
+            ValueError: a member is negative or not below `LARGEST_MEMBER`.
+        """
+        mask = 0
+        for member in members:
+            if not 0 <= member < LARGEST_MEMBER:
+                raise ValueError(f"{member} is not from 0 to {LARGEST_MEMBER - 1}")
+            mask |= 1 << member
+        object.__setattr__(self, "mask", mask)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__} is immutable")
+
+    @classmethod
+    def from_mask(cls, mask: int) -> Self:
+        """The set whose members are the positions of the one bits of `mask`."""
+        made = cls.__new__(cls)
+        object.__setattr__(made, "mask", mask)
+        return made
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The set that a text in the Linux list format names, such as ``0-3,8``.
+
+        The empty text is the empty set. White space around the text is ignored, as the kernel
+        ends its files with a line break.
+
+        Raises:
+            ListFormatError: the text is not in that format.
+        """
+        text = text.strip()
+        mask = 0
+        for part in text.split(",") if text else ():
+            first, dash, last = part.partition("-")
+            low = _member(first, text)
+            high = _member(last, text) if dash else low
+            if high < low:
+                raise ListFormatError(f"range {part!r} in {text!r} ends before it starts")
+            mask |= (1 << (high + 1)) - (1 << low)
+        return cls.from_mask(mask)
+
+    def __str__(self) -> str:
+        """The set in the Linux list format: ascending, with runs as ranges."""
+        parts = []
+        rest, base = self.mask, 0
+        while rest:
+            gap = (rest & -rest).bit_length() - 1
+            base, rest = base + gap, rest >> gap
+            run = (~rest & (rest + 1)).bit_length() - 1
+            parts.append(str(base) if run == 1 else f"{base}-{base + run - 1}")
+            base, rest = base + run, rest >> run
+        return ",".join(parts)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}.parse({str(self)!r})"
+
+    def __len__(self) -> int:
+        return self.mask.bit_count()
+
+    def __bool__(self) -> bool:
+        return self.mask != 0
+
+    def __iter__(self) -> Iterator[int]:
+        rest = self.mask
+        while rest:
+            lowest = rest & -rest
+            yield lowest.bit_length() - 1
+            rest ^= lowest
+
+    def __contains__(self, member: int) -> bool:
+        return member >= 0 and bool(self.mask >> member & 1)
+
+    def __eq__(self, other: object) -> bool:
+        return self.mask == other.mask if isinstance(other, IntegerSet) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.mask)
+
+    def __lt__(self, other: Self) -> bool:
+        return self.mask < other.mask
+
+    def __or__(self, other: Self) -> Self:
+        return self.from_mask(self.mask | other.mask)
+
+    def __and__(self, other: Self) -> Self:
+        return self.from_mask(self.mask & other.mask)
+
+    def __sub__(self, other: Self) -> Self:
+        return self.from_mask(self.mask & ~other.mask)
+
+    def issubset(self, other: Self) -> bool:
+        """Whether every member of this set is a member of `other`."""
+        return not self.mask & ~other.mask
+
+    def isdisjoint(self, other: Self) -> bool:
+        """Whether the two sets have no member in common."""
+        return not self.mask & other.mask
+
+    def first(self, count: int) -> Self:
+        """The `count` lowest members; all of them where there are fewer."""
+        taken, rest = 0, self.mask
+        for _ in range(min(count, len(self))):
+            lowest = rest & -rest
+            taken |= lowest
+            rest ^= lowest
+        return self.from_mask(taken)
+
+    @classmethod
+    def union(cls, sets: Iterable[Self]) -> Self:
+        """The union of any number of sets; empty for none."""
+        mask = 0
+        for one in sets:
+            mask |= one.mask
+        return cls.from_mask(mask)
+
+
+class CPUSet(IntegerSet):
+    """A set of logical CPUs, by the numbers that the Linux kernel gives them."""
+
+    __slots__ = ()
+
+
+class NUMASet(IntegerSet):
+    """A set of NUMA nodes, by the ids that the Linux kernel gives them."""
+
+    __slots__ = ()
+
+
+def _member(text: str, whole: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise ListFormatError(f"{text!r} in {whole!r} is not a number")
+    member = int(text)
+    if member >= LARGEST_MEMBER:
+        raise ListFormatError(f"{text} in {whole!r} is larger than {LARGEST_MEMBER - 1}")
+    return member
