@@ -1,0 +1,197 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sort"
+	"time"
+
+	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
+	"k8s.io/kubernetes/pkg/kubelet/cm/devicemanager"
+	plugin "k8s.io/kubernetes/pkg/kubelet/cm/devicemanager/plugin/v1beta1"
+)
+
+// settleTime is how long a device list may take from a plugin into the manager.
+const settleTime = 20 * time.Second
+
+// plugins are the device plugins of a node, each a gRPC server on a socket of its own.
+type plugins struct {
+	manager *devicemanager.ManagerImpl
+	dir     string // of the sockets: the kubelet's own, under its short name
+	stubs   map[string]*plugin.Stub
+}
+
+func startPlugins(manager *devicemanager.ManagerImpl, sockets string, lists []deviceList) (*plugins, error) {
+	p := &plugins{
+		manager: manager,
+		dir:     filepath.Join(sockets, "kubelet"),
+		stubs:   map[string]*plugin.Stub{},
+	}
+	if err := p.report(lists); err != nil {
+		p.stop()
+		return nil, err
+	}
+	return p, nil
+}
+
+// report makes each plugin tell its list, and starts the plugins that are new.
+func (p *plugins) report(lists []deviceList) error {
+	for _, list := range lists {
+		devices := toDevices(list)
+		if stub := p.stubs[list.Resource]; stub != nil {
+			stub.Update(devices)
+		} else if err := p.register(list.Resource, devices); err != nil {
+			return fmt.Errorf("device plugin %s: %w", list.Resource, err)
+		}
+	}
+	for _, list := range lists {
+		if err := p.settle(list); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *plugins) register(resource string, devices []*pluginapi.Device) error {
+	socket := filepath.Join(p.dir, fmt.Sprintf("plugin%d.sock", len(p.stubs)))
+	stub := newStub(devices, socket, resource)
+	stub.SetAllocFunc(allocateDevices)
+	if err := startStub(stub); err != nil {
+		return err
+	}
+	p.stubs[resource] = stub
+	return registerStub(stub, filepath.Join(p.dir, "kubelet.sock"), resource)
+}
+
+// allocateDevices answers for each container; none needs anything of the device.
+func allocateDevices(r *pluginapi.AllocateRequest, _ map[string]*pluginapi.Device) (*pluginapi.AllocateResponse, error) {
+	response := &pluginapi.AllocateResponse{}
+	for range r.ContainerRequests {
+		response.ContainerResponses = append(response.ContainerResponses, &pluginapi.ContainerAllocateResponse{})
+	}
+	return response, nil
+}
+
+func (p *plugins) stop() {
+	for _, stub := range p.stubs {
+		stopStub(stub)
+	}
+}
+
+func toDevices(list deviceList) []*pluginapi.Device {
+	devices := []*pluginapi.Device{}
+	for _, d := range list.IDs {
+		it := &pluginapi.Device{ID: d.ID, Health: pluginapi.Healthy}
+		if d.Healthy != nil && !*d.Healthy {
+			it.Health = pluginapi.Unhealthy
+		}
+		if d.NUMA != nil {
+			it.Topology = &pluginapi.TopologyInfo{}
+			for _, id := range d.NUMA {
+				it.Topology.Nodes = append(it.Topology.Nodes, &pluginapi.NUMANode{ID: int64(id)})
+			}
+		}
+		devices = append(devices, it)
+	}
+	return devices
+}
+
+// settle waits until a list has come through: it travels by gRPC to a goroutine of the manager's,
+// which ends with the checkpoint.
+func (p *plugins) settle(list deviceList) error {
+	for deadline := time.Now().Add(settleTime); time.Now().Before(deadline); time.Sleep(100 * time.Microsecond) {
+		if p.hasArrived(list) && p.isWritten(list) {
+			return nil
+		}
+	}
+	return fmt.Errorf("device plugin %s: its devices did not arrive within %s", list.Resource, settleTime)
+}
+
+func (p *plugins) hasArrived(list deviceList) bool {
+	resource := list.Resource
+	known := p.manager.GetAllocatableDevices()[resource]
+	healthy := 0
+	for _, want := range toDevices(list) {
+		if want.Health != pluginapi.Healthy {
+			continue
+		}
+		healthy++
+		if got := known[want.ID]; got == nil || !slices.Equal(nodesOf(got), nodesOf(want)) ||
+			(got.Topology == nil) != (want.Topology == nil) {
+			return false
+		}
+	}
+	total, _, _ := p.manager.GetCapacity()
+	for name, count := range total {
+		if string(name) == resource {
+			return len(known) == healthy && count.Value() == int64(len(list.IDs))
+		}
+	}
+	return false
+}
+
+func nodesOf(d *pluginapi.Device) []int64 {
+	ids := []int64{}
+	for _, node := range d.GetTopology().GetNodes() {
+		ids = append(ids, node.ID)
+	}
+	return ids
+}
+
+func (p *plugins) isWritten(list deviceList) bool {
+	var file struct {
+		Data struct{ RegisteredDevices map[string][]string }
+	}
+	text, err := os.ReadFile(filepath.Join(p.dir, "kubelet_internal_checkpoint"))
+	if errors.Is(err, os.ErrNotExist) {
+		return false
+	}
+	if err != nil {
+		panic(err)
+	}
+	if err := json.Unmarshal(text, &file); err != nil {
+		return false
+	}
+	var want []string
+	for _, d := range toDevices(list) {
+		if d.Health == pluginapi.Healthy {
+			want = append(want, d.ID)
+		}
+	}
+	got := file.Data.RegisteredDevices[list.Resource]
+	sort.Strings(want)
+	sort.Strings(got)
+	return slices.Equal(got, want)
+}
+
+func (s *server) devices(raw json.RawMessage) any {
+	var args struct {
+		Devices []deviceList `json:"devices"`
+	}
+	decodeStrict(raw, &args)
+	if err := s.node.plugins.report(args.Devices); err != nil {
+		panic(err)
+	}
+	return empty{}
+}
+
+func (n *node) hasPlugins() bool { return len(n.plugins.stubs) > 0 }
+
+// heldDevices is nil on a node that has no device plugin.
+func (n *node) heldDevices(uid, name string) *map[string][]string {
+	if !n.hasPlugins() {
+		return nil
+	}
+	held := map[string][]string{}
+	for resource, instances := range n.devices.GetDevices(uid, name) {
+		for id := range instances {
+			held[resource] = append(held[resource], id)
+		}
+		sort.Strings(held[resource])
+	}
+	return &held
+}

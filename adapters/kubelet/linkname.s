@@ -1,0 +1,1 @@
+// Lets the kubelet_*.go files declare a function without a body.

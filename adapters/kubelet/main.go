@@ -1,0 +1,56 @@
+// Command kubelet puts the kubelet's own resource managers and cAdvisor's discovery behind the
+// conformance protocol: requests on standard input, responses on standard output, logs on
+// standard error.
+package main
+
+import (
+	"bufio"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/klog/v2"
+)
+
+func main() {
+	klog.InitFlags(nil)
+	root := flag.String("discover", "", "print the MachineInfo of the tree at this `root` and exit")
+	flag.Parse()
+	if *root != "" {
+		discoverAndExit(*root)
+	}
+	// A panic in the reconcile loop's goroutine is reported by the operation that ran the pass.
+	utilruntime.ReallyCrash = false
+	if err := serve(os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func serve(in io.Reader, out io.Writer) error {
+	server, err := newServer()
+	if err != nil {
+		return err
+	}
+	defer server.close()
+	reader := bufio.NewReaderSize(in, 1<<20)
+	for {
+		line, err := reader.ReadBytes('\n')
+		if errors.Is(err, io.EOF) && len(line) == 0 {
+			return nil
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		response, err := server.respond(line)
+		if err != nil {
+			return err
+		}
+		if _, err := out.Write(response); err != nil {
+			return err
+		}
+	}
+}

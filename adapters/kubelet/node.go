@@ -1,0 +1,272 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sort"
+
+	cadvisorapi "github.com/google/cadvisor/info/v1"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	kubeletconfig "k8s.io/kubernetes/pkg/kubelet/apis/config"
+	"k8s.io/kubernetes/pkg/kubelet/cm/containermap"
+	"k8s.io/kubernetes/pkg/kubelet/cm/cpumanager"
+	"k8s.io/kubernetes/pkg/kubelet/cm/devicemanager"
+	"k8s.io/kubernetes/pkg/kubelet/cm/memorymanager"
+	"k8s.io/kubernetes/pkg/kubelet/cm/memorymanager/state"
+	"k8s.io/kubernetes/pkg/kubelet/cm/topologymanager"
+)
+
+// node is one kubelet process's worth of managers, and the pods that it has.
+type node struct {
+	config   *kubeletconfig.KubeletConfiguration
+	stateDir string
+	gate     *reconcileGate
+	runtime  *fakeRuntime
+
+	topology topologymanager.Manager
+	devices  *devicemanager.ManagerImpl
+	cpu      cpumanager.Manager
+	memory   memorymanager.Manager
+
+	plugins *plugins
+	// The managers' own maps of running containers, so that a container can be removed by its id.
+	cpuContainers, memoryContainers containermap.ContainerMap
+
+	pods  []*v1.Pod       // on the node, in the order of admission
+	ended map[string]bool // ids of containers that ended while their pod stays
+}
+
+type startArgs struct {
+	Kubernetes string            `json:"kubernetes"`
+	Machine    json.RawMessage   `json:"machine"`
+	Root       string            `json:"root"`
+	Config     json.RawMessage   `json:"config"`
+	StateDir   string            `json:"state_dir"`
+	Devices    []deviceList      `json:"devices"`
+	Pods       []json.RawMessage `json:"pods"`
+}
+
+func (s *server) start(raw json.RawMessage) any {
+	var args startArgs
+	decodeStrict(raw, &args)
+	if answer, ok := s.checkRelease(args.Kubernetes); !ok {
+		return answer
+	}
+	if (args.Machine == nil) == (args.Root == "") {
+		panic(reject("start needs either a machine or a root"))
+	}
+	if !filepath.IsAbs(args.StateDir) {
+		panic(reject("state_dir %q is no absolute path", args.StateDir))
+	}
+	s.stop()
+
+	config, err := loadConfig(args.Config)
+	if err != nil {
+		return refusedStart{"config", err.Error()}
+	}
+	machine, err := readOrDiscover(args)
+	if err != nil {
+		return refusedStart{"discovery", err.Error()}
+	}
+	reserved, err := reserve(config, machine)
+	if err != nil {
+		return refusedStart{"config", err.Error()}
+	}
+	options, err := topologyOptions(config)
+	if err != nil {
+		return refusedStart{"config", err.Error()}
+	}
+
+	n := &node{
+		config:   config,
+		stateDir: args.StateDir,
+		gate:     newReconcileGate(),
+		runtime:  &fakeRuntime{},
+		ended:    map[string]bool{},
+	}
+	for _, manifest := range args.Pods {
+		n.pods = append(n.pods, decodePod(manifest))
+	}
+	started := false
+	defer func() {
+		if !started {
+			n.stop()
+		}
+	}()
+	if stage, err := n.make(machine, options, reserved, s.pluginDirectory(args.StateDir)); err != nil {
+		return refusedStart{stage, err.Error()}
+	}
+	if stage, err := n.start(); err != nil {
+		return refusedStart{stage, err.Error()}
+	}
+	if n.plugins, err = startPlugins(n.devices, s.sockets, args.Devices); err != nil {
+		return refusedStart{"devices", err.Error()}
+	}
+	started = true
+	s.node = n
+	return map[string]any{
+		"cpus": map[string]string{
+			"all":         n.cpu.GetAllCPUs().String(),
+			"allocatable": n.cpu.GetAllocatableCPUs().String(),
+		},
+		"memory": sortedBlocks(n.memory.GetAllocatableMemory()),
+	}
+}
+
+func readOrDiscover(args startArgs) (*cadvisorapi.MachineInfo, error) {
+	if args.Root != "" {
+		return discoverIn(args.Root)
+	}
+	machine := &cadvisorapi.MachineInfo{}
+	decodeOpen(args.Machine, machine)
+	return machine, nil
+}
+
+// make constructs the managers in the kubelet's order. The stage is that of the error.
+func (n *node) make(
+	machine *cadvisorapi.MachineInfo, options map[string]string, reserved reservation, pluginDir string,
+) (stage string, err error) {
+	config := n.config
+	n.topology, err = topologymanager.NewManager(
+		machine.Topology, config.TopologyManagerPolicy, config.TopologyManagerScope, options)
+	if err != nil {
+		return "topology", err
+	}
+	n.devices, err = newDeviceManager(filepath.Join(pluginDir, "kubelet.sock"), machine.Topology, n.topology)
+	if err != nil {
+		return "devices", err
+	}
+	addHintProvider(n.topology, n.devices)
+	n.cpu, err = newCPUManager(config, machine, reserved, n.stateDir, n.topology)
+	if err != nil {
+		return "cpu", err
+	}
+	addHintProvider(n.topology, n.cpu)
+	n.memory, err = newMemoryManager(config, machine, reserved, n.stateDir, n.topology)
+	if err != nil {
+		return "memory", err
+	}
+	addHintProvider(n.topology, n.memory)
+	return "", nil
+}
+
+// start starts the managers in the kubelet's order, which has read before which containers run.
+func (n *node) start() (stage string, err error) {
+	containers, running := n.runningContainers()
+	n.cpuContainers, n.memoryContainers = containers.Clone(), containers.Clone()
+	if err := startCPUManager(n); err != nil {
+		return "cpu", fmt.Errorf("start cpu manager error: %w", err)
+	}
+	if err := startMemoryManager(n); err != nil {
+		return "memory", fmt.Errorf("start memory manager error: %w", err)
+	}
+	if err := startDeviceManager(n, containers.Clone(), running); err != nil {
+		return "devices", err
+	}
+	return "", nil
+}
+
+func (n *node) runningContainers() (containermap.ContainerMap, sets.Set[string]) {
+	containers, running := containermap.NewContainerMap(), sets.New[string]()
+	for _, pod := range n.pods {
+		for _, c := range allContainers(pod) {
+			id := containerID(string(pod.UID), c.Name)
+			containers.Add(string(pod.UID), c.Name, id)
+			running.Insert(id)
+		}
+	}
+	return containers, running
+}
+
+func (n *node) activePods() []*v1.Pod { return n.pods }
+
+// stop ends what a kubelet's end would: the plugins' connections and the goroutines.
+func (n *node) stop() {
+	n.gate.stop()
+	if n.plugins != nil {
+		n.plugins.stop()
+	}
+	if n.devices != nil {
+		stopDeviceManager(n.devices)
+	}
+}
+
+func (s *server) stop() {
+	if s.node != nil {
+		s.node.stop()
+		s.node = nil
+	}
+}
+
+// pluginDirectory is a short name of the directory below stateDir in which the Device Manager has
+// its socket and its checkpoint, so that the checkpoint outlives this process.
+func (s *server) pluginDirectory(stateDir string) string {
+	target := filepath.Join(stateDir, "device-plugins")
+	link := filepath.Join(s.sockets, "kubelet")
+	if err := os.MkdirAll(target, 0o750); err != nil {
+		panic(badRequest{err})
+	}
+	if err := os.RemoveAll(link); err != nil {
+		panic(err)
+	}
+	if err := os.Symlink(target, link); err != nil {
+		panic(err)
+	}
+	return link
+}
+
+func (s *server) state(raw json.RawMessage) any {
+	decodeStrict(raw, &empty{})
+	n := s.node
+	n.reclaim()
+	pods := map[string]map[string]container{}
+	for _, pod := range n.pods {
+		pods[string(pod.UID)] = n.containers(pod)
+	}
+	files := map[string]string{}
+	for _, name := range []string{"cpu_manager_state", "memory_manager_state"} {
+		text, err := os.ReadFile(filepath.Join(n.stateDir, name))
+		if err != nil {
+			if os.IsNotExist(err) {
+				continue
+			}
+			panic(err)
+		}
+		files[name] = string(text)
+	}
+	return map[string]any{
+		"shared": n.cpu.State().GetDefaultCPUSet().String(),
+		"pods":   pods,
+		"files":  files,
+	}
+}
+
+// sortedBlocks orders blocks by type and NUMA nodes; the kubelet leaves their order to chance.
+func sortedBlocks(blocks []state.Block) []memoryBlock {
+	list := []memoryBlock{}
+	for _, b := range blocks {
+		numa := append([]int{}, b.NUMAAffinity...)
+		sort.Ints(numa)
+		list = append(list, memoryBlock{NUMA: numa, Type: string(b.Type), Size: b.Size})
+	}
+	sort.SliceStable(list, func(i, j int) bool {
+		if list[i].Type != list[j].Type {
+			return list[i].Type < list[j].Type
+		}
+		return fewerNodes(list[i].NUMA, list[j].NUMA)
+	})
+	return list
+}
+
+// fewerNodes orders lists of node ids as lists are: by the first id that differs, then by length.
+func fewerNodes(a, b []int) bool {
+	for i := 0; i < len(a) && i < len(b); i++ {
+		if a[i] != b[i] {
+			return a[i] < b[i]
+		}
+	}
+	return len(a) < len(b)
+}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"encoding/json"
+
+	v1 "k8s.io/api/core/v1"
+	corev1 "k8s.io/kubernetes/pkg/apis/core/v1"
+	"k8s.io/kubernetes/pkg/kubelet/lifecycle"
+)
+
+// decodePod reads a manifest, with the defaults of the API (requests follow from limits): no pod
+// reaches a kubelet without them.
+func decodePod(raw json.RawMessage) *v1.Pod {
+	if raw == nil {
+		panic(reject("a pod is missing"))
+	}
+	pod := &v1.Pod{}
+	decodeOpen(raw, pod)
+	if pod.UID == "" {
+		panic(reject("the pod has no metadata.uid"))
+	}
+	corev1.SetObjectDefaults_Pod(pod)
+	return pod
+}
+
+// allContainers lists init containers first.
+func allContainers(pod *v1.Pod) []v1.Container {
+	list := make([]v1.Container, 0, len(pod.Spec.InitContainers)+len(pod.Spec.Containers))
+	return append(append(list, pod.Spec.InitContainers...), pod.Spec.Containers...)
+}
+
+// find is the position of a pod on the node, or -1.
+func (n *node) find(uid string) int {
+	for i, pod := range n.pods {
+		if string(pod.UID) == uid {
+			return i
+		}
+	}
+	return -1
+}
+
+func (n *node) place(pod *v1.Pod) {
+	if at := n.find(string(pod.UID)); at >= 0 {
+		n.pods[at] = pod
+		return
+	}
+	n.pods = append(n.pods, pod)
+}
+
+func (n *node) drop(uid string) {
+	at := n.find(uid)
+	if at < 0 {
+		return
+	}
+	for _, c := range allContainers(n.pods[at]) {
+		n.forgetAffinity(uid, c.Name)
+		delete(n.ended, containerID(uid, c.Name))
+	}
+	n.pods = append(n.pods[:at:at], n.pods[at+1:]...)
+}
+
+func (n *node) forgetAffinity(uid, name string) {
+	if err := n.topology.RemoveContainer(containerID(uid, name)); err != nil {
+		panic(err)
+	}
+}
+
+// reclaim makes the managers take back what belongs to pods that are gone. They do it at the
+// start of every question for hints; that of a pod without containers has no other effect.
+func (n *node) reclaim() {
+	nobody := &v1.Pod{}
+	n.cpu.GetPodTopologyHints(nobody)
+	n.memory.GetPodTopologyHints(nobody)
+	n.devices.UpdateAllocatedDevices()
+}
+
+func (s *server) admit(raw json.RawMessage) any {
+	var args struct {
+		Pod json.RawMessage `json:"pod"`
+	}
+	decodeStrict(raw, &args)
+	n, pod := s.node, decodePod(args.Pod)
+	n.place(pod)
+	admitted := false
+	defer func() {
+		if !admitted {
+			n.drop(string(pod.UID))
+		}
+	}()
+	var others []*v1.Pod
+	for _, other := range n.pods {
+		if other.UID != pod.UID {
+			others = append(others, other)
+		}
+	}
+	result := n.topology.Admit(&lifecycle.PodAdmitAttributes{Pod: pod, OtherPods: others})
+	if !result.Admit {
+		return refusedPod{Reason: result.Reason, Message: result.Message}
+	}
+	admitted = true
+	for _, c := range allContainers(pod) {
+		n.topology.AddContainer(pod, &c, containerID(string(pod.UID), c.Name))
+	}
+	return map[string]any{"containers": n.containers(pod)}
+}
+
+func (n *node) containers(pod *v1.Pod) map[string]container {
+	list := map[string]container{}
+	for _, c := range allContainers(pod) {
+		uid := string(pod.UID)
+		affinity := n.topology.GetAffinity(uid, c.Name)
+		list[c.Name] = container{
+			CPUs:      n.cpu.GetCPUAffinity(uid, c.Name).String(),
+			Exclusive: n.cpu.GetExclusiveCPUs(uid, c.Name).String(),
+			Memory:    sortedBlocks(n.memory.GetMemory(uid, c.Name)),
+			Affinity:  fromHint(affinity),
+			Devices:   n.heldDevices(uid, c.Name),
+		}
+	}
+	return list
+}
+
+func (s *server) remove(raw json.RawMessage) any {
+	var args struct {
+		UID       string  `json:"uid"`
+		Container *string `json:"container"`
+	}
+	decodeStrict(raw, &args)
+	n := s.node
+	if args.Container != nil {
+		n.removeContainer(args.UID, *args.Container)
+		return empty{}
+	}
+	n.drop(args.UID)
+	n.reclaim()
+	return empty{}
+}
+
+// removeContainer lets every manager that knows containers by id remove one.
+func (n *node) removeContainer(uid, name string) {
+	pod, _ := n.findContainer(uid, name)
+	id := containerID(string(pod.UID), name)
+	n.cpuContainers.Add(uid, name, id)
+	if err := removeFromCPUManager(n.cpu, id); err != nil {
+		panic(err)
+	}
+	n.memoryContainers.Add(uid, name, id)
+	if err := removeFromMemoryManager(n.memory, id); err != nil {
+		panic(err)
+	}
+	n.forgetAffinity(uid, name)
+	n.ended[id] = true
+}
+
+func (n *node) findContainer(uid, name string) (*v1.Pod, *v1.Container) {
+	at := n.find(uid)
+	if at < 0 {
+		panic(reject("no pod %q on the node", uid))
+	}
+	return n.pods[at], containerOf(n.pods[at], name)
+}
+
+func containerOf(pod *v1.Pod, name string) *v1.Container {
+	for _, c := range allContainers(pod) {
+		if c.Name == name {
+			return &c
+		}
+	}
+	panic(reject("pod %q has no container %q", pod.UID, name))
+}

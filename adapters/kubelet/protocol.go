@@ -1,0 +1,115 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// request is one line from the harness.
+type request struct {
+	ID   json.RawMessage `json:"id"`
+	Op   string          `json:"op"`
+	Args json.RawMessage `json:"args"`
+}
+
+// Answers of an operation other than a plain result, which is sent as "ok".
+type (
+	refusedStart struct {
+		Stage   string `json:"stage"`
+		Message string `json:"message"`
+	}
+	refusedPod struct {
+		Reason  string `json:"reason"`
+		Message string `json:"message"`
+	}
+	unsupported struct {
+		What string `json:"what"`
+	}
+	fault struct {
+		Message string `json:"message"`
+		Trace   string `json:"trace"`
+	}
+)
+
+// badRequest is the cause of a fault that lies with the caller, so that it needs no trace.
+type badRequest struct{ error }
+
+func reject(format string, values ...any) badRequest {
+	return badRequest{fmt.Errorf(format, values...)}
+}
+
+type empty struct{}
+
+type numaHint struct {
+	NUMA      []int `json:"numa"`
+	Preferred bool  `json:"preferred"`
+}
+
+type memoryBlock struct {
+	NUMA []int  `json:"numa"`
+	Type string `json:"type"`
+	Size uint64 `json:"size"`
+}
+
+// container is what a container holds. Devices is absent on a node without device plugins.
+type container struct {
+	CPUs      string               `json:"cpus"`
+	Exclusive string               `json:"exclusive"`
+	Memory    []memoryBlock        `json:"memory"`
+	Affinity  numaHint             `json:"affinity"`
+	Devices   *map[string][]string `json:"devices,omitempty"`
+}
+
+type device struct {
+	ID      string `json:"id"`
+	NUMA    []int  `json:"numa"`
+	Healthy *bool  `json:"healthy"`
+}
+
+type deviceList struct {
+	Resource string   `json:"resource"`
+	IDs      []device `json:"ids"`
+}
+
+// decodeStrict reads a part that this protocol defines, in which an unknown field is an error.
+func decodeStrict(raw json.RawMessage, into any) {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(into); err != nil {
+		panic(badRequest{err})
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		panic(reject("text after the JSON value"))
+	}
+}
+
+// decodeOpen reads a part that Kubernetes or cAdvisor defines, in which unknown fields are ignored.
+func decodeOpen(raw json.RawMessage, into any) {
+	if err := json.Unmarshal(raw, into); err != nil {
+		panic(badRequest{err})
+	}
+}
+
+// encode makes a response line.
+func encode(id json.RawMessage, answer any) ([]byte, error) {
+	if len(id) == 0 {
+		id = json.RawMessage("null")
+	}
+	field := "ok"
+	switch answer.(type) {
+	case refusedStart, refusedPod:
+		field = "refused"
+	case unsupported:
+		field = "unsupported"
+	case fault:
+		field = "fault"
+	}
+	var line bytes.Buffer
+	encoder := json.NewEncoder(&line)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(map[string]any{"id": id, field: answer})
+	return line.Bytes(), err
+}

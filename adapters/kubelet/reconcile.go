@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// reconcilePeriod leaves the pace of the loop to the gate alone.
+const reconcilePeriod = time.Nanosecond
+
+// loopPanic is a panic of the reconcile loop, handed to the operation that asked for the pass.
+type loopPanic struct {
+	cause any
+	trace string
+}
+
+// reconcileGate lets the CPU Manager's own loop run one pass at a time. A pass opens by asking
+// whether all sources are ready: there the loop waits, and there it says that the pass before is
+// over. The loop has no end in the kubelet; stop ends its goroutine.
+type reconcileGate struct {
+	passes  chan chan *loopPanic
+	stopped chan struct{}
+
+	// Of the loop's goroutine alone.
+	running chan *loopPanic
+	failed  *loopPanic
+}
+
+func newReconcileGate() *reconcileGate {
+	gate := &reconcileGate{passes: make(chan chan *loopPanic), stopped: make(chan struct{})}
+	utilruntime.PanicHandlers = []func(context.Context, any){func(_ context.Context, cause any) {
+		gate.failed = &loopPanic{cause: cause, trace: string(debug.Stack())}
+	}}
+	return gate
+}
+
+// AddSource is there for the kubelet's interface.
+func (g *reconcileGate) AddSource(string) {}
+
+// AllReady is always true, once the loop may go on.
+func (g *reconcileGate) AllReady() bool {
+	if !inReconcileLoop() {
+		return true
+	}
+	if g.running != nil {
+		g.running <- g.failed
+		g.running, g.failed = nil, nil
+	}
+	select {
+	case g.running = <-g.passes:
+	case <-g.stopped:
+		runtime.Goexit()
+	}
+	return true
+}
+
+func inReconcileLoop() bool {
+	callers := make([]uintptr, 8)
+	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers)])
+	for {
+		frame, more := frames.Next()
+		if strings.HasSuffix(frame.Function, "cpumanager.(*manager).reconcileState") {
+			return true
+		}
+		if !more {
+			return false
+		}
+	}
+}
+
+func (g *reconcileGate) stop() { close(g.stopped) }
+
+// pass runs one pass of the loop to its end.
+func (g *reconcileGate) pass() {
+	over := make(chan *loopPanic)
+	g.passes <- over
+	if failed := <-over; failed != nil {
+		panic(*failed)
+	}
+}
+
+type update struct {
+	UID       string `json:"uid"`
+	Container string `json:"container"`
+	CPUs      string `json:"cpus"`
+}
+
+// fakeRuntime takes the place of the container runtime and writes down what it is told.
+type fakeRuntime struct{ updates []update }
+
+func (r *fakeRuntime) UpdateContainerResources(_ context.Context, id string, resources *runtimeapi.ContainerResources) error {
+	uid, name, _ := strings.Cut(id, "/")
+	r.updates = append(r.updates, update{UID: uid, Container: name, CPUs: resources.Linux.CpusetCpus})
+	return nil
+}
+
+// containerID is the id that the runtime has given to a container.
+func containerID(uid, name string) string { return uid + "/" + name }
+
+// GetPodStatus says that every container of a pod on the node runs, but for those that ended.
+func (n *node) GetPodStatus(uid types.UID) (v1.PodStatus, bool) {
+	at := n.find(string(uid))
+	if at < 0 {
+		return v1.PodStatus{}, false
+	}
+	pod := n.pods[at]
+	statuses := func(containers []v1.Container) []v1.ContainerStatus {
+		var list []v1.ContainerStatus
+		for _, c := range containers {
+			status := v1.ContainerStatus{Name: c.Name, ContainerID: "fake://" + containerID(string(uid), c.Name)}
+			if n.ended[containerID(string(uid), c.Name)] {
+				status.State.Terminated = &v1.ContainerStateTerminated{}
+			} else {
+				status.State.Running = &v1.ContainerStateRunning{}
+			}
+			list = append(list, status)
+		}
+		return list
+	}
+	return v1.PodStatus{
+		InitContainerStatuses: statuses(pod.Spec.InitContainers),
+		ContainerStatuses:     statuses(pod.Spec.Containers),
+	}, true
+}
+
+func (s *server) reconcile(raw json.RawMessage) any {
+	decodeStrict(raw, &empty{})
+	n := s.node
+	n.runtime.updates = []update{}
+	if n.config.CPUManagerPolicy == "static" { // the others have no loop
+		n.gate.pass()
+	}
+	return map[string]any{"updates": n.runtime.updates}
+}
