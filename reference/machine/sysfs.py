@@ -1,0 +1,103 @@
+"""The two file trees that a machine is discovered from, ``/sys`` and ``/proc``, under any root.
+
+Nothing else of discovery touches files. Paths are text as the kubelet spells them, beginning
+with ``/sys`` or ``/proc`` whatever the root is, for they stand in its messages.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CPUS = "/sys/devices/system/cpu"
+NODES = "/sys/devices/system/node"
+
+WHITE_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
+    map(chr, range(0x2000, 0x200B))
+)
+"""What is trimmed from the contents of a file. NUL is not, so a trailing one spoils a number."""
+
+_UNDECODED = re.compile("[\udc80-\udcff]")
+
+
+class DiscoveryError(Exception):
+    """The tree does not describe a machine; the message is that of the kubelet's discovery."""
+
+    def __init__(self, message: str) -> None:
+        """Keeps `message`, with each byte that is not UTF-8 as U+FFFD."""
+        super().__init__(_UNDECODED.sub("\ufffd", message))
+
+
+class UnreadableError(DiscoveryError):
+    """A file or folder can't be read; `missing` tells absence from every other cause."""
+
+    def __init__(self, path: str, error: OSError) -> None:
+        """Words the operating system's `error` at `path` as the kubelet does."""
+        step = "read" if error.errno == errno.EISDIR else "open"
+        cause = os.strerror(error.errno or errno.EIO)
+        super().__init__(f"{step} {path}: {cause[0].lower()}{cause[1:]}")
+        self.missing = error.errno == errno.ENOENT
+
+
+class SysTree:
+    """The files below `root`, a folder that has ``sys`` and ``proc`` in it, each read once."""
+
+    def __init__(self, root: Path) -> None:
+        """`root` may be a path of any file system that pathlib speaks to, a fake one too."""
+        self._root = root
+        self._contents: dict[str, str] = {}
+
+    def read(self, path: str) -> str:
+        """The whole text of a file; bytes that are not UTF-8 come as lone surrogates.
+
+        Raises:
+            UnreadableError: it is missing, or can't be read.
+        """
+        text = self._contents.get(path)
+        if text is None:
+            try:
+                content = (self._root / path[1:]).read_bytes()
+            except OSError as error:
+                raise UnreadableError(path, error) from None
+            text = self._contents[path] = content.decode("utf-8", "surrogateescape")
+        return text
+
+    def read_trimmed(self, path: str) -> str:
+        """The text of a file without white space around it.
+
+        Raises:
+            UnreadableError: it is missing, or can't be read.
+        """
+        return self.read(path).strip(WHITE_SPACE)
+
+    def names(self, path: str) -> list[str]:
+        """The names in a folder in the order of their bytes, so ``cpu10`` before ``cpu2``.
+
+        Raises:
+            UnreadableError: it is missing, can't be read, or is no folder.
+        """
+        try:
+            return sorted((entry.name for entry in (self._root / path[1:]).iterdir()), key=_bytes)
+        except OSError as error:
+            raise UnreadableError(path, error) from None
+
+    def numbered(self, path: str, prefix: str) -> list[str]:
+        """The names in a folder that begin with `prefix` and end in a digit, in byte order.
+
+        This is all it takes to be looked at as a node or a CPU. A folder that can't be read has
+        none.
+        """
+        try:
+            names = self.names(path)
+        except UnreadableError:
+            return []
+        return [name for name in names if name.startswith(prefix) and name[-1] in "0123456789"]
+
+
+def _bytes(name: str) -> bytes:
+    return name.encode("utf-8", "surrogateescape")
