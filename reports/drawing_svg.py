@@ -1,0 +1,264 @@
+"""A machine as SVG: boxes in boxes, laid out in rows of even length.
+
+Everything is said in presentation attributes, so that the drawing needs no style sheet (a page's
+content security policy may forbid styles); hatching is drawn line by line, because a pattern's
+id would clash between drawings on one page.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup, escape
+
+from numaproof.reports.untrusted import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numaproof.reports.layout import DrawnCore, Group
+    from numaproof.reports.ownership import Holder, Ownership
+
+WIDEST = 1040
+"""Width that a drawing keeps to, in CSS pixels."""
+
+_CELL_HEIGHT = 18
+_GAP = 6
+_PAD = 8
+_LABEL = 16
+_LETTER = 6.2
+
+# Told apart with every common kind of colour blindness; dark text can be read on all of them.
+_COLOURS = (
+    "#56b4e9",
+    "#f0a531",
+    "#5fc9a4",
+    "#f0e442",
+    "#d68fb8",
+    "#e58a66",
+    "#9fb2ff",
+    "#c3bb96",
+)
+_SHARED, _RESERVED, _OFFLINE = "#e4e7eb", "#aeb6c0", "#f4f4f4"
+
+
+@dataclass(frozen=True, slots=True)
+class _Box:
+    """A group with its size and the places of what is in it, relative to its corner."""
+
+    group: Group
+    width: int
+    height: int
+    boxes: tuple[tuple[int, int, _Box], ...] = ()
+    cores: tuple[tuple[int, int, DrawnCore], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Grid:
+    """The size of a thread's cell, which the longest CPU number sets."""
+
+    cell: int
+
+    def core_size(self, core: DrawnCore) -> tuple[int, int]:
+        columns, rows = _shape(len(core.cpus))
+        return columns * self.cell + 4, rows * _CELL_HEIGHT + 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Pen:
+    """What drawing an element needs, and the elements drawn so far."""
+
+    grid: _Grid
+    held: Ownership
+    parts: list[str]
+
+
+def draw(machine: Group, held: Ownership) -> Markup:
+    """The arranged machine as one ``<svg>`` element."""
+    longest = len(str(max(held.holders, default=0)))
+    grid = _Grid(10 + 7 * longest + (0 if not held.legend else 8))
+    box = _measure(machine, WIDEST, grid)
+    legend, legend_height = _legend(held, box.height + 4, max(box.width, 420))
+    width, height = max(box.width, 420 if legend else 0), box.height + legend_height
+    opening = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+        f'width="{width}" height="{height}" role="img" '
+        f'font-family="system-ui,sans-serif" font-size="11" fill="currentColor">'
+        f"<title>{escape(machine.detail)}</title>"
+    )
+    pen = _Pen(grid, held, [opening])
+    _emit(box, 0, 0, pen)
+    return Markup("".join([*pen.parts, *legend, "</svg>"]))  # noqa: S704  # all text is escaped
+
+
+def _shape(threads: int) -> tuple[int, int]:
+    """Columns and rows of a core's threads: a column for SMT 2, two rows for more."""
+    rows = min(threads, 2)
+    return ceil(threads / max(rows, 1)), rows
+
+
+def _measure(group: Group, limit: int, grid: _Grid) -> _Box:
+    bare = group.kind == "machine"
+    pad, top = (0, 0) if bare else (_PAD, _LABEL + 6)
+    inner = limit - 2 * pad
+    boxes = [_measure(part, inner, grid) for part in group.groups]
+    sizes = [(box.width, box.height) for box in boxes] or [
+        grid.core_size(core) for core in group.cores
+    ]
+    places, width, height = _flow(sizes, inner, _GAP if boxes else 4)
+    label = 0 if bare else ceil(len(_heading(group)) * _LETTER)
+    placed = [(x + pad, y + top) for x, y in places]
+    return _Box(
+        group,
+        max(width, label) + 2 * pad,
+        height + top + (0 if bare else pad if sizes else 0),
+        tuple((x, y, box) for (x, y), box in zip(placed, boxes, strict=False)),
+        ()
+        if boxes
+        else tuple((x, y, core) for (x, y), core in zip(placed, group.cores, strict=True)),
+    )
+
+
+def _flow(
+    sizes: Sequence[tuple[int, int]], limit: int, gap: int
+) -> tuple[list[tuple[int, int]], int, int]:
+    """Places in rows no wider than `limit`, as many in each row as rows of even length take.
+
+    Returns:
+        The place of each size, and the width and height of them all.
+    """
+    if not sizes:
+        return [], 0, 0
+    widest = max(width for width, _ in sizes)
+    fitting = max((limit + gap) // (widest + gap), 1)
+    rows = ceil(len(sizes) / fitting)
+    even = ceil(len(sizes) / rows)
+    even = next((n for n in (8, 16, 32) if even <= n <= fitting and len(sizes) % n == 0), even)
+    places, y, right = [], 0, 0
+    for start in range(0, len(sizes), even):
+        row = sizes[start : start + even]
+        x = 0
+        for width, _ in row:
+            places.append((x, y))
+            x += width + gap
+        right = max(right, x - gap)
+        y += max(height for _, height in row) + gap
+    return places, right, y - gap
+
+
+def _heading(group: Group) -> str:
+    parts = (group.label, group.detail)
+    return (
+        " · ".join(part for part in parts if part)
+        if group.kind != "cache"
+        else (" ".join(part for part in reversed(parts) if part))
+    )
+
+
+def _emit(box: _Box, x: int, y: int, pen: _Pen) -> None:
+    group = box.group
+    if group.kind != "machine":
+        opacity = {"socket": ".07", "node": ".05"}.get(group.kind, ".04")
+        dash = ' stroke-dasharray="4 3"' if group.kind == "elsewhere" else ""
+        note = f"<title>{escape(group.note)}</title>" if group.note else ""
+        weight = "600" if group.kind in {"socket", "node"} else "400"
+        pen.parts.append(
+            f'<g>{note}<rect x="{x + 0.5}" y="{y + 0.5}" width="{box.width - 1}" '
+            f'height="{box.height - 1}" rx="5" fill-opacity="{opacity}" '
+            f'stroke="currentColor" stroke-opacity=".35"{dash}/>'
+            f'<text x="{x + _PAD}" y="{y + _LABEL}" font-weight="{weight}">'
+            f"{escape(_heading(group))}</text></g>"
+        )
+    for dx, dy, inner in box.boxes:
+        _emit(inner, x + dx, y + dy, pen)
+    for dx, dy, core in box.cores:
+        pen.parts.append(_core(core, x + dx, y + dy, pen))
+
+
+def _core(core: DrawnCore, x: int, y: int, pen: _Pen) -> str:
+    grid = pen.grid
+    width, height = grid.core_size(core)
+    columns, _ = _shape(len(core.cpus))
+    frame = (
+        f'<rect x="{x}" y="{y}" width="{width}" height="{height}" rx="3" fill="none" '
+        f'stroke="currentColor" stroke-opacity=".45"/>'
+    )
+    cells = "".join(
+        _thread(
+            (core.core, cpu),
+            pen.held.holders[cpu],
+            (x + 2 + index % columns * grid.cell, y + 2 + index // columns * _CELL_HEIGHT),
+            grid.cell,
+        )
+        for index, cpu in enumerate(core.cpus)
+    )
+    return frame + cells
+
+
+def _thread(ids: tuple[int | None, int], holder: Holder, place: tuple[int, int], cell: int) -> str:
+    (core, cpu), (x, y) = ids, place
+    where = f"CPU {cpu}" + (f", core {core}" if core is not None else "")
+    whose = f": {escape(holder.name)}" if holder.name else ""
+    letter = f'<tspan dx="2" font-weight="700">{escape(holder.symbol)}</tspan>'
+    shown = letter if holder.kind not in {"plain", "shared"} else ""
+    dark = "" if holder.kind == "nobody" else ' fill="#14181d"'
+    return (
+        f"<g><title>{where}{whose}</title>{_swatch(holder, x, y, cell)}"
+        f'<text x="{x + cell // 2}" y="{y + 13}" text-anchor="middle"{dark}>{cpu}{shown}</text></g>'
+    )
+
+
+def _swatch(holder: Holder, x: int, y: int, width: int) -> str:
+    """The ground of a cell: a colour, and lines across it where colour alone would not do."""
+    wide, high = width - 1, _CELL_HEIGHT - 1
+    size = f'x="{x}" y="{y}" width="{wide}" height="{high}" rx="2"'
+    match holder.kind:
+        case "container":
+            return f'<rect {size} fill="{_colour(holder.number)}"/>'
+        case "reserved":
+            return f'<rect {size} fill="{_RESERVED}"/>{_hatch(x, y, wide, high, "#5c6773")}'
+        case "offline":
+            cross = f'<path d="M{x} {y}l{wide} {high}m0 {-high}l{-wide} {high}" stroke="#999"/>'
+            return f'<rect {size} fill="{_OFFLINE}" stroke="#999" stroke-dasharray="2 2"/>{cross}'
+        case "several":
+            first, second = ([_colour(n) for n in holder.parts] + [_SHARED, _SHARED])[:2]
+            return (
+                f'<rect {size} fill="{first}"/>'
+                f'<path d="M{x + wide} {y}v{high}h{-wide}z" fill="{second}"/>'
+                f'<rect {size} fill="none" stroke="#c1121f" stroke-width="2"/>'
+            )
+        case "nobody":
+            return f'<rect {size} fill="none" stroke="#d9822b" stroke-dasharray="3 2"/>'
+        case _:
+            return f'<rect {size} fill="{_SHARED}"/>'
+
+
+def _colour(number: int) -> str:
+    return _COLOURS[number % len(_COLOURS)]
+
+
+def _hatch(x: int, y: int, wide: int, high: int, colour: str) -> str:
+    lines = "".join(f"M{x + start} {y + high}l{high} {-high}" for start in range(0, wide - high, 6))
+    return f'<path d="{lines}" stroke="{colour}" stroke-opacity=".55"/>'
+
+
+def _legend(held: Ownership, top: int, width: int) -> tuple[list[str], int]:
+    """The legend's elements below `top`, and the height that they take."""
+    parts: list[str] = []
+    x, y = 0, top + 6
+    for holder, cpus in held.legend:
+        text = one_line(f"{holder.name} {cpus}", 120)
+        taken = 40 + ceil(len(text) * _LETTER)
+        if x and x + taken > width:
+            x, y = 0, y + _CELL_HEIGHT + 6
+        dark = "" if holder.kind == "nobody" else ' fill="#14181d"'
+        parts.append(
+            f"<g>{_swatch(holder, x, y, 26)}"
+            f'<text x="{x + 13}" y="{y + 13}" text-anchor="middle" font-weight="700"{dark}>'
+            f"{escape(holder.symbol)}</text>"
+            f'<text x="{x + 32}" y="{y + 13}">{escape(text)}</text></g>'
+        )
+        x += taken + 12
+    return parts, (y + _CELL_HEIGHT + 2 - top + 4) if parts else 0

@@ -1,0 +1,145 @@
+"""A machine as lines of text: a tree of its parts, with each core's threads in a row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from numaproof.protocol.sets import IntegerSet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from numaproof.reports.layout import DrawnCore, Group
+    from numaproof.reports.ownership import Holder, Kind, Ownership
+
+# Colours of the terminal's own palette, so that they suit its background.
+_CONTAINER_STYLES = (
+    "black on bright_cyan",
+    "black on bright_yellow",
+    "black on bright_green",
+    "black on bright_magenta",
+    "white on blue",
+    "white on red",
+    "black on cyan",
+    "black on yellow",
+)
+_STYLES: Mapping[Kind, str] = {
+    "shared": "",
+    "reserved": "bold reverse",
+    "offline": "dim strike",
+    "several": "bold white on red",
+    "nobody": "bold yellow",
+    "plain": "",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Pen:
+    """How the drawing is written: the columns it may use, and whether in rich's markup."""
+
+    width: int
+    digits: int
+    color: bool
+
+    def styled(self, text: str, style: str) -> str:
+        safe = text.replace("\\", "\\\\").replace("[", "\\[") if self.color else text
+        return f"[{style}]{safe}[/]" if self.color and style else safe
+
+
+def draw(machine: Group, held: Ownership, width: int, *, color: bool) -> str:
+    """The arranged machine as lines of text; `width` in columns, `color` for rich's markup."""
+    largest = max(held.holders, default=0)
+    pen = _Pen(width, len(str(largest)), color)
+    lines = [pen.styled(f"{machine.label} · {machine.detail}", "bold")]
+    lines += _children(machine, "", held, pen)
+    lines += _legend(held, pen)
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _children(group: Group, rail: str, held: Ownership, pen: _Pen) -> Iterator[str]:
+    if group.cores:
+        yield from (f"{rail}  {row}" for row in _rows(group.cores, len(rail) + 2, held, pen))
+        return
+    parts = _memory_only_together(group.groups)
+    column = _label_column(parts, len(rail), pen)
+    for number, part in enumerate(parts, 1):
+        branch, below = ("└ ", "  ") if number == len(parts) else ("├ ", "│ ")
+        if part.kind == "cache":
+            branch = below = "  "
+        name, detail = part.label, f" · {part.detail}" if part.detail else ""
+        label = pen.styled(name, "bold") + pen.styled(detail, "dim")
+        if not column:
+            yield f"{rail}{branch}{label}"
+            yield from _children(part, rail + below, held, pen)
+            continue
+        label += " " * (column - len(name) - len(detail))
+        for row in _rows(part.cores, len(rail) + 2 + column, held, pen):
+            yield f"{rail}{branch}{label}{row}"
+            branch, label = below, " " * column
+
+
+def _label_column(parts: list[Group], used: int, pen: _Pen) -> int:
+    """Columns for labels to the left of the cores, 0 where cores stand below their label.
+
+    Caches are many and small, so they always have their cores beside them; so have other parts
+    with a single core each.
+    """
+    beside = bool(parts) and all(
+        part.cores and (part.kind == "cache" or len(part.cores) == 1) for part in parts
+    )
+    column = max((len(part.label) + len(part.detail) + 4 for part in parts), default=0)
+    return column if beside and used + column < pen.width // 2 else 0
+
+
+def _memory_only_together(groups: tuple[Group, ...]) -> list[Group]:
+    """The groups, with neighbouring nodes alike that have no CPUs as one."""
+    merged: list[tuple[Group, list[int]]] = []
+    for group in groups:
+        bare = group.kind == "node" and not group.cores and not group.groups
+        if bare and merged and merged[-1][1] and merged[-1][0].detail == group.detail:
+            merged[-1][1].append(group.node or 0)
+        else:
+            merged.append((group, [group.node or 0] if bare else []))
+    return [_renamed(group, ids) if len(ids) > 1 else group for group, ids in merged]
+
+
+def _renamed(group: Group, ids: list[int]) -> Group:
+    return type(group)(group.kind, f"Nodes {IntegerSet(ids)}", f"{group.detail} each")
+
+
+def _rows(cores: tuple[DrawnCore, ...], used: int, held: Ownership, pen: _Pen) -> Iterator[str]:
+    """Rows of cores that fit beside `used` columns, cores parted by a line."""
+    cell = pen.digits + (0 if held.holders[cores[0].cpus[0]].kind == "plain" else 1)
+    widest = max(len(core.cpus) for core in cores)
+    column = widest * (cell + 1)
+    count = max((pen.width - used) // (column + 1), 1)
+    for start in range(0, len(cores), count):
+        drawn = [_core(core, held, pen) for core in cores[start : start + count]]
+        lengths = [len(core.cpus) * (cell + 1) for core in cores[start : start + count]]
+        yield "│".join(
+            text + " " * (column - length) for text, length in zip(drawn, lengths, strict=True)
+        )
+
+
+def _core(core: DrawnCore, held: Ownership, pen: _Pen) -> str:
+    return "".join(" " + _thread(cpu, held.holders[cpu], pen) for cpu in core.cpus)
+
+
+def _thread(cpu: int, holder: Holder, pen: _Pen) -> str:
+    return pen.styled(f"{cpu:>{pen.digits}}{holder.symbol}", _style(holder))
+
+
+def _style(holder: Holder) -> str:
+    if holder.kind == "container":
+        return _CONTAINER_STYLES[holder.number % len(_CONTAINER_STYLES)]
+    return _STYLES[holder.kind]
+
+
+def _legend(held: Ownership, pen: _Pen) -> Iterator[str]:
+    if held.legend:
+        yield ""
+    column = max((len(holder.name) for holder, _ in held.legend), default=0)
+    for holder, cpus in held.legend:
+        mark = pen.styled(f" {holder.symbol} ", _style(holder))
+        yield f"{mark} {pen.styled(holder.name.ljust(column), '')}  {cpus}"

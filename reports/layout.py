@@ -1,0 +1,191 @@
+"""A machine as nested groups, the way it is drawn: sockets, NUMA nodes, caches, cores.
+
+Usually a socket holds NUMA nodes. Where some node spans several sockets (virtual machines, old
+servers) the order is turned round, so that no node has to be drawn in pieces.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from numaproof.protocol.machine import Core, HugePages, MachineInfo, Node, UncoreCache
+
+Kind = Literal["machine", "socket", "node", "cache", "elsewhere"]
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnCore:
+    """A physical core: its id, its socket, and the CPUs that are its threads."""
+
+    core: int | None
+    cpus: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A part of the machine that is drawn as a box around smaller groups or around cores.
+
+    `label` names it, `detail` says its size in a few words, `note` what a tooltip adds; `node`
+    is the NUMA node's id where the group is a whole node.
+    """
+
+    kind: Kind
+    label: str
+    detail: str = ""
+    note: str = ""
+    groups: tuple[Group, ...] = ()
+    cores: tuple[DrawnCore, ...] = ()
+    node: int | None = None
+
+
+def cpus_of(machine: MachineInfo) -> frozenset[int]:
+    """Every logical CPU that the machine's topology has."""
+    return frozenset(
+        cpu
+        for node in machine.topology or ()
+        for core in node.cores or ()
+        for cpu in core.thread_ids or ()
+    )
+
+
+def arrange(machine: MachineInfo, elsewhere: Iterable[int] = ()) -> Group:
+    """The machine as nested groups.
+
+    Args:
+        machine: what is drawn.
+        elsewhere: CPUs that someone owns and the topology lacks (offline ones, or wrong ones);
+            they come last, in a group of their own.
+    """
+    nodes = machine.topology or ()
+    populated = [node for node in nodes if node.cores]
+    spanning = any(len(_sockets(node.cores or ())) > 1 for node in populated)
+    parts = _nodes_of_sockets(populated) if spanning else _sockets_of_nodes(populated)
+    parts += [_node(node, ()) for node in nodes if not node.cores]
+    if missing := tuple(DrawnCore(None, (cpu,)) for cpu in sorted(elsewhere)):
+        parts.append(Group("elsewhere", "Not in the topology", cores=missing))
+    return Group("machine", "Machine", _counts(machine), groups=tuple(parts))
+
+
+def _sockets(cores: Iterable[Core]) -> dict[int, list[Core]]:
+    found: dict[int, list[Core]] = {}
+    for core in cores:
+        found.setdefault(core.socket_id, []).append(core)
+    return dict(sorted(found.items()))
+
+
+def _sockets_of_nodes(nodes: list[Node]) -> list[Group]:
+    found: dict[int, list[Node]] = {}
+    for node in nodes:
+        found.setdefault((node.cores or ())[0].socket_id, []).append(node)
+    return [
+        Group(
+            "socket",
+            f"Socket {socket}",
+            _size([core for node in inside for core in node.cores or ()]),
+            groups=tuple(_node(node, node.cores or ()) for node in inside),
+        )
+        for socket, inside in sorted(found.items())
+    ]
+
+
+def _nodes_of_sockets(nodes: list[Node]) -> list[Group]:
+    return [
+        _node(
+            node,
+            (),
+            lambda node=node: tuple(  # type: ignore[misc]
+                _with_caches(Group("socket", f"Socket {socket}"), cores)
+                for socket, cores in _sockets(node.cores or ()).items()
+            ),
+        )
+        for node in nodes
+    ]
+
+
+def _node(
+    node: Node, cores: Iterable[Core], inside: Callable[[], tuple[Group, ...]] = tuple
+) -> Group:
+    caches = [_cache_name(cache) for cache in node.caches or ()]
+    empty = [] if node.cores else ["no CPUs"]
+    pages = [_pages(one) for one in node.hugepages or () if one.num_pages]
+    distances = " ".join(str(one) for one in node.distances or ())
+    group = Group(
+        "node",
+        f"Node {node.node_id}",
+        " · ".join([bytes_text(node.memory) if node.memory else "no memory", *empty, *caches]),
+        "; ".join([*pages, *([f"distances {distances}"] if distances else [])]),
+        groups=inside(),
+        node=node.node_id,
+    )
+    return _with_caches(group, list(cores))
+
+
+def _with_caches(group: Group, cores: list[Core]) -> Group:
+    """The group with its cores, in boxes by uncore cache where there are several caches."""
+    if not cores:
+        return group
+    found: dict[tuple[int, ...], list[Core]] = {}
+    cores = sorted(cores, key=lambda core: min(core.thread_ids or (0,)))
+    for core in cores:
+        found.setdefault(tuple(cache.id for cache in core.uncore_caches or ()), []).append(core)
+    if len(found) == 1:
+        named = [_cache_name(cache, number=True) for cache in cores[0].uncore_caches or ()]
+        detail = " · ".join([*([group.detail] if group.detail else []), *named])
+        return _replaced(group, detail, (), cores)
+    boxes = tuple(
+        _replaced(
+            Group("cache", ", ".join(f"#{one}" for one in ids) or "no cache"),
+            ", ".join(_cache_name(cache) for cache in inside[0].uncore_caches or ()),
+            (),
+            inside,
+        )
+        for ids, inside in found.items()
+    )
+    return _replaced(group, group.detail, boxes, ())
+
+
+def _replaced(group: Group, detail: str, groups: tuple[Group, ...], cores: Iterable[Core]) -> Group:
+    drawn = tuple(DrawnCore(core.core_id, tuple(sorted(core.thread_ids or ()))) for core in cores)
+    return Group(group.kind, group.label, detail, group.note, groups, drawn, group.node)
+
+
+def _cache_name(cache: UncoreCache, *, number: bool = False) -> str:
+    level = f"L{cache.level}" if cache.level else "cache"
+    parts = [level, *([f"#{cache.id}"] if number else [])]
+    return " ".join([*parts, *([bytes_text(cache.size)] if cache.size else [])])
+
+
+def _pages(pages: HugePages) -> str:
+    return f"{pages.num_pages} huge pages of {bytes_text(pages.page_size * 1024)}"
+
+
+def _counts(machine: MachineInfo) -> str:
+    # Counted as drawn: cAdvisor's own numbers of cores and sockets go wrong on some machines.
+    cores = [core for node in machine.topology or () for core in node.cores or ()]
+    sockets = plural(len({core.socket_id for core in cores}), "socket")
+    nodes = plural(len(machine.topology or ()), "NUMA node")
+    return f"{sockets}, {nodes}, {_size(cores)}"
+
+
+def _size(cores: list[Core]) -> str:
+    threads = sum(len(core.thread_ids or ()) for core in cores)
+    return f"{plural(len(cores), 'core')}, {plural(threads, 'CPU')}"
+
+
+def plural(count: int, noun: str) -> str:
+    """A count and its noun, such as ``1 core`` or ``8 cores``."""
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def bytes_text(size: int) -> str:
+    """A number of bytes in its largest binary unit, to one decimal place at the most."""
+    value, unit = float(size), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if value < 1024:  # noqa: PLR2004  # the step between binary units
+            break
+        value, unit = value / 1024, larger
+    return f"{value:.1f}".removesuffix(".0") + f" {unit}"

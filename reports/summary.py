@@ -1,0 +1,255 @@
+"""What a stream of events amounts to: one pure fold, from which every format is made."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeVar, get_args
+
+from numaproof.protocol.events import (
+    GOOD,
+    CampaignEnded,
+    CampaignStarted,
+    CaseFinished,
+    DivergenceFound,
+    Outcome,
+    Progress,
+    Requirement,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from numaproof.protocol.events import AnyEvent
+
+K = TypeVar("K")
+
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+"""Every outcome, in the order in which reports list them."""
+
+NO_AREA = "(no requirement)"
+"""The area of a case that names no known requirement."""
+
+Verdict = Literal["passed", "failed", "incomplete", "nothing tested"]
+"""What a whole run comes to. A run in which all was unsupported has tested nothing."""
+
+EXIT_CODES: Mapping[Verdict, int] = {
+    "passed": 0,
+    "failed": 1,
+    "nothing tested": 2,
+    "incomplete": 3,
+}
+"""The exit code of the command for each verdict."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Counts by outcome, in the order of `OUTCOMES`; outcomes that did not occur are left out."""
+
+    counts: Mapping[Outcome, int]
+
+    @property
+    def total(self) -> int:
+        """How many there are in all."""
+        return sum(self.counts.values())
+
+    @property
+    def passed(self) -> int:
+        """How many passed."""
+        return self.counts.get("pass", 0)
+
+    @property
+    def bad(self) -> int:
+        """How many make the run fail."""
+        return sum(count for outcome, count in self.counts.items() if outcome not in GOOD)
+
+    @property
+    def errors(self) -> int:
+        """How many broke in another way than by a wrong answer."""
+        return self.bad - sum(self.counts.get(outcome, 0) for outcome in FAILURES)
+
+    def of(self, outcome: Outcome) -> int:
+        """How many had this outcome."""
+        return self.counts.get(outcome, 0)
+
+
+FAILURES: tuple[Outcome, ...] = ("fail", "missing expected failure")
+"""Outcomes of a wrong answer; the other bad ones are errors: the program or the run broke."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A stream of events, counted.
+
+    A case counts in the area of its first requirement, so the areas add up to the whole. For
+    fuzzing `tally` counts examples, and the tables by area, case and machine are empty.
+    `runs` are the case runs in their order and `failures` the bad ones among them;
+    `gaps` says in sentences why the run is incomplete, and is empty where it is not.
+    """
+
+    started: CampaignStarted | None
+    ended: CampaignEnded | None
+    tally: Tally
+    areas: Mapping[str, Tally]
+    cases: Mapping[str, Tally]
+    machines: Mapping[str, Tally]
+    matrix: Mapping[tuple[str, str], Tally]
+    by_requirement: Mapping[str, Tally]
+    requirements: Mapping[str, Requirement]
+    runs: tuple[CaseFinished, ...]
+    failures: tuple[CaseFinished, ...]
+    expected_failures: tuple[CaseFinished, ...]
+    divergences: tuple[DivergenceFound, ...]
+    untested: tuple[str, ...]
+    gaps: tuple[str, ...]
+    seconds: float
+
+    @property
+    def fuzz(self) -> bool:
+        """Whether this is a fuzzing campaign."""
+        return self.started is not None and self.started.kind == "fuzz"
+
+    @property
+    def failed(self) -> bool:
+        """Whether anything was found wrong, be the run complete or not."""
+        return self.tally.bad > 0 or any(one.outcome not in GOOD for one in self.divergences)
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the run comes to; a failure found counts for more than a run cut short."""
+        if self.failed:
+            return "failed"
+        if self.gaps:
+            return "incomplete"
+        if self.tally.total == self.tally.of("unsupported"):
+            return "nothing tested"
+        return "passed"
+
+    @property
+    def green(self) -> bool:
+        """Whether the run may be shown in green."""
+        return self.verdict == "passed"
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of the command."""
+        return EXIT_CODES[self.verdict]
+
+    def area(self, run: CaseFinished) -> str:
+        """The area that a case run counts in."""
+        return area_of(run.requirements, self.requirements)
+
+    def statement(self, requirement: str) -> str:
+        """A requirement's statement, or that the registry of this run does not have it."""
+        known = self.requirements.get(requirement)
+        return known.statement if known else "(not in the registry of this run)"
+
+
+def area_of(requirements: tuple[str, ...], known: Mapping[str, Requirement]) -> str:
+    """The area of the first of a case's requirements that is known."""
+    return next((known[one].area for one in requirements if one in known), NO_AREA)
+
+
+def summarize(events: Iterable[AnyEvent]) -> Summary:
+    """Folds a stream of events, whole or cut short, into its summary."""
+    started: CampaignStarted | None = None
+    ended: CampaignEnded | None = None
+    runs: list[CaseFinished] = []
+    divergences: list[DivergenceFound] = []
+    done, seconds = 0, 0.0
+    for event in events:
+        seconds = max(seconds, event.at)
+        match event:
+            case CampaignStarted():
+                started = started or event
+            case CaseFinished():
+                runs.append(event)
+            case DivergenceFound():
+                divergences.append(event)
+            case Progress():
+                done = max(done, event.done)
+            case CampaignEnded():
+                ended = event
+    known = {one.id: one for one in started.requirements} if started else {}
+    areas = [area_of(run.requirements, known) for run in runs]
+    outcomes = [run.outcome for run in runs]
+    in_order = _area_order(areas, known)
+    fuzz = started is not None and started.kind == "fuzz"
+    tally = _examples(ended, divergences, done) if fuzz else _count(outcomes)
+    machines = dict.fromkeys(
+        [*(started.machines if started else ()), *(run.machine for run in runs)]
+    )
+    of_machine = _by((run.machine for run in runs), outcomes)
+    of_area = _by(areas, outcomes)
+    return Summary(
+        started=started,
+        ended=ended,
+        tally=tally,
+        areas={area: of_area[area] for area in in_order if area in of_area},
+        cases=_by((run.case for run in runs), outcomes),
+        machines={name: of_machine[name] for name in machines if name in of_machine},
+        matrix=_by(zip(areas, (run.machine for run in runs), strict=True), outcomes),
+        by_requirement=_by(
+            (one for run in runs for one in dict.fromkeys(run.requirements)),
+            (run.outcome for run in runs for _ in dict.fromkeys(run.requirements)),
+        ),
+        requirements=known,
+        runs=tuple(runs),
+        failures=tuple(run for run in runs if run.outcome not in GOOD),
+        expected_failures=tuple(run for run in runs if run.outcome == "expected failure"),
+        divergences=tuple(divergences),
+        untested=ended.untested if ended else (),
+        gaps=tuple(_gaps(started, ended, tally)),
+        seconds=seconds,
+    )
+
+
+def _area_order(areas: Iterable[str], known: Mapping[str, Requirement]) -> list[str]:
+    # Areas stand in the order of the registry, cases without one last.
+    return list(dict.fromkeys([*(one.area for one in known.values()), *areas]))
+
+
+def _tally(counts: Mapping[Outcome, int]) -> Tally:
+    return Tally({outcome: counts[outcome] for outcome in OUTCOMES if counts.get(outcome)})
+
+
+def _by(keys: Iterable[K], outcomes: Iterable[Outcome]) -> dict[K, Tally]:
+    counts: dict[K, dict[Outcome, int]] = {}
+    for key, outcome in zip(keys, outcomes, strict=True):
+        of_key = counts.setdefault(key, {})
+        of_key[outcome] = of_key.get(outcome, 0) + 1
+    return {key: _tally(of_key) for key, of_key in counts.items()}
+
+
+def _count(outcomes: Iterable[Outcome]) -> Tally:
+    return _tally(Counter(outcomes))
+
+
+def _examples(
+    ended: CampaignEnded | None, divergences: Iterable[DivergenceFound], done: int
+) -> Tally:
+    """Examples by outcome: as the end counts them, else what was seen before the cut."""
+    if ended is not None:
+        return _tally({one: ended.outcomes.get(one, 0) for one in OUTCOMES})
+    found = Counter(one.outcome for one in divergences)
+    found["pass"] += max(done - found.total(), 0)
+    return _tally(found)
+
+
+def _gaps(
+    started: CampaignStarted | None, ended: CampaignEnded | None, tally: Tally
+) -> Iterator[str]:
+    """Why the stream is not that of a complete run, in sentences."""
+    if started is None:
+        yield "The stream of events has no beginning."
+    if ended is None:
+        yield "The stream of events has no end: the run was killed or is still going on."
+        return
+    if not ended.complete:
+        yield ended.message or "The run was cut short."
+        return
+    told = sum(ended.outcomes.values())
+    if told != tally.total:
+        yield f"The end of the stream counts {told} case runs, the stream has {tally.total}."
+    elif started is not None and started.kind == "check" and tally.total < started.total:
+        yield f"Only {tally.total} of {started.total} case runs are in the stream."

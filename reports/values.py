@@ -1,0 +1,123 @@
+"""JSON values for people: a compact layout, and where two values differ."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+ABSENT = "(absent)"
+"""Stands for a value that one side does not have."""
+
+_DEEPEST = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One place where an answer is not what was expected; both sides are JSON text."""
+
+    path: str
+    expected: str
+    got: str
+
+
+def compact(value: Any) -> str:
+    """The value as JSON on one line."""
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except RecursionError:
+        return "(nested too deeply)"
+
+
+def pretty(value: Any, width: int = 96) -> str:
+    """The value as JSON in which whatever fits on a line stands on one.
+
+    `width` is the number of columns that a line should keep to. Keys keep their order.
+    """
+    return "\n".join(_lines(value, "", width, 0))
+
+
+def _lines(value: Any, lead: str, width: int, depth: int) -> Iterator[str]:
+    indent = "  " * depth
+    whole = compact(value)
+    fits = len(indent) + len(lead) + len(whole) <= width
+    if fits or not value or not isinstance(value, (dict, list)) or depth > _DEEPEST:
+        yield f"{indent}{lead}{whole}"
+        return
+    opening, closing = "{}" if isinstance(value, dict) else "[]"
+    if isinstance(value, dict):
+        parts = [(f"{compact(str(key))}: ", part) for key, part in value.items()]
+    else:
+        parts = [("", part) for part in value]
+    yield f"{indent}{lead}{opening}"
+    for number, (name, part) in enumerate(parts, 1):
+        *before, last = _lines(part, name, width, depth + 1)
+        yield from before
+        yield last if number == len(parts) else f"{last},"
+    yield f"{indent}{closing}"
+
+
+def differences(expected: Any, got: Any) -> tuple[Difference, ...]:
+    """The smallest places where `got` is not `expected`, in the order of `expected`."""
+    return tuple(_differences(expected, got, "", 0))
+
+
+def _differences(expected: Any, got: Any, path: str, depth: int) -> Iterator[Difference]:
+    if isinstance(expected, dict) and isinstance(got, dict) and depth < _DEEPEST:
+        for key in [*expected, *(key for key in got if key not in expected)]:
+            place = f"{path}.{key}" if path else str(key)
+            if key not in got:
+                yield Difference(place, compact(expected[key]), ABSENT)
+            elif key not in expected:
+                yield Difference(place, ABSENT, compact(got[key]))
+            else:
+                yield from _differences(expected[key], got[key], place, depth + 1)
+    elif (
+        isinstance(expected, list)
+        and isinstance(got, list)
+        and len(expected) == len(got)
+        and depth < _DEEPEST
+    ):
+        for index, (one, other) in enumerate(zip(expected, got, strict=True)):
+            yield from _differences(one, other, f"{path}[{index}]", depth + 1)
+    elif type(expected) is not type(got) or expected != got:
+        yield Difference(path or "(answer)", compact(expected), compact(got))
+
+
+def diff_lines(expected: Any, got: Any, width: int = 96) -> tuple[tuple[str, str], ...]:
+    """Both values laid out and compared line by line.
+
+    Returns:
+        Pairs of a mark (``" "`` in both, ``"-"`` expected only, ``"+"`` got only) and a line.
+    """
+    before = pretty(_sorted(expected), width).split("\n")
+    after = pretty(_sorted(got), width).split("\n")
+    pairs: list[tuple[str, str]] = []
+    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+    for kind, low, high, start, end in matcher.get_opcodes():
+        if kind == "equal":
+            pairs += [(" ", line) for line in before[low:high]]
+        else:
+            pairs += [("-", line) for line in before[low:high]]
+            pairs += [("+", line) for line in after[start:end]]
+    return tuple(pairs)
+
+
+def _sorted(value: Any) -> Any:
+    # JSON objects are unordered: another order of keys is no difference.
+    return json.loads(json.dumps(value, sort_keys=True))
+
+
+def without_machine(args: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of a call with a whole machine put in one short phrase: a picture shows it."""
+    shown = dict(args)
+    machine = shown.get("machine")
+    if isinstance(machine, dict):
+        nodes = machine.get("topology")
+        count = len(nodes) if isinstance(nodes, list) else 0
+        shown["machine"] = f"({machine.get('num_cores')} CPUs, {count} NUMA nodes)"
+    return shown
