@@ -1,1 +1,55 @@
-"""To be written."""
+"""Machine profiles, and the `/sys` and `/proc` trees made from them.
+
+A profile (`load_profile`, `docs/profiles.md`) becomes a tree (`build_tree`), which is written
+into pyfakefs, a directory or a tar file; a live machine or a tree (`open_tree`) becomes a
+profile (`capture`).
+"""
+
+from numaproof.fakesys.archive import open_tree
+from numaproof.fakesys.documents import Document, DocumentError, convert, load
+from numaproof.fakesys.entries import Directory, Entry, Symlink
+from numaproof.fakesys.layout import lay_out
+from numaproof.fakesys.loading import (
+    bundled_profiles,
+    check_profile,
+    dump_profile,
+    load_profile,
+    parse_profile,
+)
+from numaproof.fakesys.machine import CacheGroup, CacheKind, Cpu, Machine, Node, ProfileError
+from numaproof.fakesys.members import TreeError
+from numaproof.fakesys.profile import Profile, profile_schema
+from numaproof.fakesys.tree import Tree, build_tree
+from numaproof.fakesys.writers import WriteError, write_directory, write_fake, write_tar
+
+__all__ = [
+    "CacheGroup",
+    "CacheKind",
+    "Cpu",
+    "Directory",
+    "Document",
+    "DocumentError",
+    "Entry",
+    "Machine",
+    "Node",
+    "Profile",
+    "ProfileError",
+    "Symlink",
+    "Tree",
+    "TreeError",
+    "WriteError",
+    "build_tree",
+    "bundled_profiles",
+    "check_profile",
+    "convert",
+    "dump_profile",
+    "lay_out",
+    "load",
+    "load_profile",
+    "open_tree",
+    "parse_profile",
+    "profile_schema",
+    "write_directory",
+    "write_fake",
+    "write_tar",
+]

@@ -1,0 +1,132 @@
+"""Where a tree is read from: ``/``, a directory, or a tar file that may be hostile."""
+
+import bz2
+import contextlib
+import gzip
+import lzma
+import os
+import tarfile
+import tempfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import IO, Protocol
+
+from numaproof.fakesys.members import TreeError, checked_members, plain_name
+
+MAX_ARCHIVE = 1024 * 1024 * 1024
+
+_SUFFIXES = {
+    ".tar": "",
+    ".tar.gz": "gz",
+    ".tgz": "gz",
+    ".tar.xz": "xz",
+    ".txz": "xz",
+    ".tar.bz2": "bz2",
+    ".tbz2": "bz2",
+}
+
+
+@contextmanager
+def open_tree(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A directory with the tree's ``sys`` and ``proc``, for as long as the context lasts.
+
+    Args:
+        path: ``/``, a directory, or a ``.tar``, ``.tar.gz``, ``.tar.xz``, ``.tar.bz2``. An
+            archive is unpacked into a temporary directory, after all of it has been checked;
+            where all it holds is one directory with ``sys`` below, that is the root.
+
+    Raises:
+        TreeError: nothing there, no archive, or one with ``..``, absolute names, links that
+            leave it, devices, or absurd sizes.
+    """
+    source = Path(path)
+    if source.is_dir():
+        yield source
+        return
+    if not source.is_file():
+        raise TreeError(f"{source}: no such file or directory")
+    kind = next((s for s in sorted(_SUFFIXES, key=len) if source.name.endswith(s)), None)
+    if kind is None:
+        raise TreeError(f"{source}: neither a directory nor a {', '.join(_SUFFIXES)} file")
+    with tempfile.TemporaryDirectory(prefix="numaproof-tree-") as directory:
+        root = Path(directory)
+        try:
+            with source.open("rb") as raw, _decompressed(raw, _SUFFIXES[kind]) as stream:
+                _unpack(stream, root)
+        except TreeError as error:
+            raise TreeError(f"{source}: {error}") from None
+        except (tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, OSError) as error:
+            raise TreeError(f"{source}: cannot be unpacked: {error}") from None
+        yield _root(root)
+
+
+def _root(directory: Path) -> Path:
+    if not (directory / "sys").exists():
+        below = list(directory.iterdir())
+        if len(below) == 1 and (below[0] / "sys").is_dir():
+            return below[0]
+    return directory
+
+
+class _Readable(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+
+
+class _Bounded:
+    """A stream that ends with an error after too many bytes, so that no bomb fills the disk."""
+
+    def __init__(self, stream: _Readable) -> None:
+        self._stream = stream
+        self._left = MAX_ARCHIVE
+
+    def read(self, size: int, /) -> bytes:
+        data = self._stream.read(size)
+        self._left -= len(data)
+        if self._left < 0:
+            raise TreeError(f"unpacks to more than {MAX_ARCHIVE} bytes")
+        return data
+
+
+_OPENERS: dict[str, Callable[[IO[bytes]], AbstractContextManager[_Readable]]] = {
+    "": contextlib.nullcontext,
+    "gz": lambda raw: gzip.GzipFile(fileobj=raw),
+    "xz": lzma.LZMAFile,
+    "bz2": bz2.BZ2File,
+}
+
+
+@contextmanager
+def _decompressed(raw: IO[bytes], kind: str) -> Iterator[IO[bytes]]:
+    open_stream = _OPENERS[kind]
+    with open_stream(raw) as stream, tempfile.TemporaryFile() as whole:
+        # Read twice (check, then write), so unpacked once; bounded while it is.
+        bounded = _Bounded(stream)
+        while chunk := bounded.read(1 << 20):
+            whole.write(chunk)
+        whole.seek(0)
+        yield whole
+
+
+def _unpack(stream: IO[bytes], root: Path) -> None:
+    with tarfile.open(fileobj=stream, mode="r:") as archive:
+        members = checked_members(archive)
+        for name, member in members.items():
+            target = root / name
+            if member.isdir():
+                target.mkdir(parents=True, exist_ok=True)
+            elif member.isfile():
+                content = archive.extractfile(member)
+                assert content is not None
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(content.read())
+        # Links come last: nothing is ever written through one.
+        for name, member in members.items():
+            target = root / name
+            if member.issym():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.symlink_to(member.linkname)
+            elif member.islnk():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                os.link(root / plain_name(member.linkname), target, follow_symlinks=False)

@@ -1,0 +1,142 @@
+"""Which CPUs share which cache."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from numaproof.fakesys.machine import (
+    MAX_CPUS,
+    CacheGroup,
+    CacheKind,
+    Cpu,
+    Node,
+    ProfileError,
+)
+from numaproof.fakesys.profile import CacheRow
+from numaproof.fakesys.ranges import Value, parse_list, parse_sequence
+from numaproof.fakesys.sizes import parse_kilobytes
+
+_Key = Callable[[Cpu], object]
+
+
+def lay_out_caches(
+    rows: Sequence[CacheRow], cpus: tuple[Cpu, ...], nodes: tuple[Node, ...]
+) -> tuple[CacheKind, ...]:
+    """The caches of the rows; ids count on through rows of one level and type.
+
+    Raises:
+        ProfileError: a CPU that does not exist, a CPU in two caches of one row, a bad size.
+    """
+    counted: dict[tuple[int, str], int] = {}
+    kinds = []
+    for i, row in enumerate(rows):
+        try:
+            size = None if row.size == "none" else parse_kilobytes(row.size)
+        except ValueError as error:
+            raise ProfileError(("caches", i, "size"), str(error)) from None
+        groups = _groups(row, i, cpus, nodes)
+        start = counted.get((row.level, row.type), 0)
+        ids = _ids(row, i, len(groups), start)
+        counted[row.level, row.type] = start + len(groups)
+        kinds.append(
+            CacheKind(
+                level=row.level,
+                type=row.type,
+                size=size,
+                line=row.line,
+                ways=row.ways,
+                sets=_sets(row, size),
+                index=row.index,
+                groups=tuple(map(CacheGroup, groups, ids)),
+            )
+        )
+    return tuple(kinds)
+
+
+def _sets(row: CacheRow, size: int | None) -> int | None:
+    if row.sets is None and size is not None and row.line and row.ways:
+        return size * 1024 // (row.line * row.ways)
+    return row.sets
+
+
+def _ids(row: CacheRow, i: int, count: int, start: int) -> tuple[Value, ...]:
+    if row.ids is None:
+        return tuple(range(start, start + count))
+    try:
+        ids = parse_sequence(row.ids, MAX_CPUS)
+    except ValueError as error:
+        raise ProfileError(("caches", i, "ids"), str(error)) from None
+    if ids == (None,):
+        return ids * count
+    if len(ids) != count:
+        raise ProfileError(("caches", i, "ids"), f"{len(ids)} ids for {count} caches")
+    return ids
+
+
+def _groups(
+    row: CacheRow, i: int, cpus: tuple[Cpu, ...], nodes: tuple[Node, ...]
+) -> list[tuple[int, ...]]:
+    known = {cpu.number for cpu in cpus}
+    if isinstance(row.shared, tuple):
+        return _listed(row.shared, ("caches", i, "shared"), known)
+    chosen = [cpu for cpu in cpus if cpu.cache]
+    if row.cpus is not None:
+        (wanted,) = _listed((row.cpus,), ("caches", i, "cpus"), known)
+        chosen = [cpu for cpu in chosen if cpu.number in wanted]
+    key = _sharing(row.shared, i, chosen, nodes)
+    groups: dict[object, list[int]] = {}
+    for cpu in chosen:
+        groups.setdefault(key(cpu), []).append(cpu.number)
+    return [tuple(group) for group in groups.values()]
+
+
+def _listed(
+    lists: tuple[str | int, ...], path: tuple[str | int, ...], known: set[int]
+) -> list[tuple[int, ...]]:
+    groups, seen = [], set()
+    for text in lists:
+        try:
+            group = parse_list(str(text), MAX_CPUS)
+        except ValueError as error:
+            raise ProfileError(path, str(error)) from None
+        for cpu in group:
+            if cpu not in known:
+                raise ProfileError(path, f"CPU {cpu} does not exist")
+            if cpu in seen:
+                raise ProfileError(path, f"CPU {cpu} is in two caches", "take it out of one")
+            seen.add(cpu)
+        groups.append(tuple(sorted(group)))
+    return groups
+
+
+def _sharing(shared: str, i: int, cpus: Sequence[Cpu], nodes: tuple[Node, ...]) -> _Key:
+    cores = re.fullmatch(r"([1-9]\d{0,3}) cores?", shared)
+    if cores:
+        place = _places(cpus)
+        return lambda cpu: (cpu.socket, place[cpu.core] // int(cores[1]))
+    node_of = {cpu: node.number for node in nodes for cpu in node.cpus}
+    scopes: dict[str, _Key] = {
+        "cpu": lambda cpu: cpu.number,
+        "core": lambda cpu: cpu.core,
+        "cluster": lambda cpu: (cpu.socket, cpu.cluster),
+        "die": lambda cpu: (cpu.socket, cpu.die),
+        "node": lambda cpu: node_of.get(cpu.number),
+        "socket": lambda cpu: cpu.socket,
+        "machine": lambda _: 0,
+    }
+    if shared not in scopes:
+        raise ProfileError(
+            ("caches", i, "shared"),
+            f"{shared!r} is nothing that shares a cache",
+            f"one of {', '.join(scopes)}, `4 cores`, or lists of CPUs",
+        )
+    return scopes[shared]
+
+
+def _places(cpus: Sequence[Cpu]) -> Mapping[tuple[int, ...], int]:
+    """Each core's place among the cores of its socket."""
+    places: dict[tuple[int, ...], int] = {}
+    counts: dict[int, int] = {}
+    for core in sorted({cpu.core for cpu in cpus}):
+        places[core] = counts.get(core[0], 0)
+        counts[core[0]] = places[core] + 1
+    return places

@@ -1,0 +1,123 @@
+"""`/sys/devices/system/cpu`: Documentation/ABI/testing/sysfs-devices-system-cpu of Linux."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Literal
+
+from numaproof.fakesys.entries import CPU, Directory, Entry, line
+from numaproof.fakesys.machine import CacheKind, Cpu, Machine
+from numaproof.fakesys.ranges import format_list, format_mask
+
+Sysfs = Literal["full", "lists", "masks"]
+
+# Names of the files that hold one set of siblings: mask, list (`_list` is added).
+_THREADS = {"full": ("thread_siblings", "core_cpus"), "lists": ("thread_siblings",)}
+_PACKAGE = {"full": ("core_siblings", "package_cpus"), "lists": ("core_siblings",)}
+
+
+def cpu_files(machine: Machine, architecture: str, sysfs: Sysfs) -> dict[str, Entry]:
+    """Every file below `cpu`, by path."""
+    present = [cpu.number for cpu in machine.cpus]
+    online = [cpu.number for cpu in machine.cpus if cpu.online]
+    offline = sorted(set(machine.possible) - set(online))
+    files: dict[str, Entry] = {
+        f"{CPU}/possible": line(format_list(machine.possible)),
+        f"{CPU}/present": line(format_list(present)),
+        f"{CPU}/online": line(format_list(online)),
+        f"{CPU}/offline": line(format_list(offline)),
+    }
+    for cpu in machine.cpus:
+        # The boot CPU of a PC cannot be switched off.
+        if cpu.number or not cpu.online or architecture not in ("x86_64", "i386"):
+            files[f"{CPU}/cpu{cpu.number}/online"] = line(int(cpu.online))
+        elif not cpu.topology and not cpu.cache:
+            files[f"{CPU}/cpu{cpu.number}"] = Directory()
+        if cpu.capacity is not None:
+            files[f"{CPU}/cpu{cpu.number}/cpu_capacity"] = line(cpu.capacity)
+    width = machine.possible[-1] + 1
+    files.update(_topology(machine, sysfs, width))
+    files.update(_caches(machine, sysfs, width))
+    return files
+
+
+def _topology(machine: Machine, sysfs: Sysfs, width: int) -> Iterator[tuple[str, Entry]]:
+    listed = [cpu for cpu in machine.cpus if cpu.topology]
+    siblings = [
+        (_THREADS.get(sysfs, ("thread_siblings",)), _sets(listed, lambda cpu: cpu.core)),
+        (_PACKAGE.get(sysfs, ("core_siblings",)), _sets(listed, lambda cpu: cpu.socket)),
+        (("die_cpus",), _sets(listed, lambda cpu: _within(cpu, cpu.die))),
+        (("cluster_cpus",), _sets(listed, lambda cpu: _within(cpu, cpu.cluster))),
+        (("book_siblings",), _sets(listed, lambda cpu: cpu.book)),
+        (("drawer_siblings",), _sets(listed, lambda cpu: cpu.drawer)),
+    ]
+    spelt: dict[tuple[int, ...], tuple[bytes, bytes]] = {}
+    for cpu in listed:
+        base = f"{CPU}/cpu{cpu.number}/topology"
+        for name, value in (
+            ("physical_package_id", cpu.socket),
+            ("core_id", cpu.core_id),
+            ("die_id", cpu.die),
+            ("cluster_id", cpu.cluster),
+            ("book_id", cpu.book),
+            ("drawer_id", cpu.drawer),
+        ):
+            if value is not None:
+                yield f"{base}/{name}", line(value)
+        for names, sets in siblings:
+            group = sets.get(cpu.number)
+            if group is None:
+                continue
+            if group not in spelt:
+                spelt[group] = line(format_mask(group, width)), line(format_list(group))
+            mask, listing = spelt[group]
+            for name in names:
+                yield f"{base}/{name}", mask
+                if sysfs != "masks":
+                    yield f"{base}/{name}_list", listing
+
+
+def _within(cpu: Cpu, part: int | None) -> tuple[int | None, int] | None:
+    return None if part is None else (cpu.socket, part)
+
+
+def _sets(cpus: Iterable[Cpu], key: Callable[[Cpu], object]) -> dict[int, tuple[int, ...]]:
+    """For each CPU that has the key, the CPUs with the same."""
+    groups: dict[object, list[int]] = {}
+    for cpu in cpus:
+        if (value := key(cpu)) is not None:
+            groups.setdefault(value, []).append(cpu.number)
+    return {
+        number: group for found in groups.values() for group in (tuple(found),) for number in group
+    }
+
+
+def _caches(machine: Machine, sysfs: Sysfs, width: int) -> Iterator[tuple[str, Entry]]:
+    place: dict[int, int] = {}
+    for kind in machine.caches:
+        common = _cache_values(kind)
+        for group in kind.groups:
+            files = dict(common)
+            if group.id is not None:
+                files["id"] = line(group.id)
+            files["shared_cpu_map"] = line(format_mask(group.cpus, width))
+            if sysfs != "masks":
+                files["shared_cpu_list"] = line(format_list(group.cpus))
+            for cpu in group.cpus:
+                if not machine.by_number[cpu].cache:
+                    continue
+                index = place.get(cpu, 0) if kind.index is None else kind.index
+                place[cpu] = index + 1
+                base = f"{CPU}/cpu{cpu}/cache/index{index}"
+                for name, content in files.items():
+                    yield f"{base}/{name}", content
+
+
+def _cache_values(kind: CacheKind) -> dict[str, bytes]:
+    values = {
+        "level": kind.level,
+        "type": kind.type,
+        "size": None if kind.size is None else f"{kind.size}K",
+        "coherency_line_size": kind.line,
+        "ways_of_associativity": kind.ways,
+        "number_of_sets": kind.sets,
+    }
+    return {name: line(value) for name, value in values.items() if value is not None}

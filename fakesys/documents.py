@@ -1,0 +1,315 @@
+"""YAML documents that know where each of their values stands.
+
+What a person writes by hand (a machine profile, a table of cases) is read here, so that
+every complaint about it can name the file, the line and the field. The language is the part
+of YAML that has one meaning: ``true``, ``false``, ``null``, decimal numbers, text, lists and
+mappings. Aliases, tags, repeated keys and absurd depth are refused.
+"""
+
+import difflib
+import os
+import re
+import types
+import typing
+from pathlib import Path
+from typing import Any, TypeVar, Union, get_args, get_origin
+
+import msgspec
+import yaml
+
+try:
+    from yaml import CSafeLoader as _SafeLoader
+except ImportError:  # pragma: no cover - PyYAML built without libyaml
+    from yaml import SafeLoader as _SafeLoader  # type: ignore[assignment]
+
+PathTuple = tuple[str | int, ...]
+_T = TypeVar("_T")
+
+MAX_BYTES = 8 * 1024 * 1024
+MAX_DEPTH = 40
+
+
+class DocumentError(ValueError):
+    """A document is not what it should be; says where, why and what to do.
+
+    Attributes:
+        file: the file's name as the user gave it, or ``<text>``.
+        line: line number from 1; 0 where no line is to blame.
+        field: the field as a dotted path (``nodes[2].memory``), or ``""``.
+        message: what is wrong.
+        mend: what to do about it, or ``""``.
+    """
+
+    def __init__(self, file: str, line: int, field: str, message: str, mend: str = "") -> None:
+        where = f"{file}:{line}" if line else file
+        about = f"{field}: " if field else ""
+        super().__init__(f"{where}: {about}{message}" + (f" ({mend})" if mend else ""))
+        self.file = file
+        self.line = line
+        self.field = field
+        self.message = message
+        self.mend = mend
+
+
+class _Loader(_SafeLoader):
+    """The safe loader with the implicit types of JSON only (no ``on``, no ``1:30``)."""
+
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - as the base class has it
+
+
+for _tag, _pattern, _first in (
+    ("bool", r"true|false", "tf"),
+    ("null", r"~|null|", ["~", "n", ""]),
+    ("int", r"[-+]?(?:0|[1-9][0-9]*)", "-+0123456789"),
+    ("float", r"[-+]?[0-9]+\.[0-9]+(?:[eE][-+]?[0-9]+)?", "-+0123456789"),
+):
+    _Loader.add_implicit_resolver(
+        f"tag:yaml.org,2002:{_tag}", re.compile(f"^(?:{_pattern})$"), list(_first)
+    )
+
+_SCALARS: dict[str, Any] = {
+    "tag:yaml.org,2002:str": str,
+    "tag:yaml.org,2002:int": int,
+    "tag:yaml.org,2002:float": float,
+    "tag:yaml.org,2002:bool": lambda text: text == "true",
+    "tag:yaml.org,2002:null": lambda _: None,
+}
+
+
+class Document:
+    """One parsed document.
+
+    Attributes:
+        file: where it came from, for messages.
+        data: its content as dicts, lists, str, int, float, bool and None.
+    """
+
+    __slots__ = ("_root", "data", "file")
+
+    def __init__(self, file: str, root: yaml.Node | None, data: Any) -> None:
+        self.file = file
+        self.data = data
+        self._root = root
+
+    def line(self, path: PathTuple = ()) -> int:
+        """Line (from 1) of the value at ``path``, or of its nearest parent that exists.
+
+        A key of a mapping stands at the key's own line.
+        """
+        node = self._root
+        if node is None:
+            return 1
+        line = node.start_mark.line + 1
+        for step in path:
+            found = _child(node, step)
+            if found is None:
+                break
+            mark, node = found
+            line = mark.line + 1
+        return line
+
+    def error(self, path: PathTuple, message: str, mend: str = "") -> DocumentError:
+        """The error for the value at ``path``, ready to raise."""
+        return DocumentError(self.file, self.line(path), dotted(path), message, mend)
+
+
+def load(source: str | os.PathLike[str], *, file: str | None = None) -> Document:
+    """Parse YAML from a file or from text.
+
+    Args:
+        source: a ``Path`` is read; a ``str`` is the text itself.
+        file: the name to use in messages instead of the path.
+
+    Raises:
+        DocumentError: unreadable file, bad syntax, alias, repeated or non-text key, unknown
+            tag, too large or too deep.
+    """
+    if isinstance(source, str):
+        name, text = file or "<text>", source
+    else:
+        name = file or os.fspath(source)
+        text = _read(name, Path(source))
+    if len(text) > MAX_BYTES:
+        raise DocumentError(name, 0, "", f"larger than {MAX_BYTES} characters", "split it")
+    try:
+        loader = _Loader(text)
+        try:
+            root = loader.get_single_node()
+        finally:
+            loader.dispose()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = mark.line + 1 if mark is not None else 0
+        raise DocumentError(name, line, "", f"not YAML: {error.problem or error.context}") from None
+    except yaml.YAMLError as error:
+        raise DocumentError(name, 0, "", f"not YAML: {' '.join(str(error).split())}") from None
+    except RecursionError:
+        raise DocumentError(name, 0, "", "nested too deeply", "flatten it") from None
+    if root is None:
+        return Document(name, None, None)
+    return Document(name, root, _Constructor(name).construct(root, ()))
+
+
+def convert(document: Document, type_: type[_T]) -> _T:
+    """The document as a typed value (strict: no text for numbers).
+
+    Raises:
+        DocumentError: what msgspec finds wrong, with the line of the guilty value.
+    """
+    try:
+        return msgspec.convert(document.data, type_)
+    except msgspec.ValidationError as error:
+        message, path, expected = _locate(str(error), document.data, type_)
+        mend = ""
+        unknown = re.fullmatch(r"Object contains unknown field `(.*)`", message)
+        if unknown:
+            message = f"unknown key {unknown[1]!r}"
+            mend = _nearest(unknown[1], expected)
+            path = (*path, unknown[1])
+        missing = re.fullmatch(r"Object missing required field `(.*)`", message)
+        if missing:
+            message, mend = f"key {missing[1]!r} is missing", f"add {missing[1]!r}"
+        raise document.error(path, message[0].lower() + message[1:], mend) from None
+
+
+def dotted(path: PathTuple) -> str:
+    """A path as people write it: ``nodes[2].memory``."""
+    text = ""
+    for step in path:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        else:
+            text += f".{step}" if text else step
+    return text
+
+
+def _read(name: str, path: Path) -> str:
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise DocumentError(name, 0, "", f"larger than {MAX_BYTES} bytes", "split it")
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise DocumentError(name, 0, "", f"cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise DocumentError(name, line, "", "not UTF-8 text", "save it as UTF-8") from None
+
+
+class _Constructor:
+    """Turns the node graph into plain values, refusing what is not a tree."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._seen: set[int] = set()
+
+    def construct(self, node: yaml.Node, path: PathTuple) -> Any:
+        # An alias is the anchored node itself, met a second time.
+        if id(node) in self._seen:
+            raise self._error(
+                node, path, "YAML aliases are not allowed", "write the value out where it is used"
+            )
+        self._seen.add(id(node))
+        if len(path) > MAX_DEPTH:
+            raise self._error(node, (), f"nested deeper than {MAX_DEPTH} levels", "flatten it")
+        if isinstance(node, yaml.MappingNode) and node.tag == "tag:yaml.org,2002:map":
+            return self._mapping(node, path)
+        if isinstance(node, yaml.SequenceNode) and node.tag == "tag:yaml.org,2002:seq":
+            return [self.construct(item, (*path, i)) for i, item in enumerate(node.value)]
+        if isinstance(node, yaml.ScalarNode) and node.tag in _SCALARS:
+            try:
+                return _SCALARS[node.tag](node.value)
+            except ValueError:
+                raise self._error(node, path, f"not a number: {node.value[:20]!r}") from None
+        raise self._error(node, path, f"YAML tag {node.tag} is not allowed", "remove the tag")
+
+    def _mapping(self, node: yaml.MappingNode, path: PathTuple) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise self._error(key_node, path, "a key must be text", "quote the key")
+            key = key_node.value
+            if key in result:
+                raise self._error(
+                    key_node, (*path, key), f"key {key!r} stands twice", "remove one of the two"
+                )
+            result[key] = self.construct(value_node, (*path, key))
+        return result
+
+    def _error(
+        self, node: yaml.Node, path: PathTuple, message: str, mend: str = ""
+    ) -> DocumentError:
+        line = node.start_mark.line + 1
+        return DocumentError(self._file, line, dotted(path), message, mend)
+
+
+def _child(node: yaml.Node, step: str | int) -> tuple[yaml.Mark, yaml.Node] | None:
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            if key.value == str(step):
+                return key.start_mark, value
+    elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+        return node.value[step].start_mark, node.value[step]
+    return None
+
+
+def _locate(text: str, data: Any, type_: Any) -> tuple[str, PathTuple, Any]:
+    """Split msgspec's message into the complaint, the path, and the type expected there.
+
+    msgspec writes ``$.nodes[0].memory``, and ``[...]`` for some key of a mapping: the key is
+    found by trying which of the mapping's values does not fit.
+    """
+    match = re.fullmatch(r"(.*?) - at `(?:key in )?\$(.*)`", text, re.DOTALL)
+    if match is None:
+        return text, (), type_
+    path: list[str | int] = []
+    for name, index, any_key in re.findall(r"\.([^.\[]+)|\[(\d+)\]|(\[\.\.\.\])", match[2]):
+        step: str | int | None = int(index) if index else name
+        if any_key:
+            step = _misfit(data, type_)
+        if step is None:
+            break
+        type_ = _type_below(type_, step)
+        path.append(step)
+        data = data[step]
+    return match[1], tuple(path), type_
+
+
+def _misfit(data: Any, type_: Any) -> str | int | None:
+    items = data.items() if isinstance(data, dict) else enumerate(data)
+    for key, value in items:
+        try:
+            msgspec.convert(value, _type_below(type_, key))
+        except msgspec.ValidationError:
+            return typing.cast("str | int", key)
+    return None
+
+
+def _alternatives(type_: Any) -> tuple[Any, ...]:
+    return get_args(type_) if get_origin(type_) in (Union, types.UnionType) else (type_,)
+
+
+def _type_below(type_: Any, step: str | int) -> Any:
+    for option in _alternatives(type_):
+        origin, args = get_origin(option), get_args(option)
+        if isinstance(option, type) and issubclass(option, msgspec.Struct):
+            for field in msgspec.structs.fields(option):
+                if field.encode_name == step:
+                    return field.type
+        elif origin is typing.Annotated:
+            return _type_below(args[0], step)
+        elif origin is not None and origin is not typing.Literal and args:
+            return args[1] if len(args) > 1 and isinstance(step, str) else args[0]
+    return Any
+
+
+def _nearest(name: str, type_: Any) -> str:
+    known = [
+        field.encode_name
+        for option in _alternatives(type_)
+        if isinstance(option, type) and issubclass(option, msgspec.Struct)
+        for field in msgspec.structs.fields(option)
+    ]
+    close = difflib.get_close_matches(name, known, n=1)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return f"known keys: {', '.join(known)}" if known else "remove it"

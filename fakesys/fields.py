@@ -1,0 +1,44 @@
+"""Fields of a profile read, with the blame for a bad one said of its place."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from numaproof.fakesys.documents import PathTuple
+from numaproof.fakesys.machine import MAX_CPUS, ProfileError
+from numaproof.fakesys.ranges import Value, parse_sequence
+
+_T = TypeVar("_T")
+
+
+def read(path: PathTuple, parse: Callable[..., _T], *args: Any) -> _T:
+    """``parse(*args)``, its ValueError said of the field at ``path``."""
+    try:
+        return parse(*args)
+    except ValueError as error:
+        raise ProfileError(path, str(error)) from None
+
+
+def spread(path: PathTuple, text: str | int, count: int, of: str) -> tuple[Value, ...]:
+    """A sequence with one value for each of ``count`` things, or one for all."""
+    values = read(path, parse_sequence, text, MAX_CPUS)
+    if len(values) == 1:
+        return values * count
+    if len(values) != count:
+        raise ProfileError(
+            path, f"{len(values)} values for {count} {of}", "give one for all, or one for each"
+        )
+    return values
+
+
+def require_cpus(path: PathTuple, numbers: Iterable[int], cpus: Iterable[int]) -> None:
+    """Refuse numbers that are no CPU of the machine."""
+    known = set(cpus)
+    for number in numbers:
+        if number not in known:
+            raise ProfileError(
+                path,
+                f"CPU {number} does not exist",
+                f"the CPUs are 0 to {max(known, default=0)}"
+                if known == set(range(len(known)))
+                else "",
+            )

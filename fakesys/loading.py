@@ -1,0 +1,93 @@
+"""Profiles from files, and back to text."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from numaproof import fixtures
+from numaproof.fakesys.documents import Document, DocumentError, convert, load
+from numaproof.fakesys.layout import lay_out
+from numaproof.fakesys.machine import ProfileError
+from numaproof.fakesys.proc_files import cpuinfo
+from numaproof.fakesys.profile import Profile
+from numaproof.fakesys.tree import build_tree
+
+
+def bundled_profiles() -> tuple[str, ...]:
+    """Names of the machine profiles that come with the project, in alphabetical order."""
+    return tuple(sorted(fixtures.machine_files()))
+
+
+def load_profile(source: str | os.PathLike[str]) -> Profile:
+    """A profile by its bundled name or from a file, checked.
+
+    Args:
+        source: a ``str`` without ``/`` and ``.yaml`` is a bundled name; else a path.
+
+    Raises:
+        DocumentError: no such profile, or one that is wrong: file, line, field and mend.
+    """
+    text = os.fspath(source)
+    if isinstance(source, str) and "/" not in text and not text.endswith((".yaml", ".yml")):
+        files = fixtures.machine_files()
+        if text not in files:
+            known = ", ".join(sorted(files))
+            raise DocumentError(text, 0, "", "no bundled machine has this name", f"one of: {known}")
+        content = files[text].read_text(encoding="utf-8")
+        return parse_profile(load(content, file=f"{text}.yaml"))
+    return parse_profile(load(Path(text), file=text))
+
+
+def parse_profile(document: Document) -> Profile:
+    """The profile in a document, checked against itself.
+
+    Raises:
+        DocumentError: unknown key, wrong type, contradiction.
+    """
+    profile = convert(document, Profile)
+    try:
+        check_profile(profile)
+    except ProfileError as error:
+        raise document.error(error.path, error.message, error.mend) from None
+    return profile
+
+
+def check_profile(profile: Profile) -> None:
+    """Refuse a profile from which no tree can be built.
+
+    Raises:
+        ProfileError: what is wrong with it.
+    """
+    if profile.lacks or profile.files or profile.trailing_nul:
+        build_tree(profile)
+    else:
+        cpuinfo(profile, lay_out(profile))
+
+
+class _Dumper(yaml.SafeDumper):
+    """Block style for the profile itself, flow style for rows."""
+
+
+def _row(dumper: yaml.SafeDumper, row: "_Row") -> yaml.Node:
+    return dumper.represent_mapping("tag:yaml.org,2002:map", row, flow_style=True)
+
+
+class _Row(dict[str, Any]):
+    """A mapping that stands on one line."""
+
+
+_Dumper.add_representer(_Row, _row)
+
+
+def dump_profile(profile: Profile) -> str:
+    """The profile as YAML that :func:`load_profile` reads back; the same text every time."""
+    data = msgspec.to_builtins(profile)
+    for field in ("cpus", "nodes", "caches"):
+        if field in data:
+            data[field] = [_Row(row) for row in data[field]]
+    if isinstance(data.get("distances"), dict):
+        data["distances"] = _Row(data["distances"])
+    return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)

@@ -1,0 +1,119 @@
+"""What a profile means: every CPU, node and cache of the machine, one by one.
+
+Values only; `layout` computes them from a profile and `tree` turns them into files.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from numaproof.fakesys.documents import PathTuple, dotted
+
+# The most that Linux can be built for (NR_CPUS and MAX_NUMNODES of any architecture).
+MAX_CPUS = 8192
+MAX_NODES = 1024
+
+
+class ProfileError(ValueError):
+    """A profile contradicts itself or names what does not exist.
+
+    Attributes:
+        path: the guilty field, as steps into the profile.
+        message: what is wrong.
+        mend: what to do about it, or ``""``.
+    """
+
+    def __init__(self, path: PathTuple, message: str, mend: str = "") -> None:
+        super().__init__(f"{dotted(path)}: {message}" + (f" ({mend})" if mend else ""))
+        self.path = path
+        self.message = message
+        self.mend = mend
+
+
+@dataclass(frozen=True, slots=True)
+class Cpu:
+    """One logical CPU; None for an id whose file is not there.
+
+    `topology` and `cache` tell whether those directories exist.
+    """
+
+    number: int
+    socket: int | None = 0
+    die: int | None = None
+    cluster: int | None = None
+    core_id: int | None = None
+    book: int | None = None
+    drawer: int | None = None
+    capacity: int | None = None
+    online: bool = True
+    topology: bool = True
+    cache: bool = True
+
+    @property
+    def core(self) -> tuple[int, ...]:
+        """What threads of one physical core have in common, in the order of cores."""
+        if self.core_id is None:
+            return (_rank(self.socket), _rank(self.die), 2**31, self.number)
+        return (_rank(self.socket), _rank(self.die), self.core_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One NUMA node.
+
+    Attributes:
+        number: node id.
+        cpus: CPU numbers, ascending.
+        memory: `MemTotal` in KiB, None without `meminfo`.
+        hugepages: page size in KiB to number of pages.
+        distance: the text of `distance`, without the newline.
+    """
+
+    number: int
+    cpus: tuple[int, ...]
+    memory: int | None
+    hugepages: Mapping[int, int]
+    distance: str
+
+
+@dataclass(frozen=True, slots=True)
+class CacheGroup:
+    """One cache: the CPUs that share it, and its id."""
+
+    cpus: tuple[int, ...]
+    id: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class CacheKind:
+    """Caches that differ in their CPUs only; sizes in KiB, lines in bytes."""
+
+    level: int
+    type: str
+    size: int | None
+    line: int | None
+    ways: int | None
+    sets: int | None
+    index: int | None
+    groups: tuple[CacheGroup, ...]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A whole machine; memory in KiB."""
+
+    cpus: tuple[Cpu, ...]
+    nodes: tuple[Node, ...]
+    caches: tuple[CacheKind, ...]
+    possible: tuple[int, ...]
+    memory: int
+    hugepages: Mapping[int, int]
+
+    @cached_property
+    def by_number(self) -> Mapping[int, Cpu]:
+        """CPUs by their numbers."""
+        return {cpu.number: cpu for cpu in self.cpus}
+
+
+def _rank(value: int | None) -> int:
+    return -(2**31) if value is None else value

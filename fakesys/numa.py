@@ -1,0 +1,126 @@
+"""The NUMA nodes of a machine: who is in them, what they hold, how far apart they are."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from numaproof.fakesys.documents import PathTuple
+from numaproof.fakesys.fields import read, require_cpus
+from numaproof.fakesys.machine import MAX_CPUS, MAX_NODES, Cpu, Node, ProfileError
+from numaproof.fakesys.profile import Distances, NodeRow, Profile
+from numaproof.fakesys.ranges import parse_list
+from numaproof.fakesys.sizes import parse_kilobytes
+
+
+@dataclass
+class _Draft:
+    """What the rows have said about nodes so far; `placed` is each CPU's node."""
+
+    members: dict[int, tuple[int, ...]]
+    memory: dict[int, int | None] = field(default_factory=dict)
+    pages: dict[int, dict[int, int]] = field(default_factory=dict)
+    placed: dict[int, int] = field(default_factory=dict)
+
+
+def lay_out_nodes(
+    profile: Profile, cpus: Mapping[int, Cpu], regular: Mapping[int, tuple[int, ...]]
+) -> tuple[Node, ...]:
+    """The nodes of the regular form, changed and added to by the rows.
+
+    Raises:
+        ProfileError: a CPU that does not exist or is in two nodes, a node without memory,
+            distances that do not match.
+    """
+    draft = _Draft(dict(regular))
+    for i, row in enumerate(profile.nodes):
+        _apply(row, ("nodes", i), draft, cpus)
+    order = sorted(draft.members)
+    for number in order:
+        if number not in draft.memory:
+            raise ProfileError(
+                ("nodes",),
+                f"node {number} has no memory",
+                f"add a row `- {{nodes: {number}, memory: 16Gi}}`, or `memory: none`",
+            )
+    texts = _distances(profile, order, draft.members, cpus)
+    return tuple(
+        Node(number, draft.members[number], draft.memory[number], draft.pages.get(number, {}), text)
+        for number, text in zip(order, texts, strict=True)
+    )
+
+
+def read_pages(path: PathTuple, counts: Mapping[str, int]) -> dict[int, int]:
+    """Hugepages by page size in KiB, ascending.
+
+    Raises:
+        ProfileError: a page size that is none, or that stands twice (``1Gi`` and ``1024Mi``).
+    """
+    pages = {}
+    for text, count in counts.items():
+        size = read((*path, text), parse_kilobytes, text)
+        if size == 0 or size in pages:
+            raise ProfileError((*path, text), "a page size of zero, or one that stands twice")
+        pages[size] = count
+    return dict(sorted(pages.items()))
+
+
+def _apply(row: NodeRow, path: PathTuple, draft: _Draft, cpus: Mapping[int, Cpu]) -> None:
+    numbers = read((*path, "nodes"), parse_list, str(row.nodes), MAX_NODES)
+    for number, listed in zip(numbers, _row_cpus(row, path, len(numbers)), strict=True):
+        if listed is not None:
+            require_cpus((*path, "cpus"), listed, cpus)
+            if not row.overlapping:
+                _place((*path, "cpus"), number, listed, draft.placed)
+            draft.members[number] = tuple(sorted(listed))
+        draft.members.setdefault(number, ())
+        if row.memory is not None:
+            if number in draft.memory:
+                raise ProfileError((*path, "memory"), f"node {number} has its memory twice")
+            draft.memory[number] = (
+                None
+                if row.memory == "none"
+                else read((*path, "memory"), parse_kilobytes, row.memory)
+            )
+        if row.hugepages is not None:
+            pages = draft.pages.setdefault(number, {})
+            pages.update(read_pages((*path, "hugepages"), row.hugepages))
+
+
+def _row_cpus(row: NodeRow, path: PathTuple, count: int) -> list[tuple[int, ...] | None]:
+    if row.cpus is None:
+        return [None] * count
+    lists = row.cpus if isinstance(row.cpus, tuple) else (row.cpus,)
+    if len(lists) != count:
+        raise ProfileError((*path, "cpus"), f"{len(lists)} CPU lists for {count} nodes")
+    return [read((*path, "cpus"), parse_list, str(text), MAX_CPUS) for text in lists]
+
+
+def _place(path: PathTuple, node: int, listed: tuple[int, ...], placed: dict[int, int]) -> None:
+    for cpu in listed:
+        first = placed.setdefault(cpu, node)
+        if first != node:
+            raise ProfileError(
+                path,
+                f"CPU {cpu} is in two nodes, {first} and {node}",
+                "take it out of one, or set `overlapping: true` if the machine reports it so",
+            )
+
+
+def _distances(
+    profile: Profile,
+    order: Sequence[int],
+    members: Mapping[int, tuple[int, ...]],
+    cpus: Mapping[int, Cpu],
+) -> list[str]:
+    rule = profile.distances
+    if not isinstance(rule, Distances):
+        if len(rule) != len(order):
+            raise ProfileError(("distances",), f"{len(rule)} rows for {len(order)} nodes")
+        return list(rule)
+    sockets = {node: {cpus[cpu].socket for cpu in members[node]} for node in order}
+    return [
+        " ".join(
+            str(rule.local if a == b else rule.near if sockets[a] & sockets[b] else rule.far)
+            for b in order
+        )
+        for a in order
+    ]

@@ -1,0 +1,77 @@
+"""Patterns that name files of a tree.
+
+``cpu/cpu{0-3}/topology/core_id``, ``node/node*/distance``: relative to
+``sys/devices/system``, or starting with ``sys/`` or ``proc/``. ``{0-3,8}`` stands for each of
+these numbers, ``*`` for anything within one part of the path.
+"""
+
+import itertools
+import re
+
+from numaproof.fakesys.entries import SYSTEM
+from numaproof.fakesys.ranges import parse_list
+
+_MAX_FILES = 20_000
+_LIMIT = 2**20
+_TOP = ("sys/devices/system/cpu", "sys/devices/system/node", "sys/kernel/mm", "proc")
+
+
+class PatternError(ValueError):
+    """A pattern cannot be understood, or leaves the tree."""
+
+
+class Pattern:
+    """One pattern; matches a file when it names the file or a directory above it."""
+
+    __slots__ = ("_choices", "_literal", "_regex", "_text")
+
+    def __init__(self, text: str) -> None:
+        path = text if text.startswith(("sys/", "proc/")) else f"{SYSTEM}/{text}"
+        if not any(path == top or path.startswith(f"{top}/") for top in _TOP):
+            raise PatternError(f"{text!r} names no part of the tree; start with cpu/ or node/")
+        parts = re.split(r"(\{[^{}]*\}|\*)", path)
+        if any(part in ("", ".", "..") for part in path.split("/")) or re.search(
+            r"[{}\0\\]", "".join(parts[::2])
+        ):
+            raise PatternError(f"{text!r} is no pattern such as cpu/cpu{{0-3}}/topology")
+        self._text = text
+        self._literal: list[str] = parts[::2]
+        self._choices: list[tuple[int, ...] | None] = []
+        for part in parts[1::2]:
+            try:
+                self._choices.append(None if part == "*" else parse_list(part[1:-1], _LIMIT))
+            except ValueError as error:
+                raise PatternError(f"{text!r}: {error}") from None
+        regex = re.escape(self._literal[0])
+        for choice, literal in zip(self._choices, self._literal[1:], strict=True):
+            regex += "[^/]*" if choice is None else f"(?:{'|'.join(map(str, choice))})"
+            regex += re.escape(literal)
+        self._regex = re.compile(f"{regex}(?:/.*)?", re.DOTALL)
+
+    def covers(self, path: str) -> bool:
+        """Whether it names this path, or a directory above it."""
+        return self._regex.fullmatch(path) is not None
+
+    def expand(self) -> list[str]:
+        """The paths it names, which needs no tree as long as there is no ``*``.
+
+        Raises:
+            PatternError: it has a ``*``, or names too many files.
+        """
+        choices: list[tuple[int, ...]] = []
+        total = 1
+        for choice in self._choices:
+            if choice is None:
+                raise PatternError(f"{self._text!r} needs numbers, such as {{0-3}}, not *")
+            choices.append(choice)
+            total *= len(choice)
+        if total > _MAX_FILES:
+            raise PatternError(f"{self._text!r} names {total} files, more than {_MAX_FILES}")
+        return [
+            self._literal[0]
+            + "".join(
+                f"{number}{literal}"
+                for number, literal in zip(numbers, self._literal[1:], strict=True)
+            )
+            for numbers in itertools.product(*choices)
+        ]

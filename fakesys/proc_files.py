@@ -1,0 +1,246 @@
+"""`/proc/cpuinfo` in each architecture's own form, and `/proc/meminfo`."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from numaproof.fakesys.machine import MAX_CPUS, Cpu, Machine, ProfileError
+from numaproof.fakesys.node_files import free_memory
+from numaproof.fakesys.profile import CpuInfo, Profile
+from numaproof.fakesys.ranges import Value, parse_list, parse_sequence
+
+_X86_FLAGS = "fpu tsc msr pae cx8 apic cmov pat mmx fxsr sse sse2 ht"
+
+
+@dataclass(frozen=True, slots=True)
+class _Processor:
+    """One processor of `/proc/cpuinfo`: the CPU, and the ids shown for it."""
+
+    cpu: Cpu
+    core_id: Value
+    physical_id: Value
+    siblings: int
+    cores: int
+
+
+_Rows = list[tuple[str, object]]
+_Form = Callable[[CpuInfo, Sequence[_Processor]], str]
+
+
+def cpuinfo(profile: Profile, machine: Machine) -> bytes:
+    """The text of `/proc/cpuinfo`.
+
+    Raises:
+        ProfileError: a processor that does not exist, or ids that do not match in number.
+    """
+    processors = _processors(profile.cpuinfo, machine)
+    form = _FORMS[profile.architecture]
+    return form(profile.cpuinfo, processors).encode()
+
+
+def meminfo(machine: Machine) -> bytes:
+    """The text of `/proc/meminfo`."""
+    free = free_memory(machine.memory, machine.hugepages)
+    size = _default_page(machine.hugepages)
+    pages = machine.hugepages.get(size, 0)
+    rows = (
+        ("MemTotal:", machine.memory, " kB"),
+        ("MemFree:", free, " kB"),
+        ("MemAvailable:", free, " kB"),
+        ("Buffers:", 0, " kB"),
+        ("Cached:", 0, " kB"),
+        ("SwapTotal:", 0, " kB"),
+        ("SwapFree:", 0, " kB"),
+        ("HugePages_Total:", pages, ""),
+        ("HugePages_Free:", pages, ""),
+        ("HugePages_Rsvd:", 0, ""),
+        ("HugePages_Surp:", 0, ""),
+        ("Hugepagesize:", size, " kB"),
+    )
+    return "".join(f"{key:<16}{value:>8}{unit}\n" for key, value, unit in rows).encode()
+
+
+def _default_page(hugepages: Mapping[int, int]) -> int:
+    """`Hugepagesize` in KiB: that of x86 where the machine has it, else its smallest."""
+    usual = 2048
+    return usual if usual in hugepages else min(hugepages, default=usual)
+
+
+def _processors(info: CpuInfo, machine: Machine) -> list[_Processor]:
+    shown = _shown(info, machine)
+    core_ids = _ids("core_ids", info.core_ids, [cpu.core_id for cpu in shown])
+    physical_ids = _ids("physical_ids", info.physical_ids, [cpu.socket for cpu in shown])
+    siblings: dict[int | None, list[tuple[int, ...]]] = {}
+    for cpu in shown:
+        siblings.setdefault(cpu.socket, []).append(cpu.core)
+    return [
+        _Processor(
+            cpu,
+            core_id,
+            physical_id,
+            len(siblings[cpu.socket]),
+            len(set(siblings[cpu.socket])),
+        )
+        for cpu, core_id, physical_id in zip(shown, core_ids, physical_ids, strict=True)
+    ]
+
+
+def _shown(info: CpuInfo, machine: Machine) -> list[Cpu]:
+    if info.cpus is None:
+        return [cpu for cpu in machine.cpus if cpu.online]
+    path = ("cpuinfo", "cpus")
+    try:
+        numbers = parse_list(str(info.cpus), MAX_CPUS)
+    except ValueError as error:
+        raise ProfileError(path, str(error)) from None
+    # A processor may be shown here although sysfs has lost its directory.
+    return [machine.by_number.get(number, Cpu(number, None)) for number in numbers]
+
+
+def _ids(field: str, text: str | int | None, ids: list[Value]) -> Sequence[Value]:
+    if text is None:
+        return ids
+    try:
+        values = parse_sequence(text, MAX_CPUS)
+    except ValueError as error:
+        raise ProfileError(("cpuinfo", field), str(error)) from None
+    if len(values) == 1:
+        return values * len(ids)
+    if len(values) != len(ids):
+        raise ProfileError(
+            ("cpuinfo", field), f"{len(values)} values for {len(ids)} processors shown"
+        )
+    return values
+
+
+def _blocks(
+    rows_of: Callable[[CpuInfo, _Processor], _Rows], pad: int = 0
+) -> Callable[[CpuInfo, Sequence[_Processor]], str]:
+    """A form with one block of ``key : value`` lines for each processor, then the trailer."""
+
+    def text(info: CpuInfo, processors: Sequence[_Processor]) -> str:
+        blocks = [
+            _lines([*rows_of(info, processor), *info.fields.items()], pad)
+            for processor in processors
+        ]
+        if info.trailer:
+            blocks.append(_lines(list(info.trailer.items()), pad))
+        return "".join(f"{block}\n" for block in blocks)
+
+    return text
+
+
+def _lines(rows: Sequence[tuple[str, object]], pad: int) -> str:
+    """``key<tabs>: value`` as x86, Arm and Power write it, or padded with blanks."""
+    if pad:
+        return "".join(f"{key:<{pad}}: {value}\n" for key, value in rows)
+    return "".join(f"{key}{chr(9) * (2 - len(key) // 8)}: {value}\n" for key, value in rows)
+
+
+def _optional(rows: Sequence[tuple[str, object | None]]) -> _Rows:
+    return [(key, value) for key, value in rows if value is not None]
+
+
+def _x86(info: CpuInfo, processor: _Processor) -> _Rows:
+    return _optional(
+        (
+            ("processor", processor.cpu.number),
+            ("vendor_id", info.vendor or "GenuineIntel"),
+            ("cpu family", None if "cpu family" in info.fields else 6),
+            ("model name", info.model or "Virtual CPU"),
+            ("cpu MHz", None if info.mhz is None else f"{info.mhz}.000"),
+            ("physical id", processor.physical_id),
+            ("siblings", processor.siblings),
+            ("core id", processor.core_id),
+            ("cpu cores", processor.cores),
+            ("flags", None if "flags" in info.fields else _X86_FLAGS),
+        )
+    )
+
+
+def _x86_64(info: CpuInfo, processor: _Processor) -> _Rows:
+    return [
+        (key, f"{value} lm" if key == "flags" else value) for key, value in _x86(info, processor)
+    ]
+
+
+def _arm(info: CpuInfo, processor: _Processor) -> _Rows:
+    defaults = {
+        "BogoMIPS": "50.00",
+        "Features": "fp asimd evtstrm aes pmull sha1 sha2 crc32 atomics cpuid",
+        "CPU implementer": "0x41",
+        "CPU architecture": "8",
+        "CPU variant": "0x0",
+        "CPU part": "0xd0c",
+        "CPU revision": "1",
+    }
+    rows: _Rows = [("processor", processor.cpu.number)]
+    return rows + [(key, value) for key, value in defaults.items() if key not in info.fields]
+
+
+def _power(info: CpuInfo, processor: _Processor) -> _Rows:
+    return [
+        ("processor", processor.cpu.number),
+        ("cpu", info.model or "POWER9, altivec supported"),
+        ("clock", f"{info.mhz or 2300}.000000MHz"),
+    ]
+
+
+def _itanium(info: CpuInfo, processor: _Processor) -> _Rows:
+    return _optional(
+        (
+            ("processor", processor.cpu.number),
+            ("vendor", info.vendor or "GenuineIntel"),
+            ("arch", "IA-64"),
+            ("cpu MHz", None if info.mhz is None else f"{info.mhz}.000000"),
+            ("siblings", processor.siblings),
+            ("physical id", processor.physical_id),
+            ("core id", processor.core_id),
+        )
+    )
+
+
+def _plain(_: CpuInfo, processor: _Processor) -> _Rows:
+    return [("processor", processor.cpu.number)]
+
+
+def _s390x(info: CpuInfo, processors: Sequence[_Processor]) -> str:
+    """Common facts first, then a line for each processor, then a block for each."""
+    head: _Rows = [
+        ("vendor_id", info.vendor or "IBM/S390"),
+        ("# processors", len(processors)),
+        *info.fields.items(),
+    ]
+    summary = "".join(
+        f"processor {processor.cpu.number}: version = 00,  identification = 000000,  "
+        f"machine = {info.model or '8561'}\n"
+        for processor in processors
+    )
+    blocks = "".join(
+        "\n"
+        + _lines(
+            _optional(
+                (
+                    ("cpu number", processor.cpu.number),
+                    ("physical id", processor.physical_id),
+                    ("core id", processor.core_id),
+                )
+            ),
+            pad=16,
+        )
+        for processor in processors
+    )
+    return _lines(head, pad=16) + summary + blocks
+
+
+_FORMS: Mapping[str, _Form] = {
+    "x86_64": _blocks(_x86_64),
+    "i386": _blocks(_x86),
+    "arm64": _blocks(_arm),
+    "arm": _blocks(_arm),
+    "ppc64": _blocks(_power),
+    "s390x": _s390x,
+    "ia64": _blocks(_itanium, pad=11),
+    "riscv64": _blocks(_plain),
+    "loongarch64": _blocks(_plain),
+    "mips64": _blocks(_plain),
+}

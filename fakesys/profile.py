@@ -1,0 +1,229 @@
+"""The machine profile: what a person writes about a machine, as typed values.
+
+A profile says what repeats once (`topology`, one row for many CPUs, nodes or caches) and lets
+what is odd be said for a single CPU, node or file. `docs/profiles.md` is the reference.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+Name = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9._+-]{0,99}$")]
+Text = Annotated[str, Meta(min_length=1, max_length=4000)]
+Line = Annotated[str, Meta(max_length=400, pattern=r"^[^\n]*$")]
+Count = Annotated[int, Meta(ge=1, le=8192)]
+Size = str | int
+Sequence = str | int
+List = str | int
+
+Architecture = Literal[
+    "x86_64", "i386", "arm64", "arm", "ppc64", "s390x", "ia64", "riscv64", "loongarch64", "mips64"
+]
+Numbering = Literal[
+    "cores-first",
+    "siblings-adjacent",
+    "socket-by-socket",
+    "sockets-interleaved",
+    "nodes-interleaved",
+]
+
+
+class Topology(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A regular machine: every socket, node and core like the others.
+
+    Cores are counted through the machine socket by socket; nodes, dies and clusters are equal
+    shares of consecutive cores.
+
+    Attributes:
+        sockets: physical packages.
+        cores_per_socket: physical cores in each.
+        threads_per_core: hardware threads of each core.
+        nodes: NUMA nodes of the whole machine; 0 for a kernel without NUMA.
+        dies_per_socket: dies in each package; 0 for no `die_id` files.
+        cores_per_cluster: cores that share a cluster; 0 for no `cluster_id` files.
+        numbering: which CPU number each hardware thread has.
+        core_ids: sequence of `core_id`s, repeated until every core has one.
+        socket_ids: sequence of `physical_package_id`s, one for each socket.
+        node_ids: list of node numbers, one for each node.
+    """
+
+    sockets: Count
+    cores_per_socket: Count
+    threads_per_core: Count = 1
+    nodes: Annotated[int, Meta(ge=0, le=1024)] = 1
+    dies_per_socket: Annotated[int, Meta(ge=0, le=1024)] = 0
+    cores_per_cluster: Annotated[int, Meta(ge=0, le=8192)] = 0
+    numbering: Numbering = "cores-first"
+    core_ids: Sequence | None = None
+    socket_ids: Sequence | None = None
+    node_ids: List | None = None
+
+
+class CpuRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """CPUs, and what is said about them; a sequence holds one value for each, or one for all.
+
+    Attributes:
+        cpus: list of the CPUs that the row is about.
+        socket: `physical_package_id`.
+        die: `die_id`; none for no such files.
+        cluster: `cluster_id`; none for no such files.
+        core_id: `core_id`; threads of one core share socket, die and core id.
+        book: s390x `book_id`.
+        drawer: s390x `drawer_id`.
+        capacity: arm64 `cpu_capacity`.
+        online: false for a CPU that is present and switched off.
+        topology: whether `cpuN/topology` exists; as `online`, unless said.
+        cache: whether `cpuN/cache` exists; as `online`, unless said.
+    """
+
+    cpus: List
+    socket: Sequence | None = None
+    die: Sequence | None = None
+    cluster: Sequence | None = None
+    core_id: Sequence | None = None
+    book: Sequence | None = None
+    drawer: Sequence | None = None
+    capacity: Sequence | None = None
+    online: bool | None = None
+    topology: bool | None = None
+    cache: bool | None = None
+
+
+class NodeRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """NUMA nodes, and what is said about each of them.
+
+    Attributes:
+        nodes: list of the nodes that the row is about.
+        cpus: their CPUs: one list for each node of the row (a text, where it is one node).
+            Nodes that no row and no `topology` gives CPUs have memory only.
+        memory: `MemTotal` of each; `none` for a node without `meminfo`.
+        hugepages: page size to number of pages, of each.
+        overlapping: set where the machine really reports a CPU in two nodes.
+    """
+
+    nodes: List
+    cpus: str | int | tuple[str | int, ...] | None = None
+    memory: Size | None = None
+    hugepages: Mapping[str, Annotated[int, Meta(ge=0, le=2**40)]] | None = None
+    overlapping: bool = False
+
+
+class Distances(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Distances that follow from the packages.
+
+    Attributes:
+        local: of a node to itself.
+        near: between nodes whose CPUs share a package.
+        far: between all others.
+    """
+
+    local: Annotated[int, Meta(ge=0, le=255)] = 10
+    near: Annotated[int, Meta(ge=0, le=255)] = 12
+    far: Annotated[int, Meta(ge=0, le=255)] = 20
+
+
+class CacheRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Caches of one kind.
+
+    Attributes:
+        level: 1 and up.
+        type: `Data`, `Instruction` or `Unified`.
+        size: of each such cache; `none` for no `size` file.
+        shared: which CPUs share one: `cpu`, `core`, `cluster`, `die`, `node`, `socket`,
+            `machine`, `4 cores` (consecutive cores), or the CPU lists themselves.
+        cpus: list of the CPUs that have such a cache; all, unless said.
+        ids: sequence of cache ids, one for each cache in the order of `shared` (ascending
+            first CPU); `none` for no `id` files; counted from 0, unless said.
+        line: coherency line size in bytes.
+        ways: ways of associativity.
+        sets: number of sets; follows from `size`, `line` and `ways`, unless said.
+        index: the N of `indexN`; the place among the CPU's caches, unless said.
+    """
+
+    level: Annotated[int, Meta(ge=1, le=9)]
+    type: Literal["Data", "Instruction", "Unified"]
+    size: Size
+    shared: str | tuple[List, ...]
+    cpus: List | None = None
+    ids: Sequence | None = None
+    line: Annotated[int, Meta(ge=0, le=65536)] | None = None
+    ways: Annotated[int, Meta(ge=0, le=65536)] | None = None
+    sets: Annotated[int, Meta(ge=0, le=2**31)] | None = None
+    index: Annotated[int, Meta(ge=0, le=99)] | None = None
+
+
+class CpuInfo(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What `/proc/cpuinfo` shows; its form follows from the architecture.
+
+    Attributes:
+        vendor: `vendor_id`.
+        model: `model name` (x86), `cpu` (ppc64).
+        mhz: clock, in MHz.
+        fields: further lines of every processor, by key.
+        trailer: lines after the last processor, by key.
+        cpus: list of the processors shown; those online, unless said.
+        core_ids: sequence of `core id` lines, one for each processor shown, where they are
+            not those of `topology/core_id`.
+        physical_ids: the same for `physical id`.
+    """
+
+    vendor: Line | None = None
+    model: Line | None = None
+    mhz: Annotated[int, Meta(ge=1, le=100_000)] | None = None
+    fields: Mapping[Line, Line] = {}
+    trailer: Mapping[Line, Line] = {}
+    cpus: List | None = None
+    core_ids: Sequence | None = None
+    physical_ids: Sequence | None = None
+
+
+class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A machine.
+
+    Attributes:
+        name: lower-case; the file's name without its suffix.
+        title: one line for people.
+        source: what it is modelled on, and where that is published.
+        tags: words to select by.
+        architecture: decides the forms of `/proc/cpuinfo` and some files.
+        sysfs: which topology files the kernel has: `full` (since 5.3: `core_cpus`,
+            `package_cpus`), `lists` (before that: masks and lists) or `masks` (before 2.6.27).
+        topology: the regular part of the machine.
+        cpus: rows that add CPUs or say what is odd about some.
+        possible: list of the CPU numbers that could appear; those present, unless said.
+        nodes: rows that say what NUMA nodes have, or add some.
+        distances: the rule for them, or the `distance` text of every node in order.
+        caches: rows of caches.
+        memory: `MemTotal` of `/proc/meminfo`; the sum of the nodes, unless said.
+        hugepages: the machine's pages; the sum of the nodes, unless said.
+        cpuinfo: what `/proc/cpuinfo` shows.
+        lacks: patterns of files that this machine does not have.
+        trailing_nul: patterns of files whose text ends with a NUL byte.
+        files: the last resort: files (by pattern) with this very text.
+    """
+
+    name: Name
+    title: Line
+    source: Text
+    tags: tuple[Name, ...] = ()
+    architecture: Architecture
+    sysfs: Literal["full", "lists", "masks"] = "full"
+    topology: Topology | None = None
+    cpus: tuple[CpuRow, ...] = ()
+    possible: List | None = None
+    nodes: tuple[NodeRow, ...] = ()
+    distances: Distances | tuple[Line, ...] = Distances()
+    caches: tuple[CacheRow, ...] = ()
+    memory: Size | None = None
+    hugepages: Mapping[str, Annotated[int, Meta(ge=0, le=2**40)]] | None = None
+    cpuinfo: CpuInfo = CpuInfo()
+    lacks: tuple[Line, ...] = ()
+    trailing_nul: tuple[Line, ...] = ()
+    files: Mapping[Line, Annotated[str, Meta(max_length=100_000)]] = {}
+
+
+def profile_schema() -> dict[str, Any]:
+    """The JSON Schema (2020-12) of a profile."""
+    return msgspec.json.schema(Profile)

@@ -1,0 +1,204 @@
+"""The kernel's spellings of CPU sets, and compact spellings of number sequences.
+
+A *list* is the kernel's list format, ``0-3,8`` (Documentation/admin-guide, "cpulist"), here
+with a stride: ``0-14/2``. A *mask* is its hexadecimal form in groups of 32 bits. A *sequence*
+gives one value per CPU: ``0-3`` counts, ``5*4`` repeats, ``0-3:2`` holds each number twice,
+``(0,8)*2`` groups, ``none`` stands for a value that is not there.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+
+Value = int | None
+
+_LIST_ITEM = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?:/(\d{1,9}))?)?")
+_SEQUENCE_TOKEN = re.compile(r"\s*(none|\d+-\d+(?:/\d+)?|-?\d+|[(),]|[*:]\d+)")
+
+
+def parse_list(text: str, limit: int) -> tuple[int, ...]:
+    """The numbers of a list, in the order written, each below ``limit``.
+
+    Raises:
+        ValueError: bad spelling, a number repeated, a number not below ``limit``.
+    """
+    numbers: list[int] = []
+    for part in text.split(",") if text.strip() else ():
+        match = _LIST_ITEM.fullmatch(part.strip())
+        if match is None:
+            raise ValueError(f"{part.strip()!r} is no number or range such as 0-3 or 0-14/2")
+        first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
+        if last < first or step == 0:
+            raise ValueError(f"{part.strip()!r} is an empty range")
+        if last >= limit:
+            raise ValueError(f"{last} is too large, the most is {limit - 1}")
+        numbers.extend(range(first, last + 1, step))
+    if len(set(numbers)) != len(numbers):
+        twice = next(n for i, n in enumerate(numbers) if n in numbers[:i])
+        raise ValueError(f"{twice} is named twice")
+    return tuple(numbers)
+
+
+def format_list(numbers: Iterable[int]) -> str:
+    """The kernel's spelling: ascending, ranges joined, no stride; ``""`` for none."""
+    runs: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+
+
+def format_mask(numbers: Iterable[int], width: int) -> str:
+    """The kernel's hexadecimal spelling of a set, ``width`` bits wide.
+
+    Groups of 32 bits, joined by commas, the first as short as the width allows.
+    """
+    value = 0
+    for number in numbers:
+        value |= 1 << number
+    bits = max(width, value.bit_length(), 1)
+    words = (bits + 31) // 32
+    first = (bits - 32 * (words - 1) + 3) // 4
+    digits = f"{value:0{first + 8 * (words - 1)}x}"
+    return ",".join([digits[:first], *(digits[i : i + 8] for i in range(first, len(digits), 8))])
+
+
+def parse_sequence(text: str | int, limit: int) -> tuple[Value, ...]:
+    """The values of a sequence, at most ``limit`` of them.
+
+    Raises:
+        ValueError: bad spelling, or more than ``limit`` values.
+    """
+    if isinstance(text, int):
+        return (text,)
+    tokens: list[str] = []
+    position = 0
+    while position < len(text.rstrip()):
+        match = _SEQUENCE_TOKEN.match(text, position)
+        if match is None:
+            raise ValueError(f"cannot read {text[position : position + 12]!r} in a sequence")
+        tokens.append(match[1])
+        position = match.end()
+    values, rest = _parse_items(tokens, limit, depth=0)
+    if rest:
+        raise ValueError(f"unexpected {rest[0]!r} in a sequence")
+    return values
+
+
+def _parse_items(tokens: list[str], limit: int, depth: int) -> tuple[tuple[Value, ...], list[str]]:
+    if depth > 8:  # noqa: PLR2004 - deeper than anyone writes, far from Python's own limit
+        raise ValueError("parentheses nested too deeply")
+    result: list[Value] = []
+    while True:
+        if not tokens:
+            raise ValueError("a sequence ends where a number should stand")
+        head, *tokens = tokens
+        values: tuple[Value, ...]
+        if head == "(":
+            values, tokens = _parse_items(tokens, limit, depth + 1)
+            if not tokens or tokens[0] != ")":
+                raise ValueError("a parenthesis is not closed")
+            tokens = tokens[1:]
+        else:
+            values = _parse_atom(head, limit)
+        while tokens and tokens[0][0] in "*:":
+            count = int(tokens[0][1:])
+            _bound(len(values) * count, limit)
+            values = (
+                values * count
+                if tokens[0][0] == "*"
+                else tuple(value for value in values for _ in range(count))
+            )
+            tokens = tokens[1:]
+        result.extend(values)
+        _bound(len(result), limit)
+        if not tokens or tokens[0] != ",":
+            return tuple(result), tokens
+        tokens = tokens[1:]
+
+
+def _parse_atom(token: str, limit: int) -> tuple[Value, ...]:
+    if token == "none":  # noqa: S105 - a word of the sequence language
+        return (None,)
+    span = _LIST_ITEM.fullmatch(token)
+    if span is not None and span[2]:
+        first, last, step = int(span[1]), int(span[2]), int(span[3] or 1)
+        if last < first or step == 0:
+            raise ValueError(f"{token!r} is an empty range")
+        _bound((last - first) // step + 1, limit)
+        return tuple(range(first, last + 1, step))
+    if not re.fullmatch(r"-?\d{1,18}", token):
+        raise ValueError(f"{token!r} is no number")
+    return (int(token),)
+
+
+def _bound(count: int, limit: int) -> None:
+    if count > limit:
+        raise ValueError(f"more than {limit} values")
+
+
+def format_sequence(values: Sequence[Value]) -> str:
+    """A short spelling that :func:`parse_sequence` reads back (not always the shortest)."""
+    if len(values) > 1:
+        for count in range(len(values), 1, -1):
+            if len(values) % count:
+                continue
+            period = len(values) // count
+            if all(values[i] == values[i % period] for i in range(period, len(values))):
+                return _suffixed(values[:period], f"*{count}")
+        hold = _hold(values)
+        if hold > 1:
+            return _suffixed(values[::hold], f":{hold}")
+    return ",".join(_runs(values))
+
+
+def _suffixed(values: Sequence[Value], suffix: str) -> str:
+    text = format_sequence(values)
+    single = re.fullmatch(r"none|-?\d+|\d+-\d+(?:/\d+)?", text)
+    return f"{text}{suffix}" if single else f"({text}){suffix}"
+
+
+def _hold(values: Sequence[Value]) -> int:
+    """The largest k such that every k values in a row are equal."""
+    runs = [0]
+    for i, value in enumerate(values):
+        if i and value != values[i - 1]:
+            runs.append(0)
+        runs[-1] += 1
+    shortest = min(runs)
+    return shortest if all(run % shortest == 0 for run in runs) else 1
+
+
+def _runs(values: Sequence[Value]) -> list[str]:
+    parts: list[str] = []
+    start = 0
+    while start < len(values):
+        end = _run_end(values, start)
+        first, last = values[start], values[end - 1]
+        count = end - start
+        if count == 1 or first is None or last is None or first == last:
+            parts.append(("none" if first is None else str(first)) + f"*{count}" * (count > 1))
+        else:
+            step = (last - first) // (count - 1)
+            parts.append(f"{first}-{last}" + f"/{step}" * (step > 1))
+        start = end
+    return parts
+
+
+def _run_end(values: Sequence[Value], start: int) -> int:
+    """Where the longest run from ``start`` ends: equal values, or a range (of 3 if it strides)."""
+    end = start + 1
+    while end < len(values) and values[end] == values[start]:
+        end += 1
+    first = values[start]
+    if end > start + 1 or first is None or first < 0 or end == len(values):
+        return end
+    second = values[end]
+    if second is None or second <= first:
+        return end
+    step = second - first
+    stop = end + 1
+    while stop < len(values) and values[stop] == first + step * (stop - start):
+        stop += 1
+    return stop if step == 1 or stop - start > 2 else end  # noqa: PLR2004 - two are no stride

@@ -1,0 +1,142 @@
+"""A machine's `/sys` and `/proc` as values: which files there are, and what they hold."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+from numaproof.fakesys.cpu_files import cpu_files
+from numaproof.fakesys.entries import CPU, KERNEL, NODE, Entry
+from numaproof.fakesys.layout import lay_out
+from numaproof.fakesys.machine import ProfileError
+from numaproof.fakesys.node_files import hugepage_files, node_files
+from numaproof.fakesys.patterns import Pattern, PatternError
+from numaproof.fakesys.proc_files import cpuinfo, meminfo
+from numaproof.fakesys.profile import Profile
+
+Detail = Literal["full", "discovery"]
+
+# What cAdvisor reads, by the last part of the path; of the rest it needs the directories only.
+_DISCOVERY = frozenset(
+    {
+        "core_id",
+        "physical_package_id",
+        "book_id",
+        "drawer_id",
+        "id",
+        "size",
+        "level",
+        "type",
+        "shared_cpu_list",
+        "nr_hugepages",
+        "meminfo",
+        "cpuinfo",
+        "distance",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Tree(Mapping[str, Entry]):
+    """Relative path (``sys/devices/system/cpu/online``) to entry; directories are implied.
+
+    An entry is the bytes of a file, a symbolic link, or an empty directory.
+    """
+
+    name: str
+    _entries: Mapping[str, Entry]
+
+    def __getitem__(self, path: str) -> Entry:
+        return self._entries[path]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+def build_tree(profile: Profile, *, detail: Detail = "full") -> Tree:
+    """The tree of a machine.
+
+    Args:
+        profile: the machine.
+        detail: ``full`` has what lscpu, hwloc and cAdvisor read; ``discovery`` only what
+            cAdvisor reads, a third of the files.
+
+    Raises:
+        ProfileError: the profile contradicts itself or names what does not exist.
+    """
+    machine = lay_out(profile)
+    entries: dict[str, Entry] = {}
+    entries.update(cpu_files(machine, profile.architecture, profile.sysfs))
+    entries.update(node_files(machine))
+    entries.update(hugepage_files(f"{KERNEL}/mm/hugepages", machine.hugepages, ()))
+    entries["proc/cpuinfo"] = cpuinfo(profile, machine)
+    entries["proc/meminfo"] = meminfo(machine)
+    entries = _without(entries, profile.lacks)
+    _patch(entries, profile.files)
+    _end_with_nul(entries, profile.trailing_nul)
+    if detail == "discovery":
+        entries = {path: entry for path, entry in entries.items() if _is_read(path, entry)}
+    return Tree(profile.name, MappingProxyType(dict(sorted(entries.items()))))
+
+
+def _is_read(path: str, entry: Entry) -> bool:
+    directory, _, name = path.rpartition("/")
+    if not isinstance(entry, bytes) or name in _DISCOVERY:
+        return True
+    return name == "online" and directory in (CPU, NODE)
+
+
+def _pattern(field: str, key: int | str, text: str) -> Pattern:
+    try:
+        return Pattern(text)
+    except PatternError as error:
+        raise ProfileError((field, key), str(error)) from None
+
+
+def _without(entries: dict[str, Entry], lacks: tuple[str, ...]) -> dict[str, Entry]:
+    for i, text in enumerate(lacks):
+        pattern = _pattern("lacks", i, text)
+        kept = {path: entry for path, entry in entries.items() if not pattern.covers(path)}
+        if len(kept) == len(entries):
+            raise ProfileError(
+                ("lacks", i), f"no file of this machine matches {text!r}", "remove the line"
+            )
+        entries = kept
+    return entries
+
+
+def _patch(entries: dict[str, Entry], files: Mapping[str, str]) -> None:
+    for key, text in files.items():
+        pattern = _pattern("files", key, key)
+        try:
+            paths = pattern.expand()
+        except PatternError as error:
+            raise ProfileError(("files", key), str(error)) from None
+        for path in paths:
+            if isinstance(entries.get(path), bytes) or _has_room(entries, path):
+                entries[path] = text.encode()
+            else:
+                raise ProfileError(("files", key), f"{path} is a directory or a link")
+
+
+def _has_room(entries: Mapping[str, Entry], path: str) -> bool:
+    """Whether a new file can stand at a path: nothing there, below it, or a file above it."""
+    if path in entries or any(other.startswith(f"{path}/") for other in entries):
+        return False
+    parents = path.split("/")
+    return not any("/".join(parents[:i]) in entries for i in range(1, len(parents)))
+
+
+def _end_with_nul(entries: dict[str, Entry], patterns: tuple[str, ...]) -> None:
+    for i, text in enumerate(patterns):
+        pattern = _pattern("trailing_nul", i, text)
+        found = False
+        for path, entry in entries.items():
+            if isinstance(entry, bytes) and pattern.covers(path):
+                entries[path] = entry + b"\0"
+                found = True
+        if not found:
+            raise ProfileError(("trailing_nul", i), f"no file matches {text!r}")

@@ -1,0 +1,175 @@
+"""A tree written out: into pyfakefs, into a directory, into a tar file."""
+
+import gzip
+import io
+import lzma
+import os
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from numaproof.fakesys.entries import Directory, Symlink
+from numaproof.fakesys.tree import Tree
+
+if TYPE_CHECKING:
+    from pyfakefs.fake_filesystem import FakeFilesystem
+
+
+class WriteError(ValueError):
+    """The place to write to cannot be used; says why and what to do."""
+
+
+def write_fake(tree: Tree, fs: "FakeFilesystem", root: str = "/") -> None:
+    """Write a tree into a pyfakefs file system.
+
+    Args:
+        tree: the tree.
+        fs: the fake file system (pytest's ``fs`` fixture).
+        root: directory of the fake file system that stands for ``/``.
+    """
+    base = PurePosixPath(root)
+    for path, entry in tree.items():
+        name = str(base / path)
+        if isinstance(entry, bytes):
+            fs.create_file(name, contents=entry)
+        elif isinstance(entry, Symlink):
+            fs.create_symlink(name, entry.target)
+        else:
+            fs.create_dir(name)
+
+
+def write_directory(tree: Tree, path: str | os.PathLike[str]) -> None:
+    """Write a tree into a new or empty directory, all of it or nothing.
+
+    Raises:
+        WriteError: the directory holds something, is no directory, or cannot be made.
+    """
+    target = Path(path)
+    if target.exists() and not target.is_dir():
+        raise WriteError(f"{target} is not a directory; name a new one")
+    if target.is_dir() and any(target.iterdir()):
+        raise WriteError(f"{target} is not empty; name a new or an empty directory")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        beside = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    except OSError as error:
+        raise WriteError(f"{target} cannot be made: {error.strerror}") from None
+    try:
+        _fill(tree, str(beside))
+        beside.chmod(0o755)
+        # Replaces an empty directory in one step, and fails if it got filled meanwhile.
+        beside.rename(target)
+    except OSError as error:
+        raise WriteError(f"{target} cannot be written: {error.strerror}") from None
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def _fill(tree: Tree, base: str) -> None:
+    """Directory by directory (the tree is sorted), relative to each, which is fastest."""
+    made = {""}
+    current, handle = "", os.open(base, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for path, entry in tree.items():
+            parent, _, name = path.rpartition("/")
+            if parent != current:
+                os.close(handle)
+                _make(base, parent, made)
+                current, handle = parent, os.open(f"{base}/{parent}", os.O_RDONLY)
+            if isinstance(entry, Symlink):
+                os.symlink(entry.target, name, dir_fd=handle)
+            elif isinstance(entry, Directory):
+                _make(base, path, made)
+            else:
+                file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644, dir_fd=handle)
+                try:
+                    os.write(file, entry)
+                finally:
+                    os.close(file)
+    finally:
+        os.close(handle)
+
+
+def _make(base: str, directory: str, made: set[str]) -> None:
+    if directory not in made:
+        _make(base, directory.rpartition("/")[0], made)
+        os.mkdir(f"{base}/{directory}")  # noqa: PTH102 - a Path for each would double the time
+        made.add(directory)
+
+
+def write_tar(tree: Tree, path: str | os.PathLike[str]) -> None:
+    """Write a tree into a ``.tar``, ``.tar.gz`` or ``.tar.xz``; same tree, same bytes.
+
+    Raises:
+        WriteError: another suffix, the file exists, or it cannot be written.
+    """
+    target = Path(path)
+    compress = next((c for suffix, c in _SUFFIXES.items() if target.name.endswith(suffix)), None)
+    if compress is None:
+        raise WriteError(f"{target} must end in {', '.join(_SUFFIXES)}")
+    if target.exists():
+        raise WriteError(f"{target} exists; name a new file")
+    data = compress(_tar(tree))
+    beside = ""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, beside = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        os.close(descriptor)
+        Path(beside).write_bytes(data)
+        Path(beside).chmod(0o644)
+        Path(beside).replace(target)
+    except OSError as error:
+        if beside:
+            Path(beside).unlink(missing_ok=True)
+        raise WriteError(f"{target} cannot be written: {error.strerror}") from None
+
+
+def _gzip(data: bytes) -> bytes:
+    buffer = io.BytesIO()
+    with gzip.GzipFile(filename="", fileobj=buffer, mode="wb", mtime=0) as file:
+        file.write(data)
+    return buffer.getvalue()
+
+
+_SUFFIXES: dict[str, Callable[[bytes], bytes]] = {
+    ".tar": lambda data: data,
+    ".tar.gz": _gzip,
+    ".tar.xz": lzma.compress,
+}
+
+
+def _tar(tree: Tree) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        made = {""}
+        for path, entry in tree.items():
+            parents = path.split("/")
+            for i in range(1, len(parents)):
+                directory = "/".join(parents[:i])
+                if directory not in made:
+                    archive.addfile(_header(directory, tarfile.DIRTYPE, 0o755))
+                    made.add(directory)
+            if isinstance(entry, bytes):
+                header = _header(path, tarfile.REGTYPE, 0o644)
+                header.size = len(entry)
+                archive.addfile(header, io.BytesIO(entry))
+            elif isinstance(entry, Symlink):
+                header = _header(path, tarfile.SYMTYPE, 0o777)
+                header.linkname = entry.target
+                archive.addfile(header)
+            elif path not in made:
+                archive.addfile(_header(path, tarfile.DIRTYPE, 0o755))
+                made.add(path)
+    return buffer.getvalue()
+
+
+def _header(path: str, kind: bytes, mode: int) -> tarfile.TarInfo:
+    """Owned by root, dated 1970: nothing of the machine that writes it."""
+    header = tarfile.TarInfo(path)
+    header.type = kind
+    header.mode = mode
+    header.mtime = 0
+    return header
