@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strconv"
 
 	cadvisorapi "github.com/google/cadvisor/info/v1"
@@ -69,10 +70,13 @@ func loadConfig(raw json.RawMessage) (*kubeletconfig.KubeletConfiguration, error
 	if err != nil {
 		return nil, err
 	}
+	// Defaulting looks at the gates too, and must not see those of an earlier start.
+	setGates(pristineGates.DeepCopy())
 	config, err := decodeConfig(codecs, data)
 	if err != nil {
 		return nil, err
 	}
+	defaultEviction(config)
 	if err := useGates(config.FeatureGates); err != nil {
 		return nil, fmt.Errorf("failed to set feature gates from initial flags-based config: %w", err)
 	}
@@ -80,6 +84,18 @@ func loadConfig(raw json.RawMessage) (*kubeletconfig.KubeletConfiguration, error
 		return nil, fmt.Errorf("failed to validate kubelet configuration, error: %w", err)
 	}
 	return config, nil
+}
+
+// defaultEviction fills in what differs by operating system and is therefore no default of the
+// configuration's type.
+func defaultEviction(config *kubeletconfig.KubeletConfiguration) {
+	if config.EvictionHard == nil {
+		config.EvictionHard = maps.Clone(eviction.DefaultEvictionHard)
+	} else if config.MergeDefaultEvictionSettings {
+		merged := maps.Clone(eviction.DefaultEvictionHard)
+		maps.Copy(merged, config.EvictionHard)
+		config.EvictionHard = merged
+	}
 }
 
 // topologyOptions is what the kubelet's command passes on of the Topology Manager's options.

@@ -244,7 +244,8 @@ func (s *server) state(raw json.RawMessage) any {
 	}
 }
 
-// sortedBlocks orders blocks by type and NUMA nodes; the kubelet leaves their order to chance.
+// sortedBlocks orders blocks by type, then by the text of their NUMA nodes; the kubelet leaves
+// their order to chance.
 func sortedBlocks(blocks []state.Block) []memoryBlock {
 	list := []memoryBlock{}
 	for _, b := range blocks {
@@ -252,21 +253,7 @@ func sortedBlocks(blocks []state.Block) []memoryBlock {
 		sort.Ints(numa)
 		list = append(list, memoryBlock{NUMA: numa, Type: string(b.Type), Size: b.Size})
 	}
-	sort.SliceStable(list, func(i, j int) bool {
-		if list[i].Type != list[j].Type {
-			return list[i].Type < list[j].Type
-		}
-		return fewerNodes(list[i].NUMA, list[j].NUMA)
-	})
+	key := func(b memoryBlock) string { return fmt.Sprint(b.Type, b.NUMA) }
+	sort.SliceStable(list, func(i, j int) bool { return key(list[i]) < key(list[j]) })
 	return list
-}
-
-// fewerNodes orders lists of node ids as lists are: by the first id that differs, then by length.
-func fewerNodes(a, b []int) bool {
-	for i := 0; i < len(a) && i < len(b); i++ {
-		if a[i] != b[i] {
-			return a[i] < b[i]
-		}
-	}
-	return len(a) < len(b)
 }

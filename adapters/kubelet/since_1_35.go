@@ -1,4 +1,4 @@
-//go:build kubelet_1_35
+//go:build kubelet_1_35 || kubelet_1_36
 
 package main
 

@@ -1,0 +1,32 @@
+//go:build kubelet_1_33
+
+package main
+
+import (
+	cadvisorapi "github.com/google/cadvisor/info/v1"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	kubeletconfig "k8s.io/kubernetes/pkg/kubelet/apis/config"
+	"k8s.io/kubernetes/pkg/kubelet/cm/memorymanager"
+	"k8s.io/kubernetes/pkg/kubelet/cm/topologymanager"
+	"k8s.io/kubernetes/pkg/kubelet/kubeletconfig/util/codec"
+)
+
+func decodeConfig(codecs *serializer.CodecFactory, data []byte) (*kubeletconfig.KubeletConfiguration, error) {
+	return codec.DecodeKubeletConfiguration(codecs, data)
+}
+
+func newMemoryManager(
+	config *kubeletconfig.KubeletConfiguration, machine *cadvisorapi.MachineInfo, reserved reservation,
+	stateDir string, affinity topologymanager.Store,
+) (memorymanager.Manager, error) {
+	return memorymanager.NewManager(
+		config.MemoryManagerPolicy, machine, reserved.amounts, config.ReservedMemory, stateDir, affinity)
+}
+
+func startMemoryManager(n *node) error {
+	return n.memory.Start(n.activePods, n.gate, n, n.runtime, n.memoryContainers)
+}
+
+func removeFromMemoryManager(manager memorymanager.Manager, id string) error {
+	return manager.RemoveContainer(id)
+}
