@@ -26,7 +26,7 @@ from numaproof.reference.machine.numerals import (
     leading_signed,
     leading_unsigned,
 )
-from numaproof.reference.machine.sysfs import CPUS, WHITE_SPACE, UnreadableError
+from numaproof.reference.machine.sysfs import CPUS, WHITE_SPACE, UnreadableError, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -111,7 +111,7 @@ def _read_cache(tree: SysTree, folder: str) -> SharedCache | None:
     cache_id = leading_signed(tree.read(f"{folder}/id"))
     size = leading_unsigned(tree.read(f"{folder}/size"), unit="K")
     level = leading_signed(tree.read(f"{folder}/level"))
-    kind = tree.read_trimmed(f"{folder}/type")
+    kind = printable(tree.read_trimmed(f"{folder}/type"))
     sharers = _count_cpus(tree.read(f"{folder}/shared_cpu_map"))
     if cache_id is None or size is None or level is None or sharers is None:
         return None

@@ -12,8 +12,8 @@ on this one reading at start:
   `numaproof.reference.machine.memory`, and the machine's counts of cores and sockets in
   `numaproof.reference.machine.cpuinfo`.
 
-What is missing is left out where kernels are known to leave it out, and what is there and can't be
-understood refuses the machine.
+What is missing is left out where kernels are known to leave it out; what is there and can't be
+understood costs the machine its topology.
 
 Source: cAdvisor v0.52.1 (Kubernetes 1.33 and 1.34), v0.53.0 (1.35) and v0.56.2 (1.36), built for
 amd64.
@@ -40,7 +40,7 @@ from numaproof.reference.machine.sysfs import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
 __all__ = ["NO_CPU", "DiscoveryError", "discover"]
@@ -53,28 +53,34 @@ NO_CPU: Mapping[str, str] = MappingProxyType(
         "1.36": "no CPU is available",
     }
 )
-"""How each release begins its refusal of a tree that has no CPU; all else they discover alike."""
+"""How each release begins its complaint about a tree without CPUs; they agree in all else."""
 
 _NEWEST = "1.36"
 _NODE_NUMBER = re.compile("node([0-9]*)")
 
 
-def discover(root: Path, release: str = _NEWEST) -> MachineInfo:
+def discover(
+    root: Path, release: str = _NEWEST, log: Callable[[str], None] | None = None
+) -> MachineInfo:
     """The machine that the tree under `root` describes.
+
+    A topology that can't be understood leaves a machine without CPUs and nodes, as it does in
+    the kubelet, which refuses to start on that machine later. `log` is told why.
 
     Args:
         root: a folder with ``sys`` and ``proc``: ``/``, a copy, or a path of a fake file system.
         release: the Kubernetes minor release to behave as.
+        log: takes what cAdvisor logs about the topology, as one sentence.
 
     Returns:
         The machine: nodes by ascending id, the cores of a node by the byte order of their first
-        CPUs' names. Sizes are bytes, page sizes KiB. ``topology`` is None where there are CPUs
-        and none of them names its package; ``num_cores`` then counts all of them.
+        CPUs' names. Sizes are bytes, page sizes KiB. ``topology`` is None where it is not
+        understood, or where there are CPUs and none of them names its package; ``num_cores`` is
+        0 in the first case and counts all CPUs in the second.
 
     Raises:
-        DiscoveryError: the tree does not describe a machine. The kubelet logs an error in the
-            topology, has a machine without CPUs then, and refuses to start for that; the message
-            here is what it logs.
+        DiscoveryError: ``/proc/cpuinfo``, ``/proc/meminfo`` or a pool of huge pages can't be
+            read; the message is cAdvisor's.
         ValueError: `release` is not one of those that `NO_CPU` names.
     """
     if release not in NO_CPU:
@@ -84,16 +90,13 @@ def discover(root: Path, release: str = _NEWEST) -> MachineInfo:
     memory = machine_memory(tree)
     pools = huge_pages(tree, "/sys/kernel/mm/hugepages")
     online = OnlineCPUs(tree)
-    names = tree.numbered(NODES, "node")
-    if names:
-        nodes: list[Node] | None = [_node(tree, name, online) for name in names]
-        num_cores = sum(_count_threads(node) for node in nodes or ())
-    else:
-        paths = _cpu_paths(tree, CPUS)
-        if not paths:
-            raise DiscoveryError(f"{NO_CPU[release]}, cpusPath: {CPUS}")
-        nodes = _packages(tree, paths, online)
-        num_cores = len(paths)
+    nodes: list[Node] = []
+    num_cores = 0
+    try:
+        nodes, num_cores = _topology(tree, online, release)
+    except DiscoveryError as error:
+        if log:
+            log(str(error))
     physical_cores, sockets = count_cores_and_sockets(cpuinfo, tree, online)
     return MachineInfo(
         num_cores=num_cores,
@@ -101,8 +104,25 @@ def discover(root: Path, release: str = _NEWEST) -> MachineInfo:
         num_sockets=sockets,
         memory_capacity=memory,
         hugepages=pools,
-        topology=tuple(sorted(nodes, key=lambda node: node.node_id)) if nodes else None,
+        topology=tuple(sorted(nodes, key=lambda node: node.node_id)) or None,
     )
+
+
+def _topology(tree: SysTree, online: OnlineCPUs, release: str) -> tuple[list[Node], int]:
+    """The nodes, and how many CPUs there are.
+
+    With nodes, a CPU counts if it is part of a core; without, every entry does, also those that
+    are offline.
+    """
+    names = tree.numbered(NODES, "node")
+    if names:
+        nodes = [_node(tree, name, online) for name in names]
+        cores = [core for node in nodes for core in node.cores or ()]
+        return nodes, sum(len(core.thread_ids or ()) for core in cores)
+    paths = _cpu_paths(tree, CPUS)
+    if not paths:
+        raise DiscoveryError(f"{NO_CPU[release]}, cpusPath: {CPUS}")
+    return _packages(tree, paths, online), len(paths)
 
 
 def _node(tree: SysTree, name: str, online: OnlineCPUs) -> Node:
@@ -174,7 +194,3 @@ def _with_caches(
 
 def _cpu_paths(tree: SysTree, folder: str) -> list[str]:
     return [f"{folder}/{name}" for name in tree.numbered(folder, "cpu")]
-
-
-def _count_threads(node: Node) -> int:
-    return sum(len(core.thread_ids or ()) for core in node.cores or ())

@@ -16,9 +16,7 @@ UNSIGNED_LIMIT = 1 << 64
 _SIGNED_LIMIT = 1 << 63
 _WHOLE = re.compile("([+-]?)([0-9]*)(.*)", re.DOTALL)
 # A line break before the number spoils it, other white space does not.
-_LEADING = re.compile(
-    f"[{WHITE_SPACE.replace(chr(10), '')}]*([+-]?)([0-9]+)(?![0-9_])(.*)", re.DOTALL
-)
+_LEADING = re.compile(f"[{WHITE_SPACE.replace(chr(10), '')}]*([+-]?)([0-9]+)(.*)", re.DOTALL)
 _UNDECODED_OFFSET = 0xDC00
 _UNDECODED = frozenset(map(chr, range(_UNDECODED_OFFSET + 0x80, _UNDECODED_OFFSET + 0x100)))
 _FIVE_DIGITS = 0x10000
@@ -37,6 +35,10 @@ _ESCAPES = {
 
 class NumeralError(DiscoveryError):
     """A text is not a number of the kind asked for."""
+
+    def __init__(self, function: str, text: str, cause: str) -> None:
+        """Words it as Go's strconv package does, whose `function` the kubelet calls."""
+        super().__init__(f"strconv.{function}: parsing {quote(text)}: {cause}")
 
 
 def signed(text: str) -> int:
@@ -62,16 +64,16 @@ def _whole(function: str, text: str) -> int:
     assert match
     sign, digits, rest = match.groups()
     value = _value(digits)
-    refused = f"strconv.{function}: parsing {quote(text)}: "
+    refused_sign = sign and function == "ParseUint"
     # The digits are walked from the left, so one too many is seen before what follows them.
-    if value >= UNSIGNED_LIMIT and not (sign and function == "ParseUint"):
-        raise NumeralError(refused + "value out of range")
-    if not digits or rest or (sign and function == "ParseUint"):
-        raise NumeralError(refused + "invalid syntax")
+    if value >= UNSIGNED_LIMIT and not refused_sign:
+        raise NumeralError(function, text, "value out of range")
+    if not digits or rest or refused_sign:
+        raise NumeralError(function, text, "invalid syntax")
     if sign == "-":
         value = -value
     if function == "Atoi" and not -_SIGNED_LIMIT <= value < _SIGNED_LIMIT:
-        raise NumeralError(refused + "value out of range")
+        raise NumeralError(function, text, "value out of range")
     return value
 
 

@@ -25,12 +25,17 @@ WHITE_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".joi
 _UNDECODED = re.compile("[\udc80-\udcff]")
 
 
+def printable(text: str) -> str:
+    """The text with U+FFFD for each byte that is not UTF-8."""
+    return _UNDECODED.sub("\ufffd", text)
+
+
 class DiscoveryError(Exception):
     """The tree does not describe a machine; the message is that of the kubelet's discovery."""
 
     def __init__(self, message: str) -> None:
-        """Keeps `message`, with each byte that is not UTF-8 as U+FFFD."""
-        super().__init__(_UNDECODED.sub("\ufffd", message))
+        """Keeps `message` as it can be printed."""
+        super().__init__(printable(message))
 
 
 class UnreadableError(DiscoveryError):
