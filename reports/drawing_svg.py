@@ -28,7 +28,7 @@ _CELL_HEIGHT = 18
 _GAP = 6
 _PAD = 8
 _LABEL = 16
-_LETTER = 6.2
+_LETTER = 6.9
 
 # Told apart with every common kind of colour blindness; dark text can be read on all of them.
 _COLOURS = (
@@ -107,7 +107,15 @@ def _measure(group: Group, limit: int, grid: _Grid) -> _Box:
     sizes = [(box.width, box.height) for box in boxes] or [
         grid.core_size(core) for core in group.cores
     ]
-    places, width, height = _flow(sizes, inner, _GAP if boxes else 4)
+    # Nodes without CPUs are small: they have rows of their own after the others.
+    full = sum(
+        1 for part in group.groups if part.groups or (part.cores and part.kind != "elsewhere")
+    )
+    places, width, height = _flow(sizes[: full or None], inner, _GAP if boxes else 4)
+    if full and boxes[full:]:
+        more, wider, higher = _flow(sizes[full:], inner, _GAP)
+        places += [(x, y + height + _GAP) for x, y in more]
+        width, height = max(width, wider), height + _GAP + higher
     label = 0 if bare else ceil(len(_heading(group)) * _LETTER)
     placed = [(x + pad, y + top) for x, y in places]
     return _Box(
@@ -142,8 +150,8 @@ def _flow(
         x = 0
         for width, _ in row:
             places.append((x, y))
-            x += width + gap
-        right = max(right, x - gap)
+            right = max(right, x + width)
+            x += widest + gap
         y += max(height for _, height in row) + gap
     return places, right, y - gap
 
@@ -220,7 +228,7 @@ def _swatch(holder: Holder, x: int, y: int, width: int) -> str:
         case "reserved":
             return f'<rect {size} fill="{_RESERVED}"/>{_hatch(x, y, wide, high, "#5c6773")}'
         case "offline":
-            cross = f'<path d="M{x} {y}l{wide} {high}m0 {-high}l{-wide} {high}" stroke="#999"/>'
+            cross = f'<path d="M{x} {y}l{wide} {high}m0 {-high}l{-wide} {high}" stroke="#bbb"/>'
             return f'<rect {size} fill="{_OFFLINE}" stroke="#999" stroke-dasharray="2 2"/>{cross}'
         case "several":
             first, second = ([_colour(n) for n in holder.parts] + [_SHARED, _SHARED])[:2]

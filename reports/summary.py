@@ -139,10 +139,12 @@ class Summary:
         """The area that a case run counts in."""
         return area_of(run.requirements, self.requirements)
 
-    def statement(self, requirement: str) -> str:
-        """A requirement's statement, or that the registry of this run does not have it."""
-        known = self.requirements.get(requirement)
-        return known.statement if known else "(not in the registry of this run)"
+    def named(self, ids: Iterable[str]) -> tuple[Requirement, ...]:
+        """The requirements of these ids; one that the registry lacks has an empty source."""
+        unknown = "(not in the registry of this run)"
+        return tuple(
+            self.requirements.get(one, Requirement(one, NO_AREA, unknown, "", "")) for one in ids
+        )
 
 
 def area_of(requirements: tuple[str, ...], known: Mapping[str, Requirement]) -> str:

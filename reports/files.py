@@ -1,0 +1,142 @@
+"""The reports of a run as files: written while it goes on, or made again from its events.
+
+``events.jsonl`` grows line by line, so that a run which is killed loses nothing that was already
+measured. The other files are made from it when the run ends, each in one step.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Self
+
+from numaproof.protocol import codec, events
+from numaproof.reports.badge import badge
+from numaproof.reports.html import html
+from numaproof.reports.junit import junit
+from numaproof.reports.markdown import markdown
+from numaproof.reports.summary import summarize
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
+    from types import TracebackType
+    from typing import BinaryIO
+
+    from numaproof.protocol.events import AnyEvent
+    from numaproof.reports.summary import Summary
+
+EVENTS = "events.jsonl"
+
+_MAKERS: Mapping[str, Callable[[Summary], str | bytes]] = {
+    "junit.xml": junit,
+    "report.html": html,
+    "report.md": markdown,
+    "badge.svg": badge,
+}
+
+FILES: tuple[str, ...] = (EVENTS, *_MAKERS)
+"""Names of all files that a folder of reports holds."""
+
+
+class EventsError(Exception):
+    """A saved stream of events can't be read; the message names the file and the line."""
+
+
+class Recorder:
+    """Writes a run's events as they come, and its reports at the end. Use it in a ``with``.
+
+    The folder is made where there is none. Reports of an earlier run in it are removed at the
+    start, so that none of them can be taken for a report of this one; other files stay.
+    However the run ends, reports are made of what was recorded.
+
+    Args:
+        folder: where the files go.
+
+    Raises:
+        OSError: the folder or a file in it can't be written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._stream: BinaryIO | None = None
+
+    def __enter__(self) -> Self:
+        """Opens the stream."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for name in FILES:
+            (self.folder / name).unlink(missing_ok=True)
+        self._stream = (self.folder / EVENTS).open("wb")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Closes the stream and makes the reports."""
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+            render(self.folder / EVENTS, self.folder)
+
+    def record(self, event: AnyEvent) -> None:
+        """Writes one event, so that it outlives this process. Progress is not kept."""
+        if self._stream is None:
+            raise ValueError("the recorder is not open")
+        if not isinstance(event, events.Progress):
+            self._stream.write(events.write_line(event))
+            self._stream.flush()
+
+
+def read_events(path: Path) -> tuple[AnyEvent, ...]:
+    """The events of a saved stream.
+
+    Raises:
+        EventsError: the file can't be read, or a line of it is not an event.
+    """
+    try:
+        with path.open("rb") as lines:
+            return tuple(events.read_lines(lines))
+    except OSError as error:
+        raise EventsError(f"{path}: {error.strerror or error}") from None
+    except codec.ProtocolError as error:
+        raise EventsError(
+            f"{path}: {error}; is it an {EVENTS} of this version of numaproof?"
+        ) from None
+
+
+def render(path: Path, folder: Path) -> Summary:
+    """Makes the reports of a saved stream again, and returns its summary.
+
+    Raises:
+        EventsError: the stream can't be read.
+        OSError: a report can't be written.
+    """
+    summary = summarize(read_events(path))
+    write_reports(summary, folder)
+    return summary
+
+
+def write_reports(summary: Summary, folder: Path, names: Iterable[str] = tuple(_MAKERS)) -> None:
+    """Writes reports of a summary into a folder, which is made where there is none.
+
+    Raises:
+        OSError: a report can't be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        made = _MAKERS[name](summary)
+        _replace(folder / name, made if isinstance(made, bytes) else made.encode())
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Puts a whole file in place at once: a reader sees the old one or the new one."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        part.write_bytes(content)
+        part.replace(path)
+    except OSError:
+        with suppress(OSError):
+            part.unlink()
+        raise

@@ -1,0 +1,172 @@
+"""The run as one self-contained HTML page: no network, no fonts, nothing to install.
+
+Jinja escapes every value, and hidden characters (controls, direction marks) are made visible on
+the way. The page's content security policy lets only its own style and script run, by their
+hashes, so that text which should still get through as markup could do nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import jinja2
+from markupsafe import Markup
+
+from numaproof.reports.drawing import draw_svg
+from numaproof.reports.html_failures import told_failures
+from numaproof.reports.story import source
+from numaproof.reports.summary import OUTCOMES
+from numaproof.reports.untrusted import visible
+from numaproof.reports.wording import SYMBOLS, VERDICTS, setting, verdict_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numaproof.protocol.events import Outcome
+    from numaproof.reports.summary import Summary, Tally
+
+_MOST_DRAWN_CPUS = 8_000
+
+
+def html(summary: Summary) -> str:
+    """The run as an HTML page."""
+    style, script = _part("report.css"), _part("report.js")
+    told, untold = told_failures(summary)
+    return _TEMPLATE.render(
+        style=Markup(style),  # noqa: S704  # our own file
+        script=Markup(script),  # noqa: S704  # our own file
+        style_hash=_hash(style),
+        script_hash=_hash(script),
+        summary=summary,
+        outcomes=OUTCOMES,
+        verdict=VERDICTS[summary.verdict],
+        verdict_line=verdict_line(summary),
+        setting=setting(summary),
+        links=tuple(_links(summary)),
+        machines=summary.started.machines if summary.started else {},
+        drawings=dict(_drawings(summary)),
+        cases=_cases(summary),
+        told=told,
+        untold=untold,
+        defects=_defects(summary),
+        area_numbers={area: number for number, area in enumerate(_areas(summary))},
+        machine_numbers={name: number for number, name in enumerate(summary.machines)},
+    )
+
+
+def _part(name: str) -> str:
+    return resources.files("numaproof.reports").joinpath(name).read_text("utf-8")
+
+
+def _hash(text: str) -> str:
+    """The text's source expression for a content security policy."""
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return f"sha256-{digest}"
+
+
+def _links(summary: Summary) -> Iterator[tuple[str, str]]:
+    who = summary.started.implementation if summary.started else None
+    for name, address in (("homepage", who.homepage), ("issues", who.issues)) if who else ():
+        if address is not None and is_web_address(address):
+            yield name, address
+
+
+def is_web_address(address: str) -> bool:
+    """Whether an address that an implementation gave may become a link: plain http or https."""
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return False
+    return parts.scheme in {"http", "https"} and bool(parts.netloc) and visible(address) == address
+
+
+def _areas(summary: Summary) -> list[str]:
+    return [*summary.areas, *(["fuzz"] if summary.fuzz else [])]
+
+
+def _drawings(summary: Summary) -> Iterator[tuple[str, Markup]]:
+    """Bare drawings of the machines, as many as a page can bear."""
+    drawn = 0
+    for name, machine in (summary.started.machines if summary.started else {}).items():
+        drawn += machine.num_cores
+        if drawn > _MOST_DRAWN_CPUS:
+            return
+        yield name, draw_svg(machine)
+
+
+def _cases(summary: Summary) -> list[dict[str, Any]]:
+    """A row for each case: its runs as pairs of a machine and an outcome."""
+    rows: dict[str, dict[str, Any]] = {}
+    for run in summary.runs:
+        row = rows.setdefault(
+            run.case,
+            {
+                "case": run.case,
+                "title": run.title,
+                "area": summary.area(run),
+                "requirements": run.requirements,
+                "runs": [],
+            },
+        )
+        row["runs"].append((run.machine, run.outcome))
+    return list(rows.values())
+
+
+def _defects(summary: Summary) -> dict[str, list[str]]:
+    """Expected failures by their named defect: where each was seen."""
+    found: dict[str, list[str]] = {}
+    for run in summary.expected_failures:
+        found.setdefault(run.defect or "unnamed defect", []).append(f"{run.case} on {run.machine}")
+    return found
+
+
+def _number(outcome: Outcome) -> int:
+    return OUTCOMES.index(outcome)
+
+
+def _bars(tally: Tally) -> list[tuple[Outcome, int, str, str]]:
+    """The stretches of a bar: outcome, count, start and width in per cent."""
+    bars, at = [], 0
+    for outcome, count in tally.counts.items():
+        start, width = 100 * at / tally.total, 100 * count / tally.total
+        bars.append((outcome, count, f"{start:.3f}", f"{width:.3f}"))
+        at += count
+    return bars
+
+
+def _worst(tally: Tally) -> Outcome:
+    """The outcome that a tally is coloured by: the worst one in it."""
+    order: tuple[Outcome, ...] = (
+        "fail",
+        "missing expected failure",
+        "fault",
+        "crash",
+        "time-out",
+        "protocol error",
+        "not run",
+        "expected failure",
+        "pass",
+        "unsupported",
+    )
+    return next(outcome for outcome in order if tally.of(outcome))
+
+
+def _shown(value: object) -> object:
+    return visible(value) if type(value) is str else value
+
+
+_ENVIRONMENT = jinja2.Environment(
+    loader=jinja2.PackageLoader("numaproof.reports", ""),
+    autoescape=True,
+    undefined=jinja2.StrictUndefined,
+    finalize=_shown,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_ENVIRONMENT.filters |= {"number": _number, "bars": _bars, "worst": _worst, "source": source}
+_ENVIRONMENT.globals |= {"symbols": SYMBOLS}
+_TEMPLATE = _ENVIRONMENT.get_template("report.html.j2")

@@ -1,0 +1,129 @@
+"""Failures as cards of the HTML page: everything about the first ones, a line for the rest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from numaproof.reports.drawing import draw_svg
+from numaproof.reports.story import all_failures
+from numaproof.reports.untrusted import shortened
+from numaproof.reports.values import diff_lines, pretty, without_machine
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+    from numaproof.protocol.events import Step
+    from numaproof.reports.story import Failure
+    from numaproof.reports.summary import Summary
+
+ROOM = 6_000_000
+"""About how many characters all cards together may take; further failures get a line."""
+
+MOST_LINES = 5_000
+"""Failures that get at least a line."""
+
+_VALUE, _DIFF, _CONTEXT, _TAIL, _STEPS = 12_000, 500, 3, 16_000, 60
+
+
+@dataclass(frozen=True, slots=True)
+class ShownStep:
+    """A call as the page shows it: laid-out JSON, and the lines of the difference."""
+
+    number: int
+    operation: str
+    args: str
+    answer: str
+    problems: tuple[str, ...]
+    diff: tuple[tuple[str, str], ...]
+
+    @property
+    def bad(self) -> bool:
+        """Whether something was wrong with this call."""
+        return bool(self.problems or self.diff)
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A failure with its steps laid out and its pictures drawn; `left_out` counts steps cut."""
+
+    failure: Failure
+    steps: tuple[ShownStep, ...]
+    pictures: tuple[tuple[str, Markup], ...]
+    stderr: str
+    left_out: int
+
+    @property
+    def size(self) -> int:
+        """About how many characters the card takes."""
+        drawn = sum(len(picture) for _, picture in self.pictures)
+        steps = sum(
+            len(step.args) + len(step.answer) + sum(40 + len(line) for _, line in step.diff)
+            for step in self.steps
+        )
+        return 2_000 + drawn + steps + len(self.stderr)
+
+
+def told_failures(summary: Summary) -> tuple[tuple[Card, ...], tuple[Failure, ...]]:
+    """The failures that are told in full, and those that there was no room for."""
+    failures = all_failures(summary)
+    cards: list[Card] = []
+    room = ROOM
+    for failure in failures:
+        card = _card(failure)
+        room -= card.size
+        if room < 0:
+            break
+        cards.append(card)
+    return tuple(cards), failures[len(cards) : len(cards) + MOST_LINES]
+
+
+def _card(failure: Failure) -> Card:
+    numbered = list(enumerate(failure.steps, 1))
+    # The end of a long sequence is where it failed.
+    kept = numbered[-_STEPS:]
+    pictures = ()
+    if failure.drawn is not None:
+        pictures = tuple(
+            (one.title, draw_svg(failure.drawn, one.owners, one.shared)) for one in failure.pictures
+        )
+    return Card(
+        failure,
+        tuple(_shown(number, step) for number, step in kept),
+        pictures,
+        shortened(failure.stderr[-_TAIL:], _TAIL),
+        len(numbered) - len(kept),
+    )
+
+
+def _shown(number: int, step: Step) -> ShownStep:
+    diff: tuple[tuple[str, str], ...] = ()
+    if step.expected is not None and step.expected != step.answer:
+        diff = _near_changes(diff_lines(step.expected, step.answer or {}))
+    return ShownStep(
+        number,
+        step.operation,
+        _laid_out(without_machine(step.args)),
+        "no answer" if step.answer is None else _laid_out(step.answer),
+        step.problems,
+        diff,
+    )
+
+
+def _laid_out(value: Any) -> str:
+    return shortened(pretty(value), _VALUE)
+
+
+def _near_changes(lines: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    """The changed lines with a little of what is around them; gaps are marked by dots."""
+    changed = [number for number, (mark, _) in enumerate(lines) if mark != " "]
+    near = {number + offset for number in changed for offset in range(-_CONTEXT, _CONTEXT + 1)}
+    kept: list[tuple[str, str]] = []
+    for number, line in enumerate(lines):
+        if number in near:
+            kept.append(line)
+        elif not kept or kept[-1][0] != "…":
+            kept.append(("…", ""))
+    if len(kept) > _DIFF:
+        kept = [*kept[:_DIFF], ("…", f"{len(kept) - _DIFF} more lines are in events.jsonl")]
+    return tuple((mark, shortened(line, 2_000)) for mark, line in kept)

@@ -1,0 +1,136 @@
+"""JUnit XML, as GitHub, GitLab and Jenkins read it.
+
+A test suite for each requirement area, a test case for each case on a machine. A wrong answer is
+a ``failure``; a program that broke, and a case that never ran, is an ``error``; what is not
+supported, and an expected failure, is ``skipped`` with its reason. A run without an end has an
+error of its own, and so has a run that tested nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+from numaproof.protocol.events import GOOD
+from numaproof.reports.story import Failure, case_failure, divergence_failure, plain_story
+from numaproof.reports.summary import FAILURES
+from numaproof.reports.untrusted import one_line, shortened, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numaproof.protocol.events import CaseFinished
+    from numaproof.reports.summary import Summary
+
+_LONGEST = 20_000
+_TAIL = 8_000
+
+
+def junit(summary: Summary) -> bytes:
+    """The run as a JUnit XML document in UTF-8."""
+    root = ET.Element("testsuites", name="numaproof")
+    by_area: dict[str, list[CaseFinished]] = {}
+    for run in summary.runs:
+        by_area.setdefault(summary.area(run), []).append(run)
+    for area in summary.areas:
+        _suite(root, area, [_case(summary, run, area) for run in by_area[area]], summary)
+    if summary.fuzz:
+        _suite(root, "fuzz", _fuzz_cases(summary), summary)
+    if problems := _run_errors(summary):
+        _suite(root, "run", problems, summary)
+    for name in ("tests", "failures", "errors", "skipped"):
+        root.set(name, str(sum(int(suite.get(name, "0")) for suite in root)))
+    root.set("time", f"{summary.seconds:.3f}")
+    ET.indent(root)
+    return ET.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n"
+
+
+def _suite(root: ET.Element, name: str, cases: Iterable[ET.Element], summary: Summary) -> None:
+    suite = ET.SubElement(root, "testsuite", name=f"numaproof.{visible(name)}")
+    properties = ET.SubElement(suite, "properties")
+    for key, value in _properties(summary):
+        ET.SubElement(properties, "property", name=key, value=one_line(value, 500))
+    suite.extend(cases)
+    suite.set("tests", str(len(suite.findall("testcase"))))
+    for name_, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        suite.set(name_, str(len(suite.findall(f"testcase/{tag}"))))
+    seconds = sum(float(case.get("time", "0")) for case in suite.iter("testcase"))
+    suite.set("time", f"{seconds:.3f}")
+
+
+def _properties(summary: Summary) -> list[tuple[str, str]]:
+    started = summary.started
+    if started is None:
+        return []
+    who = started.implementation
+    return [
+        ("numaproof", started.numaproof),
+        ("kubernetes", started.kubernetes),
+        ("level", started.level),
+        ("implementation", f"{who.name} {who.version}" if who else "reference"),
+        *([("seed", str(started.seed))] if started.seed is not None else []),
+    ]
+
+
+def _case(summary: Summary, run: CaseFinished, area: str) -> ET.Element:
+    case = _element(area, f"{run.case} [{run.machine}]", run.seconds)
+    if run.outcome == "unsupported":
+        ET.SubElement(case, "skipped", message=_message("unsupported", run.message))
+    elif run.outcome == "expected failure":
+        named = f"expected failure: {run.defect or 'unnamed defect'}"
+        ET.SubElement(case, "skipped", message=_message(named, run.message))
+    elif run.outcome not in GOOD:
+        _add_failure(case, case_failure(summary, run))
+    if run.stderr:
+        ET.SubElement(case, "system-err").text = shortened(run.stderr[-_TAIL:], _TAIL)
+    return case
+
+
+def _fuzz_cases(summary: Summary) -> list[ET.Element]:
+    cases = []
+    if summary.tally.total and not summary.failed:
+        cases.append(_element("fuzz", f"{summary.tally.total} examples", summary.seconds))
+    for divergence in summary.divergences:
+        case = _element("fuzz", divergence.title, 0)
+        if divergence.outcome not in GOOD:
+            _add_failure(case, divergence_failure(summary, divergence))
+        if divergence.stderr:
+            tail = shortened(divergence.stderr[-_TAIL:], _TAIL)
+            ET.SubElement(case, "system-err").text = tail
+        cases.append(case)
+    return cases
+
+
+def _add_failure(case: ET.Element, failure: Failure) -> None:
+    tag = "failure" if failure.outcome in FAILURES else "error"
+    message = _message(failure.outcome, failure.message)
+    found = ET.SubElement(case, tag, message=message, type=failure.outcome)
+    found.text = shortened(plain_story(failure), _LONGEST)
+
+
+def _run_errors(summary: Summary) -> list[ET.Element]:
+    cases = []
+    for gap in summary.gaps:
+        case = _element("run", "the run is complete", 0)
+        error = ET.SubElement(case, "error", message=_message("incomplete", gap), type="incomplete")
+        error.text = f"The run is incomplete. {visible(gap)}"
+        cases.append(case)
+    if not summary.gaps and summary.verdict == "nothing tested":
+        case = _element("run", "something was tested", 0)
+        text = "Nothing was tested: no case ran, or none is supported."
+        ET.SubElement(case, "error", message=text, type="nothing tested").text = text
+        cases.append(case)
+    return cases
+
+
+def _element(area: str, name: str, seconds: float) -> ET.Element:
+    return ET.Element(
+        "testcase",
+        classname=f"numaproof.{visible(area)}",
+        name=one_line(name, 300),
+        time=f"{seconds:.3f}",
+    )
+
+
+def _message(kind: str, text: str) -> str:
+    return one_line(f"{kind}: {text}" if text else kind, 300)

@@ -1,0 +1,176 @@
+"""A report in GitHub's Markdown, small enough for a comment or a step summary.
+
+Text is written as character references wherever Markdown or HTML could read it as markup, a
+mention or a link; blocks of it stand in fences longer than any run of backticks inside.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from numaproof.reports.drawing import draw_text
+from numaproof.reports.story import Failure, all_failures, plain_story, source
+from numaproof.reports.untrusted import one_line, shortened
+from numaproof.reports.wording import (
+    COLUMNS,
+    SYMBOLS,
+    VERDICTS,
+    columns,
+    setting,
+    verdict_line,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from numaproof.reports.summary import Summary, Verdict
+
+LIMIT = 60_000
+"""Bytes that a report keeps to: below the 65,536 characters of a GitHub comment."""
+
+_SIGNS: dict[Verdict, str] = {
+    "passed": "✅",
+    "failed": "❌",
+    "incomplete": "⚠️",
+    "nothing tested": "⚠️",
+}
+_STORY, _TAIL, _LISTED = 4_000, 1_500, 40
+_DRAWN_WIDTH = 110
+
+
+def markdown(summary: Summary, limit: int = LIMIT) -> str:
+    """The run as Markdown of at most `limit` bytes; what had to be cut is said at the end."""
+    head = "\n".join(_head(summary)) + "\n"
+    foot = "\n".join(_untested(summary)) + "\n"
+    room = limit - len(head.encode()) - len(foot.encode()) - 200
+    failures = all_failures(summary)
+    told: list[str] = []
+    for failure in failures:
+        text = "\n".join(_details(failure)) + "\n"
+        room -= len(text.encode()) + 1
+        if room < 0:
+            break
+        told.append(text)
+    if len(told) < len(failures):
+        told.append(
+            f"_{len(failures) - len(told):,} of {len(failures):,} failures are left out here; "
+            "`report.html` and `events.jsonl` have them._\n"
+        )
+    title = ["## Failures\n"] if failures else []
+    return "\n".join([head, *title, *told, foot]).rstrip("\n") + "\n"
+
+
+def _head(summary: Summary) -> Iterator[str]:
+    sign = _SIGNS[summary.verdict]
+    yield f"# {sign} numaproof: {VERDICTS[summary.verdict].lower()}"
+    yield ""
+    yield f"**{escaped(verdict_line(summary), 400)}**"
+    yield ""
+    for gap in summary.gaps:
+        yield f"> ⚠️ **Incomplete run.** {escaped(gap, 500)}"
+        yield ">"
+    if summary.verdict == "nothing tested":
+        yield "> ⚠️ **Nothing was tested**: no case ran, or none is supported."
+    if summary.gaps or summary.verdict == "nothing tested":
+        yield ""
+    if summary.started:
+        yield from _table(
+            ["", ""], ((escaped(name), escaped(value, 200)) for name, value in setting(summary))
+        )
+        yield from _fenced(one_line(summary.started.command, 1000), "sh")
+    if summary.areas:
+        names = ["Area", *(name for name, _ in COLUMNS), "all"]
+        rows = [
+            (escaped(area), *(str(count or "") for _, count in columns(tally)), str(tally.total))
+            for area, tally in summary.areas.items()
+        ]
+        total = (str(count) for _, count in columns(summary.tally))
+        yield from _table(names, [*rows, ("**all**", *total, str(summary.tally.total))])
+    if summary.expected_failures:
+        yield from _expected(summary)
+
+
+def _expected(summary: Summary) -> Iterator[str]:
+    counts: dict[str, int] = {}
+    for run in summary.expected_failures:
+        name = run.defect or "unnamed defect"
+        counts[name] = counts.get(name, 0) + 1
+    yield from _table(
+        ["Expected failure (named defect)", "case runs"],
+        ((escaped(name), str(count)) for name, count in list(counts.items())[:_LISTED]),
+    )
+
+
+def _untested(summary: Summary) -> Iterator[str]:
+    if not summary.untested:
+        return
+    yield f"<details><summary>{len(summary.untested)} requirements without a case</summary>"
+    yield ""
+    for requirement in summary.named(summary.untested[:_LISTED]):
+        yield f"- {code(requirement.id)} {escaped(requirement.statement, 240)}"
+    if len(summary.untested) > _LISTED:
+        yield f"- … and {len(summary.untested) - _LISTED} more"
+    yield ""
+    yield "</details>"
+
+
+def _details(failure: Failure) -> Iterator[str]:
+    title = f"{code(failure.name)} " if failure.name else ""
+    yield (
+        f"<details><summary>{SYMBOLS[failure.outcome]} <b>{failure.outcome}</b> "
+        f"{title}{escaped(failure.title, 160)} on {code(failure.machine)}</summary>"
+    )
+    yield ""
+    for requirement in failure.requirements[:8]:
+        where = f" ({escaped(source(requirement), 160)})" if source(requirement) else ""
+        yield f"- {code(requirement.id)} {escaped(requirement.statement, 400)}{where}"
+    yield ""
+    yield from _fenced(shortened(plain_story(failure), _STORY, "report.html"), "")
+    if failure.stderr:
+        yield "Standard error ended with:"
+        yield from _fenced(shortened(failure.stderr[-_TAIL:], _TAIL), "")
+    if failure.drawn is not None and failure.pictures:
+        last = failure.pictures[-1]
+        drawn = draw_text(failure.drawn, last.owners, last.shared, width=_DRAWN_WIDTH)
+        yield f"{escaped(last.title, 160)}:"
+        yield from _fenced(shortened(drawn, _STORY, "report.html"), "")
+    yield "</details>"
+
+
+def _table(names: list[str], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
+    yield "| " + " | ".join(names) + " |"
+    yield "|" + "|".join([" --- ", *[" ---: "] * (len(names) - 1)]) + "|"
+    for row in rows:
+        yield "| " + " | ".join(row) + " |"
+    yield ""
+
+
+def _fenced(text: str, language: str) -> Iterator[str]:
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    yield ""
+    yield f"{fence}{language or 'text'}"
+    yield text
+    yield fence
+    yield ""
+
+
+def escaped(text: str, limit: int = 120) -> str:
+    """The text on one line, so that Markdown, HTML and GitHub's own links leave it alone."""
+    shown = one_line(text, limit)
+    # A word joiner after @ and # keeps GitHub from making a mention or an issue link of it.
+    return (
+        re.sub(
+            r"[^\w\s,.;()…⟨⟩+-]|_",
+            lambda match: f"&#{ord(match[0])};" + ("&#8288;" if match[0] in "@#" else ""),
+            shown,
+        )
+        .replace("://", "&#58;//")
+        .replace("www.", "www&#46;")
+    )
+
+
+def code(text: str) -> str:
+    """The text as inline code, which GitHub does not look into for mentions and links."""
+    return f"<code>{escaped(text)}</code>"

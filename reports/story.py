@@ -1,0 +1,136 @@
+"""What there is to tell about one failure, whatever the format that tells it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from numaproof.reports.values import Difference, compact, differences, without_machine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numaproof.protocol.events import (
+        CaseFinished,
+        DivergenceFound,
+        Outcome,
+        Picture,
+        Requirement,
+        Step,
+    )
+    from numaproof.protocol.machine import MachineInfo
+    from numaproof.reports.summary import Summary
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A case that did not pass on a machine, or a divergence that fuzzing found.
+
+    `name` is the case's id, empty for a divergence; `drawn` is the machine where the stream
+    describes it. Requirements that the registry lacks say so.
+    """
+
+    name: str
+    title: str
+    machine: str
+    area: str
+    outcome: Outcome
+    message: str
+    requirements: tuple[Requirement, ...]
+    steps: tuple[Step, ...]
+    pictures: tuple[Picture, ...]
+    stderr: str
+    drawn: MachineInfo | None
+    defect: str | None = None
+    file: str | None = None
+    reproduce: str = ""
+
+
+def case_failure(summary: Summary, run: CaseFinished) -> Failure:
+    """What there is to tell about a case run."""
+    machines = summary.started.machines if summary.started else {}
+    return Failure(
+        name=run.case,
+        title=run.title,
+        machine=run.machine,
+        area=summary.area(run),
+        outcome=run.outcome,
+        message=run.message,
+        requirements=summary.named(run.requirements),
+        steps=run.steps,
+        pictures=run.pictures,
+        stderr=run.stderr,
+        drawn=machines.get(run.machine),
+        defect=run.defect,
+        reproduce=run.reproduce,
+    )
+
+
+def divergence_failure(summary: Summary, found: DivergenceFound) -> Failure:
+    """What there is to tell about a divergence."""
+    return Failure(
+        name="",
+        title=found.title,
+        machine="generated",
+        area="fuzz",
+        outcome=found.outcome,
+        message=found.message,
+        requirements=summary.named(found.requirements),
+        steps=found.steps,
+        pictures=found.pictures,
+        stderr=found.stderr,
+        drawn=found.machine,
+        file=found.file,
+        reproduce=found.reproduce,
+    )
+
+
+def all_failures(summary: Summary) -> tuple[Failure, ...]:
+    """Every failure of a run: case runs first, then divergences, each in order."""
+    return (
+        *(case_failure(summary, run) for run in summary.failures),
+        *(divergence_failure(summary, one) for one in summary.divergences),
+    )
+
+
+def step_differences(step: Step) -> tuple[Difference, ...]:
+    """Where the answer of a step is not what was expected; empty where nothing was."""
+    if step.expected is None:
+        return ()
+    return differences(step.expected, step.answer if step.answer is not None else {})
+
+
+def plain_story(failure: Failure) -> str:
+    """The failure as plain text: requirements, the failed steps, how to run it again."""
+    return "\n".join(_story(failure))
+
+
+def _story(failure: Failure) -> Iterator[str]:
+    yield failure.title
+    for requirement in failure.requirements:
+        yield f"Requirement {requirement.id}: {requirement.statement}"
+        if requirement.document:
+            yield f"  {source(requirement)}"
+    if failure.message:
+        yield failure.message
+    for number, step in enumerate(failure.steps, 1):
+        found = step_differences(step)
+        if not step.problems and not found:
+            continue
+        yield f"Step {number}: {step.operation} {compact(without_machine(step.args))}"
+        yield from (f"  {problem}" for problem in step.problems)
+        for difference in found:
+            yield f"  {difference.path}"
+            yield f"    expected {difference.expected}"
+            yield f"    got      {difference.got}"
+        if step.problems and not found:
+            yield f"  answer {compact(step.answer)}"
+    if failure.file:
+        yield f"Case file: {failure.file}"
+    if failure.reproduce:
+        yield f"Reproduce: {failure.reproduce}"
+
+
+def source(requirement: Requirement) -> str:
+    """Where a requirement is written: its document and section."""
+    return ", ".join(one for one in (requirement.document, requirement.section) if one)

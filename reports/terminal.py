@@ -1,0 +1,216 @@
+"""What a person sees while a run goes on, and at its end.
+
+On a terminal there is a live line with a bar, the time left and the case at hand. Anywhere else
+(a pipe, CI, ``NO_COLOR``, ``TERM=dumb``) there are plain lines: one now and then, and one for
+each failure. Both end with the same summary.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from io import StringIO
+from typing import TYPE_CHECKING, Self, TextIO
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
+
+from numaproof.protocol import events
+from numaproof.protocol.events import GOOD
+from numaproof.reports.summary import summarize
+from numaproof.reports.terminal_summary import OUTCOME_STYLES, summary_parts
+from numaproof.reports.untrusted import one_line
+from numaproof.reports.wording import SYMBOLS, implementation
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import TracebackType
+
+    from numaproof.protocol.events import AnyEvent, CaseFinished, DivergenceFound
+
+PLAIN_WIDTH = 100
+"""Columns of plain output."""
+
+MOST_FAILURE_LINES = 50
+"""Failures shown as they come; later ones are only counted until the summary."""
+
+_SECONDS_BETWEEN = 10.0
+_PARTS = 10
+
+
+def is_live(stream: TextIO, environment: Mapping[str, str]) -> bool:
+    """Whether a stream is a terminal on which lines may be drawn over and coloured."""
+    encoding = (getattr(stream, "encoding", None) or "").lower().replace("-", "")
+    return (
+        stream.isatty()
+        and encoding == "utf8"
+        and not environment.get("CI")
+        and not environment.get("NO_COLOR")
+        and environment.get("TERM", "dumb") not in {"dumb", "unknown"}
+    )
+
+
+class Terminal:
+    """Shows events as they come, and the summary when it is left. Use it in a ``with``.
+
+    Args:
+        stream: where to write; standard output where left out.
+        environment: the environment variables that decide between live and plain; those of
+            the process where left out.
+        reports: where the written reports are, to be named at the end.
+    """
+
+    def __init__(
+        self,
+        stream: TextIO | None = None,
+        environment: Mapping[str, str] | None = None,
+        reports: str = "",
+    ) -> None:
+        self._stream = stream or sys.stdout
+        environment = os.environ if environment is None else environment
+        self._live = is_live(self._stream, environment)
+        self._reports = reports
+        self._seen: list[AnyEvent] = []
+        self._total: int | None = None
+        self._done = 0
+        self._bad = 0
+        self._last_line = 0.0
+        self._last_part = 0
+        self._console = Console(
+            file=self._stream, highlight=False, emoji=False, markup=False, _environ=environment
+        )
+        self._progress = Progress(
+            SpinnerColumn(),
+            BarColumn(bar_width=None),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[failures]}"),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            TextColumn("{task.description}", markup=False),
+            console=self._console,
+            transient=True,
+        )
+        self._task = self._progress.add_task("", total=None, failures="", start=False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Ends the live line and shows the summary, of an incomplete run too."""
+        self._progress.stop()
+        if not self._seen:
+            return
+        summary = summarize(self._seen)
+        width = self._console.width if self._live else PLAIN_WIDTH
+        for part in summary_parts(summary, width=width, color=self._live, reports=self._reports):
+            if self._live:
+                self._console.print(part)
+            else:
+                self._plain(_as_plain(part))
+
+    def show(self, event: AnyEvent) -> None:
+        """Shows one event."""
+        if self._seen and isinstance(self._seen[-1], events.Progress):
+            self._seen.pop()  # many of these come, and only the last one counts
+        self._seen.append(event)
+        match event:
+            case events.CampaignStarted():
+                self._start(event)
+            case events.CaseFinished():
+                self._done += 1
+                if event.outcome not in GOOD:
+                    self._failure(f"{event.case} on {event.machine}", event)
+                self._advance(event.at, f"{event.case} on {event.machine}")
+            case events.DivergenceFound():
+                self._failure(event.title, event)
+            case events.Progress():
+                self._done = event.done
+                self._advance(event.at, "")
+            case events.CampaignEnded():
+                self._progress.stop()
+
+    def _start(self, event: events.CampaignStarted) -> None:
+        self._total = event.total or None
+        who = implementation(summarize([event]))
+        what = "examples" if event.kind == "fuzz" else "case runs"
+        total = f"{event.total:,} {what}" if event.total else what
+        self._line(
+            Text(
+                f"numaproof {event.kind}: {one_line(who, 80)}, Kubernetes {event.kubernetes}, "
+                f"level {event.level}, {total} on {len(event.machines)} machines",
+                style="bold",
+            )
+        )
+        if self._live:
+            self._progress.start()
+            self._progress.start_task(self._task)
+            self._progress.update(self._task, total=self._total)
+
+    def _advance(self, at: float, current: str) -> None:
+        if self._live:
+            failures = f"{self._bad:,} bad" if self._bad else ""
+            shown = one_line(current, max(self._console.width - 60, 12))
+            self._progress.update(
+                self._task, completed=self._done, description=shown, failures=failures
+            )
+            return
+        part = self._done * _PARTS // self._total if self._total else 0
+        late = at - self._last_line >= _SECONDS_BETWEEN
+        if late or (part > self._last_part and at - self._last_line >= 1):
+            self._last_line, self._last_part = at, part
+            of = f" of {self._total:,}" if self._total else ""
+            self._plain(f"{at:7.1f} s  {self._done:,}{of} done, {self._bad:,} bad")
+
+    def _failure(self, name: str, event: CaseFinished | DivergenceFound) -> None:
+        self._bad += 1
+        if self._bad == MOST_FAILURE_LINES + 1:
+            self._line(Text("Further failures are only counted here; the reports have them all."))
+        if self._bad > MOST_FAILURE_LINES:
+            return
+        head = f"{SYMBOLS[event.outcome]} {event.outcome.upper()}  "
+        line = Text(head, style=OUTCOME_STYLES[event.outcome])
+        line.append(one_line(name, 120), style="bold")
+        if event.message:
+            line.append(f"  {one_line(event.message, 160)}", style="default")
+        self._line(line)
+
+    def _line(self, text: Text) -> None:
+        if self._live:
+            self._console.print(text)
+        else:
+            self._plain(text.plain)
+
+    def _plain(self, text: str) -> None:
+        encoding = getattr(self._stream, "encoding", None) or "utf-8"
+        self._stream.write(text.encode(encoding, "replace").decode(encoding) + "\n")
+        self._stream.flush()
+
+
+def _as_plain(part: object) -> str:
+    written = StringIO()
+    console = Console(
+        file=written,
+        width=PLAIN_WIDTH,
+        color_system=None,
+        highlight=False,
+        emoji=False,
+        markup=False,
+        legacy_windows=False,
+    )
+    console.print(part)
+    return "\n".join(line.rstrip() for line in written.getvalue().rstrip("\n").split("\n"))

@@ -1,0 +1,159 @@
+"""The summary at the end of a run, as parts that rich prints."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from numaproof.reports.drawing import draw_text
+from numaproof.reports.story import all_failures, source, step_differences
+from numaproof.reports.untrusted import one_line, shortened, visible
+from numaproof.reports.values import compact, without_machine
+from numaproof.reports.wording import SYMBOLS, columns, verdict_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from rich.console import RenderableType
+
+    from numaproof.protocol.events import Outcome, Step
+    from numaproof.reports.story import Failure
+    from numaproof.reports.summary import Summary, Verdict
+
+MOST_FAILURES = 10
+"""Failures told in full; the others are in the written reports."""
+
+OUTCOME_STYLES: Mapping[Outcome, str] = {
+    "pass": "green",
+    "fail": "bold red",
+    "unsupported": "dim",
+    "fault": "bold magenta",
+    "crash": "bold magenta",
+    "time-out": "bold magenta",
+    "protocol error": "bold magenta",
+    "not run": "bold yellow",
+    "expected failure": "yellow",
+    "missing expected failure": "bold red",
+}
+_COLUMN_STYLES = ("green", "bold red", "bold magenta", "dim", "yellow")
+_VERDICT_STYLES: Mapping[Verdict, str] = {
+    "passed": "bold green",
+    "failed": "bold red",
+    "incomplete": "bold yellow",
+    "nothing tested": "bold yellow",
+}
+_VALUE, _LINES = 400, 6
+
+
+def summary_parts(
+    summary: Summary, *, width: int, color: bool, reports: str
+) -> Iterator[RenderableType]:
+    """The summary, part by part.
+
+    Args:
+        summary: what is shown.
+        width: columns that drawings keep to.
+        color: whether drawings are coloured.
+        reports: the folder of the written reports; empty for none.
+    """
+    failures = all_failures(summary)
+    for failure in failures[:MOST_FAILURES]:
+        yield Text()
+        yield from _failure(failure, width, color=color)
+    if len(failures) > MOST_FAILURES:
+        yield Text(f"\n{len(failures) - MOST_FAILURES:,} more failures are in the reports.")
+    if summary.areas:
+        yield Text()
+        yield _areas(summary)
+    yield from _expected(summary)
+    if summary.untested:
+        yield Text(f"{len(summary.untested)} requirements have no case.", style="yellow")
+    yield from (Text(f"Incomplete run: {visible(gap)}", "bold yellow") for gap in summary.gaps)
+    if summary.verdict == "nothing tested":
+        yield Text("Nothing was tested: no case ran, or none is supported.", "bold yellow")
+    yield Text(
+        f"{verdict_line(summary)} in {summary.seconds:.1f} s", _VERDICT_STYLES[summary.verdict]
+    )
+    if reports:
+        yield Text(f"Reports: {reports}")
+
+
+def _areas(summary: Summary) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, show_footer=True, pad_edge=False)
+    table.add_column("Area", footer="all")
+    for (name, count), style in zip(columns(summary.tally), _COLUMN_STYLES, strict=True):
+        table.add_column(name, justify="right", footer=f"{count or '-'}", style=style)
+    table.add_column("all", justify="right", footer=str(summary.tally.total))
+    for area, tally in summary.areas.items():
+        counts = [f"{count or '-'}" for _, count in columns(tally)]
+        table.add_row(Text(one_line(area, 40)), *counts, str(tally.total))
+    return table
+
+
+def _expected(summary: Summary) -> Iterator[Text]:
+    counts: dict[str, int] = {}
+    for run in summary.expected_failures:
+        name = run.defect or "unnamed defect"
+        counts[name] = counts.get(name, 0) + 1
+    for name, count in counts.items():
+        yield Text(f"{SYMBOLS['expected failure']} expected failure {name}: {count}", "yellow")
+
+
+def _failure(failure: Failure, width: int, *, color: bool) -> Iterator[RenderableType]:
+    where = f"{failure.name} on {failure.machine}" if failure.name else failure.title
+    style = OUTCOME_STYLES[failure.outcome]
+    head = Text(f"{SYMBOLS[failure.outcome]} {failure.outcome.upper()}  ", style)
+    yield head.append(one_line(where, 200), "bold")
+    yield from (Padding(part, (0, 0, 0, 2)) for part in _body(failure, width - 2, color=color))
+
+
+def _body(failure: Failure, width: int, *, color: bool) -> Iterator[RenderableType]:
+    if failure.name:
+        yield Text(one_line(failure.title, 200))
+    for requirement in failure.requirements:
+        said = Text(f"{visible(requirement.id)}  ", "cyan")
+        said.append(f"{one_line(requirement.statement, 300)} ", "default")
+        yield said.append(visible(source(requirement)), "dim")
+    if failure.message:
+        yield Text(_few_lines(failure.message))
+    for number, step in enumerate(failure.steps, 1):
+        yield from _step(number, step)
+    if failure.stderr:
+        yield Text("standard error ended with:", "dim")
+        yield Text(_few_lines(failure.stderr, last=True))
+    if failure.drawn is not None and failure.pictures:
+        last = failure.pictures[-1]
+        yield Text(one_line(last.title, 120), "italic")
+        drawn = draw_text(failure.drawn, last.owners, last.shared, width=width, color=color)
+        yield Text.from_markup(drawn, emoji=False) if color else Text(drawn)
+    if failure.file:
+        yield Text(f"case file: {visible(failure.file)}")
+    if failure.reproduce:
+        yield Text("reproduce: ", "dim").append(visible(failure.reproduce), "bold not dim")
+
+
+def _step(number: int, step: Step) -> Iterator[Text]:
+    found = step_differences(step)
+    if not step.problems and not found:
+        return
+    args = one_line(compact(without_machine(step.args)), _VALUE)
+    yield Text(f"step {number}, {step.operation} {args}")
+    for problem in step.problems:
+        yield Text(f"  {_few_lines(problem)}", "bold")
+    for one in found[:_LINES]:
+        yield Text(f"  {one_line(one.path, 120)}")
+        yield Text(f"    expected {one_line(one.expected, _VALUE)}", "green")
+        yield Text(f"    got      {one_line(one.got, _VALUE)}", "red")
+    if len(found) > _LINES:
+        yield Text(f"  {len(found) - _LINES} more differences are in the reports")
+    if not found and step.answer is not None:
+        yield Text(f"    answer   {one_line(compact(step.answer), _VALUE)}")
+
+
+def _few_lines(text: str, *, last: bool = False) -> str:
+    lines = shortened(text[-4000:] if last else text, 4000).strip().split("\n")
+    return "\n".join(lines[-_LINES:] if last else lines[:_LINES])

@@ -1,0 +1,77 @@
+"""The words that every format uses for outcomes and verdicts, so that all say the same."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numaproof.protocol.events import Outcome
+    from numaproof.reports.summary import Summary, Tally, Verdict
+
+VERDICTS: Mapping[Verdict, str] = {
+    "passed": "Passed",
+    "failed": "Failed",
+    "incomplete": "Incomplete",
+    "nothing tested": "Nothing tested",
+}
+
+SYMBOLS: Mapping[Outcome, str] = {
+    "pass": "✓",
+    "fail": "✗",
+    "unsupported": "○",
+    "fault": "‼",
+    "crash": "☠",
+    "time-out": "⧗",
+    "protocol error": "⌁",
+    "not run": "∅",
+    "expected failure": "≈",
+    "missing expected failure": "≠",
+}
+"""One sign for each outcome, beside its name or where there is no room for one."""
+
+COLUMNS: tuple[tuple[str, tuple[Outcome, ...]], ...] = (
+    ("pass", ("pass",)),
+    ("fail", ("fail", "missing expected failure")),
+    ("error", ("fault", "crash", "time-out", "protocol error", "not run")),
+    ("unsupported", ("unsupported",)),
+    ("expected failure", ("expected failure",)),
+)
+"""Outcomes put together for narrow tables; the wide ones name each."""
+
+
+def columns(tally: Tally) -> tuple[tuple[str, int], ...]:
+    """The counts of a tally by the columns of a narrow table."""
+    return tuple((name, sum(map(tally.of, outcomes))) for name, outcomes in COLUMNS)
+
+
+def verdict_line(summary: Summary) -> str:
+    """The verdict and the counts behind it in one sentence."""
+    counts = ", ".join(f"{count:,} {outcome}" for outcome, count in summary.tally.counts.items())
+    what = "examples" if summary.fuzz else "case runs"
+    head = VERDICTS[summary.verdict]
+    if summary.gaps and summary.verdict != "incomplete":
+        head += ", and incomplete"
+    return f"{head}: {summary.tally.total:,} {what}" + (f" ({counts})" if counts else "")
+
+
+def implementation(summary: Summary) -> str:
+    """Who was tested, in a few words."""
+    who = summary.started.implementation if summary.started else None
+    return f"{who.name} {who.version} ({who.language})" if who else "the reference"
+
+
+def setting(summary: Summary) -> tuple[tuple[str, str], ...]:
+    """What was run against what: pairs of a name and a value, for the head of a report."""
+    started = summary.started
+    if started is None:
+        return ()
+    return (
+        ("Implementation", implementation(summary)),
+        ("Kubernetes", started.kubernetes),
+        ("Compared", started.level),
+        ("numaproof", started.numaproof),
+        *([("Seed", str(started.seed))] if started.seed is not None else []),
+        ("Took", f"{summary.seconds:.1f} s"),
+    )
