@@ -1,1 +1,6 @@
-"""To be written."""
+"""The reference implementation of the kubelet's resource managers.
+
+It reads as the specification: decisions are pure functions of immutable values, what differs
+between Kubernetes releases is data in `kubernetes.releases`, and files are touched by discovery
+and by checkpoints alone. `numaproof.reference.node.Reference` is the way in.
+"""

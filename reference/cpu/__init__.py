@@ -1,1 +1,1 @@
-"""To be written."""
+"""The CPU Manager: policies, options, assignment, hints and its checkpoint."""

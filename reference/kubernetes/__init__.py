@@ -1,1 +1,1 @@
-"""To be written."""
+"""What the managers share with the rest of Kubernetes: releases, configuration, pods, files."""

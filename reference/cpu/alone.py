@@ -1,0 +1,50 @@
+"""CPU assignment alone: no reservation, no affinity, every option open."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from numaproof.protocol.sets import CPUSet
+from numaproof.reference.cpu import options as cpu_options
+from numaproof.reference.cpu.assignment import NotEnoughCPUsError, Style
+from numaproof.reference.cpu.distribution import AccountingError
+from numaproof.reference.cpu.policy import SMTAlignmentError, StaticPolicy
+from numaproof.reference.machine.topology import TopologyError, derive
+
+if TYPE_CHECKING:
+    from numaproof.protocol import messages
+    from numaproof.reference.kubernetes.releases import Release
+
+__all__ = ["AssignmentError", "TopologyError", "assign"]
+
+
+class AssignmentError(Exception):
+    """The request cannot be met."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        """Takes the documented reason and the kubelet's text."""
+        super().__init__(message)
+        self.reason = reason
+
+
+def assign(args: messages.AssignArgs, release: Release) -> CPUSet:
+    """The CPUs that a request gets out of those available.
+
+    Raises:
+        cpu_options.OptionError: the options cannot be.
+        TopologyError: the machine description holds no CPUs.
+        AssignmentError: the request cannot be met.
+    """
+    topology = derive(args.machine, averages=release.has("free-core-by-average"))
+    options = cpu_options.parse(args.options, release, gates=None)
+    cpu_options.validate(options, topology, "none")
+    style = Style(options.across_cores, options.by_uncore, release.uncore_takes_odd_requests)
+    policy = StaticPolicy(topology, options, style, reserved=0, broken=0)
+    available = args.available.mask
+    try:
+        policy.check_alignment(args.count, available.bit_count())
+        return CPUSet.from_mask(policy.take(available, args.count))
+    except SMTAlignmentError as error:
+        raise AssignmentError("SMTAlignmentError", str(error)) from None
+    except (NotEnoughCPUsError, AccountingError) as error:
+        raise AssignmentError("UnexpectedAdmissionError", str(error)) from None

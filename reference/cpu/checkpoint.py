@@ -1,0 +1,143 @@
+"""The CPU Manager's checkpoint file ``cpu_manager_state``: its formats, read and written.
+
+The newer format has the CPUs of each container by pod uid and container name; version 1 has them
+by container id. Which one a file is tried as first differs between releases, and shows in the
+error for a damaged file.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from numaproof.protocol.sets import CPUSet, ListFormatError
+from numaproof.reference.cpu.state import CPUState
+from numaproof.reference.kubernetes import checkpoint, gojson
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numaproof.reference.kubernetes.releases import Release
+
+FILE_NAME = "cpu_manager_state"
+
+_BY_CONTAINER_ID = gojson.Keyed(gojson.Text(), "map[string]string")
+_ENTRIES = {
+    "V1": _BY_CONTAINER_ID,
+    "": gojson.Keyed(_BY_CONTAINER_ID, "map[string]map[string]string"),
+}
+
+
+def restore(content: bytes, policy: str, release: Release) -> CPUState:
+    """The state that a checkpoint file holds, for the configured policy.
+
+    Raises:
+        checkpoint.CheckpointError: the file is damaged, or another policy's.
+    """
+    version, found = _first_readable(content, release)
+    if found["policyName"] != policy:
+        raise checkpoint.CheckpointError(
+            f'configured policy "{policy}" differs from state checkpoint policy '
+            f'"{found["policyName"]}"'
+        )
+    shared = _cpus(found["defaultCpuSet"], "could not parse default cpu set {0}: {1}")
+    if version == "V1":
+        for container in found["entries"]:
+            raise checkpoint.CheckpointError(
+                f"containerID '{container}' not found in initial containers list"
+            )
+    entries = {
+        uid: {
+            name: _cpus(
+                text,
+                f'could not parse cpuset {{0}} for container "{name}" in pod "{uid}": {{1}}',
+            )
+            for name, text in containers.items()
+        }
+        for uid, containers in found["entries"].items()
+    }
+    return CPUState(shared, {uid: containers for uid, containers in entries.items() if containers})
+
+
+def dump(state: CPUState, policy: str) -> bytes:
+    """The file that holds the state, byte for byte as the kubelet writes it."""
+    entries = {
+        uid: {name: str(CPUSet.from_mask(cpus)) for name, cpus in sorted(containers.items())}
+        for uid, containers in sorted(state.exclusive.items())
+    }
+    shared = str(CPUSet.from_mask(state.shared))
+    text = [
+        f'"policyName":{checkpoint.quoted(policy)}',
+        f'"defaultCpuSet":{checkpoint.quoted(shared)}',
+    ]
+    if entries:
+        text.append(f'"entries":{_json(entries)}')
+    text.append(f'"checksum":{_checksum("", policy, shared, entries)}')
+    return ("{" + ",".join(text) + "}").encode()
+
+
+def _json(entries: Mapping[str, Mapping[str, str]]) -> str:
+    pods = (
+        f"{checkpoint.quoted(uid)}:{{"
+        + ",".join(
+            f"{checkpoint.quoted(name)}:{checkpoint.quoted(cpus)}"
+            for name, cpus in containers.items()
+        )
+        + "}"
+        for uid, containers in entries.items()
+    )
+    return "{" + ",".join(pods) + "}"
+
+
+def _first_readable(content: bytes, release: Release) -> tuple[str, dict[str, Any]]:
+    problem: Exception = checkpoint.CorruptCheckpointError()
+    for version in release.checkpoint_attempts:
+        try:
+            return version, _read_as(version, content)
+        except (gojson.GoJSONError, checkpoint.CheckpointError) as error:
+            problem = error
+    raise checkpoint.CheckpointError(str(problem))
+
+
+def _read_as(version: str, content: bytes) -> dict[str, Any]:
+    found: dict[str, Any] = gojson.decode(
+        content,
+        gojson.Fields(
+            f"state.CPUManagerCheckpoint{version}",
+            {
+                "policyName": gojson.Text(),
+                "defaultCpuSet": gojson.Text(),
+                "entries": _ENTRIES[version],
+                "checksum": gojson.Unsigned("checksum.Checksum"),
+            },
+        ),
+    )
+    # A file of the time before checksums has none, and is taken as it is.
+    if found["checksum"] and found["checksum"] != _checksum(
+        version, found["policyName"], found["defaultCpuSet"], found["entries"]
+    ):
+        raise checkpoint.CorruptCheckpointError
+    return found
+
+
+def _checksum(version: str, policy: str, shared: str, entries: Mapping[str, Any]) -> int:
+    kind = _ENTRIES[version].go
+    return checkpoint.checksum(
+        f"(*state.CPUManagerCheckpoint){{PolicyName:(string){policy} "
+        f"DefaultCPUSet:(string){shared} Entries:({kind}){_map(entries)} "
+        "Checksum:(checksum.Checksum)0}"
+    )
+
+
+def _map(entries: Mapping[str, Any]) -> str:
+    parts = (
+        f"{key}:{value if isinstance(value, str) else _map(value)}"
+        for key, value in sorted(entries.items())
+    )
+    return f"map[{' '.join(parts)}]"
+
+
+def _cpus(text: str, problem: str) -> int:
+    try:
+        return CPUSet.parse(text).mask
+    except ListFormatError as error:
+        raise checkpoint.CheckpointError(problem.format(f'"{text}"', error)) from None

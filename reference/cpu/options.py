@@ -1,0 +1,119 @@
+"""The options of the static CPU Manager policy: which exist, which are open, which conflict.
+
+(Kubernetes documentation, "Static policy options".)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numaproof.reference.kubernetes.releases import Release
+    from numaproof.reference.machine.topology import CPUTopology
+
+FULL_CORES = "full-pcpus-only"
+ACROSS_NUMA = "distribute-cpus-across-numa"
+ACROSS_CORES = "distribute-cpus-across-cores"
+BY_SOCKET = "align-by-socket"
+STRICT = "strict-cpu-reservation"
+BY_UNCORE = "prefer-align-cpus-by-uncorecache"
+
+_INCOMPATIBLE = (
+    (FULL_CORES, ACROSS_CORES),
+    (ACROSS_NUMA, ACROSS_CORES),
+    (BY_UNCORE, ACROSS_CORES),
+    (BY_UNCORE, ACROSS_NUMA),
+)
+
+_GATES = {
+    "alpha": ("Alpha", "CPUManagerPolicyAlphaOptions"),
+    "beta": ("Beta", "CPUManagerPolicyBetaOptions"),
+}
+
+_TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
+_FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
+
+
+class OptionError(Exception):
+    """The options cannot be; the text is the kubelet's."""
+
+
+@dataclass(frozen=True, slots=True)
+class StaticOptions:
+    """Which options of the static policy are on."""
+
+    full_cores: bool = False
+    across_numa: bool = False
+    across_cores: bool = False
+    by_socket: bool = False
+    strict: bool = False
+    by_uncore: bool = False
+
+
+def parse(
+    given: Mapping[str, str], release: Release, gates: Mapping[str, bool] | None
+) -> StaticOptions:
+    """The options that a configuration asks for; `gates` None opens all maturity levels.
+
+    Of several bad options the first by name is reported; the kubelet picks any.
+
+    Raises:
+        OptionError: unknown, hidden by its gate, not a boolean, or in conflict with another.
+    """
+    on = {name: _value(name, given[name], release, gates) for name in sorted(given)}
+    for one, other in _INCOMPATIBLE:
+        if on.get(one) and on.get(other):
+            raise OptionError(
+                f"static policy options {one} and {other} can not be used at the same time"
+            )
+    return StaticOptions(
+        full_cores=on.get(FULL_CORES, False),
+        across_numa=on.get(ACROSS_NUMA, False),
+        across_cores=on.get(ACROSS_CORES, False),
+        by_socket=on.get(BY_SOCKET, False),
+        strict=on.get(STRICT, False),
+        by_uncore=on.get(BY_UNCORE, False),
+    )
+
+
+def _value(
+    name: str, text: str, release: Release, gates: Mapping[str, bool] | None
+) -> bool:
+    maturity = release.cpu_options.get(name)
+    if maturity is None:
+        raise OptionError(f'unknown CPU Manager Policy option: "{name}"')
+    if gates is not None and maturity in _GATES:
+        level, gate = _GATES[maturity]
+        if not gates[gate]:
+            raise OptionError(
+                f'CPU Manager Policy {level}-level Options not enabled, but option "{name}" '
+                "provided"
+            )
+    if text not in _TRUE | _FALSE:
+        raise OptionError(
+            f'bad value for option "{name}": strconv.ParseBool: parsing "{text}": invalid syntax'
+        )
+    return text in _TRUE
+
+
+def validate(options: StaticOptions, topology: CPUTopology, topology_policy: str) -> None:
+    """Checks the options against the machine and the Topology Manager's policy.
+
+    Raises:
+        OptionError: ``align-by-socket`` does not go with one of them.
+    """
+    if not options.by_socket:
+        return
+    if topology_policy == "single-numa-node":
+        raise OptionError(
+            "Topolgy manager single-numa-node policy is incompatible with CPUManager "
+            "align-by-socket option"
+        )
+    if topology.socket_count > len(topology.nodes):
+        raise OptionError(
+            "Align by socket is not compatible with hardware where number of sockets are more "
+            "than number of NUMA"
+        )

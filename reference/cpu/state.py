@@ -1,0 +1,82 @@
+"""What the CPU Manager keeps: the shared pool, the exclusive CPUs, and what may be reused.
+
+Sets of CPUs are bit masks in this module.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+from numaproof.reference.machine.topology import union
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_NOTHING: Mapping[str, Mapping[str, int]] = MappingProxyType({})
+
+
+class Reuse(NamedTuple):
+    """CPUs of a pod's ended init containers, free for its next containers.
+
+    Kept for the pod that was last allocated to, and for no other.
+    """
+
+    uid: str = ""
+    cpus: int = 0
+
+    def of(self, uid: str) -> int:
+        """The CPUs that containers of this pod may take again."""
+        return self.cpus if uid == self.uid else 0
+
+
+@dataclass(frozen=True, slots=True)
+class CPUState:
+    """`shared` is the shared pool; `exclusive` the CPUs by pod uid and container name.
+
+    This is what the checkpoint file holds. A change makes a new value, so identity tells
+    whether the file has to be written.
+    """
+
+    shared: int = 0
+    exclusive: Mapping[str, Mapping[str, int]] = field(default_factory=lambda: _NOTHING)
+
+    def of(self, uid: str, container: str) -> int | None:
+        """The container's exclusive CPUs; None where it has none."""
+        return self.exclusive.get(uid, {}).get(container)
+
+    def where(self, uid: str, container: str) -> int:
+        """The CPUs the container may run on: its exclusive ones, else the shared pool."""
+        own = self.of(uid, container)
+        return self.shared if own is None else own
+
+    def __iter__(self) -> Iterator[tuple[str, str, int]]:
+        """Every entry: pod uid, container name, CPUs."""
+        for uid, containers in self.exclusive.items():
+            for name, cpus in containers.items():
+                yield uid, name, cpus
+
+    def assign(self, uid: str, container: str, cpus: int) -> CPUState:
+        """The state with `cpus` moved from the shared pool to the container."""
+        entries = {**self.exclusive, uid: {**self.exclusive.get(uid, {}), container: cpus}}
+        return CPUState(self.shared & ~cpus, entries)
+
+    def release(self, uid: str, container: str) -> CPUState:
+        """The state without the container's entry.
+
+        Its CPUs return to the shared pool, save those that other containers of the pod hold too:
+        an app container may run on what its init container had.
+        """
+        own = self.of(uid, container)
+        if own is None:
+            return self
+        left = {name: cpus for name, cpus in self.exclusive[uid].items() if name != container}
+        entries = {**self.exclusive, uid: left}
+        if not left:
+            del entries[uid]
+        return CPUState(self.shared | own & ~union(left.values()), entries)
+
+    def all_cpus(self) -> int:
+        """Every CPU that the state knows."""
+        return self.shared | union(cpus for _, _, cpus in self)

@@ -1,0 +1,66 @@
+"""Checkpoint files: where they are, their checksum, and how they are written.
+
+A checkpoint is one JSON object in the kubelet's state directory. Its checksum is the 32-bit FNV-1a
+hash of Go's textual dump of the structure, with the checksum field at zero.
+
+This module and discovery are the only places of the reference that touch files.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class CheckpointError(Exception):
+    """A checkpoint cannot be restored; the text is the kubelet's."""
+
+
+class CorruptCheckpointError(CheckpointError):
+    """The checksum does not fit the content."""
+
+    def __init__(self) -> None:
+        """Says what the kubelet says."""
+        super().__init__("checkpoint is corrupted")
+
+
+def checksum(dump: str) -> int:
+    """The 32-bit FNV-1a hash of a textual dump."""
+    hashed = 0x811C9DC5
+    for byte in dump.encode():
+        hashed = (hashed ^ byte) * 0x01000193 & 0xFFFFFFFF
+    return hashed
+
+
+def quoted(text: str) -> str:
+    """A JSON string as Go writes it, which escapes what HTML could take for its own."""
+    escaped = json.dumps(text, ensure_ascii=False)
+    for character in "<>&\u2028\u2029":
+        escaped = escaped.replace(character, f"\\u{ord(character):04x}")
+    return escaped
+
+
+def read(path: Path) -> bytes | None:
+    """The file's bytes; None where there is no file."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+
+
+def write(path: Path, content: bytes) -> None:
+    """Replaces the file in one step: it holds the old bytes or the new ones, never a part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.replace(name, path)  # noqa: PTH105 - mkstemp gives a name, not a path
+    except BaseException:
+        os.unlink(name)  # noqa: PTH108 - likewise
+        raise

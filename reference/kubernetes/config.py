@@ -1,0 +1,250 @@
+"""The kubelet's configuration: defaults, and the kubelet's own validation of it.
+
+Only the fields that the resource managers read are looked at; all others are left alone.
+(Kubernetes documentation, "KubeletConfiguration v1beta1".)
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from numaproof.protocol.sets import CPUSet
+from numaproof.reference.kubernetes import quantity
+from numaproof.reference.kubernetes.cpulist import CPUListError
+from numaproof.reference.kubernetes.cpulist import parse as parse_cpus
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from fractions import Fraction
+
+    from numaproof.reference.kubernetes.releases import Release
+
+_TOPOLOGY_POLICIES = ("none", "best-effort", "restricted", "single-numa-node")
+_SCOPES = ("container", "pod")
+_RESERVABLE = ("cpu", "memory", "ephemeral-storage", "pid")
+_DURATION = re.compile(r"[+-]?(0|([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+")
+_WITHOUT_UNIT = re.compile(r"[+-]?([0-9.]+[a-zµμ]+)*[0-9.]+")
+
+
+class ConfigError(Exception):
+    """The kubelet does not start with this configuration; the text is the kubelet's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """A configuration with the defaults filled in; what is not validated yet is as written.
+
+    `kube_reserved` and `system_reserved` are quantities by resource name; `named_cpus` the CPUs
+    of ``reservedSystemCPUs``, empty for none.
+    """
+
+    cpu_policy: str
+    cpu_options: Mapping[str, str]
+    memory_policy: str
+    topology_policy: str
+    topology_scope: str
+    topology_options: Mapping[str, str]
+    kube_reserved: Mapping[str, str]
+    system_reserved: Mapping[str, str]
+    named_cpus: CPUSet
+    gates: Mapping[str, bool] = field(repr=False)
+
+
+def load(given: Mapping[str, Any], release: Release) -> Config:
+    """The configuration that the fields stand for.
+
+    Raises:
+        ConfigError: a value of a wrong type, or one that the kubelet's validation refuses.
+    """
+    _duration(given, "cpuManagerReconcilePeriod")
+    policy = _text(given, "topologyManagerPolicy", "none")
+    scope = _text(given, "topologyManagerScope", "container")
+    named = _text(given, "reservedSystemCPUs", "")
+    texts = {name: _texts(given, name) for name in _TEXT_MAPS}
+    problems = [
+        *_topology_problems(policy, scope),
+        *_named_problems(given, named),
+        *_memory_problems(given.get("reservedMemory") or ()),
+    ]
+    if problems:
+        text = ", ".join(f"invalid configuration: {problem}" for problem in problems)
+        raise ConfigError(
+            "failed to validate kubelet configuration, error: "
+            + (f"[{text}]" if len(problems) > 1 else text)
+        )
+    return Config(
+        cpu_policy=_text(given, "cpuManagerPolicy", "none"),
+        cpu_options=texts["cpuManagerPolicyOptions"],
+        memory_policy=_text(given, "memoryManagerPolicy", "None"),
+        topology_policy=policy,
+        topology_scope=scope,
+        topology_options=texts["topologyManagerPolicyOptions"],
+        kube_reserved=texts["kubeReserved"],
+        system_reserved=texts["systemReserved"],
+        named_cpus=parse_cpus(named),
+        gates=_gates(given, release),
+    )
+
+
+_TEXT_MAPS = (
+    "cpuManagerPolicyOptions",
+    "topologyManagerPolicyOptions",
+    "kubeReserved",
+    "systemReserved",
+)
+
+
+def reserved_cpus(config: Config, online: CPUSet) -> Fraction:
+    """The CPU reservation in CPUs; 0 for none.
+
+    CPUs reserved by name stand in the place of both amounts.
+
+    Raises:
+        ConfigError: a CPU reserved by name is not online, or an amount is not one.
+    """
+    kube, system = dict(config.kube_reserved), dict(config.system_reserved)
+    if config.named_cpus:
+        if not config.named_cpus.issubset(online):
+            raise ConfigError(
+                f"reserved-cpus: {config.named_cpus} is not a subset of online-cpus: {online}"
+            )
+        kube.pop("cpu", None)
+        system["cpu"] = str(len(config.named_cpus))
+    return _reservation(kube, "kube") + _reservation(system, "system")
+
+
+def _reservation(amounts: Mapping[str, str], whose: str) -> Fraction:
+    problem = f"--{whose}-reserved value failed to parse: "
+    for resource, text in sorted(amounts.items()):
+        if resource not in _RESERVABLE:
+            raise ConfigError(f'{problem}cannot reserve "{resource}" resource')
+        try:
+            amount = quantity.parse(text)
+        except quantity.QuantityError as error:
+            raise ConfigError(
+                f'{problem}failed to parse quantity "{text}" for "{resource}" resource: '
+                f"{error}"
+            ) from None
+        if amount < 0:
+            raise ConfigError(
+                f'{problem}resource quantity for "{resource}" cannot be negative: {text}'
+            )
+    return quantity.parse(amounts.get("cpu", "0"))
+
+
+# Decoding, with Go's texts for values of a wrong type
+
+_GO_NAMES = {str: "string", bool: "bool", int: "number", float: "number", dict: "object"}
+
+
+def _wrong_type(name: str, value: Any, wanted: str) -> ConfigError:
+    found = _GO_NAMES.get(type(value), "array")
+    return ConfigError(
+        f"failed to decode: json: cannot unmarshal {found} into Go struct field "
+        f"KubeletConfiguration.{name} of type {wanted}"
+    )
+
+
+def _text(given: Mapping[str, Any], name: str, default: str) -> str:
+    value = given.get(name)
+    if value is None:
+        return default
+    if not isinstance(value, str):
+        raise _wrong_type(name, value, "string")
+    return value or default
+
+
+def _texts(given: Mapping[str, Any], name: str) -> Mapping[str, str]:
+    value = given.get(name)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise _wrong_type(name, value, "map[string]string")
+    for entry in value.values():
+        if not isinstance(entry, str | None):
+            raise _wrong_type(name, entry, "string")
+    return {key: entry or "" for key, entry in value.items()}
+
+
+def _duration(given: Mapping[str, Any], name: str) -> None:
+    if name not in given:
+        return
+    value = given[name] or ""
+    if not isinstance(value, str):
+        raise _wrong_type(name, value, "string")
+    if _DURATION.fullmatch(value):
+        return
+    problem = "missing unit in" if _WITHOUT_UNIT.fullmatch(value) else "invalid"
+    raise ConfigError(f'failed to decode: time: {problem} duration "{value}"')
+
+
+def _gates(given: Mapping[str, Any], release: Release) -> Mapping[str, bool]:
+    wanted = given.get("featureGates") or {}
+    if not isinstance(wanted, dict):
+        raise _wrong_type("featureGates", wanted, "map[string]bool")
+    for name, on in sorted(wanted.items()):
+        if not isinstance(on, bool):
+            raise _wrong_type("featureGates", on, "bool")
+        gate = release.gates.get(name)
+        if gate is None and name not in ("AllAlpha", "AllBeta"):
+            raise ConfigError(f"unrecognized feature gate: {name}")
+        if gate and gate.locked and on != gate.default:
+            raise ConfigError(
+                f"cannot set feature gate {name} to {str(on).lower()}, feature is locked to "
+                f"{str(gate.default).lower()}"
+            )
+    return {
+        name: wanted.get(name, wanted.get(f"All{gate.maturity.capitalize()}", gate.default))
+        for name, gate in release.gates.items()
+    }
+
+
+# Validation
+
+
+def _topology_problems(policy: str, scope: str) -> Iterator[str]:
+    if policy not in _TOPOLOGY_POLICIES:
+        known = " ".join(f'"{name}"' for name in _TOPOLOGY_POLICIES)
+        yield (
+            f'topologyManagerPolicy (--topology-manager-policy) "{policy}" must be one of: '
+            f"[{known}]"
+        )
+    if scope not in _SCOPES:
+        yield (
+            f'topologyManagerScope (--topology-manager-scope) "{scope}" must be one of: '
+            '"container", or "pod"'
+        )
+
+
+def _named_problems(given: Mapping[str, Any], named: str) -> Iterator[str]:
+    if not named:
+        return
+    if given.get("systemReservedCgroup") or given.get("kubeReservedCgroup"):
+        yield (
+            "can't use reservedSystemCPUs (--reserved-cpus) with systemReservedCgroup "
+            "(--system-reserved-cgroup) or kubeReservedCgroup (--kube-reserved-cgroup)"
+        )
+    try:
+        parse_cpus(named)
+    except CPUListError as error:
+        yield f"unable to parse reservedSystemCPUs (--reserved-cpus) {named}, error: {error}"
+
+
+def _memory_problems(reservations: Any) -> Iterator[str]:
+    seen: set[tuple[int, str]] = set()
+    for reservation in reservations:
+        node = reservation.get("numaNode", 0)
+        for kind, amount in sorted((reservation.get("limits") or {}).items()):
+            place = f'NUMA node {node} and resource "{kind}"'
+            if kind != "memory" and not kind.startswith("hugepages-"):
+                yield (
+                    f'the limit type "{kind}" for NUMA node {node} is not supported, only '
+                    "[memory hugepages-<HugePageSize>] is accepted"
+                )
+            if quantity.parse(amount) == 0:
+                yield f"reserved memory may not be zero for {place}"
+            if (node, kind) in seen:
+                yield f"the reserved memory has a duplicate value for {place}"
+            seen.add((node, kind))

@@ -1,0 +1,43 @@
+"""CPU lists as the kubelet reads them: stricter and looser than the kernel's, with Go's texts."""
+
+from __future__ import annotations
+
+import re
+
+from numaproof.protocol.sets import LARGEST_MEMBER, CPUSet
+
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_LARGEST_GO_INTEGER = (1 << 63) - 1
+
+
+class CPUListError(ValueError):
+    """The text is no CPU list; the message is the kubelet's."""
+
+
+def parse(text: str) -> CPUSet:
+    """The CPUs that a list such as ``0-3,8`` names; the empty text is the empty set.
+
+    Raises:
+        CPUListError: the text is not in that form.
+    """
+    mask = 0
+    for part in text.split(",") if text else ():
+        first, dash, last = part.partition("-")
+        low = _integer(first)
+        high = _integer(last) if dash else low
+        if low > high:
+            raise CPUListError(f'invalid range "{part}" ({low} > {high})')
+        mask |= (1 << (high + 1)) - (1 << low)
+    return CPUSet.from_mask(mask)
+
+
+def _integer(text: str) -> int:
+    problem = f'strconv.Atoi: parsing "{text}": '
+    if not _INTEGER.fullmatch(text):
+        raise CPUListError(f"{problem}invalid syntax")
+    number = int(text)
+    if number > _LARGEST_GO_INTEGER:
+        raise CPUListError(f"{problem}value out of range")
+    if not 0 <= number < LARGEST_MEMBER:
+        raise CPUListError(f"{problem}no CPU has this number")
+    return number

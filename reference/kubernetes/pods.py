@@ -1,0 +1,147 @@
+"""Pods as the managers read them: containers, their kinds, QoS class and CPU requests.
+
+(Kubernetes documentation, "Configure Quality of Service for Pods" and "Sidecar Containers".)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from numaproof.reference.kubernetes import quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+QoSClass = Literal["Guaranteed", "Burstable", "BestEffort"]
+
+_COMPUTE = ("cpu", "memory")
+
+
+class PodError(ValueError):
+    """A manifest that is not a pod; the text names the field."""
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """A container of a pod; `sidecar` marks a restartable init container.
+
+    `requests` and `limits` are quantities by resource name.
+    """
+
+    name: str
+    requests: Mapping[str, Any]
+    limits: Mapping[str, Any]
+    init: bool = False
+    sidecar: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """A pod: its containers in starting order, init containers first, and its QoS class."""
+
+    uid: str
+    containers: tuple[Container, ...]
+    qos: QoSClass
+
+    def exclusive_cpus(self, container: Container) -> int:
+        """How many exclusive CPUs the container is due; 0 for the shared pool.
+
+        Only containers of Guaranteed pods with a whole number of CPUs have exclusive ones
+        (Kubernetes documentation, "Static policy").
+        """
+        if self.qos != "Guaranteed":
+            return 0
+        return quantity.whole_cpus(container.requests.get("cpu", 0)) or 0
+
+    def exclusive_cpus_at_once(self) -> int:
+        """How many exclusive CPUs the pod needs at the moment when it needs most.
+
+        Sidecars run beside all that starts after them; other init containers run alone.
+        """
+        sidecars = starting = running = 0
+        for container in self.containers:
+            count = self.exclusive_cpus(container)
+            if container.sidecar:
+                sidecars += count
+            elif container.init:
+                starting = max(starting, sidecars + count)
+            else:
+                running += count
+        return max(starting, sidecars + running)
+
+
+def parse(manifest: Mapping[str, Any]) -> Pod:
+    """The pod that a v1.Pod manifest describes.
+
+    Raises:
+        PodError: a field that the managers need is missing or of a wrong type.
+    """
+    uid = _mapping(manifest.get("metadata"), "metadata").get("uid")
+    if not isinstance(uid, str) or not uid:
+        raise PodError("metadata.uid must be a text that is not empty")
+    spec = _mapping(manifest.get("spec"), "spec")
+    containers = tuple(
+        _container(item, f"spec.{key}[{number}]", init=key == "initContainers")
+        for key in ("initContainers", "containers")
+        for number, item in enumerate(spec.get(key) or ())
+    )
+    status = _mapping(manifest.get("status") or {}, "status")
+    return Pod(uid, containers, status.get("qosClass") or qos_class(containers))
+
+
+def _container(item: Any, where: str, *, init: bool) -> Container:
+    fields = _mapping(item, where)
+    name = fields.get("name")
+    if not isinstance(name, str) or not name:
+        raise PodError(f"{where}.name must be a text that is not empty")
+    resources = _mapping(fields.get("resources") or {}, f"{where}.resources")
+    limits = _quantities(resources.get("limits"), f"{where}.resources.limits")
+    requests = _quantities(resources.get("requests"), f"{where}.resources.requests")
+    return Container(
+        name=name,
+        # The API server sets a missing request to the limit.
+        requests={**limits, **requests},
+        limits=limits,
+        init=init,
+        sidecar=init and fields.get("restartPolicy") == "Always",
+    )
+
+
+def _mapping(value: Any, where: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise PodError(f"{where} must be an object")
+    return value
+
+
+def _quantities(value: Any, where: str) -> Mapping[str, Any]:
+    found = _mapping(value or {}, where)
+    for resource, text in found.items():
+        try:
+            quantity.parse(text)
+        except (quantity.QuantityError, TypeError) as error:
+            raise PodError(f"{where}.{resource}: {error}") from None
+    return found
+
+
+def qos_class(containers: tuple[Container, ...]) -> QoSClass:
+    """The QoS class from the containers' CPU and memory.
+
+    Guaranteed: every container limits both and requests as much; BestEffort: none requests or
+    limits either; Burstable: all others.
+    """
+    requests: dict[str, Any] = {}
+    limits: dict[str, Any] = {}
+    everywhere = True
+    for container in containers:
+        for resource in _COMPUTE:
+            requested = quantity.parse(container.requests.get(resource, 0))
+            limited = quantity.parse(container.limits.get(resource, 0))
+            if requested:
+                requests[resource] = requests.get(resource, 0) + requested
+            if limited:
+                limits[resource] = limits.get(resource, 0) + limited
+            everywhere = everywhere and bool(limited)
+    if not requests and not limits:
+        return "BestEffort"
+    return "Guaranteed" if everywhere and requests == limits else "Burstable"

@@ -1,0 +1,78 @@
+"""Kubernetes quantities: ``1500m``, ``2Gi``, ``1e3`` (Kubernetes API conventions, "Quantity").
+
+A quantity is an exact decimal number with a suffix. It is kept here as an exact fraction; the two
+readings of it that the kubelet takes both round up.
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from functools import lru_cache
+
+_BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
+_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_FORM = re.compile(
+    r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?:\.(?P<part>[0-9]*))?"
+    r"(?:(?P<suffix>[KMGTPE]i|[numkMGTPE])|[eE](?P<exponent>[+-]?[0-9]+))?"
+)
+_SMALLEST = Fraction(1, 10**9)
+_LARGEST_EXPONENT = 400
+
+
+_MALFORMED = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+_OUTLINE = re.compile(r"[+-]?[0-9.]+[eEinumkKMGTP]*[-+]?[0-9]*")
+
+
+class QuantityError(ValueError):
+    """A text is not a quantity; the message is the kubelet's."""
+
+
+@lru_cache(maxsize=4096)
+def parse(text: str | int | float) -> Fraction:
+    """The exact number that a quantity stands for; plain JSON numbers are quantities as well.
+
+    What is finer than a nano is rounded up, away from zero, as the API machinery does.
+
+    Raises:
+        QuantityError: the text is not a quantity.
+    """
+    text = str(text)
+    if not _OUTLINE.fullmatch(text):
+        raise QuantityError(_MALFORMED)
+    found = _FORM.fullmatch(text)
+    if found is None:
+        raise QuantityError("unable to parse quantity's suffix")
+    part = found["part"] or ""
+    number = Fraction(int((found["whole"] or "0") + part), 10 ** len(part))
+    if found["suffix"] in _BINARY:
+        number *= 1024 ** _BINARY[found["suffix"]]
+    else:
+        exponent = int(found["exponent"] or _DECIMAL[found["suffix"] or ""])
+        if abs(exponent) > _LARGEST_EXPONENT:
+            raise QuantityError(f"the exponent is beyond {_LARGEST_EXPONENT}")
+        number *= Fraction(10) ** exponent
+    number = _round_up(number, _SMALLEST)
+    return -number if found["sign"] == "-" else number
+
+
+def value(text: str | int | float) -> int:
+    """The quantity as a whole number, rounded up."""
+    number = parse(text)
+    return -(-number.numerator // number.denominator)
+
+
+def milli_value(text: str | int | float) -> int:
+    """The quantity in thousandths, rounded up."""
+    number = parse(text) * 1000
+    return -(-number.numerator // number.denominator)
+
+
+def whole_cpus(text: str | int | float) -> int | None:
+    """The quantity as a number of CPUs if it is a whole one at milli precision, else None."""
+    return value(text) if value(text) * 1000 == milli_value(text) else None
+
+
+def _round_up(number: Fraction, unit: Fraction) -> Fraction:
+    steps = number / unit
+    return -(-steps.numerator // steps.denominator) * unit

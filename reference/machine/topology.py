@@ -1,0 +1,157 @@
+"""The CPU topology as the CPU Manager sees it, derived from cAdvisor's `MachineInfo`.
+
+Groups of CPUs (cores, sockets, NUMA nodes, uncore caches) are bit masks by id, in ascending
+order of id. A core's id is its smallest CPU, for cAdvisor's core ids repeat across sockets and
+dies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from numaproof.protocol.sets import CPUSet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from numaproof.protocol.machine import Core, MachineInfo
+
+Groups = dict[int, int]
+"""Masks of CPUs by the id of what holds them, in ascending order of id."""
+
+
+class TopologyError(Exception):
+    """The machine description holds no topology that the CPU Manager can use."""
+
+
+@dataclass(frozen=True, slots=True)
+class CPUTopology:
+    """Which CPUs belong to which core, socket, NUMA node and uncore cache.
+
+    `cpu_count`, `core_count` and `socket_count` are cAdvisor's totals, which offline CPUs and
+    hybrid cores put at odds with the groups; `cpus` is the mask of all CPUs. `whole_core` and
+    `whole_socket` say how many free CPUs make a core or socket count as entirely free.
+    """
+
+    cpu_count: int
+    core_count: int
+    socket_count: int
+    cpus: int
+    cores: Groups
+    sockets: Groups
+    nodes: Groups
+    uncores: Groups
+    cores_by_socket: Mapping[int, Groups]
+    cores_by_node: Mapping[int, Groups]
+    whole_core: Groups = field(repr=False)
+    whole_socket: Groups = field(repr=False)
+
+    @property
+    def all_cpus(self) -> CPUSet:
+        """Every CPU of the machine."""
+        return CPUSet.from_mask(self.cpus)
+
+    @property
+    def cpus_per_core(self) -> int:
+        """The average, rounded down: 1 on a machine where few cores have two threads."""
+        return self.cpu_count // self.core_count if self.core_count else 0
+
+    @property
+    def cpus_per_uncore(self) -> int:
+        """The average number of CPUs that share an uncore cache, rounded down."""
+        return self.cpu_count // len(self.uncores) if self.uncores else 0
+
+    @property
+    def nodes_within_sockets(self) -> bool:
+        """Whether a NUMA node is the larger unit: there are no more nodes than sockets."""
+        return self.socket_count >= len(self.nodes)
+
+    def sockets_of_nodes(self, cpus: int) -> list[int]:
+        """The sockets that have one of the CPUs in mask `cpus`, ascending."""
+        return touching(self.sockets, cpus)
+
+    def whole_cores(self, cpus: int) -> int:
+        """The mask of all CPUs of the cores that have one of the CPUs in mask `cpus`."""
+        return union(self.cores[core] for core in touching(self.cores, cpus))
+
+
+def touching(groups: Groups, cpus: int) -> list[int]:
+    """The ids of the groups that have one of the CPUs in mask `cpus`, in their order."""
+    return [number for number, mask in groups.items() if mask & cpus]
+
+
+def union(masks: Iterable[int]) -> int:
+    """The mask of what is in any of the masks."""
+    joined = 0
+    for mask in masks:
+        joined |= mask
+    return joined
+
+
+def derive(machine: MachineInfo, *, averages: bool = True) -> CPUTopology:
+    """The topology of a machine, as the kubelet derives it.
+
+    `averages` keeps the kubelet's rule that a core (or socket) is free when as many of its CPUs
+    are free as a core (or socket) has on average; without it all of its own CPUs must be.
+
+    Raises:
+        TopologyError: there are no CPUs, or a core without threads.
+    """
+    if machine.num_cores == 0:
+        raise TopologyError("could not detect number of cpus")
+    places: dict[int, tuple[int, int, int, int]] = {}
+    core_count = 0
+    for node in machine.topology or ():
+        core_count += len(node.cores or ())
+        for core in node.cores or ():
+            threads = core.thread_ids or ()
+            if not threads:
+                raise TopologyError(_without_threads(core))
+            for cpu in threads:
+                places[cpu] = (min(threads), core.socket_id, node.node_id, _uncore(core))
+    cores, sockets, nodes, uncores = (_groups(places, part) for part in range(4))
+    core_size = machine.num_cores // core_count if core_count else 0
+    socket_size = machine.num_cores // machine.num_sockets if machine.num_sockets else 0
+    return CPUTopology(
+        cpu_count=machine.num_cores,
+        core_count=core_count,
+        socket_count=machine.num_sockets,
+        cpus=union(nodes.values()),
+        cores=cores,
+        sockets=sockets,
+        nodes=nodes,
+        uncores=uncores,
+        cores_by_socket={number: _within(cores, mask) for number, mask in sockets.items()},
+        cores_by_node={number: _within(cores, mask) for number, mask in nodes.items()},
+        whole_core=_sizes(cores, core_size if averages else None),
+        whole_socket=_sizes(sockets, socket_size if averages else None),
+    )
+
+
+def _uncore(core: Core) -> int:
+    # Without uncore caches the socket stands in: every CPU of it then shares one.
+    return core.uncore_caches[0].id if core.uncore_caches else core.socket_id
+
+
+def _without_threads(core: Core) -> str:
+    return (
+        f"could not get unique coreID for socket: {core.socket_id} core {core.core_id} threads: []"
+    )
+
+
+def _groups(places: dict[int, tuple[int, int, int, int]], part: int) -> Groups:
+    groups: Groups = {}
+    for cpu, place in places.items():
+        groups[place[part]] = groups.get(place[part], 0) | 1 << cpu
+    return dict(sorted(groups.items()))
+
+
+def _within(groups: Groups, cpus: int) -> Groups:
+    return {number: mask for number, mask in groups.items() if mask & cpus}
+
+
+def _sizes(groups: Groups, size: int | None) -> Groups:
+    return {
+        number: mask.bit_count() if size is None else size for number, mask in groups.items()
+    }

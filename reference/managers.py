@@ -1,0 +1,179 @@
+"""The node: all managers together, one call at a time, as the protocol has it.
+
+A `Node` is what a started kubelet keeps between calls. Its methods take and give protocol
+messages; `Reference` stands before it and turns every error into its answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from numaproof.protocol import messages
+from numaproof.protocol.sets import CPUSet
+from numaproof.reference.cpu import checkpoint as cpu_checkpoint
+from numaproof.reference.cpu import hints as cpu_hints
+from numaproof.reference.cpu.assignment import NotEnoughCPUsError
+from numaproof.reference.cpu.distribution import AccountingError
+from numaproof.reference.cpu.policy import SMTAlignmentError
+from numaproof.reference.cpu.state import CPUState, Reuse
+from numaproof.reference.kubernetes import checkpoint, pods
+from numaproof.reference.memory import checkpoint as memory_checkpoint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numaproof.reference.cpu.policy import StaticPolicy
+    from numaproof.reference.startup import Plan
+
+NO_AFFINITY = messages.Hint(None, preferred=False)
+"""What the Topology Manager's policy none keeps for every container."""
+
+
+class AdmissionError(Exception):
+    """The pod is refused."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        """Takes the documented reason and the kubelet's text."""
+        super().__init__(message)
+        self.reason = reason
+
+
+class Node:
+    """A started node; its parts change only in these methods.
+
+    `plan` is what the start decided, `cpus` the CPU Manager's state, `pods` those on the node in
+    the order of their arrival, and `told` the CPUs that the container runtime knows by pod uid
+    and container name.
+    """
+
+    def __init__(self, plan: Plan, cpus: CPUState, present: tuple[pods.Pod, ...]) -> None:
+        """Takes what `numaproof.reference.startup` made."""
+        self.plan = plan
+        self.cpus = cpus
+        self.reuse = Reuse()
+        self.pods = {pod.uid: pod for pod in present}
+        self.told: dict[tuple[str, str], int] = {}
+
+    def started(self) -> messages.Started:
+        """All CPUs and the allocatable ones."""
+        policy = self.plan.policy
+        allocatable = policy.allocatable if policy else 0
+        return messages.Started(
+            messages.StartedCPUs(self.plan.topology.all_cpus, CPUSet.from_mask(allocatable)), ()
+        )
+
+    def admit(self, args: messages.AdmitArgs) -> messages.Admitted:
+        """Allocates for each container in turn.
+
+        Raises:
+            AdmissionError: a container cannot have what it is due. What its pod's earlier
+                containers got is reclaimed with the next call.
+        """
+        pod = pods.parse(args.pod)
+        self.pods.setdefault(pod.uid, pod)
+        self._reclaim()
+        try:
+            for container in pod.containers:
+                self._allocate(pod, container)
+        except AdmissionError:
+            del self.pods[pod.uid]
+            raise
+        return messages.Admitted(self._containers(pod))
+
+    def _allocate(self, pod: pods.Pod, container: pods.Container) -> None:
+        policy = self.plan.policy
+        if policy is None:
+            return
+        try:
+            cpus, self.reuse = policy.allocate(self.cpus, self.reuse, pod, container, None)
+        except SMTAlignmentError as error:
+            raise AdmissionError("SMTAlignmentError", str(error)) from None
+        except (NotEnoughCPUsError, AccountingError) as error:
+            raise AdmissionError(
+                "UnexpectedAdmissionError",
+                f"Allocate failed due to {error}, which is unexpected",
+            ) from None
+        self._keep(cpus)
+
+    def _keep(self, cpus: CPUState) -> None:
+        if cpus is not self.cpus:
+            self.cpus = cpus
+            self.plan.write_cpus(cpus)
+
+    def _reclaim(self, arriving: pods.Pod | None = None) -> None:
+        """Takes back what containers hold that no pod on the node has."""
+        on_node = dict(self.pods)
+        if arriving:
+            on_node[arriving.uid] = arriving
+        cpus = self.cpus
+        for uid, name, _ in tuple(cpus):
+            pod = on_node.get(uid)
+            if pod is None or all(container.name != name for container in pod.containers):
+                cpus = cpus.release(uid, name)
+                self.told.pop((uid, name), None)
+        self._keep(cpus)
+
+    def remove(self, args: messages.RemoveArgs) -> messages.Done:
+        """Takes the pod, or one of its containers, off the node."""
+        if args.container is None:
+            self.pods.pop(args.uid, None)
+            self._reclaim()
+        else:
+            self._keep(self.cpus.release(args.uid, args.container))
+            self.told.pop((args.uid, args.container), None)
+        return messages.Done()
+
+    def hints(self, args: messages.HintsArgs) -> messages.NodeHints:
+        """The hints that each provider would give for a container, or for the pod."""
+        pod = pods.parse(args.pod)
+        policy = self.plan.policy
+        self._reclaim(pod)
+        if policy is None:
+            return messages.NodeHints({}, {})
+        return messages.NodeHints(self._cpu_hints(policy, pod, args.container), {})
+
+    def _cpu_hints(
+        self, policy: StaticPolicy, pod: pods.Pod, name: str | None
+    ) -> messages.ProviderHints:
+        if name is None:
+            return cpu_hints.for_pod(policy, self.cpus, self.reuse, pod)
+        for container in pod.containers:
+            if container.name == name:
+                return cpu_hints.for_container(policy, self.cpus, self.reuse, pod, container)
+        raise pods.PodError(f"the pod has no container {name!r}")
+
+    def state(self, _args: messages.NoArgs) -> messages.State:
+        """What everything on the node holds, and the checkpoint files as they are."""
+        self._reclaim()
+        return messages.State(
+            shared=CPUSet.from_mask(self.cpus.shared),
+            pods={uid: self._containers(pod) for uid, pod in self.pods.items()},
+            files=self.plan.files(),
+        )
+
+    def _containers(self, pod: pods.Pod) -> messages.Containers:
+        return {
+            container.name: messages.Container(
+                cpus=CPUSet.from_mask(self.cpus.where(pod.uid, container.name)),
+                exclusive=CPUSet.from_mask(self.cpus.of(pod.uid, container.name) or 0),
+                memory=(),
+                affinity=NO_AFFINITY,
+            )
+            for container in pod.containers
+        }
+
+    def reconcile(self, _args: messages.NoArgs) -> messages.Reconciled:
+        """Tells the container runtime every CPU set that it does not know yet."""
+        self._reclaim()
+        updates = []
+        for pod in self.pods.values():
+            for container in pod.containers:
+                cpus = self.cpus.where(pod.uid, container.name)
+                if cpus and self.told.get((pod.uid, container.name)) != cpus:
+                    self.told[pod.uid, container.name] = cpus
+                    updates.append(
+                        messages.CPUUpdate(pod.uid, container.name, CPUSet.from_mask(cpus))
+                    )
+        return messages.Reconciled(tuple(updates))

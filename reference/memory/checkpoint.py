@@ -1,0 +1,54 @@
+"""The Memory Manager's checkpoint file ``memory_manager_state``, as the policy None keeps it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numaproof.reference.kubernetes import checkpoint, gojson
+
+FILE_NAME = "memory_manager_state"
+
+_FIELDS = gojson.Fields(
+    "state.MemoryManagerCheckpoint",
+    {
+        "policyName": gojson.Text(),
+        "machineState": gojson.Keyed(gojson.Text(), "state.NUMANodeMap"),
+        "entries": gojson.Keyed(gojson.Text(), "state.ContainerMemoryAssignments"),
+        "checksum": gojson.Unsigned("checksum.Checksum"),
+    },
+)
+
+
+def restore(content: bytes, policy: str) -> None:
+    """Checks the file that an earlier start left behind; the policy None takes nothing from it.
+
+    Raises:
+        checkpoint.CheckpointError: the file is damaged, or another policy's.
+    """
+    try:
+        found: dict[str, Any] = gojson.decode(content, _FIELDS)
+    except gojson.GoJSONError as error:
+        raise checkpoint.CheckpointError(str(error)) from None
+    if found["checksum"] != _checksum(found["policyName"]):
+        raise checkpoint.CorruptCheckpointError
+    if found["policyName"] != policy:
+        raise checkpoint.CheckpointError(
+            f'[memorymanager] configured policy "{policy}" differs from state checkpoint policy '
+            f'"{found["policyName"]}"'
+        )
+
+
+def dump(policy: str) -> bytes:
+    """The file of a policy that keeps nothing, byte for byte as the kubelet writes it."""
+    return (
+        f'{{"policyName":{checkpoint.quoted(policy)},"machineState":{{}},'
+        f'"checksum":{_checksum(policy)}}}'
+    ).encode()
+
+
+def _checksum(policy: str) -> int:
+    return checkpoint.checksum(
+        f"(*state.MemoryManagerCheckpoint){{PolicyName:(string){policy} "
+        "MachineState:(state.NUMANodeMap)map[] "
+        "Entries:(state.ContainerMemoryAssignments)map[] Checksum:(checksum.Checksum)0}"
+    )

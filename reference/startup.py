@@ -1,0 +1,208 @@
+"""Starting the managers: the stages in the kubelet's order, and what each can refuse.
+
+The order is: configuration, discovery, Topology Manager made, devices, CPU Manager made, Memory
+Manager made, CPU Manager started (it reads its checkpoint), Memory Manager started (likewise).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from numaproof.reference.cpu import checkpoint as cpu_checkpoint
+from numaproof.reference.cpu import options as cpu_options
+from numaproof.reference.cpu.policy import PolicyError, StaticPolicy, make_static
+from numaproof.reference.cpu.state import CPUState
+from numaproof.reference.kubernetes import checkpoint, pods
+from numaproof.reference.kubernetes import config as configuration
+from numaproof.reference.machine import topology as cpu_topology
+from numaproof.reference.memory import checkpoint as memory_checkpoint
+from numaproof.reference.managers import Node
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from fractions import Fraction
+
+    from numaproof.protocol import messages
+    from numaproof.protocol.machine import MachineInfo
+    from numaproof.reference.kubernetes.config import Config
+    from numaproof.reference.kubernetes.releases import Release
+    from numaproof.reference.machine.topology import CPUTopology
+
+
+class StartError(Exception):
+    """The start was refused at a stage."""
+
+    def __init__(self, stage: messages.Stage, message: str) -> None:
+        """Takes the stage and the kubelet's text."""
+        super().__init__(message)
+        self.stage = stage
+
+
+class NotBuiltError(Exception):
+    """The reference does not have what was asked for; the text says what."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a start decided, for as long as the node runs; `policy` None is the policy none."""
+
+    release: Release
+    topology: CPUTopology
+    cpu_policy: str
+    policy: StaticPolicy | None
+    state_dir: Path
+
+    def write_cpus(self, cpus: CPUState) -> None:
+        """Writes the CPU Manager's checkpoint."""
+        checkpoint.write(
+            self.state_dir / cpu_checkpoint.FILE_NAME, cpu_checkpoint.dump(cpus, self.cpu_policy)
+        )
+
+    def files(self) -> dict[str, str]:
+        """The checkpoint files that exist, by name."""
+        found = {
+            name: checkpoint.read(self.state_dir / name)
+            for name in (cpu_checkpoint.FILE_NAME, memory_checkpoint.FILE_NAME)
+        }
+        return {
+            name: content.decode("utf-8", "replace")
+            for name, content in found.items()
+            if content is not None
+        }
+
+
+def start(
+    args: messages.StartArgs, release: Release, discover: Callable[[str, Release], MachineInfo]
+) -> Node:
+    """The node that a start makes; `discover` finds the machine under a root.
+
+    Raises:
+        StartError: a stage refused.
+        NotBuiltError: the configuration asks for what the reference does not have.
+    """
+    config = _configuration(args, release)
+    machine = args.machine
+    if machine is None:
+        if args.root is None:
+            raise ValueError("start needs a machine or a root")
+        machine = discover(args.root, release)
+    topology = _topology(machine, release, config)
+    try:
+        reserved = configuration.reserved_cpus(config, topology.all_cpus)
+    except configuration.ConfigError as error:
+        raise StartError("config", str(error)) from None
+    _check_built(config, args)
+    policy = _cpu_policy(config, topology, reserved, release)
+    plan = Plan(release, topology, config.cpu_policy, policy, Path(args.state_dir))
+    if config.memory_policy != "None":
+        raise StartError("memory", f'unknown policy: "{config.memory_policy}"')
+    cpus = _start_cpus(plan)
+    _start_memory(plan, config)
+    return Node(plan, cpus, tuple(pods.parse(pod) for pod in args.pods))
+
+
+def _configuration(args: messages.StartArgs, release: Release) -> Config:
+    try:
+        return configuration.load(args.config, release)
+    except configuration.ConfigError as error:
+        raise StartError("config", str(error)) from None
+
+
+def _topology(machine: MachineInfo, release: Release, config: Config) -> CPUTopology:
+    try:
+        return cpu_topology.derive(machine, averages=release.has("free-core-by-average"))
+    except cpu_topology.TopologyError as error:
+        # CPUs reserved by name are looked up before any manager is made.
+        if config.named_cpus:
+            text = f"unable to discover CPU topology info: {error}"
+            raise StartError("config", text) from None
+        raise StartError("cpu", str(error)) from None
+
+
+def _check_built(config: Config, args: messages.StartArgs) -> None:
+    if config.topology_policy != "none":
+        raise NotBuiltError(f"Topology Manager policy {config.topology_policy}")
+    if args.devices:
+        raise NotBuiltError("devices")
+    if config.memory_policy == "Static":
+        raise NotBuiltError("Memory Manager policy Static")
+
+
+def _cpu_policy(
+    config: Config, topology: CPUTopology, reserved: Fraction, release: Release
+) -> StaticPolicy | None:
+    if config.cpu_policy == "none":
+        if config.cpu_options:
+            given = " ".join(f"{name}:{value}" for name, value in sorted(config.cpu_options.items()))
+            raise StartError(
+                "cpu",
+                "new none policy error: None policy: received unsupported "
+                f"options=map[{given}]",
+            )
+        return None
+    if config.cpu_policy != "static":
+        raise StartError("cpu", f'unknown policy: "{config.cpu_policy}"')
+    if not reserved:
+        raise StartError(
+            "cpu",
+            "[cpumanager] unable to determine reserved CPU resources for static policy",
+        )
+    try:
+        options = cpu_options.parse(config.cpu_options, release, config.gates)
+        cpu_options.validate(options, topology, config.topology_policy)
+        return make_static(
+            topology,
+            options,
+            math.ceil(reserved),
+            config.named_cpus.mask,
+            odd_uncore=release.uncore_takes_odd_requests,
+        )
+    except (cpu_options.OptionError, PolicyError) as error:
+        raise StartError("cpu", f"new static policy error: {error}") from None
+
+
+def _start_cpus(plan: Plan) -> CPUState:
+    path = plan.state_dir / cpu_checkpoint.FILE_NAME
+    content = checkpoint.read(path)
+    if content is None:
+        restored = CPUState()
+        plan.write_cpus(restored)
+    else:
+        try:
+            restored = cpu_checkpoint.restore(content, plan.cpu_policy, plan.release)
+        except checkpoint.CheckpointError as error:
+            raise StartError(
+                "cpu",
+                f"start cpu manager error: could not restore state from checkpoint: {error}, "
+                "please drain this node and delete the CPU manager checkpoint file "
+                f'"{path}" before restarting Kubelet',
+            ) from None
+    if plan.policy is None:
+        return restored
+    try:
+        cpus = plan.policy.restore(restored)
+    except PolicyError as error:
+        raise StartError("cpu", f"start cpu manager error: {error}") from None
+    if cpus is not restored:
+        plan.write_cpus(cpus)
+    return cpus
+
+
+def _start_memory(plan: Plan, config: Config) -> None:
+    path = plan.state_dir / memory_checkpoint.FILE_NAME
+    content = checkpoint.read(path)
+    if content is None:
+        checkpoint.write(path, memory_checkpoint.dump(config.memory_policy))
+        return
+    try:
+        memory_checkpoint.restore(content, config.memory_policy)
+    except checkpoint.CheckpointError as error:
+        raise StartError(
+            "memory",
+            f"start memory manager error: could not restore state from checkpoint: {error}, "
+            "please drain this node and delete the memory manager checkpoint file "
+            f'"{path}" before restarting Kubelet',
+        ) from None

@@ -1,0 +1,128 @@
+"""Plays the recordings of the real kubelet against the reference, by the rules of their README."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from numaproof.protocol import codec
+from numaproof.protocol.operations import OPERATIONS
+from numaproof.reference.node import Reference
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[2]
+SHARED = Path(os.environ.get("NUMAPROOF_SHARED", ROOT.parent / "shared"))
+
+
+class Difference(NamedTuple):
+    """A call that the reference answers differently."""
+
+    seed: int
+    step: int
+    operation: str
+    expected: Any
+    answered: Any
+
+
+def lines(name: str) -> Iterator[dict[str, Any]]:
+    """The JSON lines of a recording."""
+    with gzip.open(SHARED / "kubelet" / name) as file:
+        for line in file:
+            yield json.loads(line)
+
+
+def ask(reference: Reference, operation: str, args: dict[str, Any]) -> dict[str, Any]:
+    """The reference's answer as the plain JSON of a response without its id."""
+    typed = codec.from_plain(args, OPERATIONS[operation].args)
+    answer = reference.call(operation, typed)  # type: ignore[arg-type]
+    response: dict[str, Any] = json.loads(codec.encode_answer(0, answer))
+    del response["id"]
+    return response
+
+
+def tamper(state_dir: Path, args: dict[str, str]) -> None:
+    """The player's own change to a state file."""
+    path = state_dir / args["file"]
+    if args["how"] == "write":
+        path.write_text(args["text"])
+        return
+    if not path.exists() or not path.stat().st_size:
+        return
+    text = path.read_text()
+    match args["how"]:
+        case "truncate":
+            path.write_text(text[: len(text) // 2])
+        case "checksum":
+            path.write_text(text.replace('"checksum":', '"checksum":1'))
+        case "policy":
+            path.write_text(text.replace("tatic", "tatik"))
+        case "field":
+            path.write_text(text.replace('{"policyName"', '{"extra":1,"policyName"'))
+        case "space":
+            path.write_text(f" {text}\n")
+        case "empty":
+            path.write_text("")
+        case "garbage":
+            path.write_bytes(b"\x00\x01\x7b")
+        case "delete":
+            path.unlink()
+        case other:
+            raise ValueError(other)
+
+
+def play(scenario: dict[str, Any], state_dir: Path) -> tuple[int, list[Difference]]:
+    """Plays one scenario: how many calls were answered, and which answers differ."""
+    reference = Reference()
+    on_node: dict[str, Any] = {}
+    answered, differences = 0, []
+    for number, (step, expected) in enumerate(
+        zip(scenario["steps"], scenario["expect"], strict=True)
+    ):
+        operation, args = step["op"], dict(step["args"])
+        if operation == "tamper":
+            tamper(state_dir, args)
+        if expected is None:
+            continue
+        if operation == "start":
+            args |= {
+                "state_dir": str(state_dir),
+                "kubernetes": scenario["kubernetes"],
+                "pods": [on_node[uid] for uid in args.get("pods", ()) if uid in on_node],
+            }
+        given = ask(reference, operation, args)
+        given = json.loads(json.dumps(given).replace(str(state_dir), "$STATE_DIR"))
+        answered += 1
+        if not same(given, expected):
+            differences.append(
+                Difference(scenario["seed"], number, operation, expected, given)
+            )
+        if operation == "admit":
+            uid = args["pod"]["metadata"]["uid"]
+            if "ok" in expected:
+                on_node[uid] = args["pod"]
+            else:
+                on_node.pop(uid, None)
+        elif operation == "remove" and "container" not in args:
+            on_node.pop(args["uid"], None)
+    return answered, differences
+
+
+def same(given: dict[str, Any], expected: dict[str, Any]) -> bool:
+    """Whether two answers are the same, but for what the kubelet leaves to chance."""
+    return given == expected or _bad_options(given, expected)
+
+
+def _bad_options(given: dict[str, Any], expected: dict[str, Any]) -> bool:
+    """Whether both name a bad option; with several of them the kubelet names any."""
+    mark = "option"
+    return all(
+        mark in answer.get("refused", {}).get("message", "") for answer in (given, expected)
+    ) and all(
+        answer["refused"]["message"].startswith("new static policy error: ")
+        for answer in (given, expected)
+    )
