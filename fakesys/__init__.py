@@ -6,6 +6,7 @@ profile (`capture`).
 """
 
 from numaproof.fakesys.archive import open_tree
+from numaproof.fakesys.capture import capture
 from numaproof.fakesys.documents import Document, DocumentError, convert, load
 from numaproof.fakesys.entries import Directory, Entry, Symlink
 from numaproof.fakesys.layout import lay_out
@@ -40,6 +41,7 @@ __all__ = [
     "WriteError",
     "build_tree",
     "bundled_profiles",
+    "capture",
     "check_profile",
     "convert",
     "dump_profile",

@@ -42,8 +42,8 @@ def cpu_files(machine: Machine, architecture: str, sysfs: Sysfs) -> dict[str, En
 def _topology(machine: Machine, sysfs: Sysfs, width: int) -> Iterator[tuple[str, Entry]]:
     listed = [cpu for cpu in machine.cpus if cpu.topology]
     siblings = [
-        (_THREADS.get(sysfs, ("thread_siblings",)), _sets(listed, lambda cpu: cpu.core)),
-        (_PACKAGE.get(sysfs, ("core_siblings",)), _sets(listed, lambda cpu: cpu.socket)),
+        (_THREADS.get(sysfs, ("thread_siblings",)), _sets(listed, _thread_group)),
+        (_PACKAGE.get(sysfs, ("core_siblings",)), _sets(listed, _package_group)),
         (("die_cpus",), _sets(listed, lambda cpu: _within(cpu, cpu.die))),
         (("cluster_cpus",), _sets(listed, lambda cpu: _within(cpu, cpu.cluster))),
         (("book_siblings",), _sets(listed, lambda cpu: cpu.book)),
@@ -76,7 +76,19 @@ def _topology(machine: Machine, sysfs: Sysfs, width: int) -> Iterator[tuple[str,
 
 
 def _within(cpu: Cpu, part: int | None) -> tuple[int | None, int] | None:
-    return None if part is None else (cpu.socket, part)
+    """The part of the package; -1 is the kernel's word for a part of its own."""
+    if part is None:
+        return None
+    return (cpu.socket, part) if part >= 0 else (None, cpu.number)
+
+
+def _thread_group(cpu: Cpu) -> object:
+    return cpu.core if cpu.thread_group is None else cpu.thread_group
+
+
+def _package_group(cpu: Cpu) -> object:
+    # Without a package id there is no such group either, unless the profile gives one.
+    return ("id", cpu.socket) if cpu.package_group is None else cpu.package_group
 
 
 def _sets(cpus: Iterable[Cpu], key: Callable[[Cpu], object]) -> dict[int, tuple[int, ...]]:

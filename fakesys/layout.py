@@ -13,7 +13,17 @@ from numaproof.fakesys.profile import CpuRow, Profile, Topology
 from numaproof.fakesys.ranges import Value, parse_list, parse_sequence
 from numaproof.fakesys.sizes import parse_kilobytes
 
-_IDS = ("socket", "die", "cluster", "core_id", "book", "drawer", "capacity")
+_IDS = (
+    "socket",
+    "die",
+    "cluster",
+    "core_id",
+    "book",
+    "drawer",
+    "thread_group",
+    "package_group",
+    "capacity",
+)
 _SWITCHES = ("online", "topology", "cache")
 
 
@@ -24,7 +34,7 @@ def lay_out(profile: Profile) -> Machine:
         ProfileError: it contradicts itself, names a CPU or node that does not exist, or is
             larger than Linux allows.
     """
-    cpus, node_cpus = _regular(profile.topology) if profile.topology else ({}, {})
+    cpus, node_cpus = lay_out_regular(profile.topology) if profile.topology else ({}, {})
     cpus = _apply_cpu_rows(profile, cpus)
     if not cpus:
         raise ProfileError(("cpus",), "the machine has no CPU", "give `topology` or `cpus`")
@@ -51,7 +61,12 @@ def lay_out(profile: Profile) -> Machine:
     return Machine(ordered, nodes, caches, tuple(sorted(possible)), memory, hugepages)
 
 
-def _regular(topology: Topology) -> tuple[dict[int, Cpu], dict[int, tuple[int, ...]]]:
+def lay_out_regular(topology: Topology) -> tuple[dict[int, Cpu], dict[int, tuple[int, ...]]]:
+    """CPUs by number, and the CPUs of each node, of a regular machine.
+
+    Raises:
+        ProfileError: parts that are no equal shares, too many CPUs, ids that do not match.
+    """
     cores = topology.sockets * topology.cores_per_socket
     threads = topology.threads_per_core
     if cores * threads > MAX_CPUS:
@@ -73,7 +88,7 @@ def _regular(topology: Topology) -> tuple[dict[int, Cpu], dict[int, tuple[int, .
         socket, within = divmod(core, topology.cores_per_socket)
         dies, cluster = topology.dies_per_socket, topology.cores_per_cluster
         for thread in range(threads):
-            number = _number(topology, core, thread)
+            number = cpu_number(topology, core, thread)
             cpus[number] = Cpu(
                 number,
                 socket=sockets[socket],
@@ -119,7 +134,8 @@ def _node_ids(topology: Topology) -> tuple[int, ...]:
     return ids
 
 
-def _number(topology: Topology, core: int, thread: int) -> int:
+def cpu_number(topology: Topology, core: int, thread: int) -> int:
+    """The CPU number of a thread, of the core counted through the machine."""
     cores = topology.sockets * topology.cores_per_socket
     threads = topology.threads_per_core
     match topology.numbering:

@@ -79,7 +79,13 @@ class _Row(dict[str, Any]):
     """A mapping that stands on one line."""
 
 
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
+    style = '"' if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
 _Dumper.add_representer(_Row, _row)
+_Dumper.add_representer(str, _text)
 
 
 def dump_profile(profile: Profile) -> str:
@@ -90,4 +96,4 @@ def dump_profile(profile: Profile) -> str:
             data[field] = [_Row(row) for row in data[field]]
     if isinstance(data.get("distances"), dict):
         data["distances"] = _Row(data["distances"])
-    return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
+    return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1000)

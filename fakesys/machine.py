@@ -34,7 +34,8 @@ class ProfileError(ValueError):
 class Cpu:
     """One logical CPU; None for an id whose file is not there.
 
-    `topology` and `cache` tell whether those directories exist.
+    `topology` and `cache` tell whether those directories exist; the groups are those of its
+    siblings where they do not follow from the ids.
     """
 
     number: int
@@ -44,6 +45,8 @@ class Cpu:
     core_id: int | None = None
     book: int | None = None
     drawer: int | None = None
+    thread_group: int | None = None
+    package_group: int | None = None
     capacity: int | None = None
     online: bool = True
     topology: bool = True

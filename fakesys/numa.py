@@ -1,6 +1,7 @@
 """The NUMA nodes of a machine: who is in them, what they hold, how far apart they are."""
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from numaproof.fakesys.documents import PathTuple
@@ -110,17 +111,21 @@ def _distances(
     order: Sequence[int],
     members: Mapping[int, tuple[int, ...]],
     cpus: Mapping[int, Cpu],
-) -> list[str]:
-    rule = profile.distances
+) -> tuple[str, ...]:
+    rule = profile.distances or Distances()
     if not isinstance(rule, Distances):
         if len(rule) != len(order):
             raise ProfileError(("distances",), f"{len(rule)} rows for {len(order)} nodes")
-        return list(rule)
-    sockets = {node: {cpus[cpu].socket for cpu in members[node]} for node in order}
-    return [
+        return rule
+    return apply_distances(rule, [{cpus[cpu].socket for cpu in members[node]} for node in order])
+
+
+def apply_distances(rule: Distances, sockets: Sequence[AbstractSet[int | None]]) -> tuple[str, ...]:
+    """The text of `distance` of nodes whose CPUs are in these sockets."""
+    return tuple(
         " ".join(
             str(rule.local if a == b else rule.near if sockets[a] & sockets[b] else rule.far)
-            for b in order
+            for b in range(len(sockets))
         )
-        for a in order
-    ]
+        for a in range(len(sockets))
+    )

@@ -32,9 +32,8 @@ def cpuinfo(profile: Profile, machine: Machine) -> bytes:
     Raises:
         ProfileError: a processor that does not exist, or ids that do not match in number.
     """
-    processors = _processors(profile.cpuinfo, machine)
-    form = _FORMS[profile.architecture]
-    return form(profile.cpuinfo, processors).encode()
+    info = profile.cpuinfo or CpuInfo()
+    return _FORMS[profile.architecture](info, _processors(info, machine)).encode()
 
 
 def meminfo(machine: Machine) -> bytes:

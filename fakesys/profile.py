@@ -72,6 +72,9 @@ class CpuRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit
         core_id: `core_id`; threads of one core share socket, die and core id.
         book: s390x `book_id`.
         drawer: s390x `drawer_id`.
+        thread_group: CPUs with the same number name each other as thread siblings; those of
+            one core, unless said.
+        package_group: the same for the siblings of the package.
         capacity: arm64 `cpu_capacity`.
         online: false for a CPU that is present and switched off.
         topology: whether `cpuN/topology` exists; as `online`, unless said.
@@ -85,6 +88,8 @@ class CpuRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit
     core_id: Sequence | None = None
     book: Sequence | None = None
     drawer: Sequence | None = None
+    thread_group: Sequence | None = None
+    package_group: Sequence | None = None
     capacity: Sequence | None = None
     online: bool | None = None
     topology: bool | None = None
@@ -201,7 +206,7 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
         cpuinfo: what `/proc/cpuinfo` shows.
         lacks: patterns of files that this machine does not have.
         trailing_nul: patterns of files whose text ends with a NUL byte.
-        files: the last resort: files (by pattern) with this very text.
+        files: the last resort: files (by pattern) with this very text; a newline is added.
     """
 
     name: Name
@@ -214,11 +219,11 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     cpus: tuple[CpuRow, ...] = ()
     possible: List | None = None
     nodes: tuple[NodeRow, ...] = ()
-    distances: Distances | tuple[Line, ...] = Distances()
+    distances: Distances | tuple[Line, ...] | None = None
     caches: tuple[CacheRow, ...] = ()
     memory: Size | None = None
     hugepages: Mapping[str, Annotated[int, Meta(ge=0, le=2**40)]] | None = None
-    cpuinfo: CpuInfo = CpuInfo()
+    cpuinfo: CpuInfo | None = None
     lacks: tuple[Line, ...] = ()
     trailing_nul: tuple[Line, ...] = ()
     files: Mapping[Line, Annotated[str, Meta(max_length=100_000)]] = {}

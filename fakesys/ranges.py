@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 Value = int | None
 
 _LIST_ITEM = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?:/(\d{1,9}))?)?")
+_MAX_PERIOD = 64
 _SEQUENCE_TOKEN = re.compile(r"\s*(none|\d+-\d+(?:/\d+)?|-?\d+|[(),]|[*:]\d+)")
 
 
@@ -175,6 +176,11 @@ def _runs(values: Sequence[Value]) -> list[str]:
     start = 0
     while start < len(values):
         end = _run_end(values, start)
+        period, repeats = _repetition(values, start)
+        if repeats > 1 and period * repeats > end - start:
+            parts.append(_suffixed(values[start : start + period], f"*{repeats}"))
+            start += period * repeats
+            continue
         first, last = values[start], values[end - 1]
         count = end - start
         if count == 1 or first is None or last is None or first == last:
@@ -184,6 +190,19 @@ def _runs(values: Sequence[Value]) -> list[str]:
             parts.append(f"{first}-{last}" + f"/{step}" * (step > 1))
         start = end
     return parts
+
+
+def _repetition(values: Sequence[Value], start: int) -> tuple[int, int]:
+    """The period from ``start`` that repeats over the most values, and how often it does."""
+    best = (1, 1)
+    for period in range(2, min(_MAX_PERIOD, (len(values) - start) // 2) + 1):
+        unit = values[start : start + period]
+        end = start + period
+        while values[end : end + period] == unit:
+            end += period
+        if end - start > max(best[0] * best[1], period):
+            best = (period, (end - start) // period)
+    return best
 
 
 def _run_end(values: Sequence[Value], start: int) -> int:

@@ -110,6 +110,7 @@ def _without(entries: dict[str, Entry], lacks: tuple[str, ...]) -> dict[str, Ent
 
 def _patch(entries: dict[str, Entry], files: Mapping[str, str]) -> None:
     for key, text in files.items():
+        content = (text if text.endswith("\n") else f"{text}\n").encode()
         pattern = _pattern("files", key, key)
         try:
             paths = pattern.expand()
@@ -117,7 +118,7 @@ def _patch(entries: dict[str, Entry], files: Mapping[str, str]) -> None:
             raise ProfileError(("files", key), str(error)) from None
         for path in paths:
             if isinstance(entries.get(path), bytes) or _has_room(entries, path):
-                entries[path] = text.encode()
+                entries[path] = content
             else:
                 raise ProfileError(("files", key), f"{path} is a directory or a link")
 

@@ -1,0 +1,49 @@
+"""Siblings of a snapshot that do not follow from the ids."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from numaproof.fakesys.entries import CPU
+from numaproof.fakesys.machine import Cpu
+from numaproof.fakesys.snapshot import Snapshot
+
+Sets = Mapping[int, tuple[int, ...]]
+
+
+def with_groups(snapshot: Snapshot, cpus: Sequence[Cpu]) -> tuple[Cpu, ...]:
+    """The CPUs with the groups of siblings where the files group them otherwise than the ids.
+
+    Siblings that are no groups (that disagree with each other) are left to `files`.
+    """
+    threads = _groups(snapshot, cpus, "thread_siblings", lambda cpu: cpu.core)
+    packages = _groups(snapshot, cpus, "core_siblings", lambda cpu: (cpu.socket,))
+    return tuple(
+        replace(
+            cpu,
+            thread_group=threads.get(cpu.number),
+            package_group=packages.get(cpu.number),
+        )
+        for cpu in cpus
+    )
+
+
+def _groups(
+    snapshot: Snapshot, cpus: Sequence[Cpu], name: str, key: Callable[[Cpu], object]
+) -> Mapping[int, int]:
+    """Each CPU's group, by its first CPU; nothing where they follow from the key."""
+    sets: dict[int, tuple[int, ...]] = {}
+    follows: dict[object, list[int]] = {}
+    for cpu in cpus:
+        found = snapshot.cpu_set(f"{CPU}/cpu{cpu.number}/topology/{name}")
+        if found is not None:
+            sets[cpu.number] = found
+        if cpu.topology:
+            follows.setdefault(key(cpu), []).append(cpu.number)
+    wanted = {number: tuple(group) for group in follows.values() for number in group}
+    consistent = all(
+        number in group and all(sets.get(other) == group for other in group)
+        for number, group in sets.items()
+    )
+    if not consistent or all(wanted.get(number) == group for number, group in sets.items()):
+        return {}
+    return {number: group[0] for number, group in sets.items()}

@@ -1,0 +1,212 @@
+"""A tree as found: the files that profiles can describe, read once, and what they mean."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from numaproof.fakesys.entries import CPU, KERNEL, NODE
+from numaproof.fakesys.machine import MAX_CPUS
+from numaproof.fakesys.members import TreeError
+from numaproof.fakesys.ranges import parse_list
+
+_SIBLINGS = (
+    "thread_siblings",
+    "core_cpus",
+    "core_siblings",
+    "package_cpus",
+    "die_cpus",
+    "cluster_cpus",
+    "book_siblings",
+    "drawer_siblings",
+)
+_TOPOLOGY = (
+    "physical_package_id",
+    "core_id",
+    "die_id",
+    "cluster_id",
+    "book_id",
+    "drawer_id",
+    *_SIBLINGS,
+    *(f"{name}_list" for name in _SIBLINGS),
+)
+_CACHE = (
+    "id",
+    "level",
+    "type",
+    "size",
+    "shared_cpu_map",
+    "shared_cpu_list",
+    "coherency_line_size",
+    "ways_of_associativity",
+    "number_of_sets",
+)
+_LISTS = frozenset(
+    {"possible", "present", "offline", "cpulist", "has_cpu", "has_memory", "has_normal_memory"}
+)
+_MASKS = frozenset({"shared_cpu_map", "cpumap", *_SIBLINGS})
+_MAX_BYTES = 1 << 22
+
+
+@dataclass(frozen=True, slots=True)
+class Processor:
+    """One processor of `/proc/cpuinfo`; None for a line that is not there."""
+
+    number: int | None
+    core_id: int | None
+    physical_id: int | None
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What was found below a root.
+
+    Attributes:
+        files: content of each known file, by path.
+        cpus: numbers of the `cpuN` directories.
+        members: `cpuN` links of each node directory that exist as CPUs too.
+    """
+
+    files: Mapping[str, bytes]
+    cpus: tuple[int, ...]
+    members: Mapping[int, tuple[int, ...]]
+
+    def text(self, path: str) -> str | None:
+        """A file's text without the newline or NUL at its end; None for no such file."""
+        content = self.files.get(path)
+        return None if content is None else _text(content)
+
+    def number(self, path: str) -> int | None:
+        """A file's number; None for no file, or no number in it."""
+        text = self.text(path)
+        return int(text) if text is not None and re.fullmatch(r"-?\d{1,18}", text) else None
+
+    def cpu_set(self, path: str) -> tuple[int, ...] | None:
+        """The CPUs of a list or mask; None for no file, or nonsense in it."""
+        content = self.files.get(path)
+        value = None if content is None else meaning(path, content)
+        return value if isinstance(value, tuple) else None
+
+    @cached_property
+    def processors(self) -> tuple[Processor, ...]:
+        """The processors that `/proc/cpuinfo` shows."""
+        return parse_cpuinfo(self.text("proc/cpuinfo") or "")
+
+
+def read_snapshot(root: Path) -> Snapshot:
+    """Read what profiles can describe; a file that cannot be read is not there.
+
+    Raises:
+        TreeError: no CPU directory below the root, or too many.
+    """
+    cpu_base, node_base = root / CPU, root / NODE
+    cpus = tuple(sorted(_numbered(cpu_base, "cpu")))
+    nodes = sorted(_numbered(node_base, "node"))
+    if not cpus:
+        raise TreeError(f"{root}: no {CPU}/cpu0 or other CPU below it")
+    if cpus[-1] >= MAX_CPUS:
+        raise TreeError(f"{root}: CPU {cpus[-1]} is above what Linux allows")
+    files: dict[str, bytes] = {}
+    for path in _paths(root, cpus, nodes):
+        content = _content(root / path)
+        if content is not None:
+            files[path] = content
+    members = {
+        node: tuple(sorted(set(cpus).intersection(_numbered(node_base / f"node{node}", "cpu"))))
+        for node in nodes
+    }
+    return Snapshot(files, cpus, members)
+
+
+def _paths(root: Path, cpus: tuple[int, ...], nodes: list[int]) -> Iterator[str]:
+    yield from (f"{CPU}/{name}" for name in ("possible", "present", "online", "offline"))
+    for cpu in cpus:
+        base = f"{CPU}/cpu{cpu}"
+        yield f"{base}/online"
+        yield f"{base}/cpu_capacity"
+        yield from (f"{base}/topology/{name}" for name in _TOPOLOGY)
+        for index in sorted(_numbered(root / base / "cache", "index")):
+            yield from (f"{base}/cache/index{index}/{name}" for name in _CACHE)
+    names = ("possible", "online", "has_cpu", "has_memory", "has_normal_memory")
+    yield from (f"{NODE}/{name}" for name in names)
+    for node in nodes:
+        base = f"{NODE}/node{node}"
+        yield from (f"{base}/{name}" for name in ("cpulist", "cpumap", "distance", "meminfo"))
+        yield from _hugepages(root, f"{base}/hugepages")
+    yield from _hugepages(root, f"{KERNEL}/mm/hugepages")
+    yield from ("proc/cpuinfo", "proc/meminfo")
+
+
+def _hugepages(root: Path, base: str) -> Iterator[str]:
+    for name in sorted(_names(root / base)):
+        if re.fullmatch(r"hugepages-\d+kB", name):
+            yield f"{base}/{name}/nr_hugepages"
+
+
+def _numbered(directory: Path, prefix: str) -> set[int]:
+    found = (re.fullmatch(rf"{prefix}(\d{{1,9}})", name) for name in _names(directory))
+    return {int(match[1]) for match in found if match}
+
+
+def _names(directory: Path) -> list[str]:
+    try:
+        return [entry.name for entry in directory.iterdir()]
+    except OSError:
+        return []
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        with path.open("rb") as file:
+            return file.read(_MAX_BYTES)
+    except OSError:
+        return None
+
+
+def meaning(path: str, content: bytes) -> object:
+    """What a file says, however it is spelt: sets as sorted tuples, text without its end."""
+    name = path.rpartition("/")[2]
+    text = _text(content)
+    if name == "meminfo":
+        return mem_total(text)
+    if name == "cpuinfo":
+        return parse_cpuinfo(text)
+    is_list = name in _LISTS or name.endswith("_list")
+    if is_list or (name == "online" and not re.search(r"/cpu\d+/online$", path)):
+        try:
+            return tuple(sorted(parse_list(text, 1 << 16)))
+        except ValueError:
+            return text
+    if name in _MASKS and re.fullmatch(r"[0-9a-fA-F,]{1,20000}", text):
+        value = int(text.replace(",", "") or "0", 16)
+        return tuple(i for i in range(value.bit_length()) if value >> i & 1)
+    return " ".join(text.split())
+
+
+def mem_total(text: str) -> int | None:
+    """KiB of the `MemTotal` line."""
+    match = re.search(r"MemTotal:\s*(\d{1,18}) kB", text)
+    return int(match[1]) if match else None
+
+
+def parse_cpuinfo(text: str) -> tuple[Processor, ...]:
+    """The processors shown, in order, with their `core id` and `physical id`."""
+    processors = []
+    for block in re.split(r"\n[ \t]*\n", text):
+        number = re.search(r"(?m)^(?:processor|cpu number)\s*:\s*(\d{1,9})\s*$", block)
+        core = re.search(r"(?m)^core id\s*:\s*(\d{1,9})\s*$", block)
+        physical = re.search(r"(?m)^physical id\s*:\s*(\d{1,9})\s*$", block)
+        if number or core or physical:
+            processors.append(
+                Processor(*(int(m[1]) if m else None for m in (number, core, physical)))
+            )
+    if not processors:
+        # Before Linux 4.9, s390x shows one line for each processor and no ids.
+        numbers = re.findall(r"(?m)^processor (\d{1,9}):", text)
+        processors = [Processor(int(number), None, None) for number in numbers]
+    return tuple(processors)
+
+
+def _text(content: bytes) -> str:
+    return content.decode("utf-8", "replace").rstrip("\0\n\r\t ")
