@@ -1,0 +1,69 @@
+"""What every run has in common: its beginning and its end in the stream of events."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from numaproof.protocol import events
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numaproof.conformance.playing import Target
+    from numaproof.conformance.registry import Registry
+    from numaproof.protocol.machine import MachineInfo
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """One run of the harness against one target.
+
+    Attributes:
+        target: what is tested.
+        registry: the requirements.
+        command: what a person would type to do this again.
+        version: of this project.
+    """
+
+    target: Target
+    registry: Registry
+    command: str
+    version: str
+    began: float = field(default_factory=time.monotonic)
+
+    def elapsed(self) -> float:
+        """Seconds since the campaign began."""
+        return time.monotonic() - self.began
+
+    def started(
+        self,
+        kind: Literal["check", "fuzz"],
+        total: int,
+        machines: Mapping[str, MachineInfo],
+        seed: int | None = None,
+    ) -> events.CampaignStarted:
+        """The first event; `total` counts what is to come."""
+        return events.CampaignStarted(
+            at=0.0,
+            kind=kind,
+            numaproof=self.version,
+            kubernetes=self.target.kubernetes,
+            level=self.target.level,
+            command=self.command,
+            total=total,
+            machines=dict(machines),
+            requirements=tuple(row.event() for row in self.registry.requirements),
+            implementation=self.target.hello,
+            seed=seed,
+        )
+
+    def ended(self, outcomes: Mapping[str, int], *, complete: bool = True) -> events.CampaignEnded:
+        """The last event; `outcomes` counts by outcome."""
+        return events.CampaignEnded(
+            at=self.elapsed(),
+            complete=complete,
+            outcomes=dict(sorted(outcomes.items())),
+            untested=tuple(row.id for row in self.registry.requirements if row.untested),
+        )

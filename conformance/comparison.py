@@ -1,0 +1,93 @@
+"""Two answers to the same call, compared at a level.
+
+Levels are those of the protocol page. What the kubelet itself answers differently from run to
+run is compared in the form that is the same in every run.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from numaproof.conformance.tables import applies
+from numaproof.protocol import codec, messages
+
+if TYPE_CHECKING:
+    from numaproof.protocol.messages import Level
+
+
+def difference(left: messages.Answer, right: messages.Answer, level: Level) -> str | None:
+    """What two answers disagree about at a level, in a sentence; None where they agree.
+
+    An `Unsupported` on either side can't be compared and is no disagreement.
+    """
+    if isinstance(left, messages.Unsupported) or isinstance(right, messages.Unsupported):
+        return None
+    if not applies("admission", level):
+        return None
+    kinds = _kind(left), _kind(right)
+    if kinds[0] != kinds[1]:
+        return f"{kinds[0]} against {kinds[1]}"
+    if not applies("placement", level):
+        return None
+    exact = applies("kubelet", level)
+    place = _first_difference("", _comparable(left, exact=exact), _comparable(right, exact=exact))
+    return place.removeprefix(".") if place else None
+
+
+def _kind(answer: messages.Answer) -> str:
+    match answer:
+        case messages.StartRefused():
+            return f"refused at stage {answer.stage}"
+        case messages.AdmissionRefused():
+            return f"refused with {answer.reason}"
+        case messages.Fault():
+            return "a fault"
+        case _:
+            return "accepted"
+
+
+def _comparable(answer: messages.Answer, *, exact: bool) -> Any:
+    plain = codec.to_plain(answer)
+    match answer:
+        case messages.StartRefused() | messages.AdmissionRefused() | messages.Fault():
+            return plain if exact else {}
+        case messages.State():
+            files = {name: _file(text) for name, text in answer.files.items()}
+            return {**plain, "files": files if exact else {}}
+        case messages.NodeHints():
+            return {**plain, "devices": plain.get("devices") or {}}
+        case _ if "topology" in plain:
+            nodes = {str(node["node_id"]): node for node in plain.pop("topology") or ()}
+            return {**plain, "nodes": nodes}
+        case _:
+            return plain
+
+
+def _file(text: str) -> Any:
+    """A checkpoint's content, without the order in which the kubelet happens to write blocks."""
+    try:
+        content = msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return text
+    entries = content.get("entries") if isinstance(content, dict) else None
+    if not isinstance(entries, dict) or "machineState" not in content:
+        return text
+    for containers in entries.values():
+        for blocks in containers.values():
+            blocks.sort(key=lambda block: block["type"])
+    content.pop("checksum", None)
+    return content
+
+
+def _first_difference(where: str, left: Any, right: Any) -> str | None:
+    if isinstance(left, dict) and isinstance(right, dict):
+        for key in sorted({*left, *right}):
+            if key not in left or key not in right:
+                return f"{where}.{key} is only on one side"
+            found = _first_difference(f"{where}.{key}", left[key], right[key])
+            if found:
+                return found
+        return None
+    return None if left == right else f"{where} is {left!r} against {right!r}"

@@ -1,0 +1,92 @@
+"""Named defects of the kubelet: which failures are expected of whom.
+
+The release table of the reference names what the kubelet does against its documents. For the
+reference and for a kubelet of a release that has the defect, a failure that it explains is
+expected, and its absence is reported; for anyone else the same failure is a failure.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from numaproof.reference.kubernetes.releases import release
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numaproof.conformance.cases import Case
+    from numaproof.conformance.facts import Facts
+    from numaproof.conformance.invariants import Violation
+    from numaproof.protocol.events import Outcome
+    from numaproof.protocol.messages import Level
+
+_BROKEN_CORES = frozenset(
+    {
+        "shared-or-exclusive",
+        "exclusive-to-one",
+        "reserved-never-exclusive",
+        "exclusive-count",
+        "whole-cores-only",
+        "reserved-stay-shared",
+        "strict-reservation",
+        "exclusive-set-stays",
+        "runs-on-its-own-or-shared",
+    }
+)
+
+_EXPLAINS: dict[str, Callable[[Violation, Facts], bool]] = {
+    "free-core-by-average": lambda violation, facts: (
+        violation.invariant in _BROKEN_CORES and not _alike_cores(facts)
+    ),
+}
+"""By defect: whether it explains a broken invariant on a machine."""
+
+
+def _alike_cores(facts: Facts) -> bool:
+    return len({len(core) for core in facts.cores}) <= 1
+
+
+def judge(
+    outcome: Outcome,
+    case: Case,
+    violations: Sequence[Violation],
+    facts: Facts,
+    known: frozenset[str],
+) -> tuple[Outcome, str | None]:
+    """The outcome of a case with the known defects taken into account, and the defect's name.
+
+    Args:
+        outcome: how the case ended by itself.
+        case: the case, which may name the defect that it shows.
+        violations: the invariants that were broken.
+        facts: of the machine.
+        known: the defects that the implementation has by its release; see `known_defects`.
+    """
+    if case.defect in known:
+        if outcome == "fail":
+            return "expected failure", case.defect
+        if outcome == "pass":
+            return "missing expected failure", case.defect
+    elif outcome == "fail" and violations:
+        names = [explain(violation, facts, known) for violation in violations]
+        if all(names):
+            return "expected failure", names[0]
+    return outcome, None
+
+
+def explain(violation: Violation, facts: Facts, known: frozenset[str]) -> str | None:
+    """The known defect that a broken invariant is due to, or None."""
+    return next(
+        (name for name in sorted(known & _EXPLAINS.keys()) if _EXPLAINS[name](violation, facts)),
+        None,
+    )
+
+
+def known_defects(kubernetes: str, level: Level, *, documented: bool) -> frozenset[str]:
+    """The defects that an implementation has by its own claim to be the kubelet of a release.
+
+    Only level ``kubelet`` is that claim; `documented` takes it back.
+    """
+    if documented or level != "kubelet":
+        return frozenset()
+    return release(kubernetes).defects

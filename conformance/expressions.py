@@ -1,0 +1,169 @@
+"""The small language in which a case sizes itself to the machine it runs on.
+
+``${smt * 2}`` in a text of a case stands for a number; ``${node(0) - reserved}`` for a CPU set.
+Only arithmetic, comparison, set operations and the names given are known: an expression is data
+from a file, not a program.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+from typing import TYPE_CHECKING, Any
+
+from numaproof.protocol.sets import CPUSet, ListFormatError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_PLACE = re.compile(r"\$\{([^{}]*)\}")
+_WHOLE = re.compile(r"\$\{([^{}]*)\}\Z")
+
+_BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.BitOr: operator.or_,
+    ast.BitAnd: operator.and_,
+}
+_UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {
+    ast.USub: operator.neg,
+    ast.Not: operator.not_,
+}
+_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+
+
+class ExpressionError(ValueError):
+    """An expression is not in the language, or has no value on this machine."""
+
+
+def evaluate(source: str, names: Mapping[str, Any]) -> Any:
+    """The value of an expression.
+
+    Args:
+        source: the expression, without ``${`` and ``}``.
+        names: values and functions by name.
+
+    Raises:
+        ExpressionError: it can't be parsed, names something unknown, or fails.
+    """
+    try:
+        tree = ast.parse(source.strip(), mode="eval")
+        return _value(tree.body, names)
+    except ExpressionError:
+        raise
+    except (SyntaxError, TypeError, ValueError, ArithmeticError, LookupError) as error:
+        raise ExpressionError(f"{source.strip()!r}: {error}") from None
+
+
+def expand(value: Any, names: Mapping[str, Any]) -> Any:
+    """A copy of plain values with every ``${...}`` in a text replaced.
+
+    A text that is nothing but one expression becomes its value (a CPU set in the Linux list
+    format); inside a longer text the value is written in its place.
+
+    Raises:
+        ExpressionError: as `evaluate`.
+    """
+    if isinstance(value, str):
+        return _expand_text(value, names)
+    if isinstance(value, dict):
+        return {_expand_text(key, names): expand(item, names) for key, item in value.items()}
+    if isinstance(value, list):
+        return [expand(item, names) for item in value]
+    return value
+
+
+def _expand_text(text: Any, names: Mapping[str, Any]) -> Any:
+    if not isinstance(text, str) or "${" not in text:
+        return text
+    whole = _WHOLE.match(text)
+    if whole:
+        value = evaluate(whole[1], names)
+        return str(value) if isinstance(value, CPUSet) else value
+    return _PLACE.sub(lambda place: str(evaluate(place[1], names)), text)
+
+
+def _value(node: ast.expr, names: Mapping[str, Any]) -> Any:
+    kind = _KINDS.get(type(node))
+    if kind is None:
+        raise ExpressionError(f"{ast.unparse(node)!r} is not part of the language of cases")
+    return kind(node, names)
+
+
+def _constant(node: ast.Constant, _: Mapping[str, Any]) -> Any:
+    if not isinstance(node.value, bool | int | str):
+        raise ExpressionError(f"{node.value!r} is not a number or a text")
+    return node.value
+
+
+def _name(node: ast.Name, names: Mapping[str, Any]) -> Any:
+    if node.id not in names:
+        known = ", ".join(sorted(names))
+        raise ExpressionError(f"{node.id!r} is not known here; there is {known}")
+    return names[node.id]
+
+
+def _binary(node: ast.BinOp, names: Mapping[str, Any]) -> Any:
+    return _of(_BINARY, node.op)(_value(node.left, names), _value(node.right, names))
+
+
+def _unary(node: ast.UnaryOp, names: Mapping[str, Any]) -> Any:
+    return _of(_UNARY, node.op)(_value(node.operand, names))
+
+
+def _boolean(node: ast.BoolOp, names: Mapping[str, Any]) -> bool:
+    values = (_value(item, names) for item in node.values)
+    return all(values) if isinstance(node.op, ast.And) else any(values)
+
+
+def _compare(node: ast.Compare, names: Mapping[str, Any]) -> bool:
+    left = _value(node.left, names)
+    for kind, right_node in zip(node.ops, node.comparators, strict=True):
+        right = _value(right_node, names)
+        if not _of(_COMPARE, kind)(left, right):
+            return False
+        left = right
+    return True
+
+
+def _call(node: ast.Call, names: Mapping[str, Any]) -> Any:
+    function = _value(node.func, names)
+    if not callable(function) or node.keywords:
+        raise ExpressionError(f"{ast.unparse(node)!r} is not a call of the language of cases")
+    return function(*(_value(item, names) for item in node.args))
+
+
+def _of(table: Mapping[Any, Callable[..., Any]], sign: ast.AST) -> Callable[..., Any]:
+    if type(sign) not in table:
+        raise ExpressionError(f"{type(sign).__name__} is not part of the language of cases")
+    return table[type(sign)]
+
+
+_KINDS: dict[type[ast.expr], Callable[[Any, Mapping[str, Any]], Any]] = {
+    ast.Constant: _constant,
+    ast.Name: _name,
+    ast.BinOp: _binary,
+    ast.UnaryOp: _unary,
+    ast.BoolOp: _boolean,
+    ast.Compare: _compare,
+    ast.Call: _call,
+}
+
+
+def cpu_set(text: str) -> CPUSet:
+    """The ``set("0-3")`` of the language."""
+    try:
+        return CPUSet.parse(text)
+    except ListFormatError as error:
+        raise ExpressionError(str(error)) from None

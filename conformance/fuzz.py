@@ -1,0 +1,178 @@
+"""Fuzzing: generated nodes and call sequences, until something is wrong or the budget is spent.
+
+Hypothesis makes the examples, in batches whose seeds follow from one seed; what it finds is
+shrunk and kept as concrete steps in a case file, never only as a seed.
+"""
+
+from __future__ import annotations
+
+import random
+import shlex
+import tempfile
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import seed as with_seed
+from hypothesis.stateful import run_state_machine_as_test
+
+from numaproof.conformance import casefiles
+from numaproof.conformance.cases import Case
+from numaproof.conformance.playing import Playing
+from numaproof.conformance.statemachine import NodeMachine
+from numaproof.protocol import events
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numaproof.conformance.campaign import Campaign
+    from numaproof.conformance.cases import Step
+    from numaproof.conformance.playing import Target, Verdict
+    from numaproof.protocol.machine import MachineInfo
+
+BATCH = 25
+"""Examples from one seed; between batches the budget is looked at and progress is told."""
+
+STEPS = 12
+"""Steps of an example at the most, after the first start."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How long to fuzz: so many examples, or so many seconds, whichever ends first."""
+
+    examples: int | None
+    seconds: float | None
+
+    def left(self, done: int, elapsed: float) -> bool:
+        """Whether there is budget for another batch."""
+        return (self.examples is None or done < self.examples) and (
+            self.seconds is None or elapsed < self.seconds
+        )
+
+
+class FoundError(AssertionError):
+    """An example failed; carries the playing that shows it."""
+
+    def __init__(self, playing: FuzzPlaying, verdict: Verdict) -> None:
+        super().__init__(verdict.message)
+        self.playing = playing
+        self.verdict = verdict
+
+
+class FuzzPlaying:
+    """A playing whose steps are made up as it goes."""
+
+    def __init__(self, target: Target, machine: MachineInfo) -> None:
+        self._scratch = tempfile.TemporaryDirectory(prefix="numaproof-fuzz-")
+        self.machine = machine
+        self.steps: list[Step] = []
+        placeholder = Case(id="fuzz", title="", requirements=(), steps=())
+        scratch = Path(self._scratch.name)
+        self.inner = Playing(target, placeholder, machine, None, scratch)
+
+    def step(self, step: Step) -> None:
+        """Plays one more step.
+
+        Raises:
+            FoundError: something is wrong that no known defect explains.
+        """
+        self.steps.append(step)
+        verdict = self.inner.judge(lambda: self.inner.player.step(step))
+        if not verdict.good:
+            raise FoundError(self, verdict)
+
+    def close(self) -> None:
+        """Removes the state directories."""
+        self._scratch.cleanup()
+
+
+def fuzz(
+    campaign: Campaign, budget: Budget, seed: int, findings: Path
+) -> Iterator[events.AnyEvent]:
+    """Fuzzes a target and yields what happens; stops at the first finding.
+
+    Args:
+        campaign: whose target is fuzzed.
+        budget: how long.
+        seed: where the examples come from: the same seed makes the same examples.
+        findings: the directory in which the case file of a finding is written.
+    """
+    yield campaign.started("fuzz", budget.examples or 0, {}, seed)
+    seeds = random.Random(seed)  # noqa: S311 - reproducible on purpose
+    done = 0
+    found: FoundError | None = None
+    while found is None and budget.left(done, campaign.elapsed()):
+        count = BATCH if budget.examples is None else min(BATCH, budget.examples - done)
+        found = _batch(campaign.target, seeds.getrandbits(64), count)
+        done += count
+        yield events.Progress(at=campaign.elapsed(), done=done)
+    outcomes: Counter[str] = Counter({"pass": done})
+    if found:
+        yield _divergence(found, campaign, findings)
+        outcomes.update({found.verdict.outcome: 1, "pass": -1})
+    yield campaign.ended(outcomes)
+
+
+def _batch(target: Target, seed: int, count: int) -> FoundError | None:
+    class Node(NodeMachine):
+        kubernetes = target.kubernetes
+
+        def open_playing(self, machine: MachineInfo) -> FuzzPlaying:
+            return FuzzPlaying(target, machine)
+
+    profile = settings(
+        max_examples=count,
+        stateful_step_count=STEPS,
+        database=None,
+        deadline=None,
+        print_blob=False,
+        phases=(Phase.generate, Phase.shrink),
+        suppress_health_check=tuple(HealthCheck),
+        report_multiple_bugs=False,
+    )
+    try:
+        with_seed(seed)(run_state_machine_as_test)(Node, settings=profile)
+    except FoundError as found:
+        return found
+    return None
+
+
+def _divergence(found: FoundError, campaign: Campaign, findings: Path) -> events.DivergenceFound:
+    playing, verdict, target = found.playing, found.verdict, campaign.target
+    case = _case(found, target)
+    findings.mkdir(parents=True, exist_ok=True)
+    file = findings / casefiles.name_of(case)
+    casefiles.write(case, file)
+    words = ["numaproof", "replay", str(file)]
+    if target.command:
+        words += ["--implementation", shlex.join(target.command)]
+    return events.DivergenceFound(
+        at=campaign.elapsed(),
+        title=case.title,
+        outcome=verdict.outcome,
+        message=verdict.message,
+        machine=playing.machine,
+        steps=playing.inner.steps(),
+        requirements=case.requirements,
+        pictures=playing.inner.pictures(),
+        stderr=verdict.stderr,
+        file=str(file),
+        reproduce=shlex.join(words),
+    )
+
+
+def _case(found: FoundError, target: Target) -> Case:
+    violations = found.playing.inner.player.violations
+    requirements = tuple(dict.fromkeys(violation.requirement for violation in violations))
+    return Case(
+        id="fuzz",
+        title=f"{found.verdict.outcome}: {found.verdict.message}",
+        requirements=requirements or ("PROTOCOL",),
+        level="invariants",
+        kubernetes=f"== {target.kubernetes}",
+        machine=found.playing.machine,
+        steps=tuple(found.playing.steps),
+    )

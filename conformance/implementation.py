@@ -1,0 +1,106 @@
+"""How the harness reaches an implementation: one interface, two ways.
+
+`InProcess` calls a Python object; `Subprocess` (in `numaproof.conformance.subprocesses`) speaks
+the protocol with a program. Whatever can go wrong with a program is an `ImplementationFailure`
+with its own outcome, so that it is never taken for an answer.
+"""
+
+from __future__ import annotations
+
+import traceback
+from typing import TYPE_CHECKING, Protocol
+
+from numaproof.protocol import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numaproof.protocol.events import Outcome
+
+
+class ImplementationFailure(Exception):  # noqa: N818 - the run goes on; it is an outcome
+    """An implementation failed to answer; `stderr` is the end of its standard error."""
+
+    outcome: Outcome = "crash"
+
+    def __init__(self, message: str, stderr: str = "") -> None:
+        super().__init__(message)
+        self.stderr = stderr
+
+
+class Crashed(ImplementationFailure):
+    """The program ended, or could not be started."""
+
+    outcome: Outcome = "crash"
+
+
+class TimedOut(ImplementationFailure):
+    """The program did not answer in time."""
+
+    outcome: Outcome = "time-out"
+
+
+class BrokeProtocol(ImplementationFailure):
+    """The program wrote something that is not the answer to the request."""
+
+    outcome: Outcome = "protocol error"
+
+
+class Implementation(Protocol):
+    """What the harness calls. After a failure the next call reaches a fresh start of it."""
+
+    def call(self, operation: str, args: messages.Args) -> messages.Answer:
+        """The answer to one request.
+
+        Raises:
+            ImplementationFailure: there was no answer.
+        """
+
+    def close(self) -> None:
+        """Ends it; nothing of it is left behind."""
+
+
+class Callee(Protocol):
+    """A Python object that answers calls, as `numaproof.reference.node.Reference` does."""
+
+    def call(self, operation: str, args: messages.Args) -> messages.Answer:
+        """The answer to one request."""
+
+
+class InProcess:
+    """An implementation in the same process; an exception in it is a fault."""
+
+    def __init__(self, make: Callable[[], Callee]) -> None:
+        self._make = make
+        self._callee = make()
+
+    def call(self, operation: str, args: messages.Args) -> messages.Answer:
+        """The object's answer; a fault where it raises."""
+        try:
+            return self._callee.call(operation, args)
+        except Exception as error:  # noqa: BLE001 - any exception is the object's fault
+            self._callee = self._make()
+            return messages.Fault(f"{type(error).__name__}: {error}", traceback.format_exc())
+
+    def close(self) -> None:
+        """Nothing is left to end."""
+
+
+def introduce(implementation: Implementation, harness: str) -> messages.Hello:
+    """Greets an implementation.
+
+    Raises:
+        ImplementationFailure: it did not answer, or not with a result, or it speaks another
+            version of the protocol.
+    """
+    version = messages.PROTOCOL_VERSION
+    answer = implementation.call("hello", messages.HelloArgs((version, version), harness))
+    match answer:
+        case messages.Hello(protocol=messages.PROTOCOL_VERSION):
+            return answer
+        case messages.Hello():
+            raise BrokeProtocol(f"it speaks protocol {answer.protocol}, the harness {version}")
+        case messages.Fault():
+            raise Crashed(f"hello ended in a fault: {answer.message}", answer.trace)
+        case _:
+            raise BrokeProtocol(f"hello was answered with {type(answer).__name__}")

@@ -1,0 +1,290 @@
+"""What every correct implementation keeps, whatever CPUs it picks.
+
+Checked after every call, from the answers alone: the harness asks for the state after each call
+that may change it, and holds it against what it knows itself, that is the pods that it put on
+the node and the configuration that it gave.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from numaproof.conformance.entitlement import exclusive_counts, is_static, options
+from numaproof.protocol.sets import CPUSet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from numaproof.conformance.facts import Facts
+    from numaproof.conformance.session import Session
+    from numaproof.protocol import messages
+
+_NO_CPUS = CPUSet()
+
+Place = tuple[str, str]
+"""A container by pod uid and name."""
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A broken invariant: its name, the requirement that it comes from, and what was seen.
+
+    `cpus` and `places` are the guilty CPUs and containers, by which a named defect is told.
+    """
+
+    invariant: str
+    requirement: str
+    message: str
+    cpus: CPUSet = _NO_CPUS
+    places: tuple[Place, ...] = ()
+
+
+@dataclass(frozen=True)
+class View:
+    """A node at one moment: the state as answered, and what the harness knows of it."""
+
+    facts: Facts
+    config: messages.KubeletConfiguration
+    pods: Mapping[str, messages.Pod]
+    started: messages.Started
+    state: messages.State
+
+    @classmethod
+    def of(cls, session: Session, facts: Facts, state: messages.State) -> View:
+        """The view of a session's node with a state just answered."""
+        assert session.started is not None
+        return cls(facts, session.config, dict(session.pods), session.started, state)
+
+    def exclusive(self) -> dict[Place, CPUSet]:
+        """The exclusive CPUs of every container that has any."""
+        return {
+            (uid, name): container.exclusive
+            for uid, containers in self.state.pods.items()
+            for name, container in containers.items()
+            if container.exclusive
+        }
+
+
+def on_start(view: View) -> Iterator[Violation]:
+    """What a start must say of the machine."""
+    known = view.facts.all
+    if view.started.cpus.all != known:
+        yield Violation(
+            "start-names-all-cpus",
+            "DISCOVERY-001",
+            f"all CPUs are {view.started.cpus.all}, the machine has {known}",
+        )
+    beyond = view.started.cpus.allocatable - known
+    if beyond:
+        yield Violation(
+            "allocatable-within-machine",
+            "CPU-RESERVE-001",
+            f"CPUs {beyond} are allocatable, but not on the machine",
+            beyond,
+        )
+
+
+def on_state(view: View) -> Iterator[Violation]:
+    """What must hold of any state."""
+    if set(view.state.pods) != set(view.pods):
+        yield Violation(
+            "state-lists-pods-on-node",
+            "CPU-REMOVE-003",
+            f"the state lists {sorted(view.state.pods)}, on the node are {sorted(view.pods)}",
+        )
+        return
+    if not is_static(view.config):
+        yield from _nothing_pinned(view)
+        return
+    for check in (_counts, _pools, _reservation, _sharing, _conservation, _whole_cores):
+        yield from check(view)
+
+
+def _nothing_pinned(view: View) -> Iterator[Violation]:
+    for (uid, name), cpus in view.exclusive().items():
+        yield Violation(
+            "none-pins-nothing",
+            "CPU-NONE-002",
+            f"container {uid}/{name} has exclusive CPUs {cpus} under policy none",
+            cpus,
+            ((uid, name),),
+        )
+
+
+def _counts(view: View) -> Iterator[Violation]:
+    for uid, pod in view.pods.items():
+        entitled = exclusive_counts(pod)
+        given = view.state.pods[uid]
+        if set(given) != set(entitled):
+            yield Violation(
+                "every-container-answered",
+                "CPU-STATIC-004",
+                f"pod {uid} has containers {sorted(entitled)}, the answer {sorted(given)}",
+            )
+            return
+        for name, count in entitled.items():
+            got = given[name].exclusive
+            if len(got) != count:
+                yield Violation(
+                    "exclusive-count",
+                    "CPU-STATIC-002" if count else "CPU-STATIC-001",
+                    f"container {uid}/{name} is entitled to {count} exclusive CPUs"
+                    f" and has {len(got)} ({got})",
+                    got,
+                    ((uid, name),),
+                )
+
+
+def _pools(view: View) -> Iterator[Violation]:
+    for uid, containers in view.state.pods.items():
+        for name, container in containers.items():
+            pool = container.exclusive or view.state.shared
+            if container.cpus != pool:
+                yield Violation(
+                    "runs-on-its-own-or-shared",
+                    "CPU-POOL-002",
+                    f"container {uid}/{name} may run on {container.cpus}; it should be {pool}",
+                    container.cpus,
+                    ((uid, name),),
+                )
+
+
+def _reservation(view: View) -> Iterator[Violation]:
+    reserved = view.started.cpus.all - view.started.cpus.allocatable
+    for place, cpus in view.exclusive().items():
+        if cpus & reserved:
+            yield Violation(
+                "reserved-never-exclusive",
+                "CPU-RESERVE-008",
+                f"container {'/'.join(place)} has the reserved CPUs {cpus & reserved}",
+                cpus & reserved,
+                (place,),
+            )
+    if options(view.config).get("strict-cpu-reservation") == "true":
+        if view.state.shared & reserved:
+            yield Violation(
+                "strict-reservation",
+                "CPU-OPT-STRICT-002",
+                f"the shared pool has the strictly reserved CPUs {view.state.shared & reserved}",
+                view.state.shared & reserved,
+            )
+    elif not reserved.issubset(view.state.shared):
+        yield Violation(
+            "reserved-stay-shared",
+            "CPU-RESERVE-009",
+            f"reserved CPUs {reserved - view.state.shared} have left the shared pool",
+            reserved - view.state.shared,
+        )
+
+
+def _sharing(view: View) -> Iterator[Violation]:
+    exclusive = sorted(view.exclusive().items())
+    for place, cpus in exclusive:
+        if cpus & view.state.shared:
+            yield Violation(
+                "shared-or-exclusive",
+                "CPU-POOL-005",
+                f"CPUs {cpus & view.state.shared} of {'/'.join(place)} are also shared",
+                cpus & view.state.shared,
+                (place,),
+            )
+    for number, (left, cpus) in enumerate(exclusive):
+        for right, others in exclusive[number + 1 :]:
+            if cpus & others and not _may_share(view, left, right):
+                yield Violation(
+                    "exclusive-to-one",
+                    "CPU-STATIC-003" if left[0] != right[0] else "CPU-INIT-007",
+                    f"{'/'.join(left)} and {'/'.join(right)} both have CPUs {cpus & others}",
+                    cpus & others,
+                    (left, right),
+                )
+
+
+def _may_share(view: View, left: Place, right: Place) -> bool:
+    """Containers of a pod that never run at the same time may use the same CPUs."""
+    if left[0] != right[0]:
+        return False
+    spec = view.pods[left[0]]["spec"]
+    passing = {
+        container["name"]
+        for container in spec.get("initContainers") or ()
+        if container.get("restartPolicy") != "Always"
+    }
+    return left[1] in passing or right[1] in passing
+
+
+def _conservation(view: View) -> Iterator[Violation]:
+    held = CPUSet.union(view.exclusive().values()) | view.state.shared
+    whole = view.started.cpus.all
+    if options(view.config).get("strict-cpu-reservation") == "true":
+        whole = view.started.cpus.allocatable
+    if whole - held:
+        yield Violation(
+            "no-cpu-lost",
+            "CPU-POOL-007",
+            f"CPUs {whole - held} are neither shared nor exclusive",
+            whole - held,
+        )
+    beyond = held - view.started.cpus.all
+    if beyond:
+        yield Violation(
+            "no-cpu-invented", "CPU-POOL-007", f"CPUs {beyond} are not on the machine", beyond
+        )
+
+
+def _whole_cores(view: View) -> Iterator[Violation]:
+    if options(view.config).get("full-pcpus-only") != "true":
+        return
+    for place, cpus in view.exclusive().items():
+        for core in view.facts.cores:
+            if core & cpus and not core.issubset(cpus):
+                yield Violation(
+                    "whole-cores-only",
+                    "CPU-OPT-FULLPCPUS-002",
+                    f"{'/'.join(place)} has {core & cpus} of the core {core}",
+                    core & cpus,
+                    (place,),
+                )
+
+
+def on_change(before: View, after: View) -> Iterator[Violation]:
+    """What must hold between the states before and after a call (a restart included)."""
+    earlier, now = before.exclusive(), after.exclusive()
+    for place in sorted(earlier.keys() & now.keys()):
+        if earlier[place] != now[place]:
+            yield Violation(
+                "exclusive-set-stays",
+                "CPU-STATIC-006",
+                f"the exclusive CPUs of {'/'.join(place)} were {earlier[place]}"
+                f" and are {now[place]}",
+                earlier[place],
+                (place,),
+            )
+
+
+def on_refusal(before: View, after: View) -> Iterator[Violation]:
+    """What must hold when a pod was refused: the node is as before."""
+    if before.state.shared != after.state.shared:
+        yield Violation(
+            "refusal-leaves-nothing",
+            "CPU-REMOVE-004",
+            f"the shared pool was {before.state.shared} and, after a refusal,"
+            f" is {after.state.shared}",
+            before.state.shared - after.state.shared,
+        )
+
+
+def on_admission(answer: messages.Admitted, view: View, uid: str) -> Iterator[Violation]:
+    """What must hold between the answer to an admission and the state after it."""
+    kept = view.state.pods.get(uid, {})
+    for name, container in answer.containers.items():
+        if name in kept and kept[name].exclusive != container.exclusive:
+            yield Violation(
+                "state-keeps-what-was-given",
+                "CPU-STATIC-006",
+                f"{uid}/{name} was given {container.exclusive or 'no CPUs'},"
+                f" the state says {kept[name].exclusive or 'none'}",
+                container.exclusive,
+                ((uid, name),),
+            )

@@ -1,0 +1,90 @@
+"""Pods and machines as a case writes them, made into what the protocol carries."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+if TYPE_CHECKING:
+    from numaproof.conformance.cases import ContainerSpec, PodSpec
+    from numaproof.protocol.machine import Core, MachineInfo, Node
+    from numaproof.protocol.messages import Pod
+    from numaproof.protocol.sets import CPUSet
+
+_IMAGE = "registry.example/app:1"
+
+
+def manifest(spec: PodSpec) -> Pod:
+    """The v1.Pod manifest of a pod that a case describes; its uid is ``uid-NAME``."""
+    body = dict(spec.spec)
+    if spec.containers:
+        body["containers"] = [_container(*item) for item in spec.containers.items()]
+    if spec.init:
+        body["initContainers"] = [_container(*item) for item in spec.init.items()]
+    if spec.resources:
+        body["resources"] = {kind: _texts(spec.resources[kind]) for kind in spec.resources}
+    pod: Pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": spec.pod, "namespace": "default", "uid": uid(spec.pod)},
+        "spec": body,
+    }
+    if spec.status:
+        pod["status"] = spec.status
+    return pod
+
+
+def uid(pod: str) -> str:
+    """The uid of the pod of that name."""
+    return f"uid-{pod}"
+
+
+def pod_name(uid: str) -> str:
+    """The name of the pod that has that uid: the inverse of `uid`."""
+    return uid.removeprefix("uid-")
+
+
+def _container(name: str, spec: ContainerSpec) -> dict[str, Any]:
+    resources = {
+        kind: _texts(amounts)
+        for kind, amounts in (("requests", spec.requests), ("limits", spec.limits))
+        if amounts
+    }
+    made: dict[str, Any] = {"name": name, "image": _IMAGE, "resources": resources}
+    if spec.restartPolicy:
+        made["restartPolicy"] = spec.restartPolicy
+    return made
+
+
+def _texts(amounts: dict[str, str | int]) -> dict[str, str]:
+    return {resource: str(amount) for resource, amount in amounts.items()}
+
+
+def without_cpus(machine: MachineInfo, offline: CPUSet) -> MachineInfo:
+    """The machine as discovered after the kernel has taken CPUs offline.
+
+    A core whose threads are all gone is gone too; a node stays, for its memory.
+    """
+    if not offline:
+        return machine
+    nodes = tuple(_node_without(node, offline) for node in machine.topology or ())
+    cores = [core for node in nodes for core in node.cores or ()]
+    return msgspec.structs.replace(
+        machine,
+        num_cores=sum(len(core.thread_ids or ()) for core in cores),
+        num_physical_cores=machine.num_physical_cores
+        - sum(len(node.cores or ()) for node in machine.topology or ())
+        + len(cores),
+        topology=nodes,
+    )
+
+
+def _node_without(node: Node, offline: CPUSet) -> Node:
+    cores = (_core_without(core, offline) for core in node.cores or ())
+    return msgspec.structs.replace(node, cores=tuple(core for core in cores if core.thread_ids))
+
+
+def _core_without(core: Core, offline: CPUSet) -> Core:
+    left = tuple(cpu for cpu in core.thread_ids or () if cpu not in offline)
+    return msgspec.structs.replace(core, thread_ids=left)

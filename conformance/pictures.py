@@ -1,0 +1,29 @@
+"""The machine before and after the call that failed, for reports."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from numaproof.conformance import manifests
+from numaproof.protocol.events import Owner, Picture
+
+if TYPE_CHECKING:
+    from numaproof.conformance.invariants import View
+    from numaproof.conformance.watch import Watch
+
+
+def pictures(watch: Watch) -> tuple[Picture, ...]:
+    """Up to two pictures: around the last call whose states are known."""
+    views = (("before", watch.before), ("after", watch.now))
+    return tuple(_picture(title, view) for title, view in views if view is not None)
+
+
+def _picture(title: str, view: View) -> Picture:
+    owners = [
+        Owner(f"{manifests.pod_name(uid)}/{name}", str(cpus))
+        for (uid, name), cpus in sorted(view.exclusive().items())
+    ]
+    reserved = view.started.cpus.all - view.started.cpus.allocatable
+    if reserved:
+        owners.append(Owner("reserved", str(reserved)))
+    return Picture(title, tuple(owners), str(view.state.shared))

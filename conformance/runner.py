@@ -1,0 +1,113 @@
+"""Runs cases on machines against one implementation, and tells what happens as events."""
+
+from __future__ import annotations
+
+import shlex
+import tempfile
+from collections import Counter
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from numaproof.conformance import machines, releases
+from numaproof.conformance.playing import Playing
+from numaproof.conformance.tables import applies
+from numaproof.protocol import events
+from numaproof.protocol.machine import MachineInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from numaproof.conformance.campaign import Campaign
+    from numaproof.conformance.cases import Case
+    from numaproof.conformance.machines import Machine
+    from numaproof.conformance.playing import Target
+
+
+@dataclass(frozen=True)
+class CaseRun:
+    """A case on a machine."""
+
+    case: Case
+    machine: Machine
+
+
+def select(
+    cases: Iterable[Case], catalogue: Sequence[Machine], target: Target, pattern: str = "*"
+) -> list[CaseRun]:
+    """The runs of a campaign: cases whose id or alias matches, on the machines they apply to.
+
+    Cases beyond the target's level or for other releases are left out: they do not apply.
+    """
+    return [
+        CaseRun(case, machine)
+        for case in cases
+        if any(fnmatchcase(name, pattern) for name in (case.id, *case.aliases))
+        and applies(case.level, target.level)
+        and releases.includes(case.kubernetes, target.kubernetes)
+        for machine in machines.select(catalogue, case.machines)
+    ]
+
+
+def run(runs: Sequence[CaseRun], campaign: Campaign) -> Iterator[events.AnyEvent]:
+    """Runs cases one after the other and yields what happens.
+
+    The stream always ends with `CampaignEnded`, unless the consumer stops listening.
+
+    Raises:
+        CaseError: a case can't be played as it is written.
+    """
+    used = {one.machine.name: one.machine for one in runs}
+    known = {name: machine.info for name, machine in used.items() if machine.info}
+    yield campaign.started("check", len(runs), known)
+    outcomes: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory(prefix="numaproof-") as scratch:
+        for number, one in enumerate(runs):
+            finished = run_case(one, campaign, Path(scratch) / str(number))
+            outcomes[finished.outcome] += 1
+            yield finished
+    yield campaign.ended(outcomes)
+
+
+def run_case(one: CaseRun, campaign: Campaign, scratch: Path) -> events.CaseFinished:
+    """Plays one case on one machine.
+
+    Args:
+        one: the case and the machine.
+        campaign: whose target it is played against.
+        scratch: an empty place for state directories.
+
+    Raises:
+        CaseError: the case can't be played as it is written.
+    """
+    began = campaign.elapsed()
+    # A machine that can't be discovered is only of use to cases about discovery.
+    info = one.machine.info or MachineInfo()
+    playing = Playing(campaign.target, one.case, info, lambda: one.machine.root, scratch)
+    verdict = playing.play()
+    shown = verdict.outcome not in ("pass", "unsupported")
+    now = campaign.elapsed()
+    return events.CaseFinished(
+        at=now,
+        case=one.case.id,
+        title=one.case.title,
+        machine=one.machine.name,
+        outcome=verdict.outcome,
+        seconds=now - began,
+        requirements=one.case.requirements,
+        message=verdict.message,
+        steps=playing.steps() if shown else (),
+        pictures=playing.pictures() if shown else (),
+        stderr=verdict.stderr,
+        defect=verdict.defect,
+        reproduce=_reproduce(one, campaign.target),
+    )
+
+
+def _reproduce(one: CaseRun, target: Target) -> str:
+    words = ["numaproof", "check", "--select", one.case.id, "--machine", one.machine.name]
+    words += ["--kubernetes", target.kubernetes]
+    if target.command:
+        words += ["--implementation", shlex.join(target.command)]
+    return shlex.join(words)
