@@ -112,7 +112,7 @@ func (s *server) start(raw json.RawMessage) any {
 			"all":         n.cpu.GetAllCPUs().String(),
 			"allocatable": n.cpu.GetAllocatableCPUs().String(),
 		},
-		"memory": sortedBlocks(n.memory.GetAllocatableMemory()),
+		"memory": sortedBlocks(allocatableMemory(n.memory)),
 	}
 }
 

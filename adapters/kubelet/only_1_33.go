@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	kubeletconfig "k8s.io/kubernetes/pkg/kubelet/apis/config"
 	"k8s.io/kubernetes/pkg/kubelet/cm/memorymanager"
+	memorystate "k8s.io/kubernetes/pkg/kubelet/cm/memorymanager/state"
 	"k8s.io/kubernetes/pkg/kubelet/cm/topologymanager"
 	"k8s.io/kubernetes/pkg/kubelet/kubeletconfig/util/codec"
 )
@@ -29,4 +30,12 @@ func startMemoryManager(n *node) error {
 
 func removeFromMemoryManager(manager memorymanager.Manager, id string) error {
 	return manager.RemoveContainer(id)
+}
+
+func allocatableMemory(manager memorymanager.Manager) []memorystate.Block {
+	return manager.GetAllocatableMemory()
+}
+
+func memoryOf(manager memorymanager.Manager, uid, name string) []memorystate.Block {
+	return manager.GetMemory(uid, name)
 }

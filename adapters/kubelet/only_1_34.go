@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	kubeletconfig "k8s.io/kubernetes/pkg/kubelet/apis/config"
 	"k8s.io/kubernetes/pkg/kubelet/cm/memorymanager"
+	memorystate "k8s.io/kubernetes/pkg/kubelet/cm/memorymanager/state"
 	"k8s.io/kubernetes/pkg/kubelet/cm/topologymanager"
 	"k8s.io/kubernetes/pkg/kubelet/kubeletconfig/util/codec"
 )
@@ -31,4 +32,12 @@ func startMemoryManager(n *node) error {
 
 func removeFromMemoryManager(manager memorymanager.Manager, id string) error {
 	return manager.RemoveContainer(context.Background(), id)
+}
+
+func allocatableMemory(manager memorymanager.Manager) []memorystate.Block {
+	return manager.GetAllocatableMemory(context.Background())
+}
+
+func memoryOf(manager memorymanager.Manager, uid, name string) []memorystate.Block {
+	return manager.GetMemory(context.Background(), uid, name)
 }

@@ -112,7 +112,7 @@ func (n *node) containers(pod *v1.Pod) map[string]container {
 		list[c.Name] = container{
 			CPUs:      n.cpu.GetCPUAffinity(uid, c.Name).String(),
 			Exclusive: n.cpu.GetExclusiveCPUs(uid, c.Name).String(),
-			Memory:    sortedBlocks(n.memory.GetMemory(uid, c.Name)),
+			Memory:    sortedBlocks(memoryOf(n.memory, uid, c.Name)),
 			Affinity:  fromHint(affinity),
 			Devices:   n.heldDevices(uid, c.Name),
 		}

@@ -20,6 +20,7 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/cm/devicemanager"
 	plugin "k8s.io/kubernetes/pkg/kubelet/cm/devicemanager/plugin/v1beta1"
 	"k8s.io/kubernetes/pkg/kubelet/cm/memorymanager"
+	memorystate "k8s.io/kubernetes/pkg/kubelet/cm/memorymanager/state"
 	"k8s.io/kubernetes/pkg/kubelet/cm/topologymanager"
 	"k8s.io/kubernetes/pkg/kubelet/kubeletconfig/util/codec"
 	"k8s.io/utils/cpuset"
@@ -130,4 +131,12 @@ func merge(
 	policy topologymanager.Policy, providers []map[string][]topologymanager.TopologyHint,
 ) (topologymanager.TopologyHint, bool) {
 	return policy.Merge(klog.Background(), providers)
+}
+
+func allocatableMemory(manager memorymanager.Manager) []memorystate.Block {
+	return manager.GetAllocatableMemory()
+}
+
+func memoryOf(manager memorymanager.Manager, uid, name string) []memorystate.Block {
+	return manager.GetMemory(uid, name)
 }
