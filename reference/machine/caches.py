@@ -6,11 +6,10 @@ as the node would have, were all its cores like this one; otherwise it is an unc
 core: an L3 that only some cores of the node share, or, on hybrid machines and half-offline cores,
 one whose count did not come out even.
 
-A cache counts with its id, size, level, type and map of CPUs, and without the rest of its
-siblings' files it does not count at all: if one attribute of one cache can't be read, that core
-and all cores of the node behind it have no caches. Arm kernels give no ids
-(``cache/indexN/id``), so such machines have no caches; their guests may have no cache folder
-(google/cadvisor#2456).
+A cache has an id, a size, a level, a type and a map of the CPUs that share it. If one of these
+can't be read of one cache, the core that was asked and all cores of the node behind it have no
+caches at all. Many Arm kernels give no ids (``cache/indexN/id``), so such machines have no
+caches, and their guests may have no cache folder (google/cadvisor#2456).
 
 Source: the sysinfo and sysfs packages of cAdvisor v0.52.1 to v0.56.2 (Kubernetes 1.33 to 1.36),
 built for amd64.
