@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rich.markup import escape
+
 from numaproof.protocol.sets import IntegerSet
 
 if TYPE_CHECKING:
@@ -43,7 +45,7 @@ class _Pen:
     color: bool
 
     def styled(self, text: str, style: str) -> str:
-        safe = text.replace("\\", "\\\\").replace("[", "\\[") if self.color else text
+        safe = escape(text) if self.color else text
         return f"[{style}]{safe}[/]" if self.color and style else safe
 
 

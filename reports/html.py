@@ -21,7 +21,7 @@ from numaproof.reports.html_failures import told_failures
 from numaproof.reports.story import source
 from numaproof.reports.summary import OUTCOMES
 from numaproof.reports.untrusted import visible
-from numaproof.reports.wording import SYMBOLS, VERDICTS, setting, verdict_line
+from numaproof.reports.wording import SYMBOLS, VERDICTS, counts_line, setting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,7 +44,7 @@ def html(summary: Summary) -> str:
         summary=summary,
         outcomes=OUTCOMES,
         verdict=VERDICTS[summary.verdict],
-        verdict_line=verdict_line(summary),
+        counts=counts_line(summary),
         setting=setting(summary),
         links=tuple(_links(summary)),
         machines=summary.started.machines if summary.started else {},

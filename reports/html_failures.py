@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from numaproof.reports.drawing import draw_svg
 from numaproof.reports.story import all_failures
-from numaproof.reports.untrusted import shortened
+from numaproof.reports.untrusted import shortened, tail
 from numaproof.reports.values import diff_lines, pretty, without_machine
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def _card(failure: Failure) -> Card:
     numbered = list(enumerate(failure.steps, 1))
     # The end of a long sequence is where it failed.
     kept = numbered[-_STEPS:]
-    pictures = ()
+    pictures: tuple[tuple[str, Markup], ...] = ()
     if failure.drawn is not None:
         pictures = tuple(
             (one.title, draw_svg(failure.drawn, one.owners, one.shared)) for one in failure.pictures
@@ -91,14 +91,14 @@ def _card(failure: Failure) -> Card:
         failure,
         tuple(_shown(number, step) for number, step in kept),
         pictures,
-        shortened(failure.stderr[-_TAIL:], _TAIL),
+        tail(failure.stderr, _TAIL),
         len(numbered) - len(kept),
     )
 
 
 def _shown(number: int, step: Step) -> ShownStep:
     diff: tuple[tuple[str, str], ...] = ()
-    if step.expected is not None and step.expected != step.answer:
+    if step.expected is not None:
         diff = _near_changes(diff_lines(step.expected, step.answer or {}))
     return ShownStep(
         number,

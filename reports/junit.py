@@ -14,7 +14,7 @@ from xml.etree import ElementTree as ET
 from numaproof.protocol.events import GOOD
 from numaproof.reports.story import Failure, case_failure, divergence_failure, plain_story
 from numaproof.reports.summary import FAILURES
-from numaproof.reports.untrusted import one_line, shortened, visible
+from numaproof.reports.untrusted import one_line, shortened, tail, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,7 +42,8 @@ def junit(summary: Summary) -> bytes:
         root.set(name, str(sum(int(suite.get(name, "0")) for suite in root)))
     root.set("time", f"{summary.seconds:.3f}")
     ET.indent(root)
-    return ET.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n"
+    text = ET.tostring(root, encoding="unicode")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'.encode()
 
 
 def _suite(root: ET.Element, name: str, cases: Iterable[ET.Element], summary: Summary) -> None:
@@ -82,7 +83,7 @@ def _case(summary: Summary, run: CaseFinished, area: str) -> ET.Element:
     elif run.outcome not in GOOD:
         _add_failure(case, case_failure(summary, run))
     if run.stderr:
-        ET.SubElement(case, "system-err").text = shortened(run.stderr[-_TAIL:], _TAIL)
+        ET.SubElement(case, "system-err").text = tail(run.stderr, _TAIL)
     return case
 
 
@@ -95,8 +96,7 @@ def _fuzz_cases(summary: Summary) -> list[ET.Element]:
         if divergence.outcome not in GOOD:
             _add_failure(case, divergence_failure(summary, divergence))
         if divergence.stderr:
-            tail = shortened(divergence.stderr[-_TAIL:], _TAIL)
-            ET.SubElement(case, "system-err").text = tail
+            ET.SubElement(case, "system-err").text = tail(divergence.stderr, _TAIL)
         cases.append(case)
     return cases
 

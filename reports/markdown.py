@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from numaproof.reports.drawing import draw_text
 from numaproof.reports.story import Failure, all_failures, plain_story, source
-from numaproof.reports.untrusted import one_line, shortened
+from numaproof.reports.untrusted import one_line, shortened, tail
 from numaproof.reports.wording import (
     COLUMNS,
     SYMBOLS,
@@ -129,7 +129,7 @@ def _details(failure: Failure) -> Iterator[str]:
     yield from _fenced(shortened(plain_story(failure), _STORY, "report.html"), "")
     if failure.stderr:
         yield "Standard error ended with:"
-        yield from _fenced(shortened(failure.stderr[-_TAIL:], _TAIL), "")
+        yield from _fenced(tail(failure.stderr, _TAIL), "")
     if failure.drawn is not None and failure.pictures:
         last = failure.pictures[-1]
         drawn = draw_text(failure.drawn, last.owners, last.shared, width=_DRAWN_WIDTH)

@@ -43,6 +43,7 @@ PLAIN_WIDTH = 100
 MOST_FAILURE_LINES = 50
 """Failures shown as they come; later ones are only counted until the summary."""
 
+_ASCII = str.maketrans("├└│─·…✓✗○◔∅≈≠†⟨⟩", "|`|-..+xo@0~*%<>")
 _SECONDS_BETWEEN = 10.0
 _PARTS = 10
 
@@ -112,7 +113,7 @@ class Terminal:
         trace: TracebackType | None,
     ) -> None:
         """Ends the live line and shows the summary, of an incomplete run too."""
-        self._progress.stop()
+        self._stop()
         if not self._seen:
             return
         summary = summarize(self._seen)
@@ -142,7 +143,11 @@ class Terminal:
                 self._done = event.done
                 self._advance(event.at, "")
             case events.CampaignEnded():
-                self._progress.stop()
+                self._stop()
+
+    def _stop(self) -> None:
+        if self._live:
+            self._progress.stop()
 
     def _start(self, event: events.CampaignStarted) -> None:
         self._total = event.total or None
@@ -196,9 +201,18 @@ class Terminal:
             self._plain(text.plain)
 
     def _plain(self, text: str) -> None:
-        encoding = getattr(self._stream, "encoding", None) or "utf-8"
-        self._stream.write(text.encode(encoding, "replace").decode(encoding) + "\n")
+        self._stream.write(_encodable(text, self._stream) + "\n")
         self._stream.flush()
+
+
+def _encodable(text: str, stream: TextIO) -> str:
+    """The text in what the stream's encoding has; lines and signs become ASCII where it must."""
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return text.translate(_ASCII).encode(encoding, "replace").decode(encoding)
+    return text
 
 
 def _as_plain(part: object) -> str:

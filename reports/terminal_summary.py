@@ -11,7 +11,7 @@ from rich.text import Text
 
 from numaproof.reports.drawing import draw_text
 from numaproof.reports.story import all_failures, source, step_differences
-from numaproof.reports.untrusted import one_line, shortened, visible
+from numaproof.reports.untrusted import one_line, shortened, tail, visible
 from numaproof.reports.values import compact, without_machine
 from numaproof.reports.wording import SYMBOLS, columns, verdict_line
 
@@ -133,7 +133,9 @@ def _body(failure: Failure, width: int, *, color: bool) -> Iterator[RenderableTy
     if failure.file:
         yield Text(f"case file: {visible(failure.file)}")
     if failure.reproduce:
-        yield Text("reproduce: ", "dim").append(visible(failure.reproduce), "bold not dim")
+        # Not wrapped: it is there to be copied.
+        command = Text("reproduce: ", "dim", no_wrap=True, overflow="ignore")
+        yield command.append(visible(failure.reproduce), "bold not dim")
 
 
 def _step(number: int, step: Step) -> Iterator[Text]:
@@ -155,5 +157,5 @@ def _step(number: int, step: Step) -> Iterator[Text]:
 
 
 def _few_lines(text: str, *, last: bool = False) -> str:
-    lines = shortened(text[-4000:] if last else text, 4000).strip().split("\n")
+    lines = (tail(text, 4000) if last else shortened(text, 4000)).strip().split("\n")
     return "\n".join(lines[-_LINES:] if last else lines[:_LINES])

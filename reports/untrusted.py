@@ -47,3 +47,11 @@ def shortened(text: str, limit: int, whole: str = "events.jsonl") -> str:
     if len(shown) <= limit:
         return shown
     return f"{shown[:limit]}\n… {len(shown) - limit} more characters are in {whole}"
+
+
+def tail(text: str, limit: int) -> str:
+    """At most about `limit` characters of the text's end, hidden ones visible."""
+    shown = visible(text)
+    if len(shown) <= limit:
+        return shown
+    return f"… {len(shown) - limit} characters before\n{shown[-limit:]}"

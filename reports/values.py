@@ -25,12 +25,24 @@ class Difference:
     got: str
 
 
+def _bounded(value: Any, depth: int = 0) -> Any:
+    """The value without what is nested so deeply that nobody could read it."""
+    if not value or not isinstance(value, (dict, list)):
+        return value
+    if depth == _DEEPEST:
+        return "(nested too deeply)"
+    if isinstance(value, dict):
+        return {str(key): _bounded(part, depth + 1) for key, part in value.items()}
+    return [_bounded(part, depth + 1) for part in value]
+
+
 def compact(value: Any) -> str:
     """The value as JSON on one line."""
-    try:
-        return json.dumps(value, ensure_ascii=False)
-    except RecursionError:
-        return "(nested too deeply)"
+    return _text(_bounded(value))
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def pretty(value: Any, width: int = 96) -> str:
@@ -38,19 +50,19 @@ def pretty(value: Any, width: int = 96) -> str:
 
     `width` is the number of columns that a line should keep to. Keys keep their order.
     """
-    return "\n".join(_lines(value, "", width, 0))
+    return "\n".join(_lines(_bounded(value), "", width, 0))
 
 
 def _lines(value: Any, lead: str, width: int, depth: int) -> Iterator[str]:
     indent = "  " * depth
-    whole = compact(value)
+    whole = _text(value)
     fits = len(indent) + len(lead) + len(whole) <= width
-    if fits or not value or not isinstance(value, (dict, list)) or depth > _DEEPEST:
+    if fits or not value or not isinstance(value, (dict, list)):
         yield f"{indent}{lead}{whole}"
         return
     opening, closing = "{}" if isinstance(value, dict) else "[]"
     if isinstance(value, dict):
-        parts = [(f"{compact(str(key))}: ", part) for key, part in value.items()]
+        parts = [(f"{_text(key)}: ", part) for key, part in value.items()]
     else:
         parts = [("", part) for part in value]
     yield f"{indent}{lead}{opening}"
@@ -63,29 +75,24 @@ def _lines(value: Any, lead: str, width: int, depth: int) -> Iterator[str]:
 
 def differences(expected: Any, got: Any) -> tuple[Difference, ...]:
     """The smallest places where `got` is not `expected`, in the order of `expected`."""
-    return tuple(_differences(expected, got, "", 0))
+    return tuple(_differences(_bounded(expected), _bounded(got), ""))
 
 
-def _differences(expected: Any, got: Any, path: str, depth: int) -> Iterator[Difference]:
-    if isinstance(expected, dict) and isinstance(got, dict) and depth < _DEEPEST:
+def _differences(expected: Any, got: Any, path: str) -> Iterator[Difference]:
+    if isinstance(expected, dict) and isinstance(got, dict):
         for key in [*expected, *(key for key in got if key not in expected)]:
-            place = f"{path}.{key}" if path else str(key)
+            place = f"{path}.{key}" if path else key
             if key not in got:
-                yield Difference(place, compact(expected[key]), ABSENT)
+                yield Difference(place, _text(expected[key]), ABSENT)
             elif key not in expected:
-                yield Difference(place, ABSENT, compact(got[key]))
+                yield Difference(place, ABSENT, _text(got[key]))
             else:
-                yield from _differences(expected[key], got[key], place, depth + 1)
-    elif (
-        isinstance(expected, list)
-        and isinstance(got, list)
-        and len(expected) == len(got)
-        and depth < _DEEPEST
-    ):
+                yield from _differences(expected[key], got[key], place)
+    elif isinstance(expected, list) and isinstance(got, list) and len(expected) == len(got):
         for index, (one, other) in enumerate(zip(expected, got, strict=True)):
-            yield from _differences(one, other, f"{path}[{index}]", depth + 1)
+            yield from _differences(one, other, f"{path}[{index}]")
     elif type(expected) is not type(got) or expected != got:
-        yield Difference(path or "(answer)", compact(expected), compact(got))
+        yield Difference(path or "(answer)", _text(expected), _text(got))
 
 
 def diff_lines(expected: Any, got: Any, width: int = 96) -> tuple[tuple[str, str], ...]:
@@ -109,7 +116,7 @@ def diff_lines(expected: Any, got: Any, width: int = 96) -> tuple[tuple[str, str
 
 def _sorted(value: Any) -> Any:
     # JSON objects are unordered: another order of keys is no difference.
-    return json.loads(json.dumps(value, sort_keys=True))
+    return json.loads(json.dumps(_bounded(value), sort_keys=True))
 
 
 def without_machine(args: Mapping[str, Any]) -> dict[str, Any]:

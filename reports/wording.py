@@ -21,10 +21,10 @@ SYMBOLS: Mapping[Outcome, str] = {
     "pass": "✓",
     "fail": "✗",
     "unsupported": "○",
-    "fault": "‼",
-    "crash": "☠",
-    "time-out": "⧗",
-    "protocol error": "⌁",
+    "fault": "!",
+    "crash": "†",
+    "time-out": "◔",
+    "protocol error": "?",
     "not run": "∅",
     "expected failure": "≈",
     "missing expected failure": "≠",
@@ -46,14 +46,19 @@ def columns(tally: Tally) -> tuple[tuple[str, int], ...]:
     return tuple((name, sum(map(tally.of, outcomes))) for name, outcomes in COLUMNS)
 
 
-def verdict_line(summary: Summary) -> str:
-    """The verdict and the counts behind it in one sentence."""
+def counts_line(summary: Summary) -> str:
+    """How much was run, and how it ended."""
     counts = ", ".join(f"{count:,} {outcome}" for outcome, count in summary.tally.counts.items())
     what = "examples" if summary.fuzz else "case runs"
+    return f"{summary.tally.total:,} {what}" + (f" ({counts})" if counts else "")
+
+
+def verdict_line(summary: Summary) -> str:
+    """The verdict and the counts behind it in one sentence."""
     head = VERDICTS[summary.verdict]
     if summary.gaps and summary.verdict != "incomplete":
         head += ", and incomplete"
-    return f"{head}: {summary.tally.total:,} {what}" + (f" ({counts})" if counts else "")
+    return f"{head}: {counts_line(summary)}"
 
 
 def implementation(summary: Summary) -> str:

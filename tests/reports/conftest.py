@@ -1,0 +1,179 @@
+"""Small machines and streams of events, made by hand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from numaproof.protocol.events import (
+    CampaignEnded,
+    CampaignStarted,
+    CaseFinished,
+    DivergenceFound,
+    Owner,
+    Picture,
+    Requirement,
+    Step,
+)
+from numaproof.protocol.machine import Core, HugePages, MachineInfo, Node, UncoreCache
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numaproof.protocol.events import AnyEvent, Outcome
+
+    MakeMachine = Callable[..., MachineInfo]
+    MakeStarted = Callable[..., CampaignStarted]
+    MakeRun = Callable[..., CaseFinished]
+    MakeStream = Callable[..., list[AnyEvent]]
+    MakeDivergence = Callable[..., DivergenceFound]
+
+GIB = 1 << 30
+
+REQUIREMENTS = (
+    Requirement("STATIC-1", "static policy", "CPUs are exclusive.", "Policies", "Static"),
+    Requirement("STATIC-2", "static policy", "Requests are whole.", "Policies", "Static"),
+    Requirement("NONE-1", "none policy", "No affinity is given.", "Policies", "None"),
+)
+
+
+def grid(
+    sockets: int,
+    nodes: int,
+    cores: int,
+    threads: int,
+    *,
+    cores_per_cache: int = 0,
+    memory: int = GIB,
+) -> MachineInfo:
+    """A regular machine: so many sockets, nodes in each, cores in each of those, threads."""
+    total = sockets * nodes * cores
+
+    def core(number: int) -> Core:
+        cache = (
+            (UncoreCache(number // cores_per_cache, 16 << 20, "Unified", 3),)
+            if cores_per_cache
+            else None
+        )
+        cpus = tuple(number + thread * total for thread in range(threads))
+        return Core(number % (nodes * cores), cpus, number // (nodes * cores), cache)
+
+    topology = tuple(
+        Node(
+            node,
+            memory,
+            distances=tuple(10 if other == node else 21 for other in range(sockets * nodes)),
+            hugepages=(HugePages(2048, 4), HugePages(1048576, 0)),
+            cores=tuple(core(node * cores + index) for index in range(cores)),
+        )
+        for node in range(sockets * nodes)
+    )
+    return MachineInfo(total * threads, total, sockets, memory * sockets * nodes, None, topology)
+
+
+@pytest.fixture
+def make_machine() -> MakeMachine:
+    return grid
+
+
+def _started(**changes: Any) -> CampaignStarted:
+    fields: dict[str, Any] = {
+        "at": 0.0,
+        "kind": "check",
+        "numaproof": "0.1.0",
+        "kubernetes": "1.35",
+        "level": "kubelet",
+        "command": "numaproof check --kubernetes 1.35",
+        "total": 0,
+        "machines": {"desktop": grid(1, 1, 4, 2), "server": grid(2, 1, 2, 2)},
+        "requirements": REQUIREMENTS,
+    }
+    return CampaignStarted(**fields | changes)
+
+
+@pytest.fixture
+def started() -> MakeStarted:
+    return _started
+
+
+def _run(outcome: Outcome = "pass", **changes: Any) -> CaseFinished:
+    fields: dict[str, Any] = {
+        "at": 1.0,
+        "case": "static.exclusive",
+        "title": "Whole CPUs are exclusive",
+        "machine": "desktop",
+        "outcome": outcome,
+        "seconds": 0.25,
+        "requirements": ("STATIC-1",),
+    }
+    return CaseFinished(**fields | changes)
+
+
+@pytest.fixture
+def run() -> MakeRun:
+    return _run
+
+
+def _story(text: str = "CPU 0 is reserved", **changes: Any) -> CaseFinished:
+    """A failed run with steps and pictures, in which `text` stands wherever it may."""
+    fields: dict[str, Any] = {
+        "message": text,
+        "steps": (
+            Step(
+                "start", {"machine": {"num_cores": 8, "topology": [{}]}, "note": text}, {"ok": {}}
+            ),
+            Step(
+                "admit",
+                {"pod": {"metadata": {"name": text}}},
+                {"ok": {"cpus": "0-1", "note": text}},
+                (text,),
+                {"ok": {"cpus": "1-2", "note": text}},
+            ),
+        ),
+        "pictures": (
+            Picture("Before", (Owner("reserved", "0"),), "0-7"),
+            Picture("After", (Owner("reserved", "0"), Owner(f"web/{text}", "0-1")), "2-7"),
+        ),
+        "reproduce": "numaproof check --select static.exclusive --machine desktop",
+    }
+    return _run("fail", **fields | changes)
+
+
+@pytest.fixture
+def story() -> MakeRun:
+    return _story
+
+
+@pytest.fixture
+def stream() -> MakeStream:
+    """A whole stream around the given events, its counts right."""
+
+    def make(*runs: AnyEvent, **changes: Any) -> list[AnyEvent]:
+        outcomes: dict[str, int] = {}
+        for one in runs:
+            if isinstance(one, CaseFinished):
+                outcomes[one.outcome] = outcomes.get(one.outcome, 0) + 1
+        end: dict[str, Any] = {"at": 2.0, "complete": True, "outcomes": outcomes}
+        begin = _started(**{"total": sum(outcomes.values()), **changes.pop("start", {})})
+        return [begin, *runs, CampaignEnded(**end | changes)]
+
+    return make
+
+
+@pytest.fixture
+def divergence() -> MakeDivergence:
+    def make(**changes: Any) -> DivergenceFound:
+        fields: dict[str, Any] = {
+            "at": 1.5,
+            "title": "Two containers share CPU 1",
+            "outcome": "fail",
+            "message": "CPU 1 is exclusive twice",
+            "machine": grid(1, 1, 2, 1),
+            "steps": (Step("admit", {}, {"ok": {}}, ("wrong",)),),
+            "file": "failure-1.yaml",
+            "reproduce": "numaproof replay failure-1.yaml",
+        }
+        return DivergenceFound(**fields | changes)
+
+    return make

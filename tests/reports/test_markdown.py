@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from numaproof.reports.markdown import LIMIT, escaped, markdown
+from numaproof.reports.summary import summarize
+
+if TYPE_CHECKING:
+    from conftest import MakeDivergence, MakeRun, MakeStream
+
+
+def test_the_verdict_and_the_counts_come_first(stream: MakeStream, run: MakeRun) -> None:
+    text = markdown(summarize(stream(run(), run("unsupported"))))
+    assert text.startswith("# ✅ numaproof: passed\n")
+    assert "| static policy | 1 |  |  | 1 |  | 2 |" in text
+    assert "| **all** | 1 | 0 | 0 | 1 | 0 | 2 |" in text
+    assert "numaproof check --kubernetes 1.35" in text
+
+
+def test_a_failure_can_be_opened(stream: MakeStream, story: MakeRun) -> None:
+    text = markdown(summarize(stream(story())))
+    assert text.startswith("# ❌ numaproof: failed\n")
+    assert text.count("<details>") == text.count("</details>") == 1
+    assert "<code>STATIC&#45;1</code>" in text or "<code>STATIC-1</code>" in text
+    assert "CPUs are exclusive." in text
+    assert 'expected "1-2"' in text
+    assert "0!" in text
+
+
+def test_an_incomplete_run_is_shown_as_one(stream: MakeStream, run: MakeRun) -> None:
+    text = markdown(summarize(stream(run())[:-1]))
+    assert text.startswith("# ⚠️ numaproof: incomplete\n")
+    assert "**Incomplete run.**" in text
+
+
+def test_a_failed_and_incomplete_run_says_both(stream: MakeStream, run: MakeRun) -> None:
+    text = markdown(summarize(stream(run("fail"))[:-1]))
+    assert "Failed, and incomplete" in text
+
+
+def test_zero_cases_are_shown_as_nothing_tested(stream: MakeStream) -> None:
+    text = markdown(summarize(stream()))
+    assert "**Nothing was tested**" in text
+    assert "✅" not in text
+
+
+def test_no_events_make_a_report_too() -> None:
+    assert "no beginning" in markdown(summarize([]))
+
+
+def test_standard_error_and_expected_failures_are_told(stream: MakeStream, run: MakeRun) -> None:
+    text = markdown(
+        summarize(stream(run("crash", stderr="panic"), run("expected failure", defect="leak")))
+    )
+    assert "Standard error ended with:\n\n```text\npanic\n```" in text
+    assert "| leak | 1 |" in text
+
+
+def test_untested_requirements_are_listed_up_to_a_bound(stream: MakeStream, run: MakeRun) -> None:
+    text = markdown(summarize(stream(run(), untested=("NONE-1", *(f"X-{n}" for n in range(50))))))
+    assert "51 requirements without a case" in text
+    assert "No affinity is given." in text
+    assert "and 11 more" in text
+
+
+def test_divergences_of_fuzzing_are_told(stream: MakeStream, divergence: MakeDivergence) -> None:
+    text = markdown(summarize(stream(divergence(), start={"kind": "fuzz"}, outcomes={"fail": 1})))
+    assert "Case file: failure-1.yaml" in text
+
+
+@pytest.mark.parametrize("limit", [LIMIT, 20_000])
+def test_a_report_keeps_to_its_limit_and_says_what_was_cut(
+    stream: MakeStream, story: MakeRun, limit: int
+) -> None:
+    text = markdown(summarize(stream(*(story("long " * 900) for _ in range(100)))), limit)
+    assert len(text.encode()) <= limit
+    told = text.count("<details>")
+    assert f"{100 - told} of 100 failures are left out here" in text
+    assert told > 0
+
+
+EVIL = "</details><script>alert(1)</script> | a*b_c`d ``` @octocat #12 [x](javascript:y) www.evil"
+
+
+def test_text_outside_of_fences_cannot_be_markup(stream: MakeStream, story: MakeRun) -> None:
+    text = markdown(
+        summarize(stream(story(EVIL, title=EVIL, case=EVIL, machine=EVIL, stderr=EVIL)))
+    )
+    outside = re.sub(r"(?ms)^(`{3,})\w*\n.*?^\1$", "", text)
+    assert "<script" not in outside
+    assert "[x](" not in outside
+    assert "@octocat" not in outside
+    assert not re.search("(?<!&)#12", outside)
+    assert outside.count("</details>") == 1
+
+
+def test_a_fence_is_longer_than_any_run_of_backticks_inside(
+    stream: MakeStream, story: MakeRun
+) -> None:
+    text = markdown(summarize(stream(story("`````\n# out"))))
+    assert "\n``````text\n" in text
+
+
+def test_a_cell_of_a_table_has_no_bar_and_no_line_break() -> None:
+    assert escaped("a|b\nc") == "a&#124;b c"
