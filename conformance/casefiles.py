@@ -43,6 +43,10 @@ class _Line(dict[str, Any]):
     """A mapping that is written on one line."""
 
 
+class _Row(list[Any]):
+    """A list that is written on one line."""
+
+
 class _Dumper(yaml.SafeDumper):
     def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - PyYAML's signature
         return True
@@ -54,6 +58,10 @@ _Dumper.add_representer(
         "tag:yaml.org,2002:map", data.items(), flow_style=True
     ),
 )
+_Dumper.add_representer(
+    _Row,
+    lambda dumper, data: dumper.represent_sequence("tag:yaml.org,2002:seq", data, flow_style=True),
+)
 
 
 def _compact(value: Any, depth: int = 0) -> Any:
@@ -63,5 +71,7 @@ def _compact(value: Any, depth: int = 0) -> Any:
         flat = not any(isinstance(item, dict | list) for item in inner.values())
         return _Line(inner) if flat and depth else inner
     if isinstance(value, list | tuple):
-        return [_compact(item, depth + 1) for item in value]
+        items = [_compact(item, depth + 1) for item in value]
+        flat = not any(isinstance(item, dict | list) for item in items)
+        return _Row(items) if flat else items
     return value

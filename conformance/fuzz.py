@@ -142,11 +142,11 @@ def _batch(target: Target, seed: int, count: int) -> FoundError | None:
 
 def _divergence(found: FoundError, campaign: Campaign, findings: Path) -> events.DivergenceFound:
     playing, verdict, target = found.playing, found.verdict, campaign.target
-    case = _case(found, target)
+    case = _case(found)
     findings.mkdir(parents=True, exist_ok=True)
     file = findings / casefiles.name_of(case)
     casefiles.write(case, file)
-    words = ["numaproof", "replay", str(file)]
+    words = ["numaproof", "replay", str(file), "--kubernetes", target.kubernetes]
     if target.command:
         words += ["--implementation", shlex.join(target.command)]
     return events.DivergenceFound(
@@ -164,7 +164,7 @@ def _divergence(found: FoundError, campaign: Campaign, findings: Path) -> events
     )
 
 
-def _case(found: FoundError, target: Target) -> Case:
+def _case(found: FoundError) -> Case:
     violations = found.playing.inner.player.violations
     requirements = tuple(dict.fromkeys(violation.requirement for violation in violations))
     return Case(
@@ -172,7 +172,6 @@ def _case(found: FoundError, target: Target) -> Case:
         title=f"{found.verdict.outcome}: {found.verdict.message}",
         requirements=requirements or ("PROTOCOL",),
         level="invariants",
-        kubernetes=f"== {target.kubernetes}",
         machine=found.playing.machine,
         steps=tuple(found.playing.steps),
     )

@@ -34,6 +34,10 @@ class Crashed(ImplementationFailure):
     outcome: Outcome = "crash"
 
 
+class CannotStartError(Crashed):
+    """There is no such program, or it can't be run."""
+
+
 class TimedOut(ImplementationFailure):
     """The program did not answer in time."""
 

@@ -43,6 +43,10 @@ class Machine:
         fakesys.write_directory(fakesys.build_tree(self.profile), target)
         return target
 
+    def tree(self) -> Path:
+        """The same, for those who ask only when they need it."""
+        return self.root
+
     @cached_property
     def info(self) -> MachineInfo | None:
         """What discovery makes of the tree; None for a machine that can't be discovered."""
@@ -55,6 +59,23 @@ class Machine:
     def facts(self) -> Facts | None:
         """The countable properties; None for a machine that can't be discovered."""
         return Facts(self.info) if self.info else None
+
+
+@dataclass(frozen=True)
+class GivenMachine:
+    """A machine that a case file describes by itself; it has no tree."""
+
+    info: MachineInfo
+    name: str = "its own machine"
+    tree: None = None
+
+    @cached_property
+    def facts(self) -> Facts:
+        """The countable properties."""
+        return Facts(self.info)
+
+
+AnyMachine = Machine | GivenMachine
 
 
 def matches(machine: Machine, wanted: Machines) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from numaproof.conformance import machines, releases
+from numaproof.conformance.machines import GivenMachine
 from numaproof.conformance.playing import Playing
 from numaproof.conformance.tables import applies
 from numaproof.protocol import events
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from numaproof.conformance.campaign import Campaign
     from numaproof.conformance.cases import Case
-    from numaproof.conformance.machines import Machine
+    from numaproof.conformance.machines import AnyMachine, Machine
     from numaproof.conformance.playing import Target
 
 
@@ -30,7 +31,7 @@ class CaseRun:
     """A case on a machine."""
 
     case: Case
-    machine: Machine
+    machine: AnyMachine
 
 
 def select(
@@ -38,7 +39,8 @@ def select(
 ) -> list[CaseRun]:
     """The runs of a campaign: cases whose id or alias matches, on the machines they apply to.
 
-    Cases beyond the target's level or for other releases are left out: they do not apply.
+    Cases beyond the target's level or for other releases are left out: they do not apply. A case
+    that brings its own machine runs on that.
     """
     return [
         CaseRun(case, machine)
@@ -46,8 +48,14 @@ def select(
         if any(fnmatchcase(name, pattern) for name in (case.id, *case.aliases))
         and applies(case.level, target.level)
         and releases.includes(case.kubernetes, target.kubernetes)
-        for machine in machines.select(catalogue, case.machines)
+        for machine in _machines(case, catalogue)
     ]
+
+
+def _machines(case: Case, catalogue: Sequence[Machine]) -> Sequence[AnyMachine]:
+    if case.machine is not None:
+        return [GivenMachine(case.machine)]
+    return machines.select(catalogue, case.machines)
 
 
 def run(runs: Sequence[CaseRun], campaign: Campaign) -> Iterator[events.AnyEvent]:
@@ -84,7 +92,7 @@ def run_case(one: CaseRun, campaign: Campaign, scratch: Path) -> events.CaseFini
     began = campaign.elapsed()
     # A machine that can't be discovered is only of use to cases about discovery.
     info = one.machine.info or MachineInfo()
-    playing = Playing(campaign.target, one.case, info, lambda: one.machine.root, scratch)
+    playing = Playing(campaign.target, one.case, info, one.machine.tree, scratch)
     verdict = playing.play()
     shown = verdict.outcome not in ("pass", "unsupported")
     now = campaign.elapsed()
@@ -101,11 +109,14 @@ def run_case(one: CaseRun, campaign: Campaign, scratch: Path) -> events.CaseFini
         pictures=playing.pictures() if shown else (),
         stderr=verdict.stderr,
         defect=verdict.defect,
-        reproduce=_reproduce(one, campaign.target),
+        reproduce=_reproduce(one, campaign),
     )
 
 
-def _reproduce(one: CaseRun, target: Target) -> str:
+def _reproduce(one: CaseRun, campaign: Campaign) -> str:
+    if isinstance(one.machine, GivenMachine):
+        return campaign.command
+    target = campaign.target
     words = ["numaproof", "check", "--select", one.case.id, "--machine", one.machine.name]
     words += ["--kubernetes", target.kubernetes]
     if target.command:

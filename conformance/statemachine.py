@@ -88,7 +88,9 @@ class NodeMachine(RuleBasedStateMachine):
     def ask_hints(self, data: st.DataObject) -> None:
         """Asks for the hints of a pod that is not on the node."""
         pod = data.draw(strategies.pods(self.facts, "asked"), label="pod")
-        container = data.draw(st.sampled_from([None, *pod.init, *pod.containers]))
+        container = data.draw(
+            st.sampled_from([None, *pod.init, *pod.containers]), label="container"
+        )
         self._play(Step(hints=HintsStep(pod, container), expect="anything"))
 
     @rule()

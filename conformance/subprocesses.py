@@ -15,7 +15,7 @@ import subprocess
 import time
 from typing import IO, TYPE_CHECKING
 
-from numaproof.conformance.implementation import BrokeProtocol, Crashed, TimedOut
+from numaproof.conformance.implementation import BrokeProtocol, CannotStartError, Crashed, TimedOut
 from numaproof.protocol import codec
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class _Process:
                 start_new_session=True,
             )
         except OSError as error:
-            raise Crashed(f"can't start {command[0]!r}: {error.strerror}") from None
+            raise CannotStartError(f"can't start {command[0]!r}: {error.strerror}") from None
         self._stdin, self._stdout, self._stderr = (
             _pipe(stream) for stream in (self._popen.stdin, self._popen.stdout, self._popen.stderr)
         )

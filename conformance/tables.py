@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from numaproof.conformance.cases import EXPECTED_BY_VERB, VERBS, Case, Expected, Machines, Step
+from numaproof.conformance.cases import (
+    EXPECTED_BY_VERB,
+    VERBS,
+    Case,
+    Expected,
+    Machines,
+    Step,
+    Written,
+)
 from numaproof.fakesys import documents
 from numaproof.protocol.messages import LEVELS, Level
 
@@ -21,7 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class Defaults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Defaults(Written, frozen=True):
     """What the cases of one file share."""
 
     config: dict[str, Any] = msgspec.field(default_factory=dict)
@@ -30,7 +38,7 @@ class Defaults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kubernetes: str = ""
 
 
-class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Table(Written, frozen=True):
     """A case file."""
 
     cases: tuple[Case, ...]

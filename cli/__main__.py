@@ -1,0 +1,5 @@
+"""``python -m numaproof`` is the `numaproof` command."""
+
+from numaproof.main import main
+
+main()

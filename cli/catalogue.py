@@ -1,0 +1,71 @@
+"""Machines by the names that a user gives: bundled profiles, globs of them, profile files."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from numaproof import fakesys
+from numaproof.conformance.machines import Machine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from click.shell_completion import CompletionItem
+
+
+class MachineName(click.ParamType[str]):
+    """A bundled profile's name, a glob of such names, or a profile file."""
+
+    name = "machine"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        """What ``--help`` shows."""
+        return "NAME|FILE"
+
+    def shell_complete(
+        self,
+        ctx: click.Context,
+        param: click.Parameter,
+        incomplete: str,
+    ) -> list[CompletionItem]:
+        """Names of bundled profiles."""
+        from click.shell_completion import CompletionItem  # noqa: PLC0415 - completion only
+
+        names = fakesys.bundled_profiles()
+        return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
+MACHINE = MachineName()
+
+
+def load_machine(name: str) -> fakesys.Profile:
+    """The profile that a user names.
+
+    Raises:
+        click.BadParameter: there is neither such a bundled profile nor such a file.
+        fakesys.DocumentError: the file is not a profile.
+    """
+    if name in fakesys.bundled_profiles():
+        return fakesys.load_profile(name)
+    if not Path(name).is_file():
+        known = ", ".join(fakesys.bundled_profiles())
+        raise click.BadParameter(f"no machine {name!r}: neither a file nor one of {known}")
+    return fakesys.load_profile(Path(name))
+
+
+def catalogue(names: Iterable[str], folder: Path) -> list[Machine]:
+    """The machines that the names stand for, all bundled ones for none; trees go to `folder`.
+
+    Raises:
+        click.BadParameter: a name stands for nothing.
+    """
+    profiles: dict[str, fakesys.Profile] = {}
+    for name in names or ("*",):
+        matching = [one for one in fakesys.bundled_profiles() if fnmatchcase(one, name)]
+        found = [fakesys.load_profile(one) for one in matching] or [load_machine(name)]
+        profiles.update({profile.name: profile for profile in found})
+    return [Machine(profile, folder) for profile in profiles.values()]

@@ -1,0 +1,84 @@
+"""`numaproof check`: the table of cases, on machines, against an implementation."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from numaproof.catalogue import MACHINE, catalogue
+from numaproof.conformance import runner, tables
+from numaproof.conformance.campaign import Campaign
+from numaproof.conformance.registry import load_registry
+from numaproof.metadata import VERSION
+from numaproof.outputs import command_line, follow, out_option
+from numaproof.targets import open_target, target_options
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from click.shell_completion import CompletionItem
+
+
+def _complete_case(
+    ctx: click.Context,
+    param: click.Parameter,
+    incomplete: str,
+) -> list[CompletionItem]:
+    from click.shell_completion import CompletionItem  # noqa: PLC0415 - completion only
+
+    return [
+        CompletionItem(case.id, help=case.title)
+        for case in tables.bundled_cases()
+        if case.id.startswith(incomplete)
+    ]
+
+
+@click.command()
+@target_options
+@click.option(
+    "--select",
+    metavar="ID-GLOB",
+    default="*",
+    help="Only cases whose id matches.",
+    shell_complete=_complete_case,
+)
+@click.option(
+    "--machine",
+    "machine_names",
+    type=MACHINE,
+    multiple=True,
+    help="Only this machine: a bundled profile (globs too) or a profile file. Repeatable.",
+)
+@out_option
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+def check(
+    select: str,
+    machine_names: Iterable[str],
+    out: Path,
+    *,
+    as_json: bool,
+    **target: Any,
+) -> int:
+    r"""Run every case on every machine it applies to.
+
+    \b
+    Examples:
+      numaproof check
+      numaproof check --implementation "./my-driver --protocol" --level placement
+      numaproof check --select "cpu-static-*" --machine xeon-2s-ht --kubernetes 1.35
+    """
+    cases = tables.bundled_cases()
+    with tempfile.TemporaryDirectory(prefix="numaproof-trees-") as trees:
+        machines = catalogue(machine_names, Path(trees))
+        with open_target(**target) as opened:
+            runs = runner.select(cases, machines, opened, select)
+            if not runs:
+                raise click.UsageError(
+                    f"no case matches --select {select!r} on these machines at level"
+                    f" {opened.level} for Kubernetes {opened.kubernetes}"
+                )
+            campaign = Campaign(opened, load_registry(), command_line(), VERSION)
+            return follow(runner.run(runs, campaign), out, as_json=as_json)

@@ -1,0 +1,34 @@
+"""`numaproof discover`: what the reference makes of a machine or a tree."""
+
+from __future__ import annotations
+
+import click
+
+from numaproof import fakesys
+from numaproof.drawings import show_machine
+from numaproof.protocol import codec
+from numaproof.reference.kubernetes.releases import RELEASES
+from numaproof.reference.machine import discovery
+
+
+@click.command()
+@click.argument("root", type=click.Path(exists=True))
+@click.option("--kubernetes", type=click.Choice(RELEASES), default=RELEASES[-1], show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Print cAdvisor's MachineInfo as JSON.")
+def discover(root: str, kubernetes: str, *, as_json: bool) -> None:
+    r"""Show what the kubelet would discover in ROOT.
+
+    ROOT is / for this machine, a directory with sys/ and proc/, or a .tar, .tar.gz, .tar.xz or
+    .tar.bz2 of one.
+
+    \b
+    Examples:
+      numaproof discover /
+      numaproof discover node7.tar.xz --json
+    """
+    with fakesys.open_tree(root) as tree:
+        machine = discovery.discover(tree, kubernetes)
+    if as_json:
+        click.echo(codec.encode(machine))
+    else:
+        show_machine(machine)

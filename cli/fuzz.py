@@ -1,0 +1,101 @@
+"""`numaproof fuzz` and `numaproof replay`."""
+
+from __future__ import annotations
+
+import random
+import re
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import click
+
+from numaproof.catalogue import catalogue
+from numaproof.conformance import fuzz as fuzzing
+from numaproof.conformance import runner, tables
+from numaproof.conformance.campaign import Campaign
+from numaproof.conformance.registry import load_registry
+from numaproof.metadata import VERSION
+from numaproof.outputs import command_line, follow, out_option
+from numaproof.targets import open_target, target_options
+
+_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
+_DEFAULT_EXAMPLES = 200
+
+
+class Duration(click.ParamType[float]):
+    """A time such as ``90``, ``90s``, ``5m`` or ``1h``, in seconds."""
+
+    name = "time"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """The time in seconds."""
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", str(value))
+        if match is None:
+            self.fail(f"{value!r} is not a time such as 90s, 5m or 1h", param, ctx)
+        return float(match[1]) * _UNITS[match[2]]
+
+
+@click.command()
+@target_options
+@click.option(
+    "--max-examples",
+    type=click.IntRange(1),
+    help=f"Examples to make; {_DEFAULT_EXAMPLES} where no time is given either.",
+)
+@click.option("--max-time", type=Duration(), help="Time to spend, such as 90s, 5m or 1h.")
+@click.option("--seed", type=click.IntRange(0), help="Same seed, same examples; else a new one.")
+@out_option
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+def fuzz(
+    max_examples: int | None,
+    max_time: float | None,
+    seed: int | None,
+    out: Path,
+    *,
+    as_json: bool,
+    **target: Any,
+) -> int:
+    r"""Generate machines, configurations and call sequences until something breaks.
+
+    A failure is shrunk and written to OUT/findings as a case file for `numaproof replay`.
+
+    \b
+    Examples:
+      numaproof fuzz --max-time 5m
+      numaproof fuzz --implementation "./my-driver" --max-examples 1000 --seed 1
+    """
+    if max_examples is None and max_time is None:
+        max_examples = _DEFAULT_EXAMPLES
+    chosen = random.SystemRandom().getrandbits(32) if seed is None else seed
+    budget = fuzzing.Budget(max_examples, max_time)
+    with open_target(**target) as opened:
+        campaign = Campaign(opened, load_registry(), command_line(), VERSION)
+        stream = fuzzing.fuzz(campaign, budget, chosen, out / "findings")
+        return follow(stream, out, as_json=as_json)
+
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@target_options
+@out_option
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+def replay(file: Path, out: Path, *, as_json: bool, **target: Any) -> int:
+    r"""Play a case file again, such as one that `numaproof fuzz` wrote.
+
+    \b
+    Example:
+      numaproof replay numaproof-report/findings/fuzz-0f3c9a12.yaml
+    """
+    cases = tables.read_file(file)
+    with (
+        tempfile.TemporaryDirectory(prefix="numaproof-trees-") as trees,
+        open_target(**target) as opened,
+    ):
+        runs = runner.select(cases, catalogue((), Path(trees)), opened)
+        if not runs:
+            raise click.UsageError(f"no case in {file} applies to Kubernetes {opened.kubernetes}")
+        campaign = Campaign(opened, load_registry(), command_line(), VERSION)
+        return follow(runner.run(runs, campaign), out, as_json=as_json)

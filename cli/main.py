@@ -1,0 +1,99 @@
+"""The `numaproof` command: subcommands, errors and exit codes.
+
+Exit codes: 0 all passed, 1 something failed, 2 the command or its input was wrong, 3 the run was
+cut short.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from numaproof import check, discover, fuzz, profiles, serve
+from numaproof.conformance.player import CaseError
+from numaproof.conformance.releases import ConstraintError
+from numaproof.fakesys import DocumentError, ProfileError, TreeError, WriteError
+from numaproof.metadata import VERSION
+from numaproof.reference.kubernetes.releases import UnknownReleaseError
+from numaproof.reference.machine.discovery import DiscoveryError
+from numaproof.reports.files import EventsError
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+WRONG_INPUT = 2
+CUT_SHORT = 3
+
+INPUT_ERRORS = (
+    CaseError,
+    ConstraintError,
+    DiscoveryError,
+    DocumentError,
+    EventsError,
+    ProfileError,
+    TreeError,
+    UnknownReleaseError,
+    WriteError,
+)
+"""What a user's input can be wrong in; each has a message that says what to mend."""
+
+
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit codes: 0 all passed, 1 something failed, 2 wrong input, 3 cut short.",
+)
+@click.version_option(VERSION, prog_name="numaproof")
+def cli() -> None:
+    r"""Conformance and fuzz testing for the Kubernetes node resource managers.
+
+    \b
+    Example:
+      numaproof check
+    """
+
+
+for command in (
+    check.check,
+    fuzz.fuzz,
+    fuzz.replay,
+    serve.reference,
+    discover.discover,
+    profiles.profile,
+):
+    cli.add_command(command)
+
+
+def main() -> NoReturn:
+    """Runs the command with the arguments of the process and exits."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        code = cli.main(standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        code = WRONG_INPUT
+    except INPUT_ERRORS as error:
+        _complain(str(error))
+        code = WRONG_INPUT
+    except BrokenPipeError:
+        # The reader has gone (`| head`): there is nobody left to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = CUT_SHORT
+    except OSError as error:
+        _complain(f"{error.filename or 'input or output'}: {error.strerror or error}")
+        code = WRONG_INPUT
+    except (click.Abort, KeyboardInterrupt):
+        _complain("cut short")
+        code = CUT_SHORT
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _complain(message: str) -> None:
+    click.echo(f"numaproof: {message}", err=True)
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt

@@ -1,0 +1,5 @@
+"""The version of the installed project."""
+
+from importlib.metadata import version
+
+VERSION = version("numaproof")

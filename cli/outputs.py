@@ -1,0 +1,55 @@
+"""Where a run's events go: the terminal, the folder of reports, and JSON for programs."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from numaproof.protocol import codec
+from numaproof.protocol.events import CampaignEnded
+from numaproof.reports.files import EVENTS, Recorder, read_events
+from numaproof.reports.summary import summarize
+from numaproof.reports.terminal import Terminal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numaproof.protocol.events import AnyEvent
+
+out_option = click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("numaproof-report"),
+    show_default=True,
+    help="Folder for events.jsonl, junit.xml, report.html and report.md.",
+)
+
+
+def command_line() -> str:
+    """The command as the user typed it."""
+    return shlex.join(["numaproof", *sys.argv[1:]])
+
+
+def follow(events: Iterator[AnyEvent], out: Path, *, as_json: bool) -> int:
+    """Shows and records events as they come; the exit code of the run.
+
+    An interrupt ends the run early: what was measured until then is reported, as incomplete.
+    """
+    stream = sys.stderr if as_json else sys.stdout
+    with Recorder(out) as recorder, Terminal(stream, reports=str(out)) as terminal:
+        try:
+            for event in events:
+                recorder.record(event)
+                terminal.show(event)
+        except KeyboardInterrupt:
+            cut = CampaignEnded(at=0.0, complete=False, outcomes={}, message="interrupted")
+            recorder.record(cut)
+            terminal.show(cut)
+    summary = summarize(read_events(out / EVENTS))
+    if as_json:
+        click.echo(codec.encode(summary.plain()))
+    return summary.exit_code

@@ -1,0 +1,131 @@
+"""`numaproof profile`: the bundled machine profiles, and a user's own."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from numaproof import fakesys
+from numaproof.catalogue import MACHINE, load_machine
+from numaproof.conformance.machines import Machine
+from numaproof.drawings import show_machine
+from numaproof.protocol import codec
+from numaproof.reference.machine.discovery import discover
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+@click.group()
+def profile() -> None:
+    r"""List, show, write out, check and capture machine profiles.
+
+    \b
+    Example:
+      numaproof profile list
+    """
+
+
+@profile.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+def list_profiles(*, as_json: bool) -> None:
+    r"""List the bundled machines.
+
+    \b
+    Example:
+      numaproof profile list
+    """
+    rows = [(one.name, one.title) for one in map(fakesys.load_profile, fakesys.bundled_profiles())]
+    if as_json:
+        click.echo(codec.encode([{"name": name, "title": title} for name, title in rows]))
+        return
+    width = max(len(name) for name, _ in rows)
+    for name, title in rows:
+        click.echo(f"{name:<{width}}  {title}")
+
+
+@profile.command("show")
+@click.argument("name", type=MACHINE)
+def show_profile(name: str) -> None:
+    r"""Draw a machine: a bundled one, or that of a profile file.
+
+    \b
+    Example:
+      numaproof profile show dgx-gb10
+    """
+    chosen = load_machine(name)
+    click.echo(f"{chosen.name}: {chosen.title}")
+    with tempfile.TemporaryDirectory(prefix="numaproof-trees-") as folder:
+        machine = discover(Machine(chosen, Path(folder)).root)
+    show_machine(machine)
+
+
+@profile.command("tree")
+@click.argument("name", type=MACHINE)
+@click.option(
+    "--to",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="DIR|FILE.tar",
+    help="New directory, or a .tar, .tar.gz or .tar.xz file.",
+)
+def write_tree(name: str, to: Path) -> None:
+    r"""Write a machine's /sys and /proc out.
+
+    \b
+    Example:
+      numaproof profile tree dgx-gb10 --to gb10.tar.xz
+    """
+    tree = fakesys.build_tree(load_machine(name))
+    if ".tar" in to.suffixes[-2:]:
+        fakesys.write_tar(tree, to)
+    else:
+        fakesys.write_directory(tree, to)
+    click.echo(f"wrote {to}")
+
+
+@profile.command("validate")
+@click.argument(
+    "files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+def validate(files: Iterable[Path]) -> None:
+    r"""Check profile files: their form, their machine, and that it can be discovered.
+
+    \b
+    Example:
+      numaproof profile validate my-machine.yaml
+    """
+    for file in files:
+        chosen = fakesys.load_profile(file)
+        with tempfile.TemporaryDirectory(prefix="numaproof-trees-") as folder:
+            machine = discover(Machine(chosen, Path(folder)).root)
+        click.echo(f"{file}: {chosen.name} is well, with {machine.num_cores} CPUs")
+
+
+@profile.command("capture")
+@click.argument("source", type=click.Path(exists=True), metavar="ROOT|FILE.tar.*")
+@click.option("--name", required=True, help="Name of the new profile.")
+@click.option("--to", type=click.Path(dir_okay=False, path_type=Path), help="File; else printed.")
+def capture(source: str, name: str, to: Path | None) -> None:
+    r"""Make a profile of a live machine (/) or of a tree.
+
+    The profile is compact, and gives the same discovery again: that is checked here.
+
+    \b
+    Example:
+      numaproof profile capture / --name build-server --to build-server.yaml
+    """
+    with fakesys.open_tree(source) as root, tempfile.TemporaryDirectory() as folder:
+        made = fakesys.capture(root, name)
+        machine = Machine(made, Path(folder))
+        if discover(machine.root) != discover(root):
+            raise click.ClickException(f"{source} can't be described so that discovery is the same")
+    text = fakesys.dump_profile(made)
+    if to is None:
+        click.echo(text, nl=False)
+    else:
+        to.write_text(text, encoding="utf-8")
+        click.echo(f"wrote {to}")

@@ -1,0 +1,135 @@
+"""The options that say what is tested, and the target that they name."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import click
+
+from numaproof.conformance.implementation import (
+    CannotStartError,
+    Implementation,
+    InProcess,
+    introduce,
+)
+from numaproof.conformance.playing import Target
+from numaproof.conformance.subprocesses import Subprocess
+from numaproof.conformance.tables import applies
+from numaproof.metadata import VERSION
+from numaproof.protocol.messages import LEVELS, Hello, Level
+from numaproof.reference.kubernetes.releases import RELEASES, UnknownReleaseError
+from numaproof.reference.node import Reference
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def target_options(command: F) -> F:
+    """Adds the options that `open_target` takes."""
+    options = (
+        click.option(
+            "--implementation",
+            metavar='"CMD ..."',
+            help="Program that speaks the protocol; the reference where left out.",
+        ),
+        click.option(
+            "--timeout",
+            type=click.FloatRange(0.1),
+            default=30.0,
+            show_default=True,
+            metavar="SECONDS",
+            help="Time that one call of the program may take.",
+        ),
+        click.option(
+            "--kubernetes",
+            type=click.Choice(RELEASES),
+            help="Release to behave as; the newest that the implementation claims.",
+        ),
+        click.option(
+            "--level",
+            type=click.Choice(LEVELS),
+            help="How much is compared; what the implementation claims.",
+        ),
+        click.option(
+            "--documented",
+            is_flag=True,
+            help="Expect the documents to be kept where the kubelet is known to break them.",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@contextmanager
+def open_target(
+    implementation: str | None,
+    timeout: float,
+    kubernetes: str | None,
+    level: Level | None,
+    documented: bool,  # noqa: FBT001 - the command's flag
+) -> Iterator[Target]:
+    """The target that the options name, greeted and ready; ended when the block ends.
+
+    Raises:
+        click.ClickException: the options do not fit the implementation, or each other.
+        ImplementationFailure: the program did not answer the greeting.
+    """
+
+    def reference() -> Implementation:
+        return InProcess(lambda: Reference(documented=documented))
+
+    command = _words(implementation)
+    reached: Implementation = Subprocess(command, timeout) if command else reference()
+    try:
+        hello = introduce(reached, f"numaproof {VERSION}")
+        yield Target(
+            implementation=reached,
+            hello=hello,
+            kubernetes=_release(hello, kubernetes),
+            level=_level(hello, level),
+            command=command,
+            mirror=reference if command else None,
+            documented=documented,
+        )
+    except CannotStartError as error:
+        raise click.UsageError(str(error)) from None
+    finally:
+        reached.close()
+
+
+def _words(implementation: str | None) -> tuple[str, ...]:
+    if implementation is None:
+        return ()
+    try:
+        words = tuple(shlex.split(implementation))
+    except ValueError as error:
+        raise click.BadParameter(f"{error}", param_hint="--implementation") from None
+    if not words:
+        raise click.BadParameter("the command is empty", param_hint="--implementation")
+    return words
+
+
+def _release(hello: Hello, asked: str | None) -> str:
+    claimed = [one for one in RELEASES if one in hello.kubernetes]
+    if not claimed:
+        raise UnknownReleaseError(
+            f"{hello.name} claims the releases {', '.join(hello.kubernetes) or 'none'};"
+            f" known are {', '.join(RELEASES)}"
+        )
+    if asked and asked not in claimed:
+        raise click.BadParameter(
+            f"{hello.name} claims {', '.join(claimed)}, not {asked}", param_hint="--kubernetes"
+        )
+    return asked or claimed[-1]
+
+
+def _level(hello: Hello, asked: Level | None) -> Level:
+    if asked and not applies(asked, hello.level):
+        raise click.BadParameter(
+            f"{hello.name} claims level {hello.level}, which is less than {asked}",
+            param_hint="--level",
+        )
+    return asked or hello.level
