@@ -44,8 +44,8 @@ class Node:
     """A started node; its parts change only in these methods.
 
     `plan` is what the start decided, `cpus` the CPU Manager's state, `pods` those on the node in
-    the order of their arrival, and `told` the CPUs that the container runtime knows by pod uid
-    and container name.
+    the order of their arrival, `told` the CPUs that the container runtime knows by pod uid and
+    container name, and `ended` the containers of pods on the node that run no longer.
     """
 
     def __init__(self, plan: Plan, cpus: CPUState, present: tuple[pods.Pod, ...]) -> None:
@@ -55,6 +55,7 @@ class Node:
         self.reuse = Reuse()
         self.pods = {pod.uid: pod for pod in present}
         self.told: dict[tuple[str, str], int] = {}
+        self.ended: set[tuple[str, str]] = set()
 
     def started(self) -> messages.Started:
         """All CPUs and the allocatable ones."""
@@ -72,13 +73,13 @@ class Node:
                 containers got is reclaimed with the next call.
         """
         pod = pods.parse(args.pod)
-        self.pods.setdefault(pod.uid, pod)
-        self._reclaim()
+        self.pods[pod.uid] = pod
+        self.reclaim()
         try:
             for container in pod.containers:
                 self._allocate(pod, container)
         except AdmissionError:
-            del self.pods[pod.uid]
+            self._drop(pod.uid)
             raise
         return messages.Admitted(self._containers(pod))
 
@@ -102,14 +103,11 @@ class Node:
             self.cpus = cpus
             self.plan.write_cpus(cpus)
 
-    def _reclaim(self, arriving: pods.Pod | None = None) -> None:
+    def reclaim(self) -> None:
         """Takes back what containers hold that no pod on the node has."""
-        on_node = dict(self.pods)
-        if arriving:
-            on_node[arriving.uid] = arriving
         cpus = self.cpus
         for uid, name, _ in tuple(cpus):
-            pod = on_node.get(uid)
+            pod = self.pods.get(uid)
             if pod is None or all(container.name != name for container in pod.containers):
                 cpus = cpus.release(uid, name)
                 self.told.pop((uid, name), None)
@@ -118,18 +116,23 @@ class Node:
     def remove(self, args: messages.RemoveArgs) -> messages.Done:
         """Takes the pod, or one of its containers, off the node."""
         if args.container is None:
-            self.pods.pop(args.uid, None)
-            self._reclaim()
+            self._drop(args.uid)
+            self.reclaim()
         else:
+            self.ended.add((args.uid, args.container))
             self._keep(self.cpus.release(args.uid, args.container))
             self.told.pop((args.uid, args.container), None)
         return messages.Done()
+
+    def _drop(self, uid: str) -> None:
+        self.pods.pop(uid, None)
+        self.ended = {(owner, name) for owner, name in self.ended if owner != uid}
 
     def hints(self, args: messages.HintsArgs) -> messages.NodeHints:
         """The hints that each provider would give for a container, or for the pod."""
         pod = pods.parse(args.pod)
         policy = self.plan.policy
-        self._reclaim(pod)
+        self.reclaim()
         if policy is None:
             return messages.NodeHints({}, {})
         return messages.NodeHints(self._cpu_hints(policy, pod, args.container), {})
@@ -146,7 +149,7 @@ class Node:
 
     def state(self, _args: messages.NoArgs) -> messages.State:
         """What everything on the node holds, and the checkpoint files as they are."""
-        self._reclaim()
+        self.reclaim()
         return messages.State(
             shared=CPUSet.from_mask(self.cpus.shared),
             pods={uid: self._containers(pod) for uid, pod in self.pods.items()},
@@ -166,13 +169,14 @@ class Node:
 
     def reconcile(self, _args: messages.NoArgs) -> messages.Reconciled:
         """Tells the container runtime every CPU set that it does not know yet."""
-        self._reclaim()
+        self.reclaim()
         updates = []
         for pod in self.pods.values():
             for container in pod.containers:
-                cpus = self.cpus.where(pod.uid, container.name)
-                if cpus and self.told.get((pod.uid, container.name)) != cpus:
-                    self.told[pod.uid, container.name] = cpus
+                place = (pod.uid, container.name)
+                cpus = self.cpus.where(*place)
+                if cpus and place not in self.ended and self.told.get(place) != cpus:
+                    self.told[place] = cpus
                     updates.append(
                         messages.CPUUpdate(pod.uid, container.name, CPUSet.from_mask(cpus))
                     )

@@ -101,7 +101,10 @@ def start(
         raise StartError("memory", f'unknown policy: "{config.memory_policy}"')
     cpus = _start_cpus(plan)
     _start_memory(plan, config)
-    return Node(plan, cpus, tuple(pods.parse(pod) for pod in args.pods))
+    node = Node(plan, cpus, tuple(pods.parse(pod) for pod in args.pods))
+    # The reconcile loop makes its first pass at once.
+    node.reclaim()
+    return node
 
 
 def _configuration(args: messages.StartArgs, release: Release) -> Config:

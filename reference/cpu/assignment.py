@@ -51,12 +51,13 @@ class Style(NamedTuple):
     """How single requests are laid out: `spread` over cores, or packed; by uncore cache or not.
 
     `odd_uncore` says whether a request that is no multiple of a core's threads can be met within
-    a part of an uncore cache.
+    a part of an uncore cache; `overwrites` is the defect `combination-overwritten`.
     """
 
     spread: bool = False
     by_uncore: bool = False
     odd_uncore: bool = True
+    overwrites: bool = True
 
 
 def packed(topology: CPUTopology, available: int, count: int, style: Style) -> int:

@@ -33,6 +33,19 @@ class AccountingError(Exception):
     """An even distribution was chosen and then could not be taken."""
 
 
+class Request(NamedTuple):
+    """`count` CPUs in groups of `group`, wanted from nodes with `free` CPUs each.
+
+    The nodes stand in the order in which they are used up. `overwrites` is the defect
+    `combination-overwritten`.
+    """
+
+    free: dict[int, int]
+    count: int
+    group: int
+    overwrites: bool
+
+
 class Plan(NamedTuple):
     """An even share from each node of `nodes`, and the rest in groups from `remainder`."""
 
@@ -64,10 +77,11 @@ def distributed(
         node: (topology.nodes[node] & available).bit_count()
         for node in nodes_in_order(topology, available)
     }
+    request = Request(free, count, group, style.overwrites)
     fewest, most = _range(topology, len(free), count, group)
     for size in range(fewest, most + 1):
-        if plan := _best_plan(free, count, group, size):
-            return _carry_out(topology, available, count, group, plan, style)
+        if plan := _best_plan(request, size):
+            return _carry_out(topology, available, request, plan, style)
     return packed(topology, available, count, style)
 
 
@@ -79,21 +93,43 @@ def _range(topology: CPUTopology, available: int, count: int, group: int) -> tup
     return -(-wanted // groups_per_node), min(wanted, available)
 
 
-def _best_plan(free: dict[int, int], count: int, group: int, size: int) -> Plan | None:
+def _best_plan(request: Request, size: int) -> Plan | None:
     best: Plan | None = None
-    for nodes in combinations(free, size):
-        plan = _plan(free, count, group, nodes)
+    found = combinations(request.free, size)
+    following: tuple[int, ...] | None = ()
+    for nodes in found:
+        plan = _plan(request, nodes)
         if plan and (best is None or plan.balance < best.balance):
             best = plan
             if best.balance == 0:
+                following = next(found, None)
                 break
+    if best and request.overwrites:
+        return best._replace(nodes=_overwritten(best.nodes, tuple(request.free), following))
     return best
 
 
-def _plan(
-    free: dict[int, int], count: int, group: int, nodes: tuple[int, ...]
-) -> Plan | None:
+def _overwritten(
+    chosen: tuple[int, ...], among: tuple[int, ...], following: tuple[int, ...] | None = ()
+) -> tuple[int, ...]:
+    """What is left of a chosen combination once the kubelet has walked on to later ones.
+
+    It keeps the combination in memory that later ones partly share (defect
+    `combination-overwritten`): combinations that agree up to one more than the largest power of
+    two below their size have the rest in common. `following` is the one that ended the walk,
+    None if there was none after `chosen`, and empty where the walk went to its end.
+    """
+    size = len(chosen)
+    own = 1 + (1 << (size - 1).bit_length() >> 1)
+    if following is None or own >= size:
+        return chosen
+    last = following or chosen[:own] + among[own - size :]
+    return last if last[:own] == chosen[:own] else chosen
+
+
+def _plan(request: Request, nodes: tuple[int, ...]) -> Plan | None:
     """The best way to distribute over just these nodes, if there is one."""
+    free, count, group = request.free, request.count, request.group
     if sum(free[node] // group for node in nodes) * group < count:
         return None
     share = _share(count, group, nodes)
@@ -114,6 +150,8 @@ def _plan(
             balance = standard_deviation(after.values())
             if best is None or balance < best.balance:
                 best = Plan(balance, nodes, subset)
+    if best and request.overwrites:
+        return best._replace(remainder=_overwritten(best.remainder, tuple(takers)))
     return best
 
 
@@ -140,20 +178,26 @@ def _share(count: int, group: int, nodes: Sequence[int]) -> int:
     return count // len(nodes) // group * group
 
 
-def _carry_out(  # noqa: PLR0913 - the request and the plan for it
-    topology: CPUTopology, available: int, count: int, group: int, plan: Plan, style: Style
+def _carry_out(
+    topology: CPUTopology, available: int, request: Request, plan: Plan, style: Style
 ) -> int:
-    share = _share(count, group, plan.nodes)
-    progress = Progress(available, 0, count)
+    group = request.group
+    share = _share(request.count, group, plan.nodes)
+    progress = Progress(available, 0, request.count)
     for node in plan.nodes:
-        progress = progress.take(packed(topology, progress.free & topology.nodes[node], share, style))
-    remainder = count - share * len(plan.nodes)
+        on_node = progress.free & topology.nodes[node]
+        if on_node.bit_count() >= share:
+            progress = progress.take(packed(topology, on_node, share, style))
+    remainder = request.count - share * len(plan.nodes)
     while remainder > 0:
+        before = remainder
         for node in plan.remainder:
             on_node = progress.free & topology.nodes[node]
             if remainder > 0 and on_node.bit_count() >= group:
                 progress = progress.take(packed(topology, on_node, group, style))
                 remainder -= group
+        if remainder == before:
+            break
     if progress.wanted > 0:
         raise AccountingError(
             f"accounting error, not enough CPUs allocated, remaining: {progress.wanted}"

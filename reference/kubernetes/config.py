@@ -37,7 +37,7 @@ class Config:
     """A configuration with the defaults filled in; what is not validated yet is as written.
 
     `kube_reserved` and `system_reserved` are quantities by resource name; `named_cpus` the CPUs
-    of ``reservedSystemCPUs``, empty for none.
+    of ``reservedSystemCPUs``, empty for none; `named_text` is how it names them.
     """
 
     cpu_policy: str
@@ -49,6 +49,7 @@ class Config:
     kube_reserved: Mapping[str, str]
     system_reserved: Mapping[str, str]
     named_cpus: CPUSet
+    named_text: str
     gates: Mapping[str, bool] = field(repr=False)
 
 
@@ -84,6 +85,7 @@ def load(given: Mapping[str, Any], release: Release) -> Config:
         kube_reserved=texts["kubeReserved"],
         system_reserved=texts["systemReserved"],
         named_cpus=parse_cpus(named),
+        named_text=named,
         gates=_gates(given, release),
     )
 
@@ -108,7 +110,7 @@ def reserved_cpus(config: Config, online: CPUSet) -> Fraction:
     if config.named_cpus:
         if not config.named_cpus.issubset(online):
             raise ConfigError(
-                f"reserved-cpus: {config.named_cpus} is not a subset of online-cpus: {online}"
+                f"reserved-cpus: {config.named_text} is not a subset of online-cpus: {online}"
             )
         kube.pop("cpu", None)
         system["cpu"] = str(len(config.named_cpus))
