@@ -35,8 +35,9 @@ type node struct {
 	// The managers' own maps of running containers, so that a container can be removed by its id.
 	cpuContainers, memoryContainers containermap.ContainerMap
 
-	pods  []*v1.Pod       // on the node, in the order of admission
-	ended map[string]bool // ids of containers that ended while their pod stays
+	pods    []*v1.Pod       // on the node, in the order of admission
+	ended   map[string]bool // ids of containers that ended while their pod stays
+	running bool            // the start is over: the statuses of pods are known
 }
 
 type startArgs struct {
@@ -105,6 +106,10 @@ func (s *server) start(raw json.RawMessage) any {
 	if n.plugins, err = startPlugins(n.devices, s.sockets, args.Devices); err != nil {
 		return refusedStart{"devices", err.Error()}
 	}
+	// The loop's first pass comes with the start, before any pod's status is known: it takes back
+	// what belongs to pods that are gone, and tells the runtime nothing.
+	n.pass()
+	n.running = true
 	started = true
 	s.node = n
 	return map[string]any{

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/kubernetes/pkg/kubelet/cm/cpumanager"
 )
 
 // reconcilePeriod leaves the pace of the loop to the gate alone.
@@ -109,7 +110,7 @@ func containerID(uid, name string) string { return uid + "/" + name }
 // GetPodStatus says that every container of a pod on the node runs, but for those that ended.
 func (n *node) GetPodStatus(uid types.UID) (v1.PodStatus, bool) {
 	at := n.find(string(uid))
-	if at < 0 {
+	if at < 0 || !n.running {
 		return v1.PodStatus{}, false
 	}
 	pod := n.pods[at]
@@ -136,8 +137,13 @@ func (s *server) reconcile(raw json.RawMessage) any {
 	decodeStrict(raw, &empty{})
 	n := s.node
 	n.runtime.updates = []update{}
-	if n.config.CPUManagerPolicy == "static" { // the others have no loop
+	n.pass()
+	return map[string]any{"updates": n.runtime.updates}
+}
+
+// pass runs the loop once, where there is one: only the static policy has it.
+func (n *node) pass() {
+	if n.config.CPUManagerPolicy == string(cpumanager.PolicyStatic) {
 		n.gate.pass()
 	}
-	return map[string]any{"updates": n.runtime.updates}
 }
