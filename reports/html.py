@@ -18,6 +18,7 @@ from markupsafe import Markup
 
 from numaproof.reports.drawing import draw_svg
 from numaproof.reports.html_failures import told_failures
+from numaproof.reports.layout import plural
 from numaproof.reports.story import source
 from numaproof.reports.summary import OUTCOMES
 from numaproof.reports.untrusted import visible
@@ -167,6 +168,12 @@ _ENVIRONMENT = jinja2.Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_ENVIRONMENT.filters |= {"number": _number, "bars": _bars, "worst": _worst, "source": source}
+_ENVIRONMENT.filters |= {
+    "number": _number,
+    "bars": _bars,
+    "worst": _worst,
+    "source": source,
+    "plural": plural,
+}
 _ENVIRONMENT.globals |= {"symbols": SYMBOLS}
 _TEMPLATE = _ENVIRONMENT.get_template("report.html.j2")

@@ -23,7 +23,7 @@ ROOM = 6_000_000
 MOST_LINES = 5_000
 """Failures that get at least a line."""
 
-_VALUE, _DIFF, _CONTEXT, _TAIL, _STEPS = 12_000, 500, 3, 16_000, 60
+_VALUE, _DIFF, _CONTEXT, _TAIL, _STEPS, _DIFF_WIDTH = 12_000, 500, 3, 16_000, 60, 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ def _card(failure: Failure) -> Card:
 def _shown(number: int, step: Step) -> ShownStep:
     diff: tuple[tuple[str, str], ...] = ()
     if step.expected is not None:
-        diff = _near_changes(diff_lines(step.expected, step.answer or {}))
+        diff = _near_changes(diff_lines(step.expected, step.answer or {}, _DIFF_WIDTH))
     return ShownStep(
         number,
         step.operation,

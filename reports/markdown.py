@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from numaproof.reports.drawing import draw_text
+from numaproof.reports.layout import plural
 from numaproof.reports.story import Failure, all_failures, plain_story, source
 from numaproof.reports.untrusted import one_line, shortened, tail
 from numaproof.reports.wording import (
@@ -105,7 +106,8 @@ def _expected(summary: Summary) -> Iterator[str]:
 def _untested(summary: Summary) -> Iterator[str]:
     if not summary.untested:
         return
-    yield f"<details><summary>{len(summary.untested)} requirements without a case</summary>"
+    count = plural(len(summary.untested), "requirement")
+    yield f"<details><summary>{count} without a case</summary>"
     yield ""
     for requirement in summary.named(summary.untested[:_LISTED]):
         yield f"- {code(requirement.id)} {escaped(requirement.statement, 240)}"

@@ -26,6 +26,7 @@ from rich.text import Text
 
 from numaproof.protocol import events
 from numaproof.protocol.events import GOOD
+from numaproof.reports.layout import plural
 from numaproof.reports.summary import summarize
 from numaproof.reports.terminal_summary import OUTCOME_STYLES, summary_parts
 from numaproof.reports.untrusted import one_line
@@ -152,12 +153,12 @@ class Terminal:
     def _start(self, event: events.CampaignStarted) -> None:
         self._total = event.total or None
         who = implementation(summarize([event]))
-        what = "examples" if event.kind == "fuzz" else "case runs"
-        total = f"{event.total:,} {what}" if event.total else what
+        noun = "example" if event.kind == "fuzz" else "case run"
+        total = plural(event.total, noun) if event.total else f"{noun}s"
         self._line(
             Text(
                 f"numaproof {event.kind}: {one_line(who, 80)}, Kubernetes {event.kubernetes}, "
-                f"level {event.level}, {total} on {len(event.machines)} machines",
+                f"level {event.level}, {total} on {plural(len(event.machines), 'machine')}",
                 style="bold",
             )
         )

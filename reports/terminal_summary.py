@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from numaproof.reports.drawing import draw_text
+from numaproof.reports.layout import plural
 from numaproof.reports.story import all_failures, source, step_differences
 from numaproof.reports.untrusted import one_line, shortened, tail, visible
 from numaproof.reports.values import compact, without_machine
@@ -71,7 +72,8 @@ def summary_parts(
         yield _areas(summary)
     yield from _expected(summary)
     if summary.untested:
-        yield Text(f"{len(summary.untested)} requirements have no case.", style="yellow")
+        count = plural(len(summary.untested), "requirement")
+        yield Text(f"{count} without a case.", style="yellow")
     yield from (Text(f"Incomplete run: {visible(gap)}", "bold yellow") for gap in summary.gaps)
     if summary.verdict == "nothing tested":
         yield Text("Nothing was tested: no case ran, or none is supported.", "bold yellow")

@@ -126,5 +126,5 @@ def without_machine(args: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(machine, dict):
         nodes = machine.get("topology")
         count = len(nodes) if isinstance(nodes, list) else 0
-        shown["machine"] = f"({machine.get('num_cores')} CPUs, {count} NUMA nodes)"
+        shown["machine"] = f"(the machine: CPUs {machine.get('num_cores')}, NUMA nodes {count})"
     return shown

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from numaproof.reports.layout import plural
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -49,8 +51,8 @@ def columns(tally: Tally) -> tuple[tuple[str, int], ...]:
 def counts_line(summary: Summary) -> str:
     """How much was run, and how it ended."""
     counts = ", ".join(f"{count:,} {outcome}" for outcome, count in summary.tally.counts.items())
-    what = "examples" if summary.fuzz else "case runs"
-    return f"{summary.tally.total:,} {what}" + (f" ({counts})" if counts else "")
+    what = plural(summary.tally.total, "example" if summary.fuzz else "case run")
+    return what + (f" ({counts})" if counts else "")
 
 
 def verdict_line(summary: Summary) -> str:

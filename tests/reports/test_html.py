@@ -1,0 +1,267 @@
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING
+
+import pytest
+
+from numaproof.protocol.messages import Hello, Options, Policies
+from numaproof.reports import html_failures
+from numaproof.reports.html import html, is_web_address
+from numaproof.reports.summary import summarize
+
+if TYPE_CHECKING:
+    from conftest import MakeDivergence, MakeMachine, MakeRun, MakeStream
+
+    from numaproof.protocol.events import AnyEvent
+
+
+EVIL = (
+    "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
+    '" onmouseover="alert(3)" \'><svg onload=alert(4)>\u202egnp.exe\x1b[31m'
+)
+
+
+class Page(HTMLParser):
+    """The elements of a page: tags with their attributes, and the text in some of them."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[str] = []
+        self.styles: list[str] = []
+        self.words: list[str] = []
+        self._inside = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._inside = tag
+
+    def handle_endtag(self, tag: str) -> None:
+        del tag
+        self._inside = ""
+
+    def handle_data(self, data: str) -> None:
+        {"script": self.scripts, "style": self.styles}.get(self._inside, self.words).append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+    def having(self, name: str) -> list[str]:
+        return [value or "" for _, attributes in self.tags if (value := attributes.get(name, ""))]
+
+
+def page(events: list[AnyEvent]) -> Page:
+    return Page(html(summarize(events)))
+
+
+def hello(**changes: str) -> Hello:
+    fields = {"name": "kubelet", "version": "1.35.4", "language": "Go"} | changes
+    return Hello(
+        protocol=1,
+        kubernetes=("1.35",),
+        level="kubelet",
+        operations=(),
+        policies=Policies(),
+        options=Options(),
+        **fields,
+    )
+
+
+def test_the_verdict_stands_at_the_top(stream: MakeStream, run: MakeRun) -> None:
+    assert "Passed 2 case runs (2 pass)" in page(stream(run(), run(machine="server"))).text
+    assert "Failed 1 case run (1 crash)" in page(stream(run("crash"))).text
+
+
+def test_an_incomplete_run_is_shown_as_one(stream: MakeStream, run: MakeRun) -> None:
+    text = page(stream(run())[:-1]).text
+    assert "Incomplete run. The stream of events has no end" in text
+    assert "Failed, and incomplete" in page(stream(run("fail"))[:-1]).text
+
+
+def test_only_a_passed_run_is_shown_as_passed(stream: MakeStream, run: MakeRun) -> None:
+    for events in (stream(), stream(run("unsupported")), stream(run())[:-1], []):
+        found = page(events)
+        assert "verdict passed" not in found.having("class")
+        assert "Passed" not in found.text
+    assert "Nothing was tested : no case ran" in page(stream()).text
+
+
+def test_a_failed_case_is_told_with_everything(stream: MakeStream, story: MakeRun) -> None:
+    found = page(stream(story()))
+    for part in (
+        "STATIC-1 CPUs are exclusive. Policies, Static",
+        "numaproof check --select static.exclusive --machine desktop",
+        '- "cpus": "1-2"',
+        '+ "cpus": "0-1"',
+        "(the machine: CPUs 8, NUMA nodes 1)",
+        "Before",
+        "After",
+        "web/CPU 0 is reserved 0-1",
+    ):
+        assert part in found.text
+    # Two pictures of the failure, two of the machines, one bar.
+    assert sum(tag == "svg" for tag, _ in found.tags) == 5
+
+
+def test_all_cases_requirements_and_machines_are_listed(stream: MakeStream, run: MakeRun) -> None:
+    found = page(
+        stream(
+            run(),
+            run("time-out", machine="server"),
+            run("expected failure", case="known", defect="init-leak"),
+            untested=("NONE-1",),
+        )
+    )
+    assert {"desktop: pass", "server: time-out"} <= set(found.having("title"))
+    assert "untested" in found.text
+    assert "No affinity is given." in found.text
+    assert "init-leak" in found.text
+    assert "8 CPUs, 1 NUMA node" in found.text
+
+
+def test_text_of_an_implementation_stays_text(
+    stream: MakeStream, story: MakeRun, run: MakeRun, divergence: MakeDivergence
+) -> None:
+    for events in (
+        stream(
+            story(EVIL, case=EVIL, title=EVIL, machine=EVIL, stderr=EVIL, reproduce=EVIL),
+            run("expected failure", defect=EVIL),
+            start={"implementation": hello(name=EVIL, homepage=EVIL), "command": EVIL},
+            untested=(EVIL,),
+        ),
+        stream(run("fail", message=EVIL), complete=False, message=EVIL),
+        stream(divergence(title=EVIL, message=EVIL, file=EVIL), start={"kind": "fuzz"}),
+    ):
+        found = page(events)
+        assert len(found.scripts) == 1
+        assert not {"img", "iframe", "object", "embed", "base"} & {tag for tag, _ in found.tags}
+        names = {name for _, attributes in found.tags for name in attributes}
+        assert not {name for name in names if name.startswith("on") or name == "style"}
+        assert "\u202e" not in found.text
+        assert "\x1b" not in found.text
+        assert "⟨U+202E⟩" in found.text
+
+
+def test_only_web_addresses_become_links(stream: MakeStream, run: MakeRun) -> None:
+    good = hello(homepage="https://example.org/", issues="javascript:alert(1)")
+    found = page(stream(run(), start={"implementation": good}))
+    assert found.having("href") == ["https://example.org/"]
+    assert found.having("rel") == ["noopener noreferrer nofollow"]
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("http://example.org", True),
+        ("HTTPS://example.org/a?b#c", True),
+        ("javascript:alert(1)", False),
+        (" javascript:alert(1)", False),
+        ("data:text/html,x", False),
+        ("//example.org", False),
+        ("https:", False),
+        ("http://[bad", False),
+        ("https://example.org/\u202e", False),
+    ],
+)
+def test_a_web_address_is_plain_http(address: str, *, shown: bool) -> None:
+    assert is_web_address(address) is shown
+
+
+def test_the_policy_allows_only_the_page_s_own_style_and_script(
+    stream: MakeStream, run: MakeRun
+) -> None:
+    found = page(stream(run()))
+    policy = next(
+        attributes["content"] or ""
+        for tag, attributes in found.tags
+        if tag == "meta" and attributes.get("http-equiv") == "Content-Security-Policy"
+    )
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    for text in (*found.scripts, *found.styles):
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"'sha256-{digest}'" in policy
+
+
+def test_the_page_loads_nothing(stream: MakeStream, story: MakeRun) -> None:
+    found = page(stream(story()))
+    assert not found.having("src")
+    assert not {"link", "img"} & {tag for tag, _ in found.tags}
+    assert not re.search(r"@import|url\(", "".join(found.styles))
+
+
+def test_the_filter_offers_what_occurred(stream: MakeStream, run: MakeRun) -> None:
+    found = page(stream(run(), run("crash", machine="server")))
+    assert "crash" in found.text
+    form = next(attributes for tag, attributes in found.tags if tag == "form")
+    assert "hidden" in form  # until the script shows it
+
+
+def test_fuzzing_shows_its_divergences(stream: MakeStream, divergence: MakeDivergence) -> None:
+    found = page(
+        stream(divergence(), start={"kind": "fuzz", "seed": 42}, outcomes={"pass": 9, "fail": 1})
+    )
+    assert "failure-1.yaml" in found.text
+    assert "Seed 42" in found.text
+    assert "10 examples (9 pass, 1 fail)" in found.text
+
+
+def test_failures_beyond_the_room_get_a_line(
+    stream: MakeStream, story: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(html_failures, "ROOM", 30_000)
+    found = page(stream(*(story(case=f"case-{number}") for number in range(20))))
+    cards = sum(tag == "details" and "card" in (one.get("class") or "") for tag, one in found.tags)
+    assert 0 < cards < 20
+    assert "no room to tell more failures" in found.text
+    for number in range(20):
+        assert f"case-{number}" in found.text
+
+
+def test_the_first_steps_of_a_long_sequence_are_left_out(
+    stream: MakeStream, story: MakeRun
+) -> None:
+    steps = (story().steps[0],) * 70 + (story().steps[1],)
+    assert "The first 11 steps are in events.jsonl." in page(stream(story(steps=steps))).text
+
+
+def test_an_answer_that_never_came_is_shown_as_such(stream: MakeStream, story: MakeRun) -> None:
+    step = story().steps[1]
+    bare = type(step)(step.operation, step.args, None, ("no answer in 10 s",), {"ok": {}})
+    assert "no answer" in page(stream(story(steps=(bare,)))).text
+
+
+def test_a_long_difference_is_cut(stream: MakeStream, story: MakeRun) -> None:
+    step = story().steps[1]
+    long = type(step)("state", {}, {}, (), {f"key{number}": "x" * 100 for number in range(600)})
+    assert "more lines are in events.jsonl" in page(stream(story(steps=(long,)))).text
+
+
+def test_a_machine_that_the_stream_does_not_describe_is_not_drawn(
+    stream: MakeStream, story: MakeRun
+) -> None:
+    assert "After" not in page(stream(story(machine="unknown"))).text
+
+
+def test_only_so_many_machines_are_drawn(
+    stream: MakeStream, run: MakeRun, make_machine: MakeMachine
+) -> None:
+    machines = {f"m{number}": make_machine(8, 1, 64, 2) for number in range(9)}
+    assert "Too large to be drawn here." in page(stream(run(), start={"machines": machines})).text
+
+
+def test_six_thousand_passed_runs_stay_below_three_megabytes(
+    stream: MakeStream, run: MakeRun
+) -> None:
+    runs = [
+        run(case=f"cpu.static.some-longer-case-name-{case}", machine=f"2-socket-server-{machine}")
+        for case in range(200)
+        for machine in range(30)
+    ]
+    assert len(html(summarize(stream(*runs))).encode()) < 3_000_000
