@@ -21,7 +21,7 @@ _TYPES = ("Data", "Instruction", "Unified")
 class _Kind(NamedTuple):
     """What the caches of one row have in common; sizes in KiB, None for no file."""
 
-    index: int
+    position: int
     level: int
     type: str
     size: int | None
@@ -45,7 +45,7 @@ def cache_rows(
     found: dict[_Kind, list[_Cache]] = {}
     for kind, cache in _read(snapshot):
         found.setdefault(kind, []).append(cache)
-    kinds = sorted(found.items(), key=lambda item: (item[0].index, item[1][0].cpu))
+    kinds = sorted(found.items(), key=lambda item: (item[0].position, item[1][0].cpu))
     place: dict[int, int] = {}
     counted: dict[tuple[int, str], int] = {}
     rows = []
@@ -56,9 +56,9 @@ def cache_rows(
         groups = lay_out_caches((msgspec.structs.replace(row, ids=None),), cpus, nodes)[0].groups
         if isinstance(ids, str) and ids == format_sequence(range(start, start + len(groups))):
             row = msgspec.structs.replace(row, ids=None)
-        if any(place.get(cache.cpu, 0) != kind.index for cache in caches):
-            row = msgspec.structs.replace(row, index=kind.index)
-        place.update({cache.cpu: kind.index + 1 for cache in caches})
+        if any(place.get(cache.cpu, 0) != kind.position for cache in caches):
+            row = msgspec.structs.replace(row, index=kind.position)
+        place.update({cache.cpu: kind.position + 1 for cache in caches})
         counted[kind.level, kind.type] = start + len(groups)
         rows.append(row)
     return tuple(rows)

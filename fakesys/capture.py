@@ -109,7 +109,7 @@ def _cpu_rows(
     cpus: Sequence[Cpu], topology: Topology | None, *, any_cache: bool
 ) -> tuple[CpuRow, ...]:
     """One row with the ids of all CPUs, then rows for those that are switched off or bare."""
-    columns = {
+    columns: dict[str, Any] = {
         name: values[0] if len(set(values)) == 1 else format_sequence(values)
         for name, values in _columns(cpus, topology)
     }
@@ -249,6 +249,6 @@ def _distances(snapshot: Snapshot, profile: Profile) -> Distances | tuple[str, .
 def _shape(machine: Machine) -> str:
     sockets = len({cpu.socket for cpu in machine.cpus if cpu.topology})
     cores = len({cpu.core for cpu in machine.cpus if cpu.topology})
-    parts = ((sockets, "socket"), (cores, "core"), (len(machine.cpus), "CPU"))
-    parts += ((len(machine.nodes), "NUMA node"),)
+    parts = [(sockets, "socket"), (cores, "core"), (len(machine.cpus), "CPU")]
+    parts.append((len(machine.nodes), "NUMA node"))
     return ", ".join(f"{count} {what}{'s' * (count != 1)}" for count, what in parts)

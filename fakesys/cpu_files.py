@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Literal
 
-from numaproof.fakesys.entries import CPU, Directory, Entry, line
+from numaproof.fakesys.entries import CPU, Entry, line
 from numaproof.fakesys.machine import CacheKind, Cpu, Machine
 from numaproof.fakesys.ranges import format_list, format_mask
 
@@ -29,8 +29,6 @@ def cpu_files(machine: Machine, architecture: str, sysfs: Sysfs) -> dict[str, En
         # The boot CPU of a PC cannot be switched off.
         if cpu.number or not cpu.online or architecture not in ("x86_64", "i386"):
             files[f"{CPU}/cpu{cpu.number}/online"] = line(int(cpu.online))
-        elif not cpu.topology and not cpu.cache:
-            files[f"{CPU}/cpu{cpu.number}"] = Directory()
         if cpu.capacity is not None:
             files[f"{CPU}/cpu{cpu.number}/cpu_capacity"] = line(cpu.capacity)
     width = machine.possible[-1] + 1

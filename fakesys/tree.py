@@ -1,12 +1,12 @@
 """A machine's `/sys` and `/proc` as values: which files there are, and what they hold."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
 from numaproof.fakesys.cpu_files import cpu_files
-from numaproof.fakesys.entries import CPU, KERNEL, NODE, Entry
+from numaproof.fakesys.entries import CPU, KERNEL, Directory, Entry
 from numaproof.fakesys.layout import lay_out
 from numaproof.fakesys.machine import ProfileError
 from numaproof.fakesys.node_files import hugepage_files, node_files
@@ -27,7 +27,7 @@ _DISCOVERY = frozenset(
         "size",
         "level",
         "type",
-        "shared_cpu_list",
+        "shared_cpu_map",
         "nr_hugepages",
         "meminfo",
         "cpuinfo",
@@ -79,14 +79,23 @@ def build_tree(profile: Profile, *, detail: Detail = "full") -> Tree:
     _end_with_nul(entries, profile.trailing_nul)
     if detail == "discovery":
         entries = {path: entry for path, entry in entries.items() if _is_read(path, entry)}
+    _keep_directories(entries, (cpu.number for cpu in machine.cpus))
     return Tree(profile.name, MappingProxyType(dict(sorted(entries.items()))))
+
+
+def _keep_directories(entries: dict[str, Entry], cpus: Iterable[int]) -> None:
+    """A CPU whose files are all gone still has its directory: that it exists can be seen."""
+    directories = {path.split("/")[4] for path in entries if path.startswith(f"{CPU}/cpu")}
+    for cpu in cpus:
+        if f"cpu{cpu}" not in directories:
+            entries[f"{CPU}/cpu{cpu}"] = Directory()
 
 
 def _is_read(path: str, entry: Entry) -> bool:
     directory, _, name = path.rpartition("/")
     if not isinstance(entry, bytes) or name in _DISCOVERY:
         return True
-    return name == "online" and directory in (CPU, NODE)
+    return name == "online" and directory == CPU
 
 
 def _pattern(field: str, key: int | str, text: str) -> Pattern:
