@@ -27,7 +27,7 @@ from numaproof.reports.wording import SYMBOLS, VERDICTS, counts_line, setting
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numaproof.protocol.events import Outcome
+    from numaproof.protocol.events import Outcome, Requirement
     from numaproof.reports.summary import Summary, Tally
 
 _MOST_DRAWN_CPUS = 8_000
@@ -51,6 +51,7 @@ def html(summary: Summary) -> str:
         machines=summary.started.machines if summary.started else {},
         drawings=dict(_drawings(summary)),
         cases=_cases(summary),
+        registry=_registry(summary),
         told=told,
         untold=untold,
         defects=_defects(summary),
@@ -115,6 +116,14 @@ def _cases(summary: Summary) -> list[dict[str, Any]]:
         )
         row["runs"].append((run.machine, run.outcome))
     return list(rows.values())
+
+
+def _registry(summary: Summary) -> dict[str, list[Requirement]]:
+    """The requirements by area, both in the registry's order."""
+    areas: dict[str, list[Requirement]] = {}
+    for one in summary.requirements.values():
+        areas.setdefault(one.area, []).append(one)
+    return areas
 
 
 def _defects(summary: Summary) -> dict[str, list[str]]:

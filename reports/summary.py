@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from numaproof.protocol.events import (
     GOOD,
@@ -135,6 +135,23 @@ class Summary:
         """The exit code of the command."""
         return EXIT_CODES[self.verdict]
 
+    def plain(self) -> dict[str, Any]:
+        """The summary as plain JSON values, for programs."""
+        return {
+            "verdict": self.verdict,
+            "exit_code": self.exit_code,
+            "complete": not self.gaps,
+            "gaps": list(self.gaps),
+            "seconds": self.seconds,
+            "outcomes": dict(self.tally.counts),
+            "areas": {area: dict(tally.counts) for area, tally in self.areas.items()},
+            "machines": {name: dict(tally.counts) for name, tally in self.machines.items()},
+            "failures": [_plain_run(run) for run in self.failures],
+            "expected_failures": [_plain_run(run) for run in self.expected_failures],
+            "divergences": [_plain_divergence(one) for one in self.divergences],
+            "untested": list(self.untested),
+        }
+
     def area(self, run: CaseFinished) -> str:
         """The area that a case run counts in."""
         return area_of(run.requirements, self.requirements)
@@ -255,3 +272,26 @@ def _gaps(
         yield f"The end of the stream counts {told} case runs, the stream has {tally.total}."
     elif started is not None and started.kind == "check" and tally.total < started.total:
         yield f"Only {tally.total} of {started.total} case runs are in the stream."
+
+
+def _plain_run(run: CaseFinished) -> dict[str, Any]:
+    return {
+        "case": run.case,
+        "machine": run.machine,
+        "outcome": run.outcome,
+        "requirements": list(run.requirements),
+        "message": run.message,
+        "defect": run.defect,
+        "reproduce": run.reproduce,
+    }
+
+
+def _plain_divergence(found: DivergenceFound) -> dict[str, Any]:
+    return {
+        "title": found.title,
+        "outcome": found.outcome,
+        "requirements": list(found.requirements),
+        "message": found.message,
+        "file": found.file,
+        "reproduce": found.reproduce,
+    }

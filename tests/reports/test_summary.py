@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -161,3 +162,24 @@ def test_fuzzing_zero_examples_is_nothing_tested(stream: MakeStream) -> None:
 def test_an_outcome_that_this_version_does_not_know_is_not_overlooked(started: MakeStarted) -> None:
     events = [started(kind="fuzz"), CampaignEnded(1.0, True, {"pass": 3, "new kind": 1})]
     assert "counts 4" in summarize(events).gaps[0]
+
+
+def test_the_summary_has_a_plain_form_for_programs(
+    stream: MakeStream, run: MakeRun, divergence: MakeDivergence
+) -> None:
+    plain = summarize(
+        stream(
+            run("fail", message="wrong", reproduce="again"),
+            run("expected failure", defect="leak"),
+            divergence(),
+            untested=("NONE-1",),
+        )
+    ).plain()
+    assert json.loads(json.dumps(plain)) == plain
+    assert (plain["verdict"], plain["exit_code"], plain["complete"]) == ("failed", 1, True)
+    assert plain["outcomes"] == {"fail": 1, "expected failure": 1}
+    assert plain["areas"] == {"static policy": {"fail": 1, "expected failure": 1}}
+    assert plain["failures"][0]["reproduce"] == "again"
+    assert plain["expected_failures"][0]["defect"] == "leak"
+    assert plain["divergences"][0]["file"] == "failure-1.yaml"
+    assert plain["untested"] == ["NONE-1"]
