@@ -67,8 +67,9 @@ func (p *plugins) register(resource string, devices []*pluginapi.Device) error {
 	return registerStub(stub, filepath.Join(p.dir, "kubelet.sock"), resource)
 }
 
-// allocateDevices answers for each container; none needs anything of the device.
-func allocateDevices(r *pluginapi.AllocateRequest, _ map[string]*pluginapi.Device) (*pluginapi.AllocateResponse, error) {
+// allocateDevices answers for each container; none needs anything of the device. The stub knows
+// its devices by value in 1.33 and by pointer since.
+func allocateDevices[D any](r *pluginapi.AllocateRequest, _ map[string]D) (*pluginapi.AllocateResponse, error) {
 	response := &pluginapi.AllocateResponse{}
 	for range r.ContainerRequests {
 		response.ContainerResponses = append(response.ContainerResponses, &pluginapi.ContainerAllocateResponse{})
@@ -120,7 +121,8 @@ func (p *plugins) hasArrived(list deviceList) bool {
 			continue
 		}
 		healthy++
-		if got := known[want.ID]; got == nil || !slices.Equal(nodesOf(got), nodesOf(want)) ||
+		got, ok := known[want.ID]
+		if !ok || !slices.Equal(nodesOf(got.Topology), nodesOf(want.Topology)) ||
 			(got.Topology == nil) != (want.Topology == nil) {
 			return false
 		}
@@ -134,9 +136,9 @@ func (p *plugins) hasArrived(list deviceList) bool {
 	return false
 }
 
-func nodesOf(d *pluginapi.Device) []int64 {
+func nodesOf(topology *pluginapi.TopologyInfo) []int64 {
 	ids := []int64{}
-	for _, node := range d.GetTopology().GetNodes() {
+	for _, node := range topology.GetNodes() {
 		ids = append(ids, node.ID)
 	}
 	return ids
