@@ -1,0 +1,114 @@
+"""Lines of the protocol and of saved events."""
+
+from __future__ import annotations
+
+import pytest
+
+from numaproof.protocol import codec, events, messages
+from numaproof.protocol.machine import MachineInfo
+from numaproof.protocol.operations import OPERATIONS
+from numaproof.protocol.sets import CPUSet, NUMASet
+
+
+def test_a_request_is_one_line_with_number_operation_and_arguments() -> None:
+    line = codec.encode_request(7, "remove", messages.RemoveArgs("uid-1"))
+    assert line == b'{"id":7,"op":"remove","args":{"uid":"uid-1"}}\n'
+
+
+@pytest.mark.parametrize(
+    ("operation", "answer"),
+    [
+        ("assign", messages.Assigned(CPUSet([0, 1, 2, 8]))),
+        ("start", messages.StartRefused("cpu", "no")),
+        ("admit", messages.AdmissionRefused("SMTAlignmentError", "no")),
+        ("merge", messages.Merged(messages.Hint(NUMASet([0, 3]), preferred=True), admit=True)),
+        ("merge", messages.Merged(messages.Hint(None, preferred=False), admit=True)),
+        ("state", messages.Unsupported("state")),
+        ("remove", messages.Fault("boom", "trace")),
+        ("remove", messages.Done()),
+        ("discover", MachineInfo(num_cores=1)),
+    ],
+)
+def test_an_answer_reads_back_as_it_was(operation: str, answer: messages.Answer) -> None:
+    line = codec.encode_answer(3, answer)
+    assert codec.decode_answer(line, 3, operation) == answer
+
+
+def test_kubernetes_and_cadvisor_structures_are_open() -> None:
+    line = b'{"id":1,"ok":{"num_cores":4,"vendor_id":"x","topology":null}}'
+    assert codec.decode_answer(line, 1, "discover") == MachineInfo(num_cores=4)
+
+
+@pytest.mark.parametrize(
+    ("line", "operation", "complaint"),
+    [
+        (b'{"id":1,"ok":{"cpus":5}}', "assign", "in ok: .*CPU set as text"),
+        (b'{"id":1,"refused":{"message":"m"}}', "start", "needs the field stage"),
+        (b'{"id":1,"refused":{"message":"m"}}', "assign", "needs the field stage or reason"),
+        (b'{"id":1,"refused":{"stage":"soon","message":"m"}}', "start", "soon"),
+        (
+            b'{"id":1,"ok":{"hint":{"numa":[1,0],"preferred":true},"admit":true}}',
+            "merge",
+            "not sorted",
+        ),
+        (b'{"id":1,"ok":{"hint":{"numa":"0","preferred":true},"admit":true}}', "merge", "list"),
+        (b"\xff", "state", "malformed|invalid"),
+    ],
+)
+def test_a_bad_answer_is_refused_with_the_place(
+    line: bytes, operation: str, complaint: str
+) -> None:
+    with pytest.raises(codec.ProtocolError, match=complaint):
+        codec.decode_answer(line, 1, operation)
+
+
+def test_arguments_are_decoded_by_their_operation() -> None:
+    line = codec.encode_request(1, "remove", messages.RemoveArgs("uid-1", "init"))
+    request = codec.decode(line, codec.Request)
+    assert codec.decode_args(request) == messages.RemoveArgs("uid-1", "init")
+
+
+def test_an_unknown_operation_is_refused() -> None:
+    request = codec.decode(b'{"id":1,"op":"dance","args":{}}', codec.Request)
+    with pytest.raises(codec.ProtocolError, match="unknown operation 'dance'"):
+        codec.decode_args(request)
+
+
+def test_plain_values_and_messages_turn_into_each_other() -> None:
+    answer = messages.Assigned(CPUSet([1, 2]))
+    assert codec.to_plain(answer) == {"cpus": "1-2"}
+    assert codec.from_plain({"cpus": "1-2"}, messages.Assigned) == answer
+    with pytest.raises(codec.ProtocolError, match="cpus"):
+        codec.from_plain({"cpus": 3}, messages.Assigned)
+
+
+def test_only_sets_have_a_form_of_their_own() -> None:
+    with pytest.raises(NotImplementedError, match="no JSON form for object"):
+        codec.encode(object())
+
+
+def test_every_operation_of_the_page_is_in_the_table() -> None:
+    assert list(OPERATIONS) == [
+        "hello",
+        "start",
+        "admit",
+        "remove",
+        "devices",
+        "hints",
+        "state",
+        "reconcile",
+        "merge",
+        "assign",
+        "discover",
+    ]
+
+
+def test_events_read_back_and_a_torn_last_line_is_left_out() -> None:
+    event = events.CampaignEnded(at=1.5, complete=True, outcomes={"pass": 3})
+    line = events.write_line(event)
+    assert list(events.read_lines([line, line[:-5]])) == [event]
+
+
+def test_a_line_that_is_no_event_is_named() -> None:
+    with pytest.raises(codec.ProtocolError, match="line 1"):
+        list(events.read_lines([b"{}\n"]))

@@ -1,0 +1,84 @@
+"""Sets of CPUs and NUMA nodes."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from numaproof.protocol.sets import LARGEST_MEMBER, CPUSet, ListFormatError, NUMASet
+
+MEMBERS = st.frozensets(st.integers(0, 300), max_size=40)
+
+
+@given(MEMBERS)
+def test_a_set_reads_back_from_the_text_that_it_writes(members: frozenset[int]) -> None:
+    made = CPUSet(members)
+    assert CPUSet.parse(str(made)) == made
+    assert list(made) == sorted(members)
+    assert len(made) == len(members)
+
+
+@given(MEMBERS, MEMBERS)
+def test_operations_are_those_of_sets(left: frozenset[int], right: frozenset[int]) -> None:
+    one, other = CPUSet(left), CPUSet(right)
+    assert set(one | other) == left | right
+    assert set(one & other) == left & right
+    assert set(one - other) == left - right
+    assert one.issubset(other) == left.issubset(right)
+    assert one.isdisjoint(other) == left.isdisjoint(right)
+    assert (one == other) == (left == right)
+    assert (hash(one) == hash(other)) or left != right
+
+
+@given(MEMBERS, st.integers(0, 50))
+def test_the_first_n_are_the_lowest(members: frozenset[int], count: int) -> None:
+    assert list(CPUSet(members).first(count)) == sorted(members)[:count]
+
+
+@pytest.mark.parametrize(
+    ("text", "members"),
+    [("", []), ("0", [0]), ("0-3,8", [0, 1, 2, 3, 8]), (" 5,1 \n", [1, 5]), ("1-1", [1])],
+)
+def test_the_linux_list_format_is_read(text: str, members: list[int]) -> None:
+    assert list(CPUSet.parse(text)) == members
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("3-1", "ends before it starts"),
+        ("a", "not a number"),
+        ("1,", "not a number"),
+        ("-1", "not a number"),
+        ("1--2", "not a number"),
+        ("\u0663", "not a number"),
+        (str(LARGEST_MEMBER), "larger than"),
+    ],
+)
+def test_what_is_not_in_the_format_is_refused_with_the_guilty_part(
+    text: str, complaint: str
+) -> None:
+    with pytest.raises(ListFormatError, match=complaint):
+        CPUSet.parse(text)
+
+
+@pytest.mark.parametrize("member", [-1, LARGEST_MEMBER])
+def test_a_member_out_of_range_is_refused(member: int) -> None:
+    with pytest.raises(ValueError, match="is not from 0"):
+        CPUSet([member])
+
+
+def test_a_set_can_not_be_changed() -> None:
+    with pytest.raises(AttributeError, match="immutable"):
+        CPUSet([1]).mask = 2
+
+
+def test_sets_have_an_order_a_truth_and_a_readable_form() -> None:
+    assert CPUSet([5]) < CPUSet([0, 6])
+    assert not CPUSet()
+    assert repr(NUMASet([0, 1])) == "NUMASet.parse('0-1')"
+    assert 3 in CPUSet([3])
+    assert -1 not in CPUSet([3])
+    assert CPUSet([1]) != "1"
+    assert CPUSet.union([CPUSet([1]), CPUSet([4])]) == CPUSet([1, 4])
