@@ -139,6 +139,6 @@ class Reference:
 
 def _discover(root: str, release: Release) -> MachineInfo:
     try:
-        return discover(Path(root), release)
+        return discover(Path(root), release.version)
     except DiscoveryError as error:
         raise startup.StartError("discovery", str(error)) from None
