@@ -132,6 +132,7 @@ def load(source: str | os.PathLike[str], *, file: str | None = None) -> Document
     if len(text) > MAX_BYTES:
         raise DocumentError(name, 0, "", f"larger than {MAX_BYTES} characters", "split it")
     try:
+        _screen(name, text)
         loader = _Loader(text)
         try:
             root = loader.get_single_node()
@@ -143,8 +144,6 @@ def load(source: str | os.PathLike[str], *, file: str | None = None) -> Document
         raise DocumentError(name, line, "", f"not YAML: {error.problem or error.context}") from None
     except yaml.YAMLError as error:
         raise DocumentError(name, 0, "", f"not YAML: {' '.join(str(error).split())}") from None
-    except RecursionError:
-        raise DocumentError(name, 0, "", "nested too deeply", "flatten it") from None
     if root is None:
         return Document(name, None, None)
     return Document(name, root, _Constructor(name).construct(root, ()))
@@ -183,6 +182,29 @@ def dotted(path: PathTuple) -> str:
     return text
 
 
+def _screen(name: str, text: str) -> None:
+    """Refuse aliases and depth while they are events: composing nodes recurses in C."""
+    loader = _Loader(text)
+    depth = 0
+    try:
+        while loader.check_event():
+            event = loader.get_event()
+            line = event.start_mark.line + 1
+            if isinstance(event, yaml.AliasEvent):
+                raise DocumentError(
+                    name, line, "", "YAML aliases are not allowed", "write the value out"
+                )
+            if isinstance(event, yaml.CollectionStartEvent):
+                depth += 1
+                if depth > MAX_DEPTH:
+                    message = f"nested deeper than {MAX_DEPTH} levels"
+                    raise DocumentError(name, line, "", message, "flatten it")
+            elif isinstance(event, yaml.CollectionEndEvent):
+                depth -= 1
+    finally:
+        loader.dispose()
+
+
 def _read(name: str, path: Path) -> str:
     try:
         if path.stat().st_size > MAX_BYTES:
@@ -200,17 +222,8 @@ class _Constructor:
 
     def __init__(self, file: str) -> None:
         self._file = file
-        self._seen: set[int] = set()
 
     def construct(self, node: yaml.Node, path: PathTuple) -> Any:
-        # An alias is the anchored node itself, met a second time.
-        if id(node) in self._seen:
-            raise self._error(
-                node, path, "YAML aliases are not allowed", "write the value out where it is used"
-            )
-        self._seen.add(id(node))
-        if len(path) > MAX_DEPTH:
-            raise self._error(node, (), f"nested deeper than {MAX_DEPTH} levels", "flatten it")
         if isinstance(node, yaml.MappingNode) and node.tag == "tag:yaml.org,2002:map":
             return self._mapping(node, path)
         if isinstance(node, yaml.SequenceNode) and node.tag == "tag:yaml.org,2002:seq":

@@ -1,0 +1,142 @@
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from numaproof.fakesys.documents import MAX_BYTES, DocumentError, convert, dotted, load
+
+
+class Leaf(msgspec.Struct, forbid_unknown_fields=True):
+    size: int
+    colour: str = ""
+
+
+class Root(msgspec.Struct, forbid_unknown_fields=True):
+    leaves: list[Leaf] = []
+    named: Mapping[str, Leaf] = {}
+    either: Leaf | str | None = None
+
+
+def failure(text: str, type_: type = Root) -> DocumentError:
+    with pytest.raises(DocumentError) as caught:
+        convert(load(text, file="case.yaml"), type_)
+    return caught.value
+
+
+def test_plain_values_keep_the_types_of_json() -> None:
+    document = load("a: on\nb: 1:30\nc: 0x10\nd: 012\ne: [true, ~, 1.5, -3]\nf: 2020-01-01\n")
+    assert document.data == {
+        "a": "on",
+        "b": "1:30",
+        "c": "0x10",
+        "d": "012",
+        "e": [True, None, 1.5, -3],
+        "f": "2020-01-01",
+    }
+
+
+def test_a_line_is_that_of_the_key_or_of_the_nearest_parent() -> None:
+    document = load("a:\n  b:\n    - x\n    - y: 1\n")
+    assert document.line() == 1
+    assert document.line(("a", "b")) == 2
+    assert document.line(("a", "b", 1, "y")) == 4
+    assert document.line(("a", "nothing", 7)) == 1
+    assert document.line(("a", "b", 99)) == 2
+    assert load("").line(("a",)) == 1
+    assert load("").data is None
+
+
+def test_an_unknown_key_names_its_line_and_the_nearest_known_key() -> None:
+    error = failure("leaves:\n  - size: 1\n  - size: 2\n    color: red\n")
+    assert str(error) == (
+        "case.yaml:4: leaves[1].color: unknown key 'color' (did you mean 'colour'?)"
+    )
+    assert (error.line, error.field) == (4, "leaves[1].color")
+
+
+def test_an_unknown_key_unlike_any_known_one_lists_those() -> None:
+    assert failure("zzz: 1\n").mend == "known keys: leaves, named, either"
+
+
+def test_a_missing_key_names_the_place_that_lacks_it() -> None:
+    error = failure("leaves:\n  - colour: red\n")
+    assert str(error) == "case.yaml:2: leaves[0]: key 'size' is missing (add 'size')"
+
+
+def test_a_wrong_type_deep_below_a_named_key_names_its_line() -> None:
+    error = failure("named:\n  one:\n    size: 1\n  two:\n    size: big\n")
+    assert (error.line, error.field) == (5, "named.two.size")
+    assert "expected `int`, got `str`" in error.message
+
+
+def test_a_wrong_type_in_a_list_of_numbers_names_its_item() -> None:
+    error = failure("- 1\n- x\n", list[int])
+    assert (error.line, error.field) == (2, "[1]")
+
+
+def test_a_wrong_type_at_the_top_names_the_first_line() -> None:
+    assert failure("- 1\n").line == 1
+
+
+def test_a_wrong_type_among_alternatives_is_found() -> None:
+    assert failure("either:\n  size: x\n").line == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ("a: 1\nb: 2\na: 3\n", 3, "key 'a' stands twice"),
+        ("a: &x [1]\nb: *x\n", 2, "aliases are not allowed"),
+        ("a: &x\n  - *x\n", 2, "aliases are not allowed"),
+        ("a: !!python/name:os.system x\n", 1, "tag .* is not allowed"),
+        ("a: !thing x\n", 1, "tag .* is not allowed"),
+        ("? [1]\n: 2\n", 1, "a key must be text"),
+        ("a: [1\nb: 2\n", 2, "not YAML"),
+        ("a: *missing\n", 1, "aliases"),
+        ("a: !!int x\n", 1, "not a number"),
+        ("--- 1\n--- 2\n", 2, "not YAML"),
+        ("a: \x07\n", 0, "not YAML"),
+        ("a: " + "[" * 60 + "]" * 60, 1, "nested deeper"),
+    ],
+)
+def test_what_is_no_plain_tree_is_refused_with_its_line(text: str, line: int, message: str) -> None:
+    with pytest.raises(DocumentError, match=message) as caught:
+        load(text)
+    assert caught.value.line == line
+
+
+def test_a_bomb_of_aliases_is_refused_at_once() -> None:
+    rows = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    rows += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 40)]
+    with pytest.raises(DocumentError, match="aliases"):
+        load("\n".join(rows))
+
+
+def test_endless_nesting_is_refused() -> None:
+    with pytest.raises(DocumentError, match=r"not YAML|nested"):
+        load("[" * 100_000)
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    with pytest.raises(DocumentError, match=r"none\.yaml: cannot be read: No such file"):
+        load(tmp_path / "none.yaml")
+    (tmp_path / "latin.yaml").write_bytes(b"a: 1\nb: \xe9\n")
+    with pytest.raises(DocumentError, match=r"latin\.yaml:2: not UTF-8"):
+        load(tmp_path / "latin.yaml")
+    with (tmp_path / "large.yaml").open("wb") as file:
+        file.truncate(MAX_BYTES + 1)
+    with pytest.raises(DocumentError, match="larger than"):
+        load(tmp_path / "large.yaml")
+    with pytest.raises(DocumentError, match="larger than"):
+        load(" " * (MAX_BYTES + 1))
+
+
+def test_a_file_is_read_under_its_own_name(tmp_path: Path) -> None:
+    (tmp_path / "good.yaml").write_text("a: 1\n")
+    document = load(tmp_path / "good.yaml")
+    assert (document.file, document.data) == (str(tmp_path / "good.yaml"), {"a": 1})
+
+
+def test_a_path_is_written_with_dots_and_brackets() -> None:
+    assert dotted(("nodes", 2, "memory")) == "nodes[2].memory"
