@@ -1,0 +1,131 @@
+"""Reading a tree where it is, without writing it anywhere first."""
+
+from __future__ import annotations
+
+import errno
+import os
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from numaproof.fakesys.entries import Directory, Entry, Symlink
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numaproof.fakesys.tree import Tree
+
+_MOST_LINKS = 40
+
+
+class _Folders:
+    """The tree's folders with the entries in them, and symbolic links followed."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+
+    @cached_property
+    def _children(self) -> dict[str, dict[str, Entry | None]]:
+        folders: dict[str, dict[str, Entry | None]] = {"": {}}
+        for path, entry in self._tree.items():
+            parent, _, name = path.rpartition("/")
+            self._make(folders, parent)[name] = entry
+            if isinstance(entry, Directory):
+                folders.setdefault(path, {})
+        return folders
+
+    def _make(
+        self, folders: dict[str, dict[str, Entry | None]], path: str
+    ) -> dict[str, Entry | None]:
+        if path not in folders:
+            folders[path] = {}
+            parent, _, name = path.rpartition("/")
+            self._make(folders, parent).setdefault(name, None)
+        return folders[path]
+
+    def names(self, path: str) -> list[str]:
+        folder, entry = self._resolve(path)
+        if isinstance(entry, bytes):
+            raise _failure(errno.ENOTDIR, path)
+        return list(self._children[folder])
+
+    def content(self, path: str) -> bytes:
+        _, entry = self._resolve(path)
+        if not isinstance(entry, bytes):
+            raise _failure(errno.EISDIR, path)
+        return entry
+
+    def _resolve(self, path: str) -> tuple[str, Entry | None]:
+        """The path without links in it, and what stands there: None for a folder."""
+        if path in self._children:
+            return path, None
+        found: list[str] = []
+        rest = path.split("/")[::-1]
+        entry: Entry | None = None
+        links = 0
+        while rest:
+            part = rest.pop()
+            if part == "..":
+                found.pop()
+                continue
+            folder = "/".join(found)
+            if folder not in self._children:
+                raise _failure(errno.ENOTDIR, path)
+            if part not in self._children[folder]:
+                raise _failure(errno.ENOENT, path)
+            entry = self._children[folder][part]
+            if isinstance(entry, Symlink):
+                links += 1
+                if links > _MOST_LINKS:
+                    raise _failure(errno.ELOOP, path)
+                rest += entry.target.split("/")[::-1]
+            else:
+                found.append(part)
+        return "/".join(found), entry
+
+
+def _failure(code: int, path: str) -> OSError:
+    return OSError(code, os.strerror(code), path)
+
+
+@dataclass(frozen=True)
+class TreePath:
+    """A place in a tree, with the part of pathlib's interface that reading takes.
+
+    It is what discovery reads when a machine is needed and its files are not: a tree of 256 CPUs
+    takes seconds to write to a slow disk.
+    """
+
+    tree: Tree
+    path: str = ""
+    _folders: _Folders | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return self.path.rpartition("/")[2]
+
+    def __truediv__(self, key: str) -> TreePath:
+        """The place `key`, which is relative, below this one."""
+        path = f"{self.path}/{key}" if self.path else key
+        return TreePath(self.tree, path, self._index())
+
+    def read_bytes(self) -> bytes:
+        """The content of a file.
+
+        Raises:
+            OSError: as a file system says it.
+        """
+        return self._index().content(self.path)
+
+    def iterdir(self) -> Iterator[TreePath]:
+        """What is in a folder.
+
+        Raises:
+            OSError: as a file system says it.
+        """
+        for name in self._index().names(self.path):
+            yield self / name
+
+    def _index(self) -> _Folders:
+        return self._folders or _Folders(self.tree)
