@@ -157,12 +157,7 @@ def _flow(
 
 
 def _heading(group: Group) -> str:
-    parts = (group.label, group.detail)
-    return (
-        " · ".join(part for part in parts if part)
-        if group.kind != "cache"
-        else (" ".join(part for part in reversed(parts) if part))
-    )
+    return " · ".join(part for part in (group.label, group.detail) if part)
 
 
 def _emit(box: _Box, x: int, y: int, pen: _Pen) -> None:

@@ -70,7 +70,9 @@ def _children(group: Group, rail: str, held: Ownership, pen: _Pen) -> Iterator[s
         if part.kind == "cache":
             branch = below = "  "
         name, detail = part.label, f" · {part.detail}" if part.detail else ""
-        label = pen.styled(name, "bold") + pen.styled(detail, "dim")
+        label = pen.styled(name, "dim" if part.kind == "cache" else "bold") + pen.styled(
+            detail, "dim"
+        )
         if not column:
             yield f"{rail}{branch}{label}"
             yield from _children(part, rail + below, held, pen)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from numaproof.protocol.machine import Core, HugePages, MachineInfo, Node, UncoreCache
 
@@ -97,7 +97,7 @@ def _nodes_of_sockets(nodes: list[Node]) -> list[Group]:
         _node(
             node,
             (),
-            lambda node=node: tuple(  # type: ignore[misc]
+            tuple(
                 _with_caches(Group("socket", f"Socket {socket}"), cores)
                 for socket, cores in _sockets(node.cores or ()).items()
             ),
@@ -106,9 +106,8 @@ def _nodes_of_sockets(nodes: list[Node]) -> list[Group]:
     ]
 
 
-def _node(
-    node: Node, cores: Iterable[Core], inside: Callable[[], tuple[Group, ...]] = tuple
-) -> Group:
+def _node(node: Node, cores: Iterable[Core], sockets: tuple[Group, ...] = ()) -> Group:
+    """A node around its cores, or around the sockets that it spans."""
     caches = [_cache_name(cache) for cache in node.caches or ()]
     empty = [] if node.cores else ["no CPUs"]
     pages = [_pages(one) for one in node.hugepages or () if one.num_pages]
@@ -118,7 +117,7 @@ def _node(
         f"Node {node.node_id}",
         " · ".join([bytes_text(node.memory) if node.memory else "no memory", *empty, *caches]),
         "; ".join([*pages, *([f"distances {distances}"] if distances else [])]),
-        groups=inside(),
+        groups=sockets,
         node=node.node_id,
     )
     return _with_caches(group, list(cores))
@@ -133,17 +132,11 @@ def _with_caches(group: Group, cores: list[Core]) -> Group:
     for core in cores:
         found.setdefault(tuple(cache.id for cache in core.uncore_caches or ()), []).append(core)
     if len(found) == 1:
-        named = [_cache_name(cache, number=True) for cache in cores[0].uncore_caches or ()]
-        detail = " · ".join([*([group.detail] if group.detail else []), *named])
+        detail = " · ".join(one for one in (group.detail, _cache_names(cores[0])) if one)
         return _replaced(group, detail, (), cores)
     boxes = tuple(
-        _replaced(
-            Group("cache", ", ".join(f"#{one}" for one in ids) or "no cache"),
-            ", ".join(_cache_name(cache) for cache in inside[0].uncore_caches or ()),
-            (),
-            inside,
-        )
-        for ids, inside in found.items()
+        _replaced(Group("cache", _cache_names(inside[0]) or "no cache"), "", (), inside)
+        for inside in found.values()
     )
     return _replaced(group, group.detail, boxes, ())
 
@@ -151,6 +144,10 @@ def _with_caches(group: Group, cores: list[Core]) -> Group:
 def _replaced(group: Group, detail: str, groups: tuple[Group, ...], cores: Iterable[Core]) -> Group:
     drawn = tuple(DrawnCore(core.core_id, tuple(sorted(core.thread_ids or ()))) for core in cores)
     return Group(group.kind, group.label, detail, group.note, groups, drawn, group.node)
+
+
+def _cache_names(core: Core) -> str:
+    return ", ".join(_cache_name(cache, number=True) for cache in core.uncore_caches or ())
 
 
 def _cache_name(cache: UncoreCache, *, number: bool = False) -> str:
