@@ -6,24 +6,18 @@ messages; `Reference` stands before it and turns every error into its answer.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from numaproof.protocol import messages
 from numaproof.protocol.sets import CPUSet
-from numaproof.reference.cpu import checkpoint as cpu_checkpoint
 from numaproof.reference.cpu import hints as cpu_hints
 from numaproof.reference.cpu.assignment import NotEnoughCPUsError
 from numaproof.reference.cpu.distribution import AccountingError
 from numaproof.reference.cpu.policy import SMTAlignmentError
 from numaproof.reference.cpu.state import CPUState, Reuse
-from numaproof.reference.kubernetes import checkpoint, pods
-from numaproof.reference.memory import checkpoint as memory_checkpoint
+from numaproof.reference.kubernetes import pods
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numaproof.reference.cpu.policy import StaticPolicy
     from numaproof.reference.startup import Plan
 
@@ -72,7 +66,7 @@ class Node:
             AdmissionError: a container cannot have what it is due. What its pod's earlier
                 containers got is reclaimed with the next call.
         """
-        pod = pods.parse(args.pod)
+        pod = self.plan.read_pod(args.pod)
         self.pods[pod.uid] = pod
         self.reclaim()
         try:
@@ -119,6 +113,10 @@ class Node:
             self._drop(args.uid)
             self.reclaim()
         else:
+            pod = self.pods.get(args.uid)
+            if pod is None:
+                raise pods.PodError(f"no pod {args.uid!r} is on the node")
+            pod.container(args.container)
             self.ended.add((args.uid, args.container))
             self._keep(self.cpus.release(args.uid, args.container))
             self.told.pop((args.uid, args.container), None)
@@ -130,7 +128,7 @@ class Node:
 
     def hints(self, args: messages.HintsArgs) -> messages.NodeHints:
         """The hints that each provider would give for a container, or for the pod."""
-        pod = pods.parse(args.pod)
+        pod = self.plan.read_pod(args.pod)
         policy = self.plan.policy
         self.reclaim()
         if policy is None:
@@ -142,10 +140,7 @@ class Node:
     ) -> messages.ProviderHints:
         if name is None:
             return cpu_hints.for_pod(policy, self.cpus, self.reuse, pod)
-        for container in pod.containers:
-            if container.name == name:
-                return cpu_hints.for_container(policy, self.cpus, self.reuse, pod, container)
-        raise pods.PodError(f"the pod has no container {name!r}")
+        return cpu_hints.for_container(policy, self.cpus, self.reuse, pod, pod.container(name))
 
     def state(self, _args: messages.NoArgs) -> messages.State:
         """What everything on the node holds, and the checkpoint files as they are."""

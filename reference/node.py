@@ -26,7 +26,15 @@ if TYPE_CHECKING:
     from numaproof.protocol.machine import MachineInfo
     from numaproof.reference.kubernetes.releases import Release
 
-_OPERATIONS = ("hello", "start", "admit", "remove", "hints", "state", "reconcile", "assign") + (
+_OPERATIONS = (
+    "hello",
+    "start",
+    "admit",
+    "remove",
+    "hints",
+    "state",
+    "reconcile",
+    "assign",
     "discover",
 )
 _SCOPES = ("container", "pod")

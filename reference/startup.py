@@ -17,9 +17,10 @@ from numaproof.reference.cpu.policy import PolicyError, StaticPolicy, make_stati
 from numaproof.reference.cpu.state import CPUState
 from numaproof.reference.kubernetes import checkpoint, pods
 from numaproof.reference.kubernetes import config as configuration
+from numaproof.reference.kubernetes.defects import FREE_CORE_BY_AVERAGE
 from numaproof.reference.machine import topology as cpu_topology
-from numaproof.reference.memory import checkpoint as memory_checkpoint
 from numaproof.reference.managers import Node
+from numaproof.reference.memory import checkpoint as memory_checkpoint
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from numaproof.protocol import messages
     from numaproof.protocol.machine import MachineInfo
     from numaproof.reference.kubernetes.config import Config
+    from numaproof.reference.kubernetes.pods import Pod
     from numaproof.reference.kubernetes.releases import Release
     from numaproof.reference.machine.topology import CPUTopology
 
@@ -54,6 +56,15 @@ class Plan:
     cpu_policy: str
     policy: StaticPolicy | None
     state_dir: Path
+    pod_level: pods.PodLevel
+
+    def read_pod(self, manifest: messages.Pod) -> Pod:
+        """The pod as this release reads its manifest.
+
+        Raises:
+            pods.PodError: the manifest is not a pod.
+        """
+        return pods.parse(manifest, self.pod_level)
 
     def write_cpus(self, cpus: CPUState) -> None:
         """Writes the CPU Manager's checkpoint."""
@@ -96,12 +107,14 @@ def start(
         raise StartError("config", str(error)) from None
     _check_built(config, args)
     policy = _cpu_policy(config, topology, reserved, release)
-    plan = Plan(release, topology, config.cpu_policy, policy, Path(args.state_dir))
+    pod_level = _pod_level(config, release)
+    plan = Plan(release, topology, config.cpu_policy, policy, Path(args.state_dir), pod_level)
     if config.memory_policy != "None":
         raise StartError("memory", f'unknown policy: "{config.memory_policy}"')
-    cpus = _start_cpus(plan)
+    present = tuple(plan.read_pod(pod) for pod in args.pods)
+    cpus = _start_cpus(plan, present)
     _start_memory(plan, config)
-    node = Node(plan, cpus, tuple(pods.parse(pod) for pod in args.pods))
+    node = Node(plan, cpus, present)
     # The reconcile loop makes its first pass at once.
     node.reclaim()
     return node
@@ -116,7 +129,7 @@ def _configuration(args: messages.StartArgs, release: Release) -> Config:
 
 def _topology(machine: MachineInfo, release: Release, config: Config) -> CPUTopology:
     try:
-        return cpu_topology.derive(machine, averages=release.has("free-core-by-average"))
+        return cpu_topology.derive(machine, averages=release.has(FREE_CORE_BY_AVERAGE))
     except cpu_topology.TopologyError as error:
         # CPUs reserved by name are looked up before any manager is made.
         if config.named_cpus:
@@ -125,11 +138,19 @@ def _topology(machine: MachineInfo, release: Release, config: Config) -> CPUTopo
         raise StartError("cpu", str(error)) from None
 
 
+def _pod_level(config: Config, release: Release) -> pods.PodLevel:
+    if not config.gates["PodLevelResources"]:
+        return "ignored"
+    return "shared pool" if release.pod_level_in_shared_pool else "QoS class"
+
+
 def _check_built(config: Config, args: messages.StartArgs) -> None:
     if config.topology_policy != "none":
         raise NotBuiltError(f"Topology Manager policy {config.topology_policy}")
     if args.devices:
         raise NotBuiltError("devices")
+    if config.gates.get("PodLevelResourceManagers"):
+        raise NotBuiltError("feature gate PodLevelResourceManagers")
     if config.memory_policy == "Static":
         raise NotBuiltError("Memory Manager policy Static")
 
@@ -139,11 +160,12 @@ def _cpu_policy(
 ) -> StaticPolicy | None:
     if config.cpu_policy == "none":
         if config.cpu_options:
-            given = " ".join(f"{name}:{value}" for name, value in sorted(config.cpu_options.items()))
+            given = " ".join(
+                f"{name}:{value}" for name, value in sorted(config.cpu_options.items())
+            )
             raise StartError(
                 "cpu",
-                "new none policy error: None policy: received unsupported "
-                f"options=map[{given}]",
+                f"new none policy error: None policy: received unsupported options=map[{given}]",
             )
         return None
     if config.cpu_policy != "static":
@@ -161,13 +183,19 @@ def _cpu_policy(
             options,
             math.ceil(reserved),
             config.named_cpus.mask,
-            odd_uncore=release.uncore_takes_odd_requests,
+            release,
         )
     except (cpu_options.OptionError, PolicyError) as error:
         raise StartError("cpu", f"new static policy error: {error}") from None
 
 
-def _start_cpus(plan: Plan) -> CPUState:
+def _start_cpus(plan: Plan, present: tuple[Pod, ...]) -> CPUState:
+    # A container's id, which only version 1 of the file has, is "uid/name" here.
+    running = {
+        f"{pod.uid}/{container.name}": (pod.uid, container.name)
+        for pod in present
+        for container in pod.containers
+    }
     path = plan.state_dir / cpu_checkpoint.FILE_NAME
     content = checkpoint.read(path)
     if content is None:
@@ -175,7 +203,7 @@ def _start_cpus(plan: Plan) -> CPUState:
         plan.write_cpus(restored)
     else:
         try:
-            restored = cpu_checkpoint.restore(content, plan.cpu_policy, plan.release)
+            restored = cpu_checkpoint.restore(content, plan.cpu_policy, running, plan.release)
         except checkpoint.CheckpointError as error:
             raise StartError(
                 "cpu",
@@ -201,7 +229,9 @@ def _start_memory(plan: Plan, config: Config) -> None:
         checkpoint.write(path, memory_checkpoint.dump(config.memory_policy))
         return
     try:
-        memory_checkpoint.restore(content, config.memory_policy)
+        memory_checkpoint.restore(content, config.memory_policy, plan.release)
+    except memory_checkpoint.StaticStateError as error:
+        raise NotBuiltError(str(error)) from None
     except checkpoint.CheckpointError as error:
         raise StartError(
             "memory",

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference.cpu import options as cpu_options
-from numaproof.reference.cpu.assignment import NotEnoughCPUsError, Style
+from numaproof.reference.cpu.assignment import NotEnoughCPUsError
 from numaproof.reference.cpu.distribution import AccountingError
 from numaproof.reference.cpu.policy import SMTAlignmentError, StaticPolicy
+from numaproof.reference.kubernetes.defects import FREE_CORE_BY_AVERAGE
 from numaproof.reference.machine.topology import TopologyError, derive
 
 if TYPE_CHECKING:
@@ -35,11 +36,12 @@ def assign(args: messages.AssignArgs, release: Release) -> CPUSet:
         TopologyError: the machine description holds no CPUs.
         AssignmentError: the request cannot be met.
     """
-    topology = derive(args.machine, averages=release.has("free-core-by-average"))
+    topology = derive(args.machine, averages=release.has(FREE_CORE_BY_AVERAGE))
     options = cpu_options.parse(args.options, release, gates=None)
     cpu_options.validate(options, topology, "none")
-    style = Style(options.across_cores, options.by_uncore, release.uncore_takes_odd_requests)
-    policy = StaticPolicy(topology, options, style, reserved=0, broken=0)
+    policy = StaticPolicy(topology, options, release)
+    if args.count < 1:
+        return CPUSet()
     available = args.available.mask
     try:
         policy.check_alignment(args.count, available.bit_count())

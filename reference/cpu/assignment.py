@@ -51,7 +51,7 @@ class Style(NamedTuple):
     """How single requests are laid out: `spread` over cores, or packed; by uncore cache or not.
 
     `odd_uncore` says whether a request that is no multiple of a core's threads can be met within
-    a part of an uncore cache; `overwrites` is the defect `combination-overwritten`.
+    a part of an uncore cache; `overwrites` is the defect `COMBINATION_OVERWRITTEN`.
     """
 
     spread: bool = False
@@ -66,9 +66,10 @@ def packed(topology: CPUTopology, available: int, count: int, style: Style) -> i
     Raises:
         NotEnoughCPUsError: `available` has fewer.
     """
-    if count > available.bit_count():
+    free = available & topology.cpus
+    if count > free.bit_count():
         raise NotEnoughCPUsError(count, available.bit_count())
-    progress = Progress(available, 0, count)
+    progress = Progress(free, 0, count)
     for step in _steps(topology, style):
         if progress.wanted < 1:
             break

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from numaproof.protocol.sets import CPUSet, ListFormatError
+from numaproof.protocol.sets import CPUSet
 from numaproof.reference.cpu.state import CPUState
 from numaproof.reference.kubernetes import checkpoint, gojson
+from numaproof.reference.kubernetes.cpulist import CPUListError
+from numaproof.reference.kubernetes.cpulist import parse as parse_cpus
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,25 +29,25 @@ _ENTRIES = {
 }
 
 
-def restore(content: bytes, policy: str, release: Release) -> CPUState:
+def restore(
+    content: bytes, policy: str, running: Mapping[str, tuple[str, str]], release: Release
+) -> CPUState:
     """The state that a checkpoint file holds, for the configured policy.
+
+    `running` are pod uid and container name by container id, which version 1 needs.
 
     Raises:
         checkpoint.CheckpointError: the file is damaged, or another policy's.
     """
     version, found = _first_readable(content, release)
+    entries = _by_pod(found["entries"], running, release) if version == "V1" else found["entries"]
     if found["policyName"] != policy:
         raise checkpoint.CheckpointError(
             f'configured policy "{policy}" differs from state checkpoint policy '
             f'"{found["policyName"]}"'
         )
     shared = _cpus(found["defaultCpuSet"], "could not parse default cpu set {0}: {1}")
-    if version == "V1":
-        for container in found["entries"]:
-            raise checkpoint.CheckpointError(
-                f"containerID '{container}' not found in initial containers list"
-            )
-    entries = {
+    exclusive = {
         uid: {
             name: _cpus(
                 text,
@@ -53,9 +55,26 @@ def restore(content: bytes, policy: str, release: Release) -> CPUState:
             )
             for name, text in containers.items()
         }
-        for uid, containers in found["entries"].items()
+        for uid, containers in entries.items()
     }
-    return CPUState(shared, {uid: containers for uid, containers in entries.items() if containers})
+    return CPUState(
+        shared, {uid: containers for uid, containers in exclusive.items() if containers}
+    )
+
+
+def _by_pod(
+    entries: Mapping[str, str], running: Mapping[str, tuple[str, str]], release: Release
+) -> Mapping[str, Mapping[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    for container, cpus in entries.items():
+        if container not in running:
+            raise checkpoint.CheckpointError(
+                f"{release.migration_error}: containerID '{container}' not found in initial "
+                "containers list"
+            )
+        uid, name = running[container]
+        found.setdefault(uid, {})[name] = cpus
+    return found
 
 
 def dump(state: CPUState, policy: str) -> bytes:
@@ -138,6 +157,6 @@ def _map(entries: Mapping[str, Any]) -> str:
 
 def _cpus(text: str, problem: str) -> int:
     try:
-        return CPUSet.parse(text).mask
-    except ListFormatError as error:
+        return parse_cpus(text).mask
+    except CPUListError as error:
         raise checkpoint.CheckpointError(problem.format(f'"{text}"', error)) from None

@@ -34,14 +34,14 @@ class AccountingError(Exception):
 
 
 class Request(NamedTuple):
-    """`count` CPUs in groups of `group`, wanted from nodes with `free` CPUs each.
+    """`wanted` CPUs in groups of `group`, wanted from nodes with `free` CPUs each.
 
     The nodes stand in the order in which they are used up. `overwrites` is the defect
-    `combination-overwritten`.
+    `COMBINATION_OVERWRITTEN`.
     """
 
     free: dict[int, int]
-    count: int
+    wanted: int
     group: int
     overwrites: bool
 
@@ -54,9 +54,7 @@ class Plan(NamedTuple):
     remainder: tuple[int, ...]
 
 
-def distributed(
-    topology: CPUTopology, available: int, count: int, group: int, style: Style
-) -> int:
+def distributed(topology: CPUTopology, available: int, count: int, group: int, style: Style) -> int:
     """The mask of `count` CPUs out of `available`, handed out in groups of `group` CPUs.
 
     A request that is no multiple of `group`, or that no combination of nodes can share evenly,
@@ -71,7 +69,7 @@ def distributed(
         return packed(topology, available, count, style)
     if count < 1:
         return 0
-    if count > available.bit_count():
+    if count > (available & topology.cpus).bit_count():
         raise NotEnoughCPUsError(count, available.bit_count())
     free = {
         node: (topology.nodes[node] & available).bit_count()
@@ -115,7 +113,7 @@ def _overwritten(
     """What is left of a chosen combination once the kubelet has walked on to later ones.
 
     It keeps the combination in memory that later ones partly share (defect
-    `combination-overwritten`): combinations that agree up to one more than the largest power of
+    `COMBINATION_OVERWRITTEN`): combinations that agree up to one more than the largest power of
     two below their size have the rest in common. `following` is the one that ended the walk,
     None if there was none after `chosen`, and empty where the walk went to its end.
     """
@@ -129,7 +127,7 @@ def _overwritten(
 
 def _plan(request: Request, nodes: tuple[int, ...]) -> Plan | None:
     """The best way to distribute over just these nodes, if there is one."""
-    free, count, group = request.free, request.count, request.group
+    free, count, group = request.free, request.wanted, request.group
     if sum(free[node] // group for node in nodes) * group < count:
         return None
     share = _share(count, group, nodes)
@@ -161,7 +159,7 @@ def _after_remainder(
     """Free CPUs by node once the remainder is taken in turns from `subset`, or None.
 
     A subset whose whole groups do not suffice is no candidate. The kubelet compares single CPUs
-    here and then never ends where reserved CPUs break cores (defect `distribute-endless-loop`).
+    here and then never ends where reserved CPUs break cores (defect `ENDLESS_LOOP`).
     """
     if sum(left[node] // group for node in subset) * group < remainder:
         return None
@@ -182,13 +180,13 @@ def _carry_out(
     topology: CPUTopology, available: int, request: Request, plan: Plan, style: Style
 ) -> int:
     group = request.group
-    share = _share(request.count, group, plan.nodes)
-    progress = Progress(available, 0, request.count)
+    share = _share(request.wanted, group, plan.nodes)
+    progress = Progress(available, 0, request.wanted)
     for node in plan.nodes:
         on_node = progress.free & topology.nodes[node]
         if on_node.bit_count() >= share:
             progress = progress.take(packed(topology, on_node, share, style))
-    remainder = request.count - share * len(plan.nodes)
+    remainder = request.wanted - share * len(plan.nodes)
     while remainder > 0:
         before = remainder
         for node in plan.remainder:

@@ -79,9 +79,7 @@ def parse(
     )
 
 
-def _value(
-    name: str, text: str, release: Release, gates: Mapping[str, bool] | None
-) -> bool:
+def _value(name: str, text: str, release: Release, gates: Mapping[str, bool] | None) -> bool:
     maturity = release.cpu_options.get(name)
     if maturity is None:
         raise OptionError(f'unknown CPU Manager Policy option: "{name}"')

@@ -13,12 +13,14 @@ from numaproof.protocol.sets import CPUSet
 from numaproof.reference.cpu.assignment import NotEnoughCPUsError, Style, packed
 from numaproof.reference.cpu.distribution import distributed
 from numaproof.reference.cpu.state import CPUState, Reuse
+from numaproof.reference.kubernetes import defects
 from numaproof.reference.machine.topology import touching, union
 
 if TYPE_CHECKING:
     from numaproof.protocol.sets import NUMASet
     from numaproof.reference.cpu.options import StaticOptions
     from numaproof.reference.kubernetes.pods import Container, Pod
+    from numaproof.reference.kubernetes.releases import Release
     from numaproof.reference.machine.topology import CPUTopology
 
 
@@ -40,10 +42,19 @@ class StaticPolicy:
 
     topology: CPUTopology
     options: StaticOptions
-    style: Style
-    reserved: int
-    broken: int
-    checks_again: bool = True
+    release: Release
+    reserved: int = 0
+    broken: int = 0
+
+    @property
+    def style(self) -> Style:
+        """How assignment is to lay requests out."""
+        return Style(
+            spread=self.options.across_cores,
+            by_uncore=self.options.by_uncore,
+            odd_uncore=self.release.uncore_takes_odd_requests,
+            overwrites=self.release.has(defects.COMBINATION_OVERWRITTEN),
+        )
 
     @property
     def allocatable(self) -> int:
@@ -52,7 +63,8 @@ class StaticPolicy:
 
     def available(self, state: CPUState) -> int:
         """The CPUs that can be assigned now."""
-        return state.shared & ~self.reserved
+        whole = self.options.full_cores and not self.release.has(defects.BROKEN_CORE_TAKEN)
+        return state.shared & ~(self.broken if whole else self.reserved)
 
     def take(self, available: int, count: int) -> int:
         """`count` CPUs out of `available`, laid out as the options ask.
@@ -105,7 +117,7 @@ class StaticPolicy:
         if count == 0:
             return state, reuse
         cpus = state.of(pod.uid, container.name)
-        if cpus is None or self.checks_again:
+        if cpus is None or self.release.has(defects.OWN_POD_REFUSED):
             self.check_alignment(count, (state.shared & ~self.broken).bit_count())
         if cpus is None:
             cpus = self._choose(state, count, reuse.of(pod.uid), affinity)
@@ -114,15 +126,30 @@ class StaticPolicy:
         after = before | cpus if container.init and not container.sidecar else before & ~cpus
         return state, Reuse(pod.uid, after)
 
-    def _choose(
-        self, state: CPUState, count: int, reusable: int, affinity: NUMASet | None
-    ) -> int:
-        allocatable = self.available(state) | reusable
-        chosen = 0
+    def _choose(self, state: CPUState, count: int, reusable: int, affinity: NUMASet | None) -> int:
+        available = self.available(state)
+        first = 0 if self.release.has(defects.INIT_CPUS_NOT_REUSED) else reusable
+        preferred = [first] if first else []
         if affinity is not None:
-            aligned = allocatable & self._aligned(affinity)
-            chosen = self.take(aligned, min(count, aligned.bit_count()))
-        return chosen | self.take(allocatable & ~chosen, count - chosen.bit_count())
+            preferred.append((available | reusable) & self._aligned(affinity))
+        chosen = 0
+        for cpus in preferred:
+            left = cpus & ~chosen
+            chosen |= self.take(left, min(count - chosen.bit_count(), left.bit_count()))
+        left = (available | reusable) & ~chosen
+        chosen |= self.take(left, count - chosen.bit_count())
+        self._check_whole(chosen)
+        return chosen
+
+    def _check_whole(self, cpus: int) -> None:
+        if (
+            self.options.full_cores
+            and not self.release.has(defects.BROKEN_CORE_TAKEN)
+            and self.topology.whole_cores(cpus) != cpus
+        ):
+            raise SMTAlignmentError(
+                f"SMT Alignment Error: {cpus.bit_count()} CPUs cannot be whole cores"
+            )
 
     def _aligned(self, affinity: NUMASet) -> int:
         nodes = union(self.topology.nodes.get(node, 0) for node in affinity)
@@ -175,8 +202,7 @@ def make_static(
     options: StaticOptions,
     count: int,
     named: int,
-    *,
-    odd_uncore: bool,
+    release: Release,
 ) -> StaticPolicy:
     """The static policy that reserves the CPUs `named`, or else `count` CPUs.
 
@@ -185,8 +211,7 @@ def make_static(
     Raises:
         PolicyError: so many CPUs cannot be reserved.
     """
-    style = Style(options.across_cores, options.by_uncore, odd_uncore)
-    bare = StaticPolicy(topology, options, style, 0, 0)
+    bare = StaticPolicy(topology, options, release)
     reserved = named
     if not named:
         try:
@@ -198,7 +223,7 @@ def make_static(
             f"[cpumanager] unable to reserve the required amount of CPUs (size of "
             f"{_text(reserved)} did not equal {count})"
         )
-    return StaticPolicy(topology, options, style, reserved, topology.whole_cores(reserved))
+    return StaticPolicy(topology, options, release, reserved, topology.whole_cores(reserved))
 
 
 def _text(cpus: int) -> str:

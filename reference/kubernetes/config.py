@@ -10,7 +10,6 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from numaproof.protocol.sets import CPUSet
 from numaproof.reference.kubernetes import quantity
 from numaproof.reference.kubernetes.cpulist import CPUListError
 from numaproof.reference.kubernetes.cpulist import parse as parse_cpus
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from fractions import Fraction
 
+    from numaproof.protocol.sets import CPUSet
     from numaproof.reference.kubernetes.releases import Release
 
 _TOPOLOGY_POLICIES = ("none", "best-effort", "restricted", "single-numa-node")
@@ -126,8 +126,7 @@ def _reservation(amounts: Mapping[str, str], whose: str) -> Fraction:
             amount = quantity.parse(text)
         except quantity.QuantityError as error:
             raise ConfigError(
-                f'{problem}failed to parse quantity "{text}" for "{resource}" resource: '
-                f"{error}"
+                f'{problem}failed to parse quantity "{text}" for "{resource}" resource: {error}'
             ) from None
         if amount < 0:
             raise ConfigError(
@@ -197,8 +196,9 @@ def _gates(given: Mapping[str, Any], release: Release) -> Mapping[str, bool]:
                 f"cannot set feature gate {name} to {str(on).lower()}, feature is locked to "
                 f"{str(gate.default).lower()}"
             )
+    known: dict[str, bool] = wanted
     return {
-        name: wanted.get(name, wanted.get(f"All{gate.maturity.capitalize()}", gate.default))
+        name: known.get(name, known.get(f"All{gate.maturity.capitalize()}", gate.default))
         for name, gate in release.gates.items()
     }
 

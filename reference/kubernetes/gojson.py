@@ -7,29 +7,13 @@ value of a wrong type is reported after all the others are stored.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
+
+from numaproof.reference.kubernetes.gosyntax import GoJSONError, Number, Pairs, parse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-_SPACE = re.compile(r"[ \t\r\n]*")
-_PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
-_DIGITS = re.compile(r"[0-9]*")
-_ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
-_DEEPEST = 10000
-
-
-class GoJSONError(ValueError):
-    """The text is not what is wanted; the message is Go's."""
-
-
-@dataclass(frozen=True, slots=True)
-class Number:
-    """A JSON number as it is written."""
-
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +28,13 @@ class Unsigned:
     """Wants a JSON number without sign or fraction below 2**64."""
 
     go: str = "uint64"
+
+
+@dataclass(frozen=True, slots=True)
+class Anything:
+    """Takes every JSON value, and keeps nothing of it but whether there is one."""
+
+    go: str = "interface {}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +53,7 @@ class Fields:
     fields: Mapping[str, Kind]
 
 
-Kind = Text | Unsigned | Keyed | Fields
+Kind = Text | Unsigned | Anything | Keyed | Fields
 
 
 def decode(data: bytes, kind: Kind) -> Any:
@@ -71,187 +62,12 @@ def decode(data: bytes, kind: Kind) -> Any:
     Raises:
         GoJSONError: bad syntax, or a value of a wrong type.
     """
-    tree = _Scanner(data).document()
+    tree = parse(data)
     store = _Store()
     found = store.convert(tree, kind, None, None, "")
     if store.error:
         raise GoJSONError(store.error)
     return found
-
-
-class _Scanner:
-    """Reads one JSON text; an object becomes a list of pairs, a number stays as written."""
-
-    def __init__(self, data: bytes) -> None:
-        # Every byte one character, so that positions and Go's quoting of bytes agree.
-        self.text = data.decode("latin-1")
-        self.at = 0
-
-    def document(self) -> Any:
-        tree = self.value(1)
-        self.space()
-        if self.at < len(self.text):
-            self.fail("after top-level value")
-        return tree
-
-    def fail(self, where: str) -> NoReturn:
-        if self.at >= len(self.text):
-            raise GoJSONError("unexpected end of JSON input")
-        raise GoJSONError(f"invalid character {_quoted(self.text[self.at])} {where}")
-
-    def space(self) -> None:
-        found = _SPACE.match(self.text, self.at)
-        assert found is not None
-        self.at = found.end()
-
-    def peek(self) -> str:
-        return self.text[self.at : self.at + 1]
-
-    def value(self, depth: int) -> Any:
-        self.space()
-        first = self.peek()
-        if first in ("{", "[") and depth > _DEEPEST:
-            raise GoJSONError("exceeded max depth")
-        if first == "{":
-            return self.object(depth)
-        if first == "[":
-            return self.array(depth)
-        if first == '"':
-            return self.string()
-        for word, meaning in (("true", True), ("false", False), ("null", None)):
-            if first == word[0]:
-                return self.literal(word, meaning)
-        if first and first in "-0123456789":
-            return self.number()
-        return self.fail("looking for beginning of value")
-
-    def object(self, depth: int) -> list[tuple[str, Any]]:
-        self.at += 1
-        pairs: list[tuple[str, Any]] = []
-        self.space()
-        if self.peek() == "}":
-            self.at += 1
-            return _Pairs(pairs)
-        while True:
-            self.space()
-            if self.peek() != '"':
-                self.fail("looking for beginning of object key string")
-            key = self.string()
-            self.space()
-            if self.peek() != ":":
-                self.fail("after object key")
-            self.at += 1
-            pairs.append((key, self.value(depth + 1)))
-            self.space()
-            if self.peek() not in (",", "}"):
-                self.fail("after object key:value pair")
-            self.at += 1
-            if self.text[self.at - 1] == "}":
-                return _Pairs(pairs)
-
-    def array(self, depth: int) -> tuple[Any, ...]:
-        self.at += 1
-        items: list[Any] = []
-        self.space()
-        if self.peek() == "]":
-            self.at += 1
-            return ()
-        while True:
-            items.append(self.value(depth + 1))
-            self.space()
-            if self.peek() not in (",", "]"):
-                self.fail("after array element")
-            self.at += 1
-            if self.text[self.at - 1] == "]":
-                return tuple(items)
-
-    def literal(self, word: str, meaning: bool | None) -> bool | None:  # noqa: FBT001 - a value
-        for place, letter in enumerate(word):
-            if self.peek() != letter:
-                self.fail(f"in literal {word} (expecting {_quoted(word[place])})")
-            self.at += 1
-        return meaning
-
-    def digits(self, where: str) -> None:
-        found = _DIGITS.match(self.text, self.at)
-        assert found is not None
-        if found.end() == self.at:
-            self.fail(where)
-        self.at = found.end()
-
-    def number(self) -> Number:
-        start = self.at
-        if self.peek() == "-":
-            self.at += 1
-        if self.peek() == "0":
-            self.at += 1
-        else:
-            self.digits("in numeric literal")
-        if self.peek() == ".":
-            self.at += 1
-            self.digits("after decimal point in numeric literal")
-        if self.peek() in ("e", "E"):
-            self.at += 1
-            if self.peek() in ("+", "-"):
-                self.at += 1
-            self.digits("in exponent of numeric literal")
-        return Number(self.text[start : self.at])
-
-    def string(self) -> str:
-        self.at += 1
-        parts: list[str] = []
-        while True:
-            found = _PLAIN.match(self.text, self.at)
-            assert found is not None
-            parts.append(found.group().encode("latin-1").decode("utf-8", "replace"))
-            self.at = found.end()
-            mark = self.peek()
-            if mark == '"':
-                self.at += 1
-                return _joined(parts)
-            if mark != "\\":
-                self.fail("in string literal")
-            self.at += 1
-            parts.append(self.escape())
-
-    def escape(self) -> str:
-        mark = self.peek()
-        if mark in _ESCAPES and mark:
-            self.at += 1
-            return _ESCAPES[mark]
-        if mark != "u":
-            self.fail("in string escape code")
-        self.at += 1
-        start = self.at
-        for _ in range(4):
-            if not self.peek() or self.peek() not in "0123456789abcdefABCDEF":
-                self.fail("in \\u hexadecimal character escape")
-            self.at += 1
-        return chr(int(self.text[start : self.at], 16))
-
-
-class _Pairs(list[tuple[str, Any]]):
-    """An object's fields in order, repeated names included."""
-
-
-def _joined(parts: list[str]) -> str:
-    # Two escaped surrogates make one character; a lone one becomes the replacement character.
-    return "".join(parts).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def _quoted(character: str) -> str:
-    if character == "'":
-        return r"'\''"
-    if character == '"':
-        return "'\"'"
-    escapes = {"\\": r"\\", "\a": r"\a", "\b": r"\b", "\f": r"\f", "\v": r"\v"}
-    escapes |= {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
-    if character in escapes:
-        return f"'{escapes[character]}'"
-    code = ord(character)
-    if code < 0x20 or code == 0x7F:  # noqa: PLR2004 - ASCII control characters
-        return f"'\\x{code:02x}'"
-    return f"'{character}'" if character.isprintable() else f"'\\u{code:04x}'"
 
 
 class _Store:
@@ -262,27 +78,31 @@ class _Store:
 
     def convert(self, tree: Any, kind: Kind, old: Any, struct: str | None, path: str) -> Any:
         """The value for a place that holds `old`, which stays where the text says nothing."""
-        if tree is None:
-            return old if old is not None else zero(kind)
+        found = old if old is not None else zero(kind)
         match kind:
+            case _ if tree is None:
+                pass
             case Text() if isinstance(tree, str):
-                return tree
+                found = tree
+            case Anything():
+                found = True
             case Unsigned() if isinstance(tree, Number):
                 if tree.text.isdigit() and int(tree.text) < 1 << 64:
-                    return int(tree.text)
-                return self.wrong(f"number {tree.text}", kind, old, struct, path)
-            case Keyed() if isinstance(tree, _Pairs):
-                entries = dict(old or {})
+                    found = int(tree.text)
+                else:
+                    self.wrong(f"number {tree.text}", kind, struct, path)
+            case Keyed() if isinstance(tree, Pairs):
+                found = dict(found)
                 for key, value in tree:
-                    entries[key] = self.convert(value, kind.values, None, struct, path)
-                return entries
-            case Fields() if isinstance(tree, _Pairs):
-                return self.fields(tree, kind, old, path)
+                    found[key] = self.convert(value, kind.values, None, struct, path)
+            case Fields() if isinstance(tree, Pairs):
+                found = self.fields(tree, kind, found, path)
             case _:
-                return self.wrong(_name(tree), kind, old, struct, path)
+                self.wrong(_name(tree), kind, struct, path)
+        return found
 
-    def fields(self, tree: _Pairs, kind: Fields, old: Any, path: str) -> dict[str, Any]:
-        found = dict(old) if old is not None else zero(kind)
+    def fields(self, tree: Pairs, kind: Fields, old: Any, path: str) -> dict[str, Any]:
+        found = dict(old)
         names = {name.lower(): name for name in kind.fields}
         for key, value in tree:
             name = key if key in kind.fields else names.get(key.lower())
@@ -293,12 +113,11 @@ class _Store:
                 )
         return found
 
-    def wrong(self, value: str, kind: Kind, old: Any, struct: str | None, path: str) -> Any:
+    def wrong(self, value: str, kind: Kind, struct: str | None, path: str) -> None:
         place = f"struct field {struct}.{path}" if struct else "value"
         self.error = self.error or (
             f"json: cannot unmarshal {value} into Go {place} of type {kind.go}"
         )
-        return old if old is not None else zero(kind)
 
 
 def zero(kind: Kind) -> Any:
@@ -308,6 +127,8 @@ def zero(kind: Kind) -> Any:
             return ""
         case Unsigned():
             return 0
+        case Anything():
+            return False
         case Keyed():
             return {}
         case Fields():
@@ -322,7 +143,7 @@ def _name(tree: Any) -> str:
             return "string"
         case Number():
             return "number"
-        case _Pairs():
+        case Pairs():
             return "object"
         case _:
             return "array"

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 QoSClass = Literal["Guaranteed", "Burstable", "BestEffort"]
 
+PodLevel = Literal["ignored", "QoS class", "shared pool"]
+"""What resources of the pod as a whole do: nothing; they make its QoS class; or they also keep
+its containers off exclusive CPUs."""
+
 _COMPUTE = ("cpu", "memory")
 
 
@@ -38,11 +42,26 @@ class Container:
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """A pod: its containers in starting order, init containers first, and its QoS class."""
+    """A pod: its containers in starting order, init containers first, and its QoS class.
+
+    `shared_pool` keeps all its containers in the shared pool, whatever they ask for.
+    """
 
     uid: str
     containers: tuple[Container, ...]
     qos: QoSClass
+    shared_pool: bool = False
+
+    def container(self, name: str) -> Container:
+        """The container of this name.
+
+        Raises:
+            PodError: the pod has none.
+        """
+        for container in self.containers:
+            if container.name == name:
+                return container
+        raise PodError(f"pod {self.uid!r} has no container {name!r}")
 
     def exclusive_cpus(self, container: Container) -> int:
         """How many exclusive CPUs the container is due; 0 for the shared pool.
@@ -50,7 +69,7 @@ class Pod:
         Only containers of Guaranteed pods with a whole number of CPUs have exclusive ones
         (Kubernetes documentation, "Static policy").
         """
-        if self.qos != "Guaranteed":
+        if self.qos != "Guaranteed" or self.shared_pool:
             return 0
         return quantity.whole_cpus(container.requests.get("cpu", 0)) or 0
 
@@ -71,8 +90,8 @@ class Pod:
         return max(starting, sidecars + running)
 
 
-def parse(manifest: Mapping[str, Any]) -> Pod:
-    """The pod that a v1.Pod manifest describes.
+def parse(manifest: Mapping[str, Any], pod_level: PodLevel = "ignored") -> Pod:
+    """The pod that a v1.Pod manifest describes; `pod_level` is what its own resources do.
 
     Raises:
         PodError: a field that the managers need is missing or of a wrong type.
@@ -87,7 +106,32 @@ def parse(manifest: Mapping[str, Any]) -> Pod:
         for number, item in enumerate(spec.get(key) or ())
     )
     status = _mapping(manifest.get("status") or {}, "status")
-    return Pod(uid, containers, status.get("qosClass") or qos_class(containers))
+    own = None if pod_level == "ignored" else spec.get("resources")
+    return Pod(
+        uid,
+        containers,
+        status.get("qosClass") or qos_class(_of_pod(own, containers) or containers),
+        shared_pool=own is not None and pod_level == "shared pool",
+    )
+
+
+def _of_pod(own: Any, containers: tuple[Container, ...]) -> tuple[Container, ...]:
+    """The resources of the pod as a whole, as those of a single container; empty for none."""
+    resources = _mapping(own or {}, "spec.resources")
+    limits = _quantities(resources.get("limits"), "spec.resources.limits")
+    requests = _quantities(resources.get("requests"), "spec.resources.requests")
+    if not any(resource in _COMPUTE for resource in (*limits, *requests)):
+        return ()
+    asked: dict[str, Any] = {}
+    for resource in limits:
+        amounts = [
+            quantity.parse(container.requests[resource])
+            for container in containers
+            if not container.init and resource in container.requests
+        ]
+        # Where containers ask for a resource, the pod asks for their sum.
+        asked[resource] = sum(amounts) if amounts else limits[resource]
+    return (Container("", {**asked, **requests}, limits),)
 
 
 def _container(item: Any, where: str, *, init: bool) -> Container:

@@ -20,7 +20,9 @@ _SMALLEST = Fraction(1, 10**9)
 _LARGEST_EXPONENT = 400
 
 
-_MALFORMED = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+_MALFORMED = (
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+)
 _OUTLINE = re.compile(r"[+-]?[0-9.]+[eEinumkKMGTP]*[-+]?[0-9]*")
 
 
@@ -29,7 +31,7 @@ class QuantityError(ValueError):
 
 
 @lru_cache(maxsize=4096)
-def parse(text: str | int | float) -> Fraction:
+def parse(text: str | float) -> Fraction:
     """The exact number that a quantity stands for; plain JSON numbers are quantities as well.
 
     What is finer than a nano is rounded up, away from zero, as the API machinery does.
@@ -56,19 +58,19 @@ def parse(text: str | int | float) -> Fraction:
     return -number if found["sign"] == "-" else number
 
 
-def value(text: str | int | float) -> int:
+def value(text: str | float) -> int:
     """The quantity as a whole number, rounded up."""
     number = parse(text)
     return -(-number.numerator // number.denominator)
 
 
-def milli_value(text: str | int | float) -> int:
+def milli_value(text: str | float) -> int:
     """The quantity in thousandths, rounded up."""
     number = parse(text) * 1000
     return -(-number.numerator // number.denominator)
 
 
-def whole_cpus(text: str | int | float) -> int | None:
+def whole_cpus(text: str | float) -> int | None:
     """The quantity as a number of CPUs if it is a whole one at milli precision, else None."""
     return value(text) if value(text) * 1000 == milli_value(text) else None
 

@@ -1,101 +1,62 @@
 """What differs between Kubernetes releases, as data.
 
-This table is the only place that knows releases. Everything else asks a `Release` what holds in
-it, and no algorithm compares version numbers.
+This table (with `gates`, its largest part) is the only place that knows releases. Everything else
+asks a `Release` what holds in it, and no algorithm compares version numbers.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
+
+from numaproof.reference.kubernetes import gates
+from numaproof.reference.kubernetes.defects import DEFECTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Maturity = Literal["alpha", "beta", "stable"]
+    from numaproof.reference.kubernetes.gates import Gate, Maturity
 
-RELEASES = ("1.33", "1.34", "1.35", "1.36")
+RELEASES = gates.COLUMNS
 """The minor releases, oldest first."""
 
 NEWEST = RELEASES[-1]
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
-    """A feature gate in one release: its maturity, its default, and whether that is locked."""
+class Release:
+    """One release as the managers behave in it.
 
-    maturity: Maturity
-    default: bool
-    locked: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Defect:
-    """A behaviour of real kubelets that breaks their documents.
-
-    `answers` says whether it ends with an answer, which the reference then gives too; where the
-    kubelet panics or never answers the reference keeps to the document.
+    Attributes:
+        version: the minor release.
+        gates: its feature gates by name.
+        cpu_options: the options of the static CPU Manager policy and how mature they are.
+        uncore_takes_odd_requests: whether a request that is no multiple of a core's threads can
+            be met within a part of an uncore cache.
+        pod_level_in_shared_pool: whether containers of pods with pod-level resources get no
+            exclusive CPUs (where the gate ``PodLevelResources`` is on).
+        checkpoint_attempts: the formats that a CPU Manager checkpoint is tried as, in order.
+        migration_error: how a failure to move a version 1 checkpoint on begins.
+        memory_takes_no_checksum: whether a Memory Manager checkpoint without checksum is taken
+            as it is.
+        defects: the names of the defects that it has and that end with an answer.
     """
 
-    name: str
-    releases: tuple[str, ...]
-    sentence: str
-    issue: str
-    what: str
-    answers: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Release:
-    """One release as the managers behave in it; `defects` are the names of those it has."""
-
     version: str
-    gates: Mapping[str, Gate]
+    gates: Mapping[str, Gate] = field(repr=False)
     cpu_options: Mapping[str, Maturity]
     uncore_takes_odd_requests: bool
+    pod_level_in_shared_pool: bool
     checkpoint_attempts: tuple[str, ...]
+    migration_error: str
+    memory_takes_no_checksum: bool
     defects: frozenset[str]
 
     def has(self, defect: str) -> bool:
         """Whether this release behaves as the named defect describes."""
         return defect in self.defects
 
-
-DEFECTS: tuple[Defect, ...] = (
-    Defect(
-        name="free-core-by-average",
-        releases=RELEASES,
-        sentence=(
-            "Only containers that are part of a Guaranteed pod and have integer CPU requests "
-            "are assigned exclusive CPUs."
-        ),
-        issue="https://github.com/kubernetes/kubernetes/issues/140495",
-        what=(
-            "A core counts as free when as many of its CPUs are free as a core has on average, "
-            "rounded down, and is then taken with all its CPUs: on machines with half-offline or "
-            "hybrid cores a reserved or used CPU is handed out, and one CPU can be exclusive and "
-            "in the shared pool at once."
-        ),
-    ),
-    Defect(
-        name="distribute-endless-loop",
-        releases=RELEASES,
-        sentence=(
-            "If the distribute-cpus-across-numa policy option is specified, the static policy "
-            "will evenly distribute CPUs across NUMA nodes in cases where more than one NUMA "
-            "node is required to satisfy the allocation."
-        ),
-        issue="https://github.com/kubernetes/kubernetes/pull/140730",
-        what=(
-            "With full-pcpus-only, and reserved CPUs that break cores, handing out the remainder "
-            "of an uneven request never ends."
-        ),
-        answers=False,
-    ),
-)
-
-_ALPHA, _BETA = "CPUManagerPolicyAlphaOptions", "CPUManagerPolicyBetaOptions"
 
 _OPTIONS_1_33: dict[str, Maturity] = {
     "align-by-socket": "alpha",
@@ -115,13 +76,6 @@ _OPTIONS_1_36: dict[str, Maturity] = {
     "prefer-align-cpus-by-uncorecache": "stable",
 }
 
-_GATES = {
-    _ALPHA: Gate("alpha", default=False),
-    _BETA: Gate("beta", default=True),
-    "TopologyManagerPolicyAlphaOptions": Gate("alpha", default=False),
-    "TopologyManagerPolicyBetaOptions": Gate("beta", default=True),
-}
-
 
 def _defects(version: str) -> frozenset[str]:
     return frozenset(
@@ -131,25 +85,39 @@ def _defects(version: str) -> frozenset[str]:
 
 _1_33 = Release(
     version="1.33",
-    gates=_GATES,
+    gates=gates.of_release("1.33"),
     cpu_options=_OPTIONS_1_33,
     uncore_takes_odd_requests=False,
+    pod_level_in_shared_pool=False,
     checkpoint_attempts=("V1", ""),
+    migration_error="error migrating v1 checkpoint state to v2 checkpoint state",
+    memory_takes_no_checksum=False,
     defects=_defects("1.33"),
 )
 _1_34 = replace(
     _1_33,
     version="1.34",
+    gates=gates.of_release("1.34"),
     cpu_options=_OPTIONS_1_34,
     uncore_takes_odd_requests=True,
+    pod_level_in_shared_pool=True,
     defects=_defects("1.34"),
 )
-_1_35 = replace(_1_34, version="1.35", cpu_options=_OPTIONS_1_35, defects=_defects("1.35"))
+_1_35 = replace(
+    _1_34,
+    version="1.35",
+    gates=gates.of_release("1.35"),
+    cpu_options=_OPTIONS_1_35,
+    defects=_defects("1.35"),
+)
 _1_36 = replace(
     _1_35,
     version="1.36",
+    gates=gates.of_release("1.36"),
     cpu_options=_OPTIONS_1_36,
     checkpoint_attempts=("", "V1"),
+    migration_error="failed to migrate checkpoint from v1 to v2",
+    memory_takes_no_checksum=True,
     defects=_defects("1.36"),
 )
 

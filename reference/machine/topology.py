@@ -54,13 +54,16 @@ class CPUTopology:
 
     @property
     def cpus_per_core(self) -> int:
-        """The average, rounded down: 1 on a machine where few cores have two threads."""
-        return self.cpu_count // self.core_count if self.core_count else 0
+        """The average, rounded down: 1 on a machine where few cores have two threads.
+
+        At least 1, also where the totals contradict each other and the kubelet divides by zero.
+        """
+        return max(1, self.cpu_count // self.core_count) if self.core_count else 1
 
     @property
     def cpus_per_uncore(self) -> int:
-        """The average number of CPUs that share an uncore cache, rounded down."""
-        return self.cpu_count // len(self.uncores) if self.uncores else 0
+        """The average number of CPUs that share an uncore cache, rounded down; at least 1."""
+        return max(1, self.cpu_count // len(self.uncores)) if self.uncores else 1
 
     @property
     def nodes_within_sockets(self) -> bool:
@@ -152,6 +155,4 @@ def _within(groups: Groups, cpus: int) -> Groups:
 
 
 def _sizes(groups: Groups, size: int | None) -> Groups:
-    return {
-        number: mask.bit_count() if size is None else size for number, mask in groups.items()
-    }
+    return {number: mask.bit_count() if size is None else size for number, mask in groups.items()}

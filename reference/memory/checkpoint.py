@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numaproof.reference.kubernetes import checkpoint, gojson
+
+if TYPE_CHECKING:
+    from numaproof.reference.kubernetes.releases import Release
 
 FILE_NAME = "memory_manager_state"
 
@@ -12,24 +15,32 @@ _FIELDS = gojson.Fields(
     "state.MemoryManagerCheckpoint",
     {
         "policyName": gojson.Text(),
-        "machineState": gojson.Keyed(gojson.Text(), "state.NUMANodeMap"),
-        "entries": gojson.Keyed(gojson.Text(), "state.ContainerMemoryAssignments"),
+        "machineState": gojson.Keyed(gojson.Anything(), "state.NUMANodeMap"),
+        "entries": gojson.Keyed(gojson.Anything(), "state.ContainerMemoryAssignments"),
         "checksum": gojson.Unsigned("checksum.Checksum"),
     },
 )
 
 
-def restore(content: bytes, policy: str) -> None:
+class StaticStateError(Exception):
+    """The file holds what only the policy Static keeps, which the reference cannot read."""
+
+
+def restore(content: bytes, policy: str, release: Release) -> None:
     """Checks the file that an earlier start left behind; the policy None takes nothing from it.
 
     Raises:
         checkpoint.CheckpointError: the file is damaged, or another policy's.
+        StaticStateError: the file holds memory of nodes or containers.
     """
     try:
         found: dict[str, Any] = gojson.decode(content, _FIELDS)
     except gojson.GoJSONError as error:
         raise checkpoint.CheckpointError(str(error)) from None
-    if found["checksum"] != _checksum(found["policyName"]):
+    if found["machineState"] or found["entries"]:
+        raise StaticStateError("a state file of the Memory Manager policy Static")
+    trusted = release.memory_takes_no_checksum and not found["checksum"]
+    if not trusted and found["checksum"] != _checksum(found["policyName"]):
         raise checkpoint.CorruptCheckpointError
     if found["policyName"] != policy:
         raise checkpoint.CheckpointError(

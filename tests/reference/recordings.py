@@ -13,7 +13,7 @@ from numaproof.protocol.operations import OPERATIONS
 from numaproof.reference.node import Reference
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 ROOT = Path(__file__).parents[2]
 SHARED = Path(os.environ.get("NUMAPROOF_SHARED", ROOT.parent / "shared"))
@@ -45,34 +45,28 @@ def ask(reference: Reference, operation: str, args: dict[str, Any]) -> dict[str,
     return response
 
 
+CHANGES: dict[str, Callable[[bytes], bytes]] = {
+    "truncate": lambda old: old[: len(old) // 2],
+    "checksum": lambda old: old.replace(b'"checksum":', b'"checksum":1'),
+    "policy": lambda old: old.replace(b"tatic", b"tatik"),
+    "field": lambda old: old.replace(b'{"policyName"', b'{"extra":1,"policyName"'),
+    "space": lambda old: b" " + old + b"\n",
+    "empty": lambda _: b"",
+    "garbage": lambda _: b"\x00\x01\x7b",
+}
+"""What a step of the player makes of a state file."""
+
+
 def tamper(state_dir: Path, args: dict[str, str]) -> None:
-    """The player's own change to a state file."""
+    """The player's own change to a state file; one that is missing or empty is left alone."""
     path = state_dir / args["file"]
     if args["how"] == "write":
         path.write_text(args["text"])
-        return
-    if not path.exists() or not path.stat().st_size:
-        return
-    text = path.read_text()
-    match args["how"]:
-        case "truncate":
-            path.write_text(text[: len(text) // 2])
-        case "checksum":
-            path.write_text(text.replace('"checksum":', '"checksum":1'))
-        case "policy":
-            path.write_text(text.replace("tatic", "tatik"))
-        case "field":
-            path.write_text(text.replace('{"policyName"', '{"extra":1,"policyName"'))
-        case "space":
-            path.write_text(f" {text}\n")
-        case "empty":
-            path.write_text("")
-        case "garbage":
-            path.write_bytes(b"\x00\x01\x7b")
-        case "delete":
+    elif path.exists() and path.stat().st_size:
+        if args["how"] == "delete":
             path.unlink()
-        case other:
-            raise ValueError(other)
+        else:
+            path.write_bytes(CHANGES[args["how"]](path.read_bytes()))
 
 
 def play(scenario: dict[str, Any], state_dir: Path) -> tuple[int, list[Difference]]:
@@ -98,9 +92,7 @@ def play(scenario: dict[str, Any], state_dir: Path) -> tuple[int, list[Differenc
         given = json.loads(json.dumps(given).replace(str(state_dir), "$STATE_DIR"))
         answered += 1
         if not same(given, expected):
-            differences.append(
-                Difference(scenario["seed"], number, operation, expected, given)
-            )
+            differences.append(Difference(scenario["seed"], number, operation, expected, given))
         if operation == "admit":
             uid = args["pod"]["metadata"]["uid"]
             if "ok" in expected:

@@ -1,0 +1,129 @@
+"""Where real kubelets break their own documents: every known case, by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Defect:
+    """A behaviour of real kubelets that breaks their documents.
+
+    Attributes:
+        name: what cases and reports call it.
+        releases: those that have it.
+        sentence: the sentence of the documents that it breaks, in English.
+        issue: where it is public; empty where no report is known.
+        what: what happens, and on what.
+        answers: whether it ends with an answer, which the reference then gives too. Where the
+            kubelet panics or never answers, the reference keeps to the document.
+    """
+
+    name: str
+    releases: tuple[str, ...]
+    sentence: str
+    issue: str
+    what: str
+    answers: bool = True
+
+
+FREE_CORE_BY_AVERAGE = "free-core-by-average"
+OWN_POD_REFUSED = "full-pcpus-only-refuses-own-pod"
+COMBINATION_OVERWRITTEN = "distribute-combination-overwritten"
+INIT_CPUS_NOT_REUSED = "init-cpus-not-reused"
+BROKEN_CORE_TAKEN = "full-pcpus-only-takes-broken-core"
+ENDLESS_LOOP = "distribute-endless-loop"
+NODE_ID_PANIC = "hints-panic-on-node-id"
+DIVISION_PANIC = "cpus-per-core-zero-panic"
+
+_ISSUES = "https://github.com/kubernetes/kubernetes/issues/"
+_PULLS = "https://github.com/kubernetes/kubernetes/pull/"
+_ALL = ("1.33", "1.34", "1.35", "1.36")
+
+_EXCLUSIVE = (
+    "The amount of exclusively allocatable CPUs is equal to the total number of CPUs in the node "
+    "minus any CPU reservations set by the kubelet configuration."
+)
+_FULL_CORES = (
+    "If the full-pcpus-only policy option is specified, the static policy will always allocate "
+    "full physical cores."
+)
+_EVENLY = (
+    "If the distribute-cpus-across-numa policy option is specified, the static policy will evenly "
+    "distribute CPUs across NUMA nodes in cases where more than one NUMA node is required to "
+    "satisfy the allocation."
+)
+
+DEFECTS: tuple[Defect, ...] = (
+    Defect(
+        FREE_CORE_BY_AVERAGE,
+        _ALL,
+        _EXCLUSIVE,
+        f"{_ISSUES}140495",
+        "A core counts as free when as many of its CPUs are free as a core has on average, "
+        "rounded down, and is then taken with all its CPUs. On machines with half-offline or "
+        "hybrid cores a reserved or used CPU is handed out, and one CPU can be exclusive and in "
+        "the shared pool at once.",
+    ),
+    Defect(
+        OWN_POD_REFUSED,
+        _ALL,
+        "With the option enabled, the pod will be admitted by the kubelet only if the CPU request "
+        "of all its containers can be fulfilled by allocating full physical cores.",
+        f"{_ISSUES}129078",
+        "A pod that has its CPUs already is admitted again after a restart only if as many others "
+        "are free.",
+    ),
+    Defect(
+        COMBINATION_OVERWRITTEN,
+        _ALL,
+        _EVENLY,
+        "",
+        "The chosen combination of four, or of six and more, NUMA nodes is overwritten in memory "
+        "by combinations that are looked at after it: its last nodes become the last nodes of the "
+        "machine, or the CPUs are not found there and the pod is refused.",
+    ),
+    Defect(
+        INIT_CPUS_NOT_REUSED,
+        _ALL,
+        "The total amount of a particular resource demanded for an entire pod is calculated by "
+        "the effective requests/limits formula: the maximum of the sum of all app container "
+        "requests and of the maximum of init container requests.",
+        f"{_ISSUES}112228",
+        "An app container takes CPUs of ended init containers and free ones alike, so that the "
+        "pod holds more CPUs than it ever needs at once.",
+    ),
+    Defect(
+        BROKEN_CORE_TAKEN,
+        _ALL,
+        _FULL_CORES,
+        "",
+        "On hybrid machines single threads of cores are handed out; with "
+        "distribute-cpus-across-numa also the sibling of a reserved CPU.",
+    ),
+    Defect(
+        ENDLESS_LOOP,
+        _ALL,
+        _EVENLY,
+        f"{_PULLS}140730",
+        "With full-pcpus-only, and reserved CPUs that break cores, handing out the remainder of "
+        "an uneven request never ends.",
+        answers=False,
+    ),
+    Defect(
+        NODE_ID_PANIC,
+        _ALL,
+        "The Topology Manager collects hints from Hint Providers.",
+        "",
+        "Hints on a machine with a NUMA node id below 0 or above 63 end in a panic.",
+        answers=False,
+    ),
+    Defect(
+        DIVISION_PANIC,
+        _ALL,
+        _FULL_CORES,
+        "",
+        "A machine with fewer CPUs than cores, by its totals, ends in a division by zero.",
+        answers=False,
+    ),
+)

@@ -1,0 +1,210 @@
+"""The syntax of JSON as Go's ``encoding/json`` checks it, error texts included."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+_SPACE = re.compile(r"[ \t\r\n]*")
+_PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
+_DIGITS = re.compile(r"[0-9]*")
+_ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_DEEPEST = 10000
+
+
+class GoJSONError(ValueError):
+    """The text is not what is wanted; the message is Go's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A JSON number as it is written."""
+
+    text: str
+
+
+class Pairs(list[tuple[str, Any]]):
+    """An object's fields in order, repeated names included."""
+
+
+def parse(data: bytes) -> Any:
+    """The tree of a JSON text.
+
+    An object is `Pairs`, an array a tuple, a number a `Number`; the rest are Python's own.
+
+    Raises:
+        GoJSONError: the text is not JSON.
+    """
+    return _Scanner(data).document()
+
+
+class _Scanner:
+    """Reads one JSON text; an object becomes a list of pairs, a number stays as written."""
+
+    def __init__(self, data: bytes) -> None:
+        # Every byte one character, so that positions and Go's quoting of bytes agree.
+        self.text = data.decode("latin-1")
+        self.at = 0
+
+    def document(self) -> Any:
+        tree = self.value(1)
+        self.space()
+        if self.at < len(self.text):
+            self.fail("after top-level value")
+        return tree
+
+    def fail(self, where: str) -> NoReturn:
+        if self.at >= len(self.text):
+            raise GoJSONError("unexpected end of JSON input")
+        raise GoJSONError(f"invalid character {_quoted(self.text[self.at])} {where}")
+
+    def space(self) -> None:
+        found = _SPACE.match(self.text, self.at)
+        assert found is not None
+        self.at = found.end()
+
+    def peek(self) -> str:
+        return self.text[self.at : self.at + 1]
+
+    def value(self, depth: int) -> Any:
+        self.space()
+        first = self.peek()
+        if first in ("{", "[") and depth > _DEEPEST:
+            raise GoJSONError("exceeded max depth")
+        if first == "{":
+            return self.object(depth)
+        if first == "[":
+            return self.array(depth)
+        if first == '"':
+            return self.string()
+        for word, meaning in (("true", True), ("false", False), ("null", None)):
+            if first == word[0]:
+                return self.literal(word, meaning)
+        if first and first in "-0123456789":
+            return self.number()
+        return self.fail("looking for beginning of value")
+
+    def object(self, depth: int) -> list[tuple[str, Any]]:
+        self.at += 1
+        pairs: list[tuple[str, Any]] = []
+        self.space()
+        if self.peek() == "}":
+            self.at += 1
+            return Pairs(pairs)
+        while True:
+            self.space()
+            if self.peek() != '"':
+                self.fail("looking for beginning of object key string")
+            key = self.string()
+            self.space()
+            if self.peek() != ":":
+                self.fail("after object key")
+            self.at += 1
+            pairs.append((key, self.value(depth + 1)))
+            self.space()
+            if self.peek() not in (",", "}"):
+                self.fail("after object key:value pair")
+            self.at += 1
+            if self.text[self.at - 1] == "}":
+                return Pairs(pairs)
+
+    def array(self, depth: int) -> tuple[Any, ...]:
+        self.at += 1
+        items: list[Any] = []
+        self.space()
+        if self.peek() == "]":
+            self.at += 1
+            return ()
+        while True:
+            items.append(self.value(depth + 1))
+            self.space()
+            if self.peek() not in (",", "]"):
+                self.fail("after array element")
+            self.at += 1
+            if self.text[self.at - 1] == "]":
+                return tuple(items)
+
+    def literal(self, word: str, meaning: bool | None) -> bool | None:  # noqa: FBT001 - a value
+        for _place, letter in enumerate(word):
+            if self.peek() != letter:
+                self.fail(f"in literal {word} (expecting {_quoted(letter)})")
+            self.at += 1
+        return meaning
+
+    def digits(self, where: str) -> None:
+        found = _DIGITS.match(self.text, self.at)
+        assert found is not None
+        if found.end() == self.at:
+            self.fail(where)
+        self.at = found.end()
+
+    def number(self) -> Number:
+        start = self.at
+        if self.peek() == "-":
+            self.at += 1
+        if self.peek() == "0":
+            self.at += 1
+        else:
+            self.digits("in numeric literal")
+        if self.peek() == ".":
+            self.at += 1
+            self.digits("after decimal point in numeric literal")
+        if self.peek() in ("e", "E"):
+            self.at += 1
+            if self.peek() in ("+", "-"):
+                self.at += 1
+            self.digits("in exponent of numeric literal")
+        return Number(self.text[start : self.at])
+
+    def string(self) -> str:
+        self.at += 1
+        parts: list[str] = []
+        while True:
+            found = _PLAIN.match(self.text, self.at)
+            assert found is not None
+            parts.append(found.group().encode("latin-1").decode("utf-8", "replace"))
+            self.at = found.end()
+            mark = self.peek()
+            if mark == '"':
+                self.at += 1
+                return _joined(parts)
+            if mark != "\\":
+                self.fail("in string literal")
+            self.at += 1
+            parts.append(self.escape())
+
+    def escape(self) -> str:
+        mark = self.peek()
+        if mark in _ESCAPES and mark:
+            self.at += 1
+            return _ESCAPES[mark]
+        if mark != "u":
+            self.fail("in string escape code")
+        self.at += 1
+        start = self.at
+        for _ in range(4):
+            if not self.peek() or self.peek() not in "0123456789abcdefABCDEF":
+                self.fail("in \\u hexadecimal character escape")
+            self.at += 1
+        return chr(int(self.text[start : self.at], 16))
+
+
+def _joined(parts: list[str]) -> str:
+    # Two escaped surrogates make one character; a lone one becomes the replacement character.
+    return "".join(parts).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _quoted(character: str) -> str:
+    if character == "'":
+        return r"'\''"
+    if character == '"':
+        return "'\"'"
+    escapes = {"\\": r"\\", "\a": r"\a", "\b": r"\b", "\f": r"\f", "\v": r"\v"}
+    escapes |= {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
+    if character in escapes:
+        return f"'{escapes[character]}'"
+    code = ord(character)
+    if code < 0x20 or code == 0x7F:  # noqa: PLR2004 - ASCII control characters
+        return f"'\\x{code:02x}'"
+    return f"'{character}'" if character.isprintable() else f"'\\u{code:04x}'"

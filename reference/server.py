@@ -1,0 +1,59 @@
+"""The reference implementation behind the protocol's lines: requests in, responses out."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from numaproof.protocol import codec, messages
+from numaproof.reference.node import Reference
+
+if TYPE_CHECKING:
+    from typing import BinaryIO
+
+_ID = re.compile(rb'"id"\s*:\s*(-?[0-9]{1,18})')
+
+
+def serve(stdin: BinaryIO, stdout: BinaryIO, *, documented: bool = False) -> None:
+    """Answers every line of `stdin` on `stdout`, in order, until `stdin` ends.
+
+    A line that is no request is answered with a fault under the id that it seems to have, 0
+    where none can be made out. Empty lines are passed over.
+    """
+    reference = Reference(documented=documented)
+    while line := stdin.readline(codec.LONGEST_LINE + 1):
+        if not line.strip():
+            continue
+        if len(line) > codec.LONGEST_LINE:
+            _skip_line(stdin, line)
+            response = _seeming_id(line), _too_long()
+        else:
+            response = _respond(reference, line)
+        stdout.write(codec.encode_answer(*response))
+        stdout.flush()
+
+
+def _respond(reference: Reference, line: bytes) -> tuple[int, messages.Answer]:
+    try:
+        request = codec.decode(line, codec.Request)
+    except codec.ProtocolError as error:
+        return _seeming_id(line), messages.Fault(f"the line is no request: {error}")
+    try:
+        args = codec.decode_args(request)
+    except codec.ProtocolError as error:
+        return request.id, messages.Fault(f"{request.op}: {error}")
+    return request.id, reference.call(request.op, args)
+
+
+def _seeming_id(line: bytes) -> int:
+    found = _ID.search(line)
+    return int(found[1]) if found else 0
+
+
+def _too_long() -> messages.Answer:
+    return messages.Fault(f"the line is longer than {codec.LONGEST_LINE} bytes")
+
+
+def _skip_line(stdin: BinaryIO, line: bytes) -> None:
+    while line and not line.endswith(b"\n"):
+        line = stdin.readline(codec.LONGEST_LINE)
