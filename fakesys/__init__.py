@@ -20,6 +20,7 @@ from numaproof.fakesys.loading import (
 from numaproof.fakesys.machine import CacheGroup, CacheKind, Cpu, Machine, Node, ProfileError
 from numaproof.fakesys.members import TreeError
 from numaproof.fakesys.profile import Profile, profile_schema
+from numaproof.fakesys.reading import TreePath
 from numaproof.fakesys.tree import Tree, build_tree
 from numaproof.fakesys.writers import WriteError, write_directory, write_fake, write_tar
 
@@ -38,6 +39,7 @@ __all__ = [
     "Symlink",
     "Tree",
     "TreeError",
+    "TreePath",
     "WriteError",
     "build_tree",
     "bundled_profiles",

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from numaproof.fakesys.documents import PathTuple
 from numaproof.fakesys.machine import MAX_CPUS, ProfileError
-from numaproof.fakesys.ranges import Value, parse_sequence
+from numaproof.fakesys.ranges import Value, format_list, parse_sequence
 
 _T = TypeVar("_T")
 
@@ -31,14 +31,13 @@ def spread(path: PathTuple, text: str | int, count: int, of: str) -> tuple[Value
 
 
 def require_cpus(path: PathTuple, numbers: Iterable[int], cpus: Iterable[int]) -> None:
-    """Refuse numbers that are no CPU of the machine."""
+    """Refuse numbers that are no CPU of the machine.
+
+    Raises:
+        ProfileError: the first of them, and which CPUs there are.
+    """
     known = set(cpus)
     for number in numbers:
         if number not in known:
-            raise ProfileError(
-                path,
-                f"CPU {number} does not exist",
-                f"the CPUs are 0 to {max(known, default=0)}"
-                if known == set(range(len(known)))
-                else "",
-            )
+            mend = f"the CPUs are {format_list(known)}"
+            raise ProfileError(path, f"CPU {number} does not exist", mend)

@@ -93,12 +93,16 @@ class TreePath:
     """A place in a tree, with the part of pathlib's interface that reading takes.
 
     It is what discovery reads when a machine is needed and its files are not: a tree of 256 CPUs
-    takes seconds to write to a slow disk.
+    takes seconds to write to a slow disk. `TreePath.root` makes the first one.
     """
 
-    tree: Tree
-    path: str = ""
-    _folders: _Folders | None = field(default=None, compare=False, repr=False)
+    path: str
+    _folders: _Folders = field(repr=False)
+
+    @classmethod
+    def root(cls, tree: Tree) -> TreePath:
+        """The root of a tree."""
+        return cls("", _Folders(tree))
 
     @property
     def name(self) -> str:
@@ -107,8 +111,7 @@ class TreePath:
 
     def __truediv__(self, key: str) -> TreePath:
         """The place `key`, which is relative, below this one."""
-        path = f"{self.path}/{key}" if self.path else key
-        return TreePath(self.tree, path, self._index())
+        return TreePath(f"{self.path}/{key}" if self.path else key, self._folders)
 
     def read_bytes(self) -> bytes:
         """The content of a file.
@@ -116,7 +119,7 @@ class TreePath:
         Raises:
             OSError: as a file system says it.
         """
-        return self._index().content(self.path)
+        return self._folders.content(self.path)
 
     def iterdir(self) -> Iterator[TreePath]:
         """What is in a folder.
@@ -124,8 +127,5 @@ class TreePath:
         Raises:
             OSError: as a file system says it.
         """
-        for name in self._index().names(self.path):
+        for name in self._folders.names(self.path):
             yield self / name
-
-    def _index(self) -> _Folders:
-        return self._folders or _Folders(self.tree)

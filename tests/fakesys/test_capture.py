@@ -1,0 +1,256 @@
+import os
+import shutil
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from numaproof.fakesys import (
+    Profile,
+    Tree,
+    TreeError,
+    build_tree,
+    bundled_profiles,
+    capture,
+    check_profile,
+    dump_profile,
+    lay_out,
+    load,
+    load_profile,
+    open_tree,
+    parse_profile,
+    write_directory,
+)
+from numaproof.fakesys.profile import CacheRow, CpuRow, Distances, NodeRow, Topology
+from numaproof.fakesys.residue import find_residue
+from numaproof.fakesys.snapshot import Snapshot, meaning, read_snapshot
+from numaproof.reference.machine.discovery import DiscoveryError, discover
+
+SHARED = Path(os.environ.get("NUMAPROOF_SHARED", Path(__file__).parents[3] / "shared"))
+TREES = sorted((SHARED / "machines/trees").glob("*.tar.*"))
+
+
+def means_the_same(tree: Tree, snapshot: Snapshot) -> None:
+    """Every file found says in the tree what it says in the snapshot, and no file is missing."""
+    residue = find_residue(snapshot, tree)
+    assert not residue.lacks
+    assert not residue.files
+
+
+def discovered(root: Path) -> object:
+    try:
+        return msgspec.to_builtins(discover(root))
+    except DiscoveryError as error:
+        return str(error).replace(str(root), "ROOT")
+
+
+@pytest.mark.skipif(not TREES, reason=f"no recorded trees in {SHARED}/machines/trees")
+@pytest.mark.parametrize("archive", TREES, ids=lambda path: path.name.removesuffix(".tar.xz"))
+def test_a_recorded_machine_is_captured_with_every_fact(archive: Path, tmp_path: Path) -> None:
+    with open_tree(archive) as root:
+        captured = capture(root, "captured")
+        means_the_same(build_tree(captured), read_snapshot(root))
+        assert parse_profile(load(dump_profile(captured))) == captured
+        write_directory(build_tree(captured, detail="discovery"), tmp_path / "again")
+        assert discovered(tmp_path / "again") == discovered(root)
+
+
+@pytest.mark.skipif(not TREES, reason=f"no recorded trees in {SHARED}/machines/trees")
+def test_recorded_machines_make_short_profiles() -> None:
+    """As long as a screen, and without the escape hatch for most machines."""
+    lengths, resorts = [], 0
+    for archive in TREES[:12]:
+        with open_tree(archive) as root:
+            captured = capture(root, "captured")
+        lengths.append(dump_profile(captured).count("\n"))
+        resorts += bool(captured.files)
+    assert max(lengths) < 60
+    assert resorts <= 3
+
+
+@pytest.mark.parametrize("name", bundled_profiles())
+def test_a_bundled_machine_is_captured_from_its_own_tree(name: str, tmp_path: Path) -> None:
+    profile = load_profile(name)
+    write_directory(build_tree(profile), tmp_path / "root")
+    captured = capture(tmp_path / "root", name)
+    means_the_same(build_tree(captured), read_snapshot(tmp_path / "root"))
+    assert not captured.files
+    assert not captured.lacks
+    if profile.topology and profile.topology.nodes and not profile.cpus:
+        assert captured.topology
+        assert lay_out(captured).cpus == lay_out(profile).cpus
+
+
+@st.composite
+def machines(draw: st.DrawFn) -> Profile:
+    """Small machines, regular with odd rows."""
+    sockets, cores = draw(st.integers(1, 3)), draw(st.integers(1, 4))
+    threads = draw(st.sampled_from([1, 2, 4]))
+    count = sockets * cores * threads
+    nodes = draw(
+        st.sampled_from([n for n in (0, 1, 2, 3, 4, 6) if n == 0 or sockets * cores % n == 0])
+    )
+    topology = Topology(
+        sockets=sockets,
+        cores_per_socket=cores,
+        threads_per_core=threads,
+        nodes=nodes,
+        numbering=draw(st.sampled_from(["cores-first", "siblings-adjacent", "socket-by-socket"])),
+        dies_per_socket=draw(st.sampled_from([0, 1])),
+        socket_ids=draw(st.sampled_from([None, f"0-{sockets - 1}", "-1", "none"])),
+        core_ids=draw(st.sampled_from([None, "none", f"0-{sockets * cores * 4 - 1}/4"])),
+    )
+    rows = []
+    for cpu in sorted(draw(st.sets(st.integers(1, max(count - 1, 1)), max_size=2))):
+        if cpu < count:
+            rows.append(
+                CpuRow(cpus=cpu, online=False, topology=draw(st.sampled_from([None, True])))
+            )
+    node_rows = []
+    if nodes:
+        node_rows.append(
+            NodeRow(
+                nodes=f"0-{nodes - 1}" if nodes > 1 else 0,
+                memory=draw(st.sampled_from(["1Gi", "none", "1000Ki"])),
+                hugepages=draw(st.sampled_from([None, {"2Mi": 0, "1Gi": 3}])),
+            )
+        )
+        if draw(st.booleans()):
+            node_rows.append(NodeRow(nodes=nodes + 3, memory="512Mi"))
+    caches = [
+        CacheRow(
+            level=1,
+            type="Data",
+            size="32K",
+            shared="cpu",
+            ids=draw(st.sampled_from([None, "none"])),
+        ),
+        CacheRow(
+            level=3,
+            type="Unified",
+            size=draw(st.sampled_from(["8M", "none"])),
+            shared=draw(
+                st.sampled_from(["core", "socket", "machine", "2 cores", (f"0-{count - 1}",)])
+            ),
+            line=64,
+            ways=draw(st.sampled_from([None, 0, 16])),
+        ),
+    ]
+    return Profile(
+        name="drawn",
+        title="Drawn",
+        source="Hypothesis",
+        architecture=draw(st.sampled_from(["x86_64", "arm64", "ppc64", "s390x", "ia64"])),
+        sysfs=draw(st.sampled_from(["full", "lists", "masks"])),
+        topology=topology,
+        cpus=tuple(rows),
+        nodes=tuple(node_rows),
+        distances=draw(st.sampled_from([None, Distances(local=1, near=2, far=3)])),
+        caches=tuple(caches) if draw(st.booleans()) else (),
+        memory="4Gi",
+        lacks=tuple(
+            draw(st.sets(st.sampled_from(["cpu/online", "cpu/cpu0/topology", "cpu/possible"])))
+        ),
+        files=draw(st.sampled_from([{}, {"cpu/present": "0"}])),
+        trailing_nul=draw(st.sampled_from([(), ("proc/meminfo",)])),
+    )
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(machines())
+def test_any_machine_survives_being_written_captured_dumped_and_built(
+    tmp_path_factory: pytest.TempPathFactory, profile: Profile
+) -> None:
+    check_profile(profile)
+    tree = build_tree(profile)
+    root = tmp_path_factory.mktemp("drawn") / "root"
+    write_directory(tree, root)
+    captured = parse_profile(load(dump_profile(capture(root, "drawn"))))
+    again = build_tree(captured)
+    means_the_same(again, read_snapshot(root))
+    write_directory(again, root.with_name("again"))
+    assert discovered(root.with_name("again")) == discovered(root)
+    shutil.rmtree(root.parent)
+
+
+def test_capturing_twice_gives_the_same_text(tmp_path: Path) -> None:
+    write_directory(build_tree(load_profile("vm-sparse-cpus")), tmp_path / "root")
+    first = dump_profile(capture(tmp_path / "root", "twice", title="Mine", source="Here"))
+    assert first == dump_profile(capture(tmp_path / "root", "twice", title="Mine", source="Here"))
+    assert first.startswith("name: twice\ntitle: Mine\nsource: Here\narchitecture: x86_64\n")
+
+
+def test_the_title_tells_the_shape(tmp_path: Path) -> None:
+    write_directory(build_tree(load_profile("laptop-4c8t")), tmp_path / "root")
+    assert capture(tmp_path / "root", "x").title == "1 socket, 4 cores, 8 CPUs, 1 NUMA node"
+
+
+@pytest.mark.skipif(not Path("/sys/devices/system/cpu/cpu0").exists(), reason="no Linux /sys here")
+def test_the_machine_at_hand_can_be_captured() -> None:
+    captured = capture(Path("/"), "here")
+    assert len(captured.cpus) + (captured.topology is not None) > 0
+    means_the_same(build_tree(captured), read_snapshot(Path("/")))
+
+
+def test_what_cannot_be_captured_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TreeError, match="no sys/devices/system/cpu/cpu0 or other CPU below it"):
+        capture(tmp_path, "x")
+    (tmp_path / "sys/devices/system/cpu/cpu9000").mkdir(parents=True)
+    with pytest.raises(TreeError, match="CPU 9000 is above what Linux allows"):
+        capture(tmp_path, "x")
+    with pytest.raises(TreeError, match="'My Machine' cannot name a profile"):
+        capture(tmp_path, "My Machine")
+
+
+def test_nonsense_in_files_is_kept_as_it_is(tmp_path: Path) -> None:
+    write_directory(build_tree(load_profile("hugepages-2s")), tmp_path / "root")
+    cpu = tmp_path / "root/sys/devices/system/cpu"
+    (cpu / "possible").write_text("all of them\n")
+    (cpu / "cpu3/topology/core_id").write_text("three\n")
+    (cpu / "cpu4/cache/index0/level").write_text("x\n")
+    (cpu / "cpu5/cache/index3/shared_cpu_list").write_text("7\n")
+    (cpu / "cpu6/cache/index3/id").write_text("77\n")
+    (tmp_path / "root/proc/cpuinfo").write_text("processor : 0\n\nprocessor : 0\n")
+    captured = capture(tmp_path / "root", "odd")
+    means_the_same(build_tree(captured), read_snapshot(tmp_path / "root"))
+    assert captured.files["cpu/possible"] == "all of them"
+    assert captured.files["cpu/cpu3/topology/core_id"] == "three"
+
+
+def test_siblings_that_do_not_follow_from_ids_become_groups(tmp_path: Path) -> None:
+    profile = load_profile("vm-24-sockets")
+    grouped = CpuRow(cpus="0-23", package_group="0-1:12", thread_group="0-11:2")
+    tree = build_tree(msgspec.structs.replace(profile, cpus=(grouped,)))
+    write_directory(tree, tmp_path / "root")
+    captured = capture(tmp_path / "root", "grouped")
+    assert not captured.files
+    means_the_same(build_tree(captured), read_snapshot(tmp_path / "root"))
+
+
+@pytest.mark.parametrize(
+    ("path", "one", "other", "same"),
+    [
+        ("cpu/online", b"0-3\n", b"0,1,2,3\0", True),
+        ("cpu/cpu0/online", b"1\n", b"1", True),
+        ("cpu/cpu0/topology/core_cpus", b"00000000,0000000f\n", b"f\n", True),
+        ("cpu/cpu0/topology/core_cpus", b"f\n", b"e\n", False),
+        ("node/node0/distance", b"10 20\n", b"10  20 \n", True),
+        ("proc/meminfo", b"MemTotal: 5 kB\nMemFree: 1 kB\n", b"MemTotal:   5 kB\n", True),
+        ("proc/meminfo", b"MemTotal: 5 kB\n", b"MemTotal: 6 kB\n", False),
+        (
+            "proc/cpuinfo",
+            b"processor : 0\ncore id : 1\n",
+            b"processor\t: 0\ncore id\t: 1\n\n",
+            True,
+        ),
+    ],
+)
+def test_files_are_compared_by_what_they_say(
+    path: str,
+    one: bytes,
+    other: bytes,
+    same: bool,  # noqa: FBT001 - an expectation
+) -> None:
+    assert (meaning(path, one) == meaning(path, other)) is same

@@ -1,0 +1,249 @@
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from numaproof.fakesys import (
+    Directory,
+    Machine,
+    Symlink,
+    Tree,
+    build_tree,
+    bundled_profiles,
+    lay_out,
+    load,
+    load_profile,
+    parse_profile,
+    write_directory,
+)
+
+CPU, NODE = "sys/devices/system/cpu", "sys/devices/system/node"
+
+
+def text(tree: Tree, path: str) -> str:
+    entry = tree[path]
+    assert isinstance(entry, bytes)
+    return entry.decode()
+
+
+@pytest.fixture(scope="module")
+def xeon() -> Tree:
+    return build_tree(load_profile("xeon-gold-6230-2s-snc2"))
+
+
+@pytest.mark.parametrize(
+    ("path", "content"),
+    [
+        (f"{CPU}/online", "0-79\n"),
+        (f"{CPU}/offline", "\n"),
+        (f"{CPU}/cpu1/online", "1\n"),
+        (f"{CPU}/cpu45/topology/core_id", "8\n"),
+        (f"{CPU}/cpu45/topology/physical_package_id", "0\n"),
+        (f"{CPU}/cpu45/topology/die_id", "0\n"),
+        (f"{CPU}/cpu45/topology/thread_siblings_list", "5,45\n"),
+        (f"{CPU}/cpu45/topology/core_cpus", "0000,00002000,00000020\n"),
+        (f"{CPU}/cpu45/topology/package_cpus_list", "0-19,40-59\n"),
+        (f"{CPU}/cpu20/cache/index3/shared_cpu_list", "20-39,60-79\n"),
+        (f"{CPU}/cpu20/cache/index3/id", "1\n"),
+        (f"{CPU}/cpu20/cache/index3/size", "28160K\n"),
+        (f"{CPU}/cpu20/cache/index3/number_of_sets", "40960\n"),
+        (f"{NODE}/online", "0-3\n"),
+        (f"{NODE}/node1/cpulist", "10-19,50-59\n"),
+        (f"{NODE}/node1/distance", "11 10 21 21\n"),
+        (f"{NODE}/node1/hugepages/hugepages-1048576kB/nr_hugepages", "0\n"),
+    ],
+)
+def test_a_file_holds_what_the_kernel_writes(xeon: Tree, path: str, content: str) -> None:
+    assert text(xeon, path) == content
+
+
+def test_nodes_link_to_their_cpus(xeon: Tree) -> None:
+    assert xeon[f"{NODE}/node1/cpu50"] == Symlink("../../cpu/cpu50")
+    assert f"{NODE}/node0/cpu50" not in xeon
+
+
+def test_the_boot_cpu_of_a_pc_cannot_be_switched_off(xeon: Tree) -> None:
+    assert f"{CPU}/cpu0/online" not in xeon
+    assert text(build_tree(load_profile("graviton2")), f"{CPU}/cpu0/online") == "1\n"
+
+
+def test_totals_of_memory_and_pages_are_the_sums_of_the_nodes() -> None:
+    tree = build_tree(load_profile("hugepages-2s"))
+    assert f"MemTotal:       {(95303 + 96728) * 1024} kB\n" in text(tree, "proc/meminfo")
+    assert text(tree, "sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages") == "12\n"
+    assert f"Node 0 MemTotal: {95303 * 1024:>14} kB\n" in text(tree, f"{NODE}/node0/meminfo")
+
+
+def test_an_offline_cpu_is_left_out_of_masks_and_has_no_topology() -> None:
+    tree = build_tree(load_profile("offline-half-cores"))
+    assert text(tree, f"{CPU}/online") == "0-6,8-16,19-22,24,26-31\n"
+    assert text(tree, f"{CPU}/offline") == "7,17-18,23,25\n"
+    assert text(tree, f"{CPU}/cpu1/topology/thread_siblings_list") == "1\n"
+    assert text(tree, f"{CPU}/cpu0/cache/index3/shared_cpu_list") == "0-6,16,19-22\n"
+    assert text(tree, f"{CPU}/cpu17/online") == "0\n"
+    assert not [path for path in tree if path.startswith(f"{CPU}/cpu17/topology")]
+    assert f"{NODE}/node0/cpu17" in tree
+    assert "processor\t: 17\n" not in text(tree, "proc/cpuinfo")
+
+
+def test_a_machine_without_nodes_has_no_node_directory() -> None:
+    assert not [p for p in build_tree(load_profile("vm-no-numa")) if p.startswith(NODE)]
+
+
+def test_memory_only_nodes_have_no_cpus() -> None:
+    tree = build_tree(load_profile("gb200-34-nodes"))
+    assert text(tree, f"{NODE}/possible") == "0-33\n"
+    assert text(tree, f"{NODE}/has_cpu") == "0-1\n"
+    assert text(tree, f"{NODE}/has_memory") == "0-2,10,18,26\n"
+    assert text(tree, f"{NODE}/node33/cpulist") == "\n"
+
+
+def test_a_package_id_of_minus_one_is_written() -> None:
+    tree = build_tree(load_profile("vm-package-minus-1"))
+    assert text(tree, f"{CPU}/cpu2/topology/physical_package_id") == "-1\n"
+
+
+def test_missing_ids_are_missing_files() -> None:
+    assert f"{CPU}/cpu0/topology/core_id" not in build_tree(load_profile("arm64-no-core-ids"))
+    gb10 = build_tree(load_profile("dgx-spark-gb10"))
+    assert f"{CPU}/cpu0/cache/index3/size" in gb10
+    assert f"{CPU}/cpu0/cache/index3/id" not in gb10
+
+
+def test_books_and_drawers_are_those_of_s390x() -> None:
+    tree = build_tree(load_profile("z14-drawers"))
+    assert text(tree, f"{CPU}/cpu31/topology/drawer_id") == "1\n"
+    assert text(tree, f"{CPU}/cpu31/topology/drawer_siblings_list") == "16-31\n"
+    assert text(tree, f"{CPU}/cpu31/topology/core_siblings_list") == "28-31\n"
+    assert "# processors    : 32\n" in text(tree, "proc/cpuinfo")
+
+
+@pytest.mark.parametrize(
+    ("architecture", "sign"),
+    [
+        ("x86_64", "physical id\t: 0\nsiblings\t: 2\ncore id\t\t: 0\ncpu cores\t: 2\n"),
+        ("i386", "flags\t\t: fpu tsc msr pae cx8 apic cmov pat mmx fxsr sse sse2 ht\n"),
+        ("arm64", "CPU part\t: 0xd0c\n"),
+        ("arm", "processor\t: 0\n"),
+        ("ppc64", "cpu\t\t: POWER9, altivec supported\nclock\t\t: 2300.000000MHz\n"),
+        ("s390x", "vendor_id       : IBM/S390\n"),
+        ("ia64", "physical id: 0\ncore id    : 0\n"),
+        ("riscv64", "processor\t: 1\n"),
+    ],
+)
+def test_cpuinfo_has_the_form_of_its_architecture(architecture: str, sign: str) -> None:
+    profile = parse_profile(
+        load(
+            f"name: m\ntitle: M\nsource: S\narchitecture: {architecture}\n"
+            "topology: {sockets: 1, cores_per_socket: 2, nodes: 0}\nmemory: 1Gi\n"
+            "cpuinfo: {fields: {odd: thing}, trailer: {end: here}}\n"
+        )
+    )
+    shown = text(build_tree(profile), "proc/cpuinfo")
+    assert sign in shown
+    assert "odd" in shown
+
+
+QUIRKS = """
+name: m
+title: M
+source: S
+architecture: x86_64
+sysfs: masks
+topology: {sockets: 1, cores_per_socket: 4, nodes: 1}
+nodes: [{nodes: 0, memory: none}]
+caches:
+  - {level: 2, type: Unified, size: none, shared: [0-1, 2-3], index: 5, sets: 7}
+  - {level: 3, type: Unified, size: 1M, shared: machine, ids: none}
+lacks: ["cpu/cpu{1-2}", "node/node*/cpumap"]
+files: {"cpu/cpu{0,3}/topology/core_siblings": ff, cpu/cpu9/note: hello}
+trailing_nul: [node/online]
+"""
+
+
+def test_quirks_are_carried_out_last() -> None:
+    tree = build_tree(parse_profile(load(QUIRKS)))
+    assert text(tree, f"{CPU}/cpu3/topology/core_siblings") == "ff\n"
+    assert text(tree, f"{CPU}/cpu9/note") == "hello\n"
+    assert tree[f"{CPU}/cpu1"] == Directory()
+    assert f"{NODE}/node0/cpumap" not in tree
+    assert f"{NODE}/node0/meminfo" not in tree
+    assert tree[f"{NODE}/online"] == b"0\n\0"
+    assert f"{CPU}/cpu0/cache/index5/size" not in tree
+    assert text(tree, f"{CPU}/cpu0/cache/index5/number_of_sets") == "7\n"
+    assert f"{CPU}/cpu0/cache/index6/shared_cpu_list" not in tree
+
+
+def test_the_tree_for_discovery_is_part_of_the_full_one() -> None:
+    profile = load_profile("epyc-7451-2s")
+    full, part = build_tree(profile), build_tree(profile, detail="discovery")
+    assert dict(part).items() <= dict(full).items()
+    assert len(part) < len(full) / 2
+
+
+def test_building_twice_gives_the_same_tree() -> None:
+    first = build_tree(load_profile("power9-ac922"))
+    second = build_tree(load_profile("power9-ac922"))
+    assert list(first.items()) == list(second.items())
+    assert len(first) == len(list(first))
+
+
+def online(machine: Machine) -> list[int]:
+    return [cpu.number for cpu in machine.cpus if cpu.online]
+
+
+def counts(machine: Machine) -> tuple[int, int, int, int]:
+    """CPUs, cores, packages and L3 caches with an online CPU."""
+    cpus = [machine.by_number[number] for number in online(machine)]
+    l3 = [group for kind in machine.caches if kind.level == 3 for group in kind.groups]
+    return (
+        len(cpus),
+        len({cpu.core if cpu.thread_group is None else cpu.thread_group for cpu in cpus}),
+        len({cpu.socket if cpu.package_group is None else cpu.package_group for cpu in cpus}),
+        sum(any(machine.by_number[cpu].online for cpu in group.cpus) for group in l3),
+    )
+
+
+@pytest.fixture(scope="module", params=bundled_profiles())
+def written(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Machine, Path]:
+    """A bundled machine, and the directory that holds its tree."""
+    profile = load_profile(str(request.param))
+    root = tmp_path_factory.mktemp("machine") / "root"
+    write_directory(build_tree(profile), root)
+    return lay_out(profile), root
+
+
+@pytest.mark.skipif(shutil.which("lscpu") is None, reason="lscpu (util-linux) is not installed")
+def test_lscpu_reads_the_machine_as_the_profile_says(written: tuple[Machine, Path]) -> None:
+    machine, root = written
+    command = ["lscpu", "--sysroot", str(root), "-p=CPU,CORE,SOCKET,NODE,CACHE"]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    rows = [line.split(",") for line in output.splitlines() if not line.startswith("#")]
+    cpus, cores, sockets, l3 = counts(machine)
+    assert [int(row[0]) for row in rows] == online(machine)
+    assert len({row[1] for row in rows}) == cores
+    assert len({row[2] for row in rows}) == sockets
+    assert len(rows) == cpus
+    if machine.nodes:
+        # lscpu counts nodes by their place, not by their number.
+        place = {cpu: i for i, node in enumerate(machine.nodes) for cpu in node.cpus}
+        assert len({row[3] for row in rows}) == len({place[n] for n in online(machine)})
+    if l3:
+        assert len({row[-1] for row in rows}) == l3
+
+
+@pytest.mark.skipif(
+    shutil.which("lstopo-no-graphics") is None, reason="lstopo-no-graphics (hwloc) is not installed"
+)
+def test_hwloc_reads_the_machine_as_the_profile_says(written: tuple[Machine, Path]) -> None:
+    machine, root = written
+    found = []
+    for kind in ("PU", "Core", "Package", "L3", "NUMANode"):
+        command = ["lstopo-no-graphics", "--if", "fsroot", "-i", str(root)]
+        command += ["--no-io", "--only", kind]
+        output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        found.append(len(output.splitlines()))
+    assert found == [*counts(machine), max(1, len(machine.nodes))]
