@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,12 +10,14 @@ from numaproof.catalogue import MACHINE, catalogue
 from numaproof.conformance import runner, tables
 from numaproof.conformance.campaign import Campaign
 from numaproof.conformance.registry import load_registry
+from numaproof.conformance.scratch import scratch_folder
 from numaproof.metadata import VERSION
 from numaproof.outputs import command_line, follow, out_option
 from numaproof.targets import open_target, target_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from click.shell_completion import CompletionItem
 
@@ -71,8 +71,8 @@ def check(
       numaproof check --select "cpu-static-*" --machine xeon-2s-ht --kubernetes 1.35
     """
     cases = tables.bundled_cases()
-    with tempfile.TemporaryDirectory(prefix="numaproof-trees-") as trees:
-        machines = catalogue(machine_names, Path(trees))
+    with scratch_folder() as trees:
+        machines = catalogue(machine_names, trees)
         with open_target(**target) as opened:
             runs = runner.select(cases, machines, opened, select)
             if not runs:

@@ -27,7 +27,7 @@ def discover(root: str, kubernetes: str, *, as_json: bool) -> None:
       numaproof discover node7.tar.xz --json
     """
     with fakesys.open_tree(root) as tree:
-        machine = discovery.discover(tree, kubernetes)
+        machine = discovery.discover(tree, kubernetes, lambda line: click.echo(line, err=True))
     if as_json:
         click.echo(codec.encode(machine))
     else:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import re
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from numaproof.conformance import fuzz as fuzzing
 from numaproof.conformance import runner, tables
 from numaproof.conformance.campaign import Campaign
 from numaproof.conformance.registry import load_registry
+from numaproof.conformance.scratch import scratch_folder
 from numaproof.metadata import VERSION
 from numaproof.outputs import command_line, follow, out_option
 from numaproof.targets import open_target, target_options
@@ -91,10 +91,10 @@ def replay(file: Path, out: Path, *, as_json: bool, **target: Any) -> int:
     """
     cases = tables.read_file(file)
     with (
-        tempfile.TemporaryDirectory(prefix="numaproof-trees-") as trees,
+        scratch_folder() as trees,
         open_target(**target) as opened,
     ):
-        runs = runner.select(cases, catalogue((), Path(trees)), opened)
+        runs = runner.select(cases, catalogue((), trees), opened)
         if not runs:
             raise click.UsageError(f"no case in {file} applies to Kubernetes {opened.kubernetes}")
         campaign = Campaign(opened, load_registry(), command_line(), VERSION)

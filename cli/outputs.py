@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from numaproof.protocol import codec
-from numaproof.protocol.events import CampaignEnded
+from numaproof.protocol.events import CampaignEnded, CaseFinished, Progress
 from numaproof.reports.files import EVENTS, Recorder, read_events
 from numaproof.reports.summary import summarize
 from numaproof.reports.terminal import Terminal
@@ -25,7 +26,7 @@ out_option = click.option(
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("numaproof-report"),
     show_default=True,
-    help="Folder for events.jsonl, junit.xml, report.html and report.md.",
+    help="Folder for events.jsonl, junit.xml, report.html, report.md and badge.svg.",
 )
 
 
@@ -40,16 +41,26 @@ def follow(events: Iterator[AnyEvent], out: Path, *, as_json: bool) -> int:
     An interrupt ends the run early: what was measured until then is reported, as incomplete.
     """
     stream = sys.stderr if as_json else sys.stdout
+    done: Counter[str] = Counter()
     with Recorder(out) as recorder, Terminal(stream, reports=str(out)) as terminal:
         try:
             for event in events:
                 recorder.record(event)
                 terminal.show(event)
+                _count(done, event)
         except KeyboardInterrupt:
-            cut = CampaignEnded(at=0.0, complete=False, outcomes={}, message="interrupted")
+            cut = CampaignEnded(at=0.0, complete=False, outcomes=done, message="interrupted")
             recorder.record(cut)
             terminal.show(cut)
     summary = summarize(read_events(out / EVENTS))
     if as_json:
         click.echo(codec.encode(summary.plain()))
     return summary.exit_code
+
+
+def _count(done: Counter[str], event: AnyEvent) -> None:
+    match event:
+        case CaseFinished():
+            done[event.outcome] += 1
+        case Progress():
+            done["pass"] = event.done

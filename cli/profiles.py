@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,13 +9,14 @@ import click
 
 from numaproof import fakesys
 from numaproof.catalogue import MACHINE, load_machine
-from numaproof.conformance.machines import Machine
 from numaproof.drawings import show_machine
 from numaproof.protocol import codec
 from numaproof.reference.machine.discovery import discover
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from numaproof.protocol.machine import MachineInfo
 
 
 @click.group()
@@ -58,8 +58,7 @@ def show_profile(name: str) -> None:
     """
     chosen = load_machine(name)
     click.echo(f"{chosen.name}: {chosen.title}")
-    with tempfile.TemporaryDirectory(prefix="numaproof-trees-") as folder:
-        machine = discover(Machine(chosen, Path(folder)).root)
+    machine = _discovered(chosen)
     show_machine(machine)
 
 
@@ -100,8 +99,7 @@ def validate(files: Iterable[Path]) -> None:
     """
     for file in files:
         chosen = fakesys.load_profile(file)
-        with tempfile.TemporaryDirectory(prefix="numaproof-trees-") as folder:
-            machine = discover(Machine(chosen, Path(folder)).root)
+        machine = _discovered(chosen)
         click.echo(f"{file}: {chosen.name} is well, with {machine.num_cores} CPUs")
 
 
@@ -118,10 +116,9 @@ def capture(source: str, name: str, to: Path | None) -> None:
     Example:
       numaproof profile capture / --name build-server --to build-server.yaml
     """
-    with fakesys.open_tree(source) as root, tempfile.TemporaryDirectory() as folder:
+    with fakesys.open_tree(source) as root:
         made = fakesys.capture(root, name)
-        machine = Machine(made, Path(folder))
-        if discover(machine.root) != discover(root):
+        if _discovered(made) != discover(root):
             raise click.ClickException(f"{source} can't be described so that discovery is the same")
     text = fakesys.dump_profile(made)
     if to is None:
@@ -129,3 +126,7 @@ def capture(source: str, name: str, to: Path | None) -> None:
     else:
         to.write_text(text, encoding="utf-8")
         click.echo(f"wrote {to}")
+
+
+def _discovered(chosen: fakesys.Profile) -> MachineInfo:
+    return discover(fakesys.TreePath.root(fakesys.build_tree(chosen)))

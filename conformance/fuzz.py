@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import random
 import shlex
-import tempfile
 from collections import Counter
+from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hypothesis import HealthCheck, Phase, settings
@@ -21,11 +20,13 @@ from hypothesis.stateful import run_state_machine_as_test
 from numaproof.conformance import casefiles
 from numaproof.conformance.cases import Case
 from numaproof.conformance.playing import Playing
+from numaproof.conformance.scratch import scratch_folder
 from numaproof.conformance.statemachine import NodeMachine
 from numaproof.protocol import events
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from numaproof.conformance.campaign import Campaign
     from numaproof.conformance.cases import Step
@@ -66,11 +67,11 @@ class FuzzPlaying:
     """A playing whose steps are made up as it goes."""
 
     def __init__(self, target: Target, machine: MachineInfo) -> None:
-        self._scratch = tempfile.TemporaryDirectory(prefix="numaproof-fuzz-")
+        self._open = ExitStack()
+        scratch = self._open.enter_context(scratch_folder())
         self.machine = machine
         self.steps: list[Step] = []
         placeholder = Case(id="fuzz", title="", requirements=(), steps=())
-        scratch = Path(self._scratch.name)
         self.inner = Playing(target, placeholder, machine, None, scratch)
 
     def step(self, step: Step) -> None:
@@ -86,7 +87,7 @@ class FuzzPlaying:
 
     def close(self) -> None:
         """Removes the state directories."""
-        self._scratch.cleanup()
+        self._open.close()
 
 
 def fuzz(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Machine:
-    """A profile, and below `folder` its tree once something needs it."""
+    """A profile; its tree is written below `folder` once something needs its files."""
 
     profile: Profile
     folder: Path
@@ -37,10 +37,14 @@ class Machine:
         return self.profile.name
 
     @cached_property
+    def _tree(self) -> fakesys.Tree:
+        return fakesys.build_tree(self.profile)
+
+    @cached_property
     def root(self) -> Path:
         """The directory that holds the machine's ``sys/`` and ``proc/``."""
         target = self.folder / self.name
-        fakesys.write_directory(fakesys.build_tree(self.profile), target)
+        fakesys.write_directory(self._tree, target)
         return target
 
     def tree(self) -> Path:
@@ -51,7 +55,7 @@ class Machine:
     def info(self) -> MachineInfo | None:
         """What discovery makes of the tree; None for a machine that can't be discovered."""
         try:
-            return discover(self.root)
+            return discover(fakesys.TreePath.root(self._tree))
         except DiscoveryError:
             return None
 

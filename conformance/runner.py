@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import shlex
-import tempfile
 from collections import Counter
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from numaproof.conformance import machines, releases
 from numaproof.conformance.machines import GivenMachine
 from numaproof.conformance.playing import Playing
+from numaproof.conformance.scratch import scratch_folder
 from numaproof.conformance.tables import applies
 from numaproof.protocol import events
 from numaproof.protocol.machine import MachineInfo
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
 
     from numaproof.conformance.campaign import Campaign
     from numaproof.conformance.cases import Case
@@ -70,9 +70,9 @@ def run(runs: Sequence[CaseRun], campaign: Campaign) -> Iterator[events.AnyEvent
     known = {name: machine.info for name, machine in used.items() if machine.info}
     yield campaign.started("check", len(runs), known)
     outcomes: Counter[str] = Counter()
-    with tempfile.TemporaryDirectory(prefix="numaproof-") as scratch:
+    with scratch_folder() as scratch:
         for number, one in enumerate(runs):
-            finished = run_case(one, campaign, Path(scratch) / str(number))
+            finished = run_case(one, campaign, scratch / str(number))
             outcomes[finished.outcome] += 1
             yield finished
     yield campaign.ended(outcomes)

@@ -112,6 +112,8 @@ def decode(line: bytes | msgspec.Raw, kind: type[T]) -> T:
         return cast("T", _decoder(cast("Any", kind)).decode(line))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ProtocolError(str(error)) from None
+    except RecursionError:
+        raise ProtocolError("JSON is nested too deeply") from None
 
 
 def encode_request(number: int, operation: str, args: messages.Args) -> bytes:

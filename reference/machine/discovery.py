@@ -26,6 +26,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from numaproof.protocol.machine import Core, MachineInfo, Node, UncoreCache
+from numaproof.reference.kubernetes.releases import NEWEST
 from numaproof.reference.machine.caches import caches_of
 from numaproof.reference.machine.cpuinfo import count_cores_and_sockets
 from numaproof.reference.machine.cpus import CoreThreads, OnlineCPUs, cores_of, topology_id
@@ -41,7 +42,8 @@ from numaproof.reference.machine.sysfs import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
+
+    from numaproof.reference.machine.sysfs import Root
 
 __all__ = ["NO_CPU", "DiscoveryError", "discover"]
 
@@ -55,12 +57,11 @@ NO_CPU: Mapping[str, str] = MappingProxyType(
 )
 """How each release begins its complaint about a tree without CPUs; they agree in all else."""
 
-_NEWEST = "1.36"
 _NODE_NUMBER = re.compile("node([0-9]*)")
 
 
 def discover(
-    root: Path, release: str = _NEWEST, log: Callable[[str], None] | None = None
+    root: Root, release: str = NEWEST, log: Callable[[str], None] | None = None
 ) -> MachineInfo:
     """The machine that the tree under `root` describes.
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import errno
 import os
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, Self
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterable
 
 CPUS = "/sys/devices/system/cpu"
 NODES = "/sys/devices/system/node"
@@ -49,10 +49,27 @@ class UnreadableError(DiscoveryError):
         self.missing = error.errno == errno.ENOENT
 
 
+class Root(Protocol):
+    """What discovery needs of a path: `pathlib.Path` has it, and so may a tree in memory."""
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+
+    def __truediv__(self, key: str, /) -> Self:
+        """The place below this one."""
+
+    def read_bytes(self) -> bytes:
+        """The content of a file, or an OSError."""
+
+    def iterdir(self) -> Iterable[Self]:
+        """What is in a folder, or an OSError."""
+
+
 class SysTree:
     """The files below `root`, a folder that has ``sys`` and ``proc`` in it, each read once."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Root) -> None:
         """`root` may be a path of any file system that pathlib speaks to, a fake one too."""
         self._root = root
         self._contents: dict[str, str] = {}

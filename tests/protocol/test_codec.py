@@ -53,6 +53,7 @@ def test_kubernetes_and_cadvisor_structures_are_open() -> None:
         ),
         (b'{"id":1,"ok":{"hint":{"numa":"0","preferred":true},"admit":true}}', "merge", "list"),
         (b"\xff", "state", "malformed|invalid"),
+        (b'{"id":1,"fault":' + b"[" * 100_000, "state", "nested too deeply"),
     ],
 )
 def test_a_bad_answer_is_refused_with_the_place(
