@@ -15,23 +15,19 @@ from numaproof.reference.cpu.assignment import NotEnoughCPUsError
 from numaproof.reference.cpu.distribution import AccountingError
 from numaproof.reference.cpu.policy import SMTAlignmentError
 from numaproof.reference.cpu.state import CPUState, Reuse
+from numaproof.reference.errors import AdmissionError, NotBuiltError
 from numaproof.reference.kubernetes import pods
 
 if TYPE_CHECKING:
     from numaproof.reference.cpu.policy import StaticPolicy
-    from numaproof.reference.startup import Plan
+    from numaproof.reference.machine.topology import CPUTopology
+    from numaproof.reference.plan import Plan
+
+MOST_NODES = 12
+"""Hints name every set of nodes, which doubles with each node."""
 
 NO_AFFINITY = messages.Hint(None, preferred=False)
 """What the Topology Manager's policy none keeps for every container."""
-
-
-class AdmissionError(Exception):
-    """The pod is refused."""
-
-    def __init__(self, reason: str, message: str) -> None:
-        """Takes the documented reason and the kubelet's text."""
-        super().__init__(message)
-        self.reason = reason
 
 
 class Node:
@@ -133,6 +129,7 @@ class Node:
         self.reclaim()
         if policy is None:
             return messages.NodeHints({}, {})
+        _check_countable(self.plan.topology)
         return messages.NodeHints(self._cpu_hints(policy, pod, args.container), {})
 
     def _cpu_hints(
@@ -176,3 +173,10 @@ class Node:
                         messages.CPUUpdate(pod.uid, container.name, CPUSet.from_mask(cpus))
                     )
         return messages.Reconciled(tuple(updates))
+
+
+def _check_countable(topology: CPUTopology) -> None:
+    if len(topology.nodes) > MOST_NODES:
+        raise NotBuiltError(f"hints for more than {MOST_NODES} NUMA nodes with CPUs")
+    if min(topology.nodes, default=0) < 0:
+        raise NotBuiltError("hints for NUMA nodes with negative ids")

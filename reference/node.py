@@ -16,15 +16,22 @@ from numaproof.protocol.operations import OPERATIONS
 from numaproof.reference import startup
 from numaproof.reference.cpu import alone
 from numaproof.reference.cpu.options import OptionError
+from numaproof.reference.errors import (
+    AdmissionError,
+    NotBuiltError,
+    NotStartedError,
+    StartError,
+)
 from numaproof.reference.kubernetes import releases
 from numaproof.reference.machine.discovery import DiscoveryError, discover
-from numaproof.reference.managers import AdmissionError, Node
+from numaproof.reference.machine.topology import TopologyError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numaproof.protocol.machine import MachineInfo
     from numaproof.reference.kubernetes.releases import Release
+    from numaproof.reference.managers import Node
 
 _OPERATIONS = (
     "hello",
@@ -38,10 +45,6 @@ _OPERATIONS = (
     "discover",
 )
 _SCOPES = ("container", "pod")
-
-
-class NotStartedError(Exception):
-    """The operation needs a node, and there was no start or the last one was refused."""
 
 
 class Reference:
@@ -64,11 +67,11 @@ class Reference:
         """
         try:
             return self._answer(operation, args)
-        except startup.StartError as error:
+        except StartError as error:
             return messages.StartRefused(error.stage, str(error))
-        except (AdmissionError, alone.AssignmentError) as error:
+        except AdmissionError as error:
             return messages.AdmissionRefused(error.reason, str(error))
-        except startup.NotBuiltError as error:
+        except NotBuiltError as error:
             return messages.Unsupported(str(error))
         except Exception as error:  # noqa: BLE001 - a fault is an answer, never a crash
             return messages.Fault(f"{type(error).__name__}: {error}", traceback.format_exc())
@@ -83,7 +86,7 @@ class Reference:
         if operation in alone_calls:
             return alone_calls[operation](args)
         if operation not in _OPERATIONS:
-            raise startup.NotBuiltError(f"operation {operation}")
+            raise NotBuiltError(f"operation {operation}")
         if self._node is None:
             raise NotStartedError(f"{operation} needs a start that was not refused")
         answer: messages.Answer = getattr(self._node, operation)(args)
@@ -109,14 +112,14 @@ class Reference:
         try:
             return releases.release(version, documented=self._documented)
         except releases.UnknownReleaseError as error:
-            raise startup.NotBuiltError(str(error)) from None
+            raise NotBuiltError(str(error)) from None
 
     def start(self, args: messages.StartArgs) -> messages.Started:
         """Starts the managers; what an earlier start had in memory is gone.
 
         Raises:
-            startup.StartError: a stage refused.
-            startup.NotBuiltError: the reference does not have what the configuration asks for.
+            StartError: a stage refused.
+            NotBuiltError: the reference does not have what the configuration asks for.
         """
         self._node = None
         release = self._release(args.kubernetes)
@@ -127,20 +130,20 @@ class Reference:
         """CPU assignment alone.
 
         Raises:
-            startup.StartError: the options cannot be, or the machine has no CPUs.
-            alone.AssignmentError: the request cannot be met.
+            StartError: the options cannot be, or the machine has no CPUs.
+            AdmissionError: the request cannot be met.
         """
         release = self._release(args.kubernetes)
         try:
             return messages.Assigned(alone.assign(args, release))
-        except (OptionError, alone.TopologyError) as error:
-            raise startup.StartError("cpu", str(error)) from None
+        except (OptionError, TopologyError) as error:
+            raise StartError("cpu", str(error)) from None
 
     def discover(self, args: messages.DiscoverArgs) -> MachineInfo:
         """The machine that a tree with ``sys/`` and ``proc/`` describes.
 
         Raises:
-            startup.StartError: the tree has no machine in it.
+            StartError: the tree has no machine in it.
         """
         return _discover(args.root, self._release(args.kubernetes))
 
@@ -149,4 +152,4 @@ def _discover(root: str, release: Release) -> MachineInfo:
     try:
         return discover(Path(root), release.version)
     except DiscoveryError as error:
-        raise startup.StartError("discovery", str(error)) from None
+        raise StartError("discovery", str(error)) from None

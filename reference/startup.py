@@ -7,7 +7,6 @@ Manager made, CPU Manager started (it reads its checkpoint), Memory Manager star
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,12 +14,14 @@ from numaproof.reference.cpu import checkpoint as cpu_checkpoint
 from numaproof.reference.cpu import options as cpu_options
 from numaproof.reference.cpu.policy import PolicyError, StaticPolicy, make_static
 from numaproof.reference.cpu.state import CPUState
+from numaproof.reference.errors import NotBuiltError, StartError
 from numaproof.reference.kubernetes import checkpoint, pods
 from numaproof.reference.kubernetes import config as configuration
 from numaproof.reference.kubernetes.defects import FREE_CORE_BY_AVERAGE
 from numaproof.reference.machine import topology as cpu_topology
 from numaproof.reference.managers import Node
 from numaproof.reference.memory import checkpoint as memory_checkpoint
+from numaproof.reference.plan import Plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,57 +33,6 @@ if TYPE_CHECKING:
     from numaproof.reference.kubernetes.pods import Pod
     from numaproof.reference.kubernetes.releases import Release
     from numaproof.reference.machine.topology import CPUTopology
-
-
-class StartError(Exception):
-    """The start was refused at a stage."""
-
-    def __init__(self, stage: messages.Stage, message: str) -> None:
-        """Takes the stage and the kubelet's text."""
-        super().__init__(message)
-        self.stage = stage
-
-
-class NotBuiltError(Exception):
-    """The reference does not have what was asked for; the text says what."""
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What a start decided, for as long as the node runs; `policy` None is the policy none."""
-
-    release: Release
-    topology: CPUTopology
-    cpu_policy: str
-    policy: StaticPolicy | None
-    state_dir: Path
-    pod_level: pods.PodLevel
-
-    def read_pod(self, manifest: messages.Pod) -> Pod:
-        """The pod as this release reads its manifest.
-
-        Raises:
-            pods.PodError: the manifest is not a pod.
-        """
-        return pods.parse(manifest, self.pod_level)
-
-    def write_cpus(self, cpus: CPUState) -> None:
-        """Writes the CPU Manager's checkpoint."""
-        checkpoint.write(
-            self.state_dir / cpu_checkpoint.FILE_NAME, cpu_checkpoint.dump(cpus, self.cpu_policy)
-        )
-
-    def files(self) -> dict[str, str]:
-        """The checkpoint files that exist, by name."""
-        found = {
-            name: checkpoint.read(self.state_dir / name)
-            for name in (cpu_checkpoint.FILE_NAME, memory_checkpoint.FILE_NAME)
-        }
-        return {
-            name: content.decode("utf-8", "replace")
-            for name, content in found.items()
-            if content is not None
-        }
 
 
 def start(

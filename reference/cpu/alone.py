@@ -9,23 +9,13 @@ from numaproof.reference.cpu import options as cpu_options
 from numaproof.reference.cpu.assignment import NotEnoughCPUsError
 from numaproof.reference.cpu.distribution import AccountingError
 from numaproof.reference.cpu.policy import SMTAlignmentError, StaticPolicy
+from numaproof.reference.errors import AdmissionError
 from numaproof.reference.kubernetes.defects import FREE_CORE_BY_AVERAGE
-from numaproof.reference.machine.topology import TopologyError, derive
+from numaproof.reference.machine.topology import derive
 
 if TYPE_CHECKING:
     from numaproof.protocol import messages
     from numaproof.reference.kubernetes.releases import Release
-
-__all__ = ["AssignmentError", "TopologyError", "assign"]
-
-
-class AssignmentError(Exception):
-    """The request cannot be met."""
-
-    def __init__(self, reason: str, message: str) -> None:
-        """Takes the documented reason and the kubelet's text."""
-        super().__init__(message)
-        self.reason = reason
 
 
 def assign(args: messages.AssignArgs, release: Release) -> CPUSet:
@@ -34,7 +24,7 @@ def assign(args: messages.AssignArgs, release: Release) -> CPUSet:
     Raises:
         cpu_options.OptionError: the options cannot be.
         TopologyError: the machine description holds no CPUs.
-        AssignmentError: the request cannot be met.
+        AdmissionError: the request cannot be met.
     """
     topology = derive(args.machine, averages=release.has(FREE_CORE_BY_AVERAGE))
     options = cpu_options.parse(args.options, release, gates=None)
@@ -47,6 +37,6 @@ def assign(args: messages.AssignArgs, release: Release) -> CPUSet:
         policy.check_alignment(args.count, available.bit_count())
         return CPUSet.from_mask(policy.take(available, args.count))
     except SMTAlignmentError as error:
-        raise AssignmentError("SMTAlignmentError", str(error)) from None
+        raise AdmissionError("SMTAlignmentError", str(error)) from None
     except (NotEnoughCPUsError, AccountingError) as error:
-        raise AssignmentError("UnexpectedAdmissionError", str(error)) from None
+        raise AdmissionError("UnexpectedAdmissionError", str(error)) from None

@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from numaproof.reference.kubernetes import quantity
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 QoSClass = Literal["Guaranteed", "Burstable", "BestEffort"]
 
@@ -74,20 +75,33 @@ class Pod:
         return quantity.whole_cpus(container.requests.get("cpu", 0)) or 0
 
     def exclusive_cpus_at_once(self) -> int:
-        """How many exclusive CPUs the pod needs at the moment when it needs most.
+        """How many exclusive CPUs the pod needs at the moment when it needs most."""
+        return at_once(self.containers, self.exclusive_cpus)
 
-        Sidecars run beside all that starts after them; other init containers run alone.
-        """
-        sidecars = starting = running = 0
-        for container in self.containers:
-            count = self.exclusive_cpus(container)
-            if container.sidecar:
-                sidecars += count
-            elif container.init:
-                starting = max(starting, sidecars + count)
-            else:
-                running += count
-        return max(starting, sidecars + running)
+
+Amount = TypeVar("Amount", int, Fraction)
+
+
+def at_once(containers: tuple[Container, ...], amount: Callable[[Container], Amount]) -> Amount:
+    """What containers need together at the moment when they need most.
+
+    Sidecars run beside all that starts after them; other init containers run alone.
+    (Kubernetes documentation, "Resource sharing within containers".)
+    """
+    zero = amount(_NOBODY)
+    sidecars = starting = running = zero
+    for container in containers:
+        needed = amount(container)
+        if container.sidecar:
+            sidecars += needed
+        elif container.init:
+            starting = max(starting, sidecars + needed)
+        else:
+            running += needed
+    return max(starting, sidecars + running)
+
+
+_NOBODY = Container("", {}, {})
 
 
 def parse(manifest: Mapping[str, Any], pod_level: PodLevel = "ignored") -> Pod:
@@ -107,31 +121,40 @@ def parse(manifest: Mapping[str, Any], pod_level: PodLevel = "ignored") -> Pod:
     )
     status = _mapping(manifest.get("status") or {}, "status")
     own = None if pod_level == "ignored" else spec.get("resources")
+    as_one = containers if own is None else (_as_one(own, containers),)
     return Pod(
         uid,
         containers,
-        status.get("qosClass") or qos_class(_of_pod(own, containers) or containers),
-        shared_pool=own is not None and pod_level == "shared pool",
+        status.get("qosClass") or qos_class(as_one),
+        shared_pool=pod_level == "shared pool" and own is not None and _asks(as_one[0]),
     )
 
 
-def _of_pod(own: Any, containers: tuple[Container, ...]) -> tuple[Container, ...]:
-    """The resources of the pod as a whole, as those of a single container; empty for none."""
-    resources = _mapping(own or {}, "spec.resources")
+def _asks(pod: Container) -> bool:
+    """Whether a pod's own resources name one that pods can have."""
+    return any(
+        resource in _COMPUTE or resource.startswith("hugepages-")
+        for resource in (*pod.requests, *pod.limits)
+    )
+
+
+def _as_one(own: Any, containers: tuple[Container, ...]) -> Container:
+    """The resources of the pod as a whole, as those of a single container."""
+    resources = _mapping(own, "spec.resources")
     limits = _quantities(resources.get("limits"), "spec.resources.limits")
     requests = _quantities(resources.get("requests"), "spec.resources.requests")
-    if not any(resource in _COMPUTE for resource in (*limits, *requests)):
-        return ()
     asked: dict[str, Any] = {}
     for resource in limits:
-        amounts = [
-            quantity.parse(container.requests[resource])
-            for container in containers
-            if not container.init and resource in container.requests
-        ]
-        # Where containers ask for a resource, the pod asks for their sum.
-        asked[resource] = sum(amounts) if amounts else limits[resource]
-    return (Container("", {**asked, **requests}, limits),)
+        # Where containers ask for a resource, the pod asks for what they need together.
+        if any(resource in container.requests for container in containers):
+            needed = at_once(
+                containers,
+                lambda container, of=resource: quantity.parse(container.requests.get(of, 0)),
+            )
+            asked[resource] = f"{needed * 10**9}n"
+        else:
+            asked[resource] = limits[resource]
+    return Container("", {**asked, **requests}, limits)
 
 
 def _container(item: Any, where: str, *, init: bool) -> Container:

@@ -40,6 +40,7 @@ class Release:
         migration_error: how a failure to move a version 1 checkpoint on begins.
         memory_takes_no_checksum: whether a Memory Manager checkpoint without checksum is taken
             as it is.
+        memory_checkpoint_type: what errors about a Memory Manager checkpoint call its structure.
         defects: the names of the defects that it has and that end with an answer.
     """
 
@@ -51,6 +52,7 @@ class Release:
     checkpoint_attempts: tuple[str, ...]
     migration_error: str
     memory_takes_no_checksum: bool
+    memory_checkpoint_type: str
     defects: frozenset[str]
 
     def has(self, defect: str) -> bool:
@@ -92,6 +94,7 @@ _1_33 = Release(
     checkpoint_attempts=("V1", ""),
     migration_error="error migrating v1 checkpoint state to v2 checkpoint state",
     memory_takes_no_checksum=False,
+    memory_checkpoint_type="state.MemoryManagerCheckpoint",
     defects=_defects("1.33"),
 )
 _1_34 = replace(
@@ -118,6 +121,7 @@ _1_36 = replace(
     checkpoint_attempts=("", "V1"),
     migration_error="failed to migrate checkpoint from v1 to v2",
     memory_takes_no_checksum=True,
+    memory_checkpoint_type="state.MemoryManagerCheckpointV1",
     defects=_defects("1.36"),
 )
 

@@ -11,15 +11,12 @@ if TYPE_CHECKING:
 
 FILE_NAME = "memory_manager_state"
 
-_FIELDS = gojson.Fields(
-    "state.MemoryManagerCheckpoint",
-    {
-        "policyName": gojson.Text(),
-        "machineState": gojson.Keyed(gojson.Anything(), "state.NUMANodeMap"),
-        "entries": gojson.Keyed(gojson.Anything(), "state.ContainerMemoryAssignments"),
-        "checksum": gojson.Unsigned("checksum.Checksum"),
-    },
-)
+_FIELDS = {
+    "policyName": gojson.Text(),
+    "machineState": gojson.Keyed(gojson.Anything(), "state.NUMANodeMap"),
+    "entries": gojson.Keyed(gojson.Anything(), "state.ContainerMemoryAssignments"),
+    "checksum": gojson.Unsigned("checksum.Checksum"),
+}
 
 
 class StaticStateError(Exception):
@@ -34,7 +31,9 @@ def restore(content: bytes, policy: str, release: Release) -> None:
         StaticStateError: the file holds memory of nodes or containers.
     """
     try:
-        found: dict[str, Any] = gojson.decode(content, _FIELDS)
+        found: dict[str, Any] = gojson.decode(
+            content, gojson.Fields(release.memory_checkpoint_type, _FIELDS)
+        )
     except gojson.GoJSONError as error:
         raise checkpoint.CheckpointError(str(error)) from None
     if found["machineState"] or found["entries"]:
