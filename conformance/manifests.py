@@ -9,7 +9,7 @@ import msgspec
 if TYPE_CHECKING:
     from numaproof.conformance.cases import ContainerSpec, PodSpec
     from numaproof.protocol.machine import Core, MachineInfo, Node
-    from numaproof.protocol.messages import Pod
+    from numaproof.protocol.messages import KubeletConfiguration, Pod
     from numaproof.protocol.sets import CPUSet
 
 _IMAGE = "registry.example/app:1"
@@ -57,8 +57,20 @@ def _container(name: str, spec: ContainerSpec) -> dict[str, Any]:
     return made
 
 
-def _texts(amounts: dict[str, str | int]) -> dict[str, str]:
-    return {resource: str(amount) for resource, amount in amounts.items()}
+_MAPS_OF_TEXT = ("kubeReserved", "systemReserved", "evictionHard", "cpuManagerPolicyOptions")
+
+
+def texts_where_due(config: KubeletConfiguration) -> KubeletConfiguration:
+    """A configuration whose amounts are texts, as its form asks for, also where counted."""
+    maps = {key: _texts(config[key]) for key in _MAPS_OF_TEXT if isinstance(config.get(key), dict)}
+    return {**config, **maps}
+
+
+def _texts(amounts: dict[str, Any]) -> dict[str, Any]:
+    return {
+        resource: str(amount) if type(amount) is int else amount
+        for resource, amount in amounts.items()
+    }
 
 
 def without_cpus(machine: MachineInfo, offline: CPUSet) -> MachineInfo:

@@ -129,7 +129,7 @@ class Player:
             self.facts = type(self.facts)(self.session.machine)
             self.watch.facts = self.facts
         written = merged(self.case.config, step.config)
-        config = expressions.expand(written, self._names())
+        config = manifests.texts_where_due(expressions.expand(written, self._names()))
         answer = self.session.start(config, from_tree=step.tree)
         if self.session.started is not None:
             self._readmit(expected)
