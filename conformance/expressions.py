@@ -79,7 +79,7 @@ def expand(value: Any, names: Mapping[str, Any]) -> Any:
         return _expand_text(value, names)
     if isinstance(value, dict):
         return {_expand_text(key, names): expand(item, names) for key, item in value.items()}
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [expand(item, names) for item in value]
     return value
 
