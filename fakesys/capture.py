@@ -116,7 +116,9 @@ def _cpu_rows(
     rows = []
     if columns or topology is None:
         every = _listed([cpu.number for cpu in cpus])
-        spoken = {name: "none" if value is None else value for name, value in columns.items()}
+        spoken: dict[str, Any] = {
+            name: "none" if value is None else value for name, value in columns.items()
+        }
         rows.append(CpuRow(cpus=every, **spoken))
     states: dict[tuple[bool | None, ...], list[int]] = {}
     for cpu in cpus:

@@ -188,7 +188,7 @@ def _screen(name: str, text: str) -> None:
     depth = 0
     try:
         while loader.check_event():
-            event = loader.get_event()
+            event: Any = loader.get_event()
             line = event.start_mark.line + 1
             if isinstance(event, yaml.AliasEvent):
                 raise DocumentError(

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - whole messages stand beside the profiles that cause them
 import json
 from pathlib import Path
 
@@ -44,13 +45,17 @@ def complaint(text: str) -> str:
         ),
         (
             HEAD + "cpus:\n  - {cpus: 0-3, core_id: 0-3}\n  - {cpus: 3-5, core_id: 3-5}\n",
-            "m.yaml:7: cpus[1].core_id: CPU 3 is in two cores: cpus[0] says its `core_id` too"
-            " (take it out of one)",
+            (
+                "m.yaml:7: cpus[1].core_id: CPU 3 is in two cores: cpus[0] says its `core_id` too"
+                " (take it out of one)"
+            ),
         ),
         (
             HEAD + "cpus:\n  - {cpus: 0-3, socket: 0}\n  - {cpus: 3-5, socket: 1}\n",
-            "m.yaml:7: cpus[1].socket: CPU 3 has two values: cpus[0] says its `socket` too"
-            " (take it out of one)",
+            (
+                "m.yaml:7: cpus[1].socket: CPU 3 has two values: cpus[0] says its `socket` too"
+                " (take it out of one)"
+            ),
         ),
         (
             SMALL + "cpus:\n  - {cpus: 4, online: false}\n" + MEMORY,
@@ -62,13 +67,17 @@ def complaint(text: str) -> str:
         ),
         (
             HEAD + "cpus: [{cpus: 0-3}]\nnodes:\n  - {nodes: 0-1, memory: 1Gi, cpus: [0-2, 2-3]}\n",
-            "m.yaml:7: nodes[0].cpus: CPU 2 is in two nodes, 0 and 1 (take it out of one, or set"
-            " `overlapping: true` if the machine reports it so)",
+            (
+                "m.yaml:7: nodes[0].cpus: CPU 2 is in two nodes, 0 and 1 (take it out of one, or set"
+                " `overlapping: true` if the machine reports it so)"
+            ),
         ),
         (
             SMALL,
-            "m.yaml:1: nodes: node 0 has no memory (add a row `- {nodes: 0, memory: 16Gi}`, or"
-            " `memory: none`)",
+            (
+                "m.yaml:1: nodes: node 0 has no memory (add a row `- {nodes: 0, memory: 16Gi}`, or"
+                " `memory: none`)"
+            ),
         ),
         (
             HEAD + "cpus: [{cpus: 0-3}]\n",
@@ -88,13 +97,17 @@ def complaint(text: str) -> str:
         ),
         (
             HEAD + "topology: {sockets: 1, cores_per_socket: 4, nodes: 3}\n",
-            "m.yaml:5: topology.nodes: 4 cores cannot be shared equally by 3 (use `cpus` and"
-            " `nodes` rows for a machine whose parts differ)",
+            (
+                "m.yaml:5: topology.nodes: 4 cores cannot be shared equally by 3 (use `cpus` and"
+                " `nodes` rows for a machine whose parts differ)"
+            ),
         ),
         (
             HEAD + "topology: {sockets: 1, cores_per_socket: 4, core_ids: 0-2}\n",
-            "m.yaml:5: topology.core_ids: 3 core ids cannot be repeated over 4 cores (give those"
-            " of one die, one node, one socket, or of all cores)",
+            (
+                "m.yaml:5: topology.core_ids: 3 core ids cannot be repeated over 4 cores (give those"
+                " of one die, one node, one socket, or of all cores)"
+            ),
         ),
         (
             HEAD + "topology: {sockets: 1, cores_per_socket: 4, nodes: 2, node_ids: 8}\n",
@@ -146,8 +159,10 @@ def complaint(text: str) -> str:
         ),
         (
             SMALL + MEMORY + "caches:\n  - {level: 3, type: Unified, size: 8M, shared: sockets}\n",
-            "m.yaml:8: caches[0].shared: 'sockets' is nothing that shares a cache (one of cpu, core,"
-            " cluster, die, node, socket, machine, `4 cores`, or lists of CPUs)",
+            (
+                "m.yaml:8: caches[0].shared: 'sockets' is nothing that shares a cache (one of cpu, core,"
+                " cluster, die, node, socket, machine, `4 cores`, or lists of CPUs)"
+            ),
         ),
         (
             SMALL
@@ -215,13 +230,17 @@ def complaint(text: str) -> str:
         ),
         (
             SMALL + MEMORY + "files: {'cpu/cpu{0-999}/cache/index{0-99}/id': '1'}\n",
-            "m.yaml:7: files.cpu/cpu{0-999}/cache/index{0-99}/id: 'cpu/cpu{0-999}/cache/index{0-99}/id'"
-            " names 100000 files, more than 20000",
+            (
+                "m.yaml:7: files.cpu/cpu{0-999}/cache/index{0-99}/id: 'cpu/cpu{0-999}/cache/index{0-99}/id'"
+                " names 100000 files, more than 20000"
+            ),
         ),
         (
             SMALL + MEMORY + "files: {cpu/cpu0/topology: '1'}\n",
-            "m.yaml:7: files.cpu/cpu0/topology: sys/devices/system/cpu/cpu0/topology is a directory"
-            " or a link",
+            (
+                "m.yaml:7: files.cpu/cpu0/topology: sys/devices/system/cpu/cpu0/topology is a directory"
+                " or a link"
+            ),
         ),
         (
             SMALL + MEMORY + "trailing_nul: [cpu/nothing]\n",
@@ -242,7 +261,7 @@ def test_a_profile_without_lines_is_refused_with_its_field() -> None:
 
 
 def test_an_unknown_name_lists_the_bundled_machines() -> None:
-    with pytest.raises(DocumentError, match="no bundled machine has this name .*raspberry-pi-4"):
+    with pytest.raises(DocumentError, match=r"no bundled machine has this name .*raspberry-pi-4"):
         load_profile("no-such-machine")
 
 
