@@ -41,7 +41,7 @@ class Node:
     def __init__(self, plan: Plan, cpus: CPUState, present: tuple[pods.Pod, ...]) -> None:
         """Takes what `numaproof.reference.startup` made."""
         self.plan = plan
-        self.cpus = cpus
+        self.cpus = self._saved = cpus
         self.reuse = Reuse()
         self.pods = {pod.uid: pod for pod in present}
         self.told: dict[tuple[str, str], int] = {}
@@ -71,6 +71,8 @@ class Node:
         except AdmissionError:
             self._drop(pod.uid)
             raise
+        finally:
+            self.save()
         return messages.Admitted(self._containers(pod))
 
     def _allocate(self, pod: pods.Pod, container: pods.Container) -> None:
@@ -86,12 +88,16 @@ class Node:
                 "UnexpectedAdmissionError",
                 f"Allocate failed due to {error}, which is unexpected",
             ) from None
-        self._keep(cpus)
+        self.cpus = cpus
 
-    def _keep(self, cpus: CPUState) -> None:
-        if cpus is not self.cpus:
-            self.cpus = cpus
-            self.plan.write_cpus(cpus)
+    def save(self) -> None:
+        """Writes the checkpoint if anything changed since it was last written.
+
+        The kubelet writes it at every change; between two calls nobody can tell.
+        """
+        if self.cpus is not self._saved:
+            self.plan.write_cpus(self.cpus)
+            self._saved = self.cpus
 
     def reclaim(self) -> None:
         """Takes back what containers hold that no pod on the node has."""
@@ -101,7 +107,7 @@ class Node:
             if pod is None or all(container.name != name for container in pod.containers):
                 cpus = cpus.release(uid, name)
                 self.told.pop((uid, name), None)
-        self._keep(cpus)
+        self.cpus = cpus
 
     def remove(self, args: messages.RemoveArgs) -> messages.Done:
         """Takes the pod, or one of its containers, off the node."""
@@ -114,8 +120,9 @@ class Node:
                 raise pods.PodError(f"no pod {args.uid!r} is on the node")
             pod.container(args.container)
             self.ended.add((args.uid, args.container))
-            self._keep(self.cpus.release(args.uid, args.container))
+            self.cpus = self.cpus.release(args.uid, args.container)
             self.told.pop((args.uid, args.container), None)
+        self.save()
         return messages.Done()
 
     def _drop(self, uid: str) -> None:
@@ -127,6 +134,7 @@ class Node:
         pod = self.plan.read_pod(args.pod)
         policy = self.plan.policy
         self.reclaim()
+        self.save()
         if policy is None:
             return messages.NodeHints({}, {})
         _check_countable(self.plan.topology)
@@ -142,6 +150,7 @@ class Node:
     def state(self, _args: messages.NoArgs) -> messages.State:
         """What everything on the node holds, and the checkpoint files as they are."""
         self.reclaim()
+        self.save()
         return messages.State(
             shared=CPUSet.from_mask(self.cpus.shared),
             pods={uid: self._containers(pod) for uid, pod in self.pods.items()},
@@ -162,6 +171,7 @@ class Node:
     def reconcile(self, _args: messages.NoArgs) -> messages.Reconciled:
         """Tells the container runtime every CPU set that it does not know yet."""
         self.reclaim()
+        self.save()
         updates = []
         for pod in self.pods.values():
             for container in pod.containers:

@@ -67,6 +67,7 @@ def start(
     node = Node(plan, cpus, present)
     # The reconcile loop makes its first pass at once.
     node.reclaim()
+    node.save()
     return node
 
 

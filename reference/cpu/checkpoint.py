@@ -14,6 +14,7 @@ from numaproof.reference.cpu.state import CPUState
 from numaproof.reference.kubernetes import checkpoint, gojson
 from numaproof.reference.kubernetes.cpulist import CPUListError
 from numaproof.reference.kubernetes.cpulist import parse as parse_cpus
+from numaproof.reference.kubernetes.gosyntax import GoJSONError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -112,7 +113,7 @@ def _first_readable(content: bytes, release: Release) -> tuple[str, dict[str, An
     for version in release.checkpoint_attempts:
         try:
             return version, _read_as(version, content)
-        except (gojson.GoJSONError, checkpoint.CheckpointError) as error:
+        except (GoJSONError, checkpoint.CheckpointError) as error:
             problem = error
     raise checkpoint.CheckpointError(str(problem))
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from numaproof.reference.kubernetes import quantity
@@ -147,10 +148,7 @@ def _as_one(own: Any, containers: tuple[Container, ...]) -> Container:
     for resource in limits:
         # Where containers ask for a resource, the pod asks for what they need together.
         if any(resource in container.requests for container in containers):
-            needed = at_once(
-                containers,
-                lambda container, of=resource: quantity.parse(container.requests.get(of, 0)),
-            )
+            needed = at_once(containers, partial(_requested, resource))
             asked[resource] = f"{needed * 10**9}n"
         else:
             asked[resource] = limits[resource]
@@ -173,6 +171,10 @@ def _container(item: Any, where: str, *, init: bool) -> Container:
         init=init,
         sidecar=init and fields.get("restartPolicy") == "Always",
     )
+
+
+def _requested(resource: str, container: Container) -> Fraction:
+    return quantity.parse(container.requests.get(resource, 0))
 
 
 def _mapping(value: Any, where: str) -> Mapping[str, Any]:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reference.kubernetes import checkpoint, gojson
+from numaproof.reference.kubernetes.gosyntax import GoJSONError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numaproof.reference.kubernetes.releases import Release
 
 FILE_NAME = "memory_manager_state"
 
-_FIELDS = {
+_FIELDS: Mapping[str, gojson.Kind] = {
     "policyName": gojson.Text(),
     "machineState": gojson.Keyed(gojson.Anything(), "state.NUMANodeMap"),
     "entries": gojson.Keyed(gojson.Anything(), "state.ContainerMemoryAssignments"),
@@ -34,7 +37,7 @@ def restore(content: bytes, policy: str, release: Release) -> None:
         found: dict[str, Any] = gojson.decode(
             content, gojson.Fields(release.memory_checkpoint_type, _FIELDS)
         )
-    except gojson.GoJSONError as error:
+    except GoJSONError as error:
         raise checkpoint.CheckpointError(str(error)) from None
     if found["machineState"] or found["entries"]:
         raise StaticStateError("a state file of the Memory Manager policy Static")
