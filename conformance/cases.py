@@ -144,10 +144,11 @@ CPUs = int | str | CPUsExpected
 
 
 class ContainerExpected(Written, frozen=True):
-    """What a container is expected to have."""
+    """What a container is expected to have; `affinity` is the hint kept for it, in full."""
 
     exclusive: CPUs | None = None
     cpus: CPUs | None = None
+    affinity: dict[str, Any] | None = None
 
 
 class UpdateExpected(Written, frozen=True):

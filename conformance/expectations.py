@@ -83,11 +83,18 @@ def _result(expected: Expected, answer: messages.Answer, context: Context) -> It
         case messages.Reconciled():
             yield from _updates(expected, answer, context)
         case messages.NodeHints():
-            yield from _subset("hints", expected.hints, codec.to_plain(answer))
+            yield from _hints(expected.hints or {}, codec.to_plain(answer))
         case messages.Assigned():
             yield from _cpus("assigned CPUs", expected.cpus, answer.cpus, context)
         case _ if expected.machine is not None:
             yield from _subset("machine", expected.machine, _by_node(answer))
+
+
+def _hints(expected: Mapping[str, Any], given: Mapping[str, Any]) -> Iterator[str]:
+    """Compares the hints of each provider exactly: an empty answer is not an empty list."""
+    for provider, wanted in expected.items():
+        if wanted != given.get(provider):
+            yield f"hints of {provider} are {given.get(provider)!r}, expected are {wanted!r}"
 
 
 def _by_node(answer: object) -> dict[str, Any]:
@@ -161,6 +168,9 @@ def _containers(
             f"exclusive CPUs of {where}", wanted.exclusive, container.exclusive, context
         )
         yield from _cpus(f"CPUs of {where}", wanted.cpus, container.cpus, context)
+        affinity = codec.to_plain(container.affinity)
+        if wanted.affinity is not None and wanted.affinity != affinity:
+            yield f"the affinity of {where} is {affinity}, expected is {wanted.affinity}"
 
 
 def _cpus(what: str, wanted: CPUs | None, given: CPUSet, context: Context) -> Iterator[str]:
