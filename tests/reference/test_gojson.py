@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import pytest
+
+from numaproof.reference.kubernetes import gojson, gosyntax
+
+STATE = gojson.Fields(
+    "state.Checkpoint",
+    {
+        "policyName": gojson.Text(),
+        "entries": gojson.Keyed(
+            gojson.Keyed(gojson.Text(), "map[string]string"), "map[string]map[string]string"
+        ),
+        "extra": gojson.Anything(),
+        "checksum": gojson.Unsigned("checksum.Checksum"),
+    },
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"", "unexpected end of JSON input"),
+        (b'{"policyName":"sta', "unexpected end of JSON input"),
+        (b"\x00\x01{", r"invalid character '\x00' looking for beginning of value"),
+        (b"{} x", "invalid character 'x' after top-level value"),
+        (b"{5", "invalid character '5' looking for beginning of object key string"),
+        (b'{"a" 5', "invalid character '5' after object key"),
+        (b'{"a":5 "b"', "invalid character '\"' after object key:value pair"),
+        (b"[1 2]", "invalid character '2' after array element"),
+        (b'"a\nb"', r"invalid character '\n' in string literal"),
+        (rb'"\q"', "invalid character 'q' in string escape code"),
+        (rb'"\u12x4"', r"invalid character 'x' in \u hexadecimal character escape"),
+        (b"trux", "invalid character 'x' in literal true (expecting 'e')"),
+        (b"-x", "invalid character 'x' in numeric literal"),
+        (b"1.x", "invalid character 'x' after decimal point in numeric literal"),
+        (b"1ex", "invalid character 'x' in exponent of numeric literal"),
+        (b"01", "invalid character '1' after top-level value"),
+        (b"'a'", r"invalid character '\'' looking for beginning of value"),
+        (b"\\", r"invalid character '\\' looking for beginning of value"),
+        ("é".encode(), "invalid character 'Ã' looking for beginning of value"),
+        (b"\x85", r"invalid character '\u0085' looking for beginning of value"),
+        (b"[" * 10001, "invalid character '[' exceeded max depth"),
+    ],
+)
+def test_bad_syntax_is_told_in_the_words_of_go(text: bytes, message: str) -> None:
+    with pytest.raises(gosyntax.GoJSONError) as caught:
+        gojson.decode(text, STATE)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"[]", "array into Go value of type state.Checkpoint"),
+        (b"true", "bool into Go value of type state.Checkpoint"),
+        (b'{"policyName":5}', "number into Go struct field Checkpoint.policyName of type string"),
+        (
+            b'{"entries":{"u":{"a":{}}}}',
+            "object into Go struct field Checkpoint.entries of type string",
+        ),
+        (
+            b'{"checksum":1.5}',
+            "number 1.5 into Go struct field Checkpoint.checksum of type checksum.Checksum",
+        ),
+        (
+            b'{"checksum":-1,"policyName":[]}',
+            "number -1 into Go struct field Checkpoint.checksum of type checksum.Checksum",
+        ),
+        (
+            b'{"checksum":"1"}',
+            "string into Go struct field Checkpoint.checksum of type checksum.Checksum",
+        ),
+    ],
+)
+def test_the_first_value_of_a_wrong_type_is_named_with_its_place(text: bytes, message: str) -> None:
+    with pytest.raises(gosyntax.GoJSONError) as caught:
+        gojson.decode(text, STATE)
+    assert str(caught.value) == f"json: cannot unmarshal {message}"
+
+
+def test_names_match_in_any_case_and_unknown_ones_are_passed_over() -> None:
+    found = gojson.decode(b' {"POLICYNAME":"x","nobody":[1,null,false],"Extra":{}} ', STATE)
+    assert found == {"policyName": "x", "entries": {}, "extra": True, "checksum": 0}
+
+
+def test_null_changes_nothing_and_a_repeated_object_adds_to_the_first() -> None:
+    text = b'{"entries":{"u":{"a":"1"}},"entries":{"v":{}},"policyName":"p","policyName":null}'
+    found = gojson.decode(text, STATE)
+    assert found["entries"] == {"u": {"a": "1"}, "v": {}}
+    assert found["policyName"] == "p"
+
+
+def test_escapes_are_read_and_lone_surrogates_replaced() -> None:
+    text = rb'{"policyName":"\u0041\n\ud83d\ude00\ud800"}'
+    assert gojson.decode(text, STATE)["policyName"] == "A\n\U0001f600�"
+
+
+def test_null_for_the_whole_is_the_zero_value() -> None:
+    assert gojson.decode(b"null", STATE)["checksum"] == 0
