@@ -32,6 +32,9 @@ OWN_POD_REFUSED = "full-pcpus-only-refuses-own-pod"
 COMBINATION_OVERWRITTEN = "distribute-combination-overwritten"
 INIT_CPUS_NOT_REUSED = "init-cpus-not-reused"
 BROKEN_CORE_TAKEN = "full-pcpus-only-takes-broken-core"
+NODES_ACROSS_SOCKETS = "distribute-across-numa-ignores-sockets"
+SPREAD_BY_CPU_NUMBER = "distribute-across-cores-by-cpu-number"
+GATES_PANIC = "bad-feature-gates-panic"
 ENDLESS_LOOP = "distribute-endless-loop"
 NODE_ID_PANIC = "hints-panic-on-node-id"
 DIVISION_PANIC = "cpus-per-core-zero-panic"
@@ -100,6 +103,33 @@ DEFECTS: tuple[Defect, ...] = (
         "",
         "On hybrid machines single threads of cores are handed out; with "
         "distribute-cpus-across-numa also the sibling of a reserved CPU.",
+    ),
+    Defect(
+        NODES_ACROSS_SOCKETS,
+        _ALL,
+        "If the align-by-socket policy option is specified, CPUs will be considered aligned at "
+        "the socket boundary when deciding how to allocate CPUs to a container.",
+        f"{_ISSUES}141237",
+        "With distribute-cpus-across-numa a request that one socket can hold is spread over nodes "
+        "of several sockets.",
+    ),
+    Defect(
+        SPREAD_BY_CPU_NUMBER,
+        _ALL,
+        "If the distribute-cpus-across-cores policy option is specified, the static policy will "
+        "attempt to allocate virtual cores (hardware threads) across different physical cores.",
+        "",
+        "CPUs are taken in the order of their numbers, so that on machines that number the "
+        "threads of a core one after the other whole cores are filled.",
+    ),
+    Defect(
+        GATES_PANIC,
+        _ALL,
+        "A feature gate that the release does not know must be refused.",
+        "",
+        "Unknown, locked or contradictory feature gates in the configuration file end in a panic "
+        "while its defaults are filled in.",
+        answers=False,
     ),
     Defect(
         ENDLESS_LOOP,
