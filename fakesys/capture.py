@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -20,7 +19,7 @@ from numaproof.fakesys.regular import find_topology
 from numaproof.fakesys.residue import find_residue
 from numaproof.fakesys.siblings import with_groups
 from numaproof.fakesys.sizes import format_kilobytes
-from numaproof.fakesys.snapshot import Snapshot, mem_total, read_snapshot
+from numaproof.fakesys.snapshot import Root, Snapshot, mem_total, read_snapshot
 from numaproof.fakesys.tree import build_tree
 
 _FILES = {
@@ -33,14 +32,14 @@ _FILES = {
 }
 
 
-def capture(root: Path, name: str, *, title: str = "", source: str = "") -> Profile:
+def capture(root: Root, name: str, *, title: str = "", source: str = "") -> Profile:
     """The profile of what is found below a root.
 
     The tree built from it holds every fact of the original that discovery reads, and the
     siblings, masks and lists that lscpu and hwloc read.
 
     Args:
-        root: directory with `sys` and `proc`; ``/`` for this machine.
+        root: directory with `sys` and `proc` (``/`` for this machine), or the `TreePath` of a tree.
         name: the profile's name: lower-case letters, digits, ``.``, ``_``, ``+``, ``-``.
         title: one line for people; the shape of the machine, unless given.
         source: what it is and where it is from.

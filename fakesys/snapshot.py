@@ -10,6 +10,9 @@ from numaproof.fakesys.entries import CPU, KERNEL, NODE
 from numaproof.fakesys.machine import MAX_CPUS
 from numaproof.fakesys.members import TreeError
 from numaproof.fakesys.ranges import parse_list
+from numaproof.fakesys.reading import TreePath
+
+Root = Path | TreePath
 
 _SIBLINGS = (
     "thread_siblings",
@@ -46,7 +49,6 @@ _LISTS = frozenset(
     {"possible", "present", "offline", "cpulist", "has_cpu", "has_memory", "has_normal_memory"}
 )
 _MASKS = frozenset({"shared_cpu_map", "cpumap", *_SIBLINGS})
-_MAX_BYTES = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,7 @@ class Snapshot:
         return parse_cpuinfo(self.text("proc/cpuinfo") or "")
 
 
-def read_snapshot(root: Path) -> Snapshot:
+def read_snapshot(root: Root) -> Snapshot:
     """Read what profiles can describe; a file that cannot be read is not there.
 
     Raises:
@@ -119,7 +121,7 @@ def read_snapshot(root: Path) -> Snapshot:
     return Snapshot(files, cpus, members)
 
 
-def _paths(root: Path, cpus: tuple[int, ...], nodes: list[int]) -> Iterator[str]:
+def _paths(root: Root, cpus: tuple[int, ...], nodes: list[int]) -> Iterator[str]:
     yield from (f"{CPU}/{name}" for name in ("possible", "present", "online", "offline"))
     for cpu in cpus:
         base = f"{CPU}/cpu{cpu}"
@@ -138,28 +140,27 @@ def _paths(root: Path, cpus: tuple[int, ...], nodes: list[int]) -> Iterator[str]
     yield from ("proc/cpuinfo", "proc/meminfo")
 
 
-def _hugepages(root: Path, base: str) -> Iterator[str]:
+def _hugepages(root: Root, base: str) -> Iterator[str]:
     for name in sorted(_names(root / base)):
         if re.fullmatch(r"hugepages-\d+kB", name):
             yield f"{base}/{name}/nr_hugepages"
 
 
-def _numbered(directory: Path, prefix: str) -> set[int]:
+def _numbered(directory: Root, prefix: str) -> set[int]:
     found = (re.fullmatch(rf"{prefix}(\d{{1,9}})", name) for name in _names(directory))
     return {int(match[1]) for match in found if match}
 
 
-def _names(directory: Path) -> list[str]:
+def _names(directory: Root) -> list[str]:
     try:
         return [entry.name for entry in directory.iterdir()]
     except OSError:
         return []
 
 
-def _content(path: Path) -> bytes | None:
+def _content(path: Root) -> bytes | None:
     try:
-        with path.open("rb") as file:
-            return file.read(_MAX_BYTES)
+        return path.read_bytes()
     except OSError:
         return None
 
