@@ -6,6 +6,7 @@ run is compared in the form that is the same in every run.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -34,6 +35,24 @@ def difference(left: messages.Answer, right: messages.Answer, level: Level) -> s
     exact = applies("kubelet", level)
     place = _first_difference("", _comparable(left, exact=exact), _comparable(right, exact=exact))
     return place.removeprefix(".") if place else None
+
+
+_NAMED_OPTION = re.compile(
+    r"CPU Manager Policy (?:Alpha|Beta)-level Options not enabled, but option .* provided"
+    r"|unknown CPU Manager Policy option: .*"
+    r"|bad value for option .*"
+)
+
+
+def any_option(answer: messages.Answer) -> messages.Answer:
+    """A refusal of options without the name of the one that it names.
+
+    Of several bad options the kubelet names any: it walks a map.
+    """
+    if isinstance(answer, messages.StartRefused):
+        message = _NAMED_OPTION.sub("one of the options is refused", answer.message)
+        return msgspec.structs.replace(answer, message=message)
+    return answer
 
 
 def _kind(answer: messages.Answer) -> str:
