@@ -34,6 +34,8 @@ INIT_CPUS_NOT_REUSED = "init-cpus-not-reused"
 BROKEN_CORE_TAKEN = "full-pcpus-only-takes-broken-core"
 NODES_ACROSS_SOCKETS = "distribute-across-numa-ignores-sockets"
 SPREAD_BY_CPU_NUMBER = "distribute-across-cores-by-cpu-number"
+STRICT_EMPTY_POOL = "strict-reservation-empty-pool-refused"
+HALF_USED_CORES = "uncore-skips-half-used-cores"
 GATES_PANIC = "bad-feature-gates-panic"
 ENDLESS_LOOP = "distribute-endless-loop"
 NODE_ID_PANIC = "hints-panic-on-node-id"
@@ -121,6 +123,23 @@ DEFECTS: tuple[Defect, ...] = (
         "",
         "CPUs are taken in the order of their numbers, so that on machines that number the "
         "threads of a core one after the other whole cores are filled.",
+    ),
+    Defect(
+        STRICT_EMPTY_POOL,
+        _ALL,
+        "A kubelet restarts with the assignments of its checkpoint as they were.",
+        f"{_ISSUES}141196",
+        "With strict-cpu-reservation, once exclusive CPUs have used up the shared pool, the "
+        "kubelet's next start is refused because of the empty default set.",
+    ),
+    Defect(
+        HALF_USED_CORES,
+        _ALL,
+        "If the prefer-align-cpus-by-uncorecache policy option is specified, the static policy "
+        "will allocate CPU resources for individual containers such that all CPUs assigned to a "
+        "container share the same uncore cache block.",
+        f"{_ISSUES}137315",
+        "An uncore cache with a half-used core is passed over for a request that fits in it.",
     ),
     Defect(
         GATES_PANIC,
