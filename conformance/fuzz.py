@@ -129,7 +129,7 @@ def _batch(target: Target, seed: int, count: int) -> FoundError | None:
     seen: list[FoundError] = []
 
     class Node(NodeMachine):
-        kubernetes = target.kubernetes
+        claims = target.claims
 
         def open_playing(self, machine: MachineInfo) -> FuzzPlaying:
             return FuzzPlaying(target, machine, seen)

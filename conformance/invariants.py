@@ -47,6 +47,7 @@ class View:
     facts: Facts
     config: messages.KubeletConfiguration
     pods: Mapping[str, messages.Pod]
+    ended: frozenset[Place]
     started: messages.Started
     state: messages.State
 
@@ -54,7 +55,8 @@ class View:
     def of(cls, session: Session, facts: Facts, state: messages.State) -> View:
         """The view of a session's node with a state just answered."""
         assert session.started is not None
-        return cls(facts, session.config, dict(session.pods), session.started, state)
+        ended = frozenset((uid, name) for uid, names in session.ended.items() for name in names)
+        return cls(facts, session.config, dict(session.pods), ended, session.started, state)
 
     def exclusive(self) -> dict[Place, CPUSet]:
         """The exclusive CPUs of every container that has any."""
@@ -125,7 +127,7 @@ def _counts(view: View) -> Iterator[Violation]:
             return
         for name, count in entitled.items():
             got = given[name].exclusive
-            if len(got) != count:
+            if len(got) != count and (uid, name) not in view.ended:
                 yield Violation(
                     "exclusive-count",
                     "CPU-STATIC-002" if count else "CPU-STATIC-001",

@@ -13,6 +13,7 @@ import msgspec
 
 from numaproof.conformance import expectations, expressions, manifests
 from numaproof.conformance.cases import Expected, PodSpec, RemoveStep, StartStep, Step
+from numaproof.conformance.claims import NotSupportedError
 from numaproof.conformance.tables import applies, merged
 from numaproof.protocol import messages
 from numaproof.protocol.sets import CPUSet
@@ -34,10 +35,6 @@ Expectation = Expected | Literal["anything"]
 
 class CaseError(ValueError):
     """A case can't be played as it is written; the message names the case and the step."""
-
-
-class NotSupportedError(Exception):
-    """The implementation does not have what the case is about."""
 
 
 @dataclass
@@ -65,7 +62,7 @@ class Player:
         """Plays until the end, or until something is wrong.
 
         Raises:
-            NotSupportedError: a call was answered with unsupported.
+            NotSupportedError: a call is not claimed, or was answered with unsupported.
             CaseError: the case can't be played as it is written.
             ImplementationFailure: there was no answer.
         """
@@ -86,7 +83,7 @@ class Player:
         up, or about a pod that is not there.
 
         Raises:
-            NotSupportedError: a call was answered with unsupported.
+            NotSupportedError: a call is not claimed, or was answered with unsupported.
             ImplementationFailure: there was no answer.
         """
         argument = getattr(step, step.verb)
@@ -138,6 +135,8 @@ class Player:
     def _readmit(self, expected: Expectation) -> None:
         for uid in list(self.session.pods):
             answer = self.session.admit(self.session.pods[uid])
+            if isinstance(answer, messages.Unsupported):
+                raise NotSupportedError(answer.what)
             wanted = expected
             if isinstance(expected, Expected):
                 wanted = Expected(refused=expected.readmission.get(manifests.pod_name(uid)))

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from numaproof.conformance import defects
+from numaproof.conformance.claims import Claims, NotSupportedError
 from numaproof.conformance.facts import Facts
 from numaproof.conformance.implementation import ImplementationFailure
 from numaproof.conformance.pictures import pictures
-from numaproof.conformance.player import NotSupportedError, Player
+from numaproof.conformance.player import Player
 from numaproof.conformance.session import Mirror, Session
 from numaproof.conformance.tables import applies
 from numaproof.conformance.watch import Watch
@@ -51,6 +52,11 @@ class Target:
     command: tuple[str, ...] = ()
     mirror: Callable[[], Implementation] | None = None
     documented: bool = False
+
+    @property
+    def claims(self) -> Claims:
+        """What may be asked of it."""
+        return Claims(self.hello, self.kubernetes)
 
 
 @dataclass(frozen=True)
@@ -92,6 +98,7 @@ class Playing:
         facts = Facts(machine)
         session = Session(
             implementation=target.implementation,
+            claims=target.claims,
             state_dir=_made(scratch / "state"),
             kubernetes=target.kubernetes,
             machine=machine,
@@ -99,7 +106,7 @@ class Playing:
             root=root,
             mirror=_mirror(target, scratch),
         )
-        watch = Watch(session, facts, can_probe="state" in target.hello.operations)
+        watch = Watch(session, facts)
         self.player = Player(case, session, facts, target.level, watch)
 
     def play(self) -> Verdict:

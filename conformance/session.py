@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from numaproof.conformance.comparison import difference
+from numaproof.conformance.comparison import any_option, difference
 from numaproof.protocol import codec, messages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from pathlib import Path
 
+    from numaproof.conformance.claims import Claims
     from numaproof.conformance.implementation import Implementation
     from numaproof.protocol.machine import MachineInfo
 
@@ -43,6 +44,16 @@ def _without_path(answer: messages.Answer, state_dir: Path) -> messages.Answer:
     return answer
 
 
+def _has_several_options(args: messages.Args) -> bool:
+    match args:
+        case messages.StartArgs():
+            return len(args.config.get("cpuManagerPolicyOptions") or {}) > 1
+        case messages.AssignArgs():
+            return len(args.options) > 1
+        case _:
+            return False
+
+
 @dataclass
 class Mirror:
     """The reference beside an implementation: the same calls, in a state directory of its own."""
@@ -61,6 +72,8 @@ class Mirror:
         if isinstance(args, messages.StartArgs):
             args = msgspec.structs.replace(args, state_dir=str(self.state_dir))
         own = _without_path(self.reference.call(operation, args), self.state_dir)
+        if _has_several_options(args):
+            answer, own = any_option(answer), any_option(own)
         found = difference(answer, own, level)
         return f"differs from the reference: {found}" if found else None
 
@@ -73,12 +86,15 @@ class Session:
     `level` the call has that as a problem.
 
     Attributes:
+        claims: what may be called.
         pods: manifests of the pods on the node, by uid, in the order of their admission.
+        ended: names of the containers that have ended, by pod uid.
         config: the configuration of the last start.
         started: the answer to the last start, None when it was refused or never made.
     """
 
     implementation: Implementation
+    claims: Claims
     state_dir: Path
     kubernetes: str
     machine: MachineInfo
@@ -86,6 +102,7 @@ class Session:
     root: Callable[[], Path] | None = None
     mirror: Mirror | None = None
     pods: dict[str, messages.Pod] = field(default_factory=dict)
+    ended: dict[str, frozenset[str]] = field(default_factory=dict)
     config: messages.KubeletConfiguration = field(default_factory=dict)
     started: messages.Started | None = None
     calls: list[Call] = field(default_factory=list)
@@ -94,11 +111,12 @@ class Session:
         """Makes a call and records it.
 
         Raises:
+            NotSupportedError: it asks for what is not claimed, and is not made.
             ImplementationFailure: there was no answer; the call is recorded without one.
         """
+        self.claims.require(operation, args)
         call = Call(operation, args)
         self.calls.append(call)
-
         call.answer = self.implementation.call(operation, args)
         if self.mirror:
             found = self.mirror.disagreement(operation, args, self.normal(call.answer), self.level)
@@ -130,7 +148,7 @@ class Session:
     ) -> messages.Answer:
         """Starts or restarts the managers with the pods that are on the node.
 
-        The pods are not admitted again here: see `readmit`.
+        They are not admitted again here.
         """
         tree = str(self.tree()) if from_tree else None
         args = messages.StartArgs(
@@ -147,25 +165,24 @@ class Session:
         return answer
 
     def admit(self, pod: messages.Pod) -> messages.Answer:
-        """Offers a pod to the node; it stays there when it is admitted."""
+        """Offers a pod to the node; it stays there, all containers due, when it is admitted."""
         answer = self.call("admit", messages.AdmitArgs(pod))
         uid = pod["metadata"]["uid"]
+        self.ended.pop(uid, None)
         if isinstance(answer, messages.Admitted):
             self.pods[uid] = pod
         else:
             self.pods.pop(uid, None)
         return answer
 
-    def readmit(self) -> Iterable[messages.Answer]:
-        """Admits each pod on the node again, in order, as a kubelet does after its start."""
-        for pod in list(self.pods.values()):
-            yield self.admit(pod)
-
     def remove(self, uid: str, container: str | None = None) -> messages.Answer:
         """Tells that a pod, or one container of it, has ended."""
         answer = self.call("remove", messages.RemoveArgs(uid, container))
         if container is None:
             self.pods.pop(uid, None)
+            self.ended.pop(uid, None)
+        else:
+            self.ended[uid] = self.ended.get(uid, frozenset()) | {container}
         return answer
 
     def shown(self, value: object) -> Any:

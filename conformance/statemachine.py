@@ -1,8 +1,8 @@
 """A Hypothesis state machine that drives a node through admissions, removals and restarts.
 
 Its rules look at the model alone (which pods were offered, which configuration was chosen) and
-never at an answer, so that the same draws make the same calls against any implementation. Every
-rule makes a step of the form that cases have; the player judges it.
+never at an answer, so that the same draws make the same calls against any implementation with
+the same claims. Every rule makes a step of the form that cases have; the player judges it.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from numaproof.conformance.cases import (
     TamperStep,
 )
 from numaproof.conformance.facts import Facts
-from numaproof.reference.kubernetes.releases import release
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numaproof.conformance.cases import PodSpec
+    from numaproof.conformance.claims import Claims
     from numaproof.conformance.fuzz import FuzzPlaying
     from numaproof.protocol.machine import MachineInfo
     from numaproof.protocol.messages import KubeletConfiguration
@@ -35,11 +35,18 @@ if TYPE_CHECKING:
 _TAMPERINGS = ("truncate", "checksum", "policy", "field", "delete", "empty", "garbage", "space")
 
 
-class NodeMachine(RuleBasedStateMachine):
-    """One node's life. Subclasses give `open_playing`, which says what is tested and how."""
+def _claimed(operation: str) -> Callable[[NodeMachine], bool]:
+    return lambda machine: machine.claims.has(operation)
 
+
+class NodeMachine(RuleBasedStateMachine):
+    """One node's life, within what an implementation claims.
+
+    Subclasses give `claims`, and `open_playing`, which says what is tested and how.
+    """
+
+    claims: Claims
     open_playing: Callable[[MachineInfo], FuzzPlaying]
-    kubernetes: str
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,6 +62,7 @@ class NodeMachine(RuleBasedStateMachine):
         self.playing = self.open_playing(machine)
         self._start(data)
 
+    @precondition(_claimed("admit"))
     @rule(data=st.data())
     def admit(self, data: st.DataObject) -> None:
         """Offers a new pod."""
@@ -68,12 +76,14 @@ class NodeMachine(RuleBasedStateMachine):
         """Offers a pod that was offered before."""
         self._play(Step(admit=self._choose(data).pod, expect="anything"))
 
+    @precondition(_claimed("remove"))
     @precondition(lambda self: self.offered)
     @rule(data=st.data())
     def remove(self, data: st.DataObject) -> None:
         """Ends a pod."""
         self._play(Step(remove=RemoveStep(self._choose(data).pod), expect="anything"))
 
+    @precondition(_claimed("remove"))
     @precondition(lambda self: any(pod.init for pod in self.offered))
     @rule(data=st.data())
     def end_init_container(self, data: st.DataObject) -> None:
@@ -84,6 +94,7 @@ class NodeMachine(RuleBasedStateMachine):
             name = data.draw(st.sampled_from(passing), label="container")
             self._play(Step(remove=RemoveStep(pod.pod, name), expect="anything"))
 
+    @precondition(_claimed("hints"))
     @rule(data=st.data())
     def ask_hints(self, data: st.DataObject) -> None:
         """Asks for the hints of a pod that is not on the node."""
@@ -93,6 +104,7 @@ class NodeMachine(RuleBasedStateMachine):
         )
         self._play(Step(hints=HintsStep(pod, container), expect="anything"))
 
+    @precondition(_claimed("reconcile"))
     @rule()
     def reconcile(self) -> None:
         """Makes one pass of the reconcile loop."""
@@ -117,7 +129,7 @@ class NodeMachine(RuleBasedStateMachine):
     def _start(self, data: st.DataObject | None) -> None:
         if data is not None:
             assert self.playing is not None
-            chosen = strategies.kubelet_configurations(self.facts, release(self.kubernetes))
+            chosen = strategies.kubelet_configurations(self.facts, self.claims)
             self.config = data.draw(chosen, label="configuration")
         self._play(Step(start=StartStep(config=self.config), expect="anything"))
 

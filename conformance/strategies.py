@@ -17,13 +17,14 @@ from numaproof.protocol.sets import CPUSet
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numaproof.conformance.claims import Claims
     from numaproof.conformance.facts import Facts
     from numaproof.protocol.messages import KubeletConfiguration
-    from numaproof.reference.kubernetes.releases import Release
 
 _GIB = 1 << 30
 _CACHE_BYTES = 32 << 20
 _LOCAL, _NEAR, _FAR = 10, 12, 21
+_POLICIES = ("static", "static", "static", "none")
 
 
 @st.composite
@@ -115,20 +116,26 @@ def _machine(nodes: Sequence[tuple[Core, ...]], sockets: int, gap: int) -> Machi
 
 
 @st.composite
-def kubelet_configurations(draw: st.DrawFn, facts: Facts, release: Release) -> KubeletConfiguration:
-    """Configurations with the CPU Manager's policy, options, gates and reservation."""
+def kubelet_configurations(draw: st.DrawFn, facts: Facts, claims: Claims) -> KubeletConfiguration:
+    """Configurations with a policy, options, gates and a reservation for the CPU Manager.
+
+    Policies and options are those that the implementation claims.
+    """
     gates = {
         name: draw(st.sampled_from((True, True, True, False)))
         for name in ("CPUManagerPolicyAlphaOptions", "CPUManagerPolicyBetaOptions")
     }
     config: dict[str, Any] = {
-        "cpuManagerPolicy": draw(st.sampled_from(("static", "static", "static", "none"))),
         "featureGates": gates,
         "kubeReserved": {"cpu": draw(_reserved_amounts())},
     }
-    chosen = draw(st.sets(st.sampled_from(sorted(release.cpu_options)), max_size=2))
-    if chosen:
-        config["cpuManagerPolicyOptions"] = dict.fromkeys(sorted(chosen), "true")
+    policies = [one for one in _POLICIES if one in claims.cpu_policies()]
+    if policies:
+        config["cpuManagerPolicy"] = draw(st.sampled_from(policies))
+    if options := claims.cpu_options():
+        chosen = draw(st.sets(st.sampled_from(options), max_size=2))
+        if chosen:
+            config["cpuManagerPolicyOptions"] = dict.fromkeys(sorted(chosen), "true")
     if draw(st.booleans()):
         cpus = sorted(facts.all)
         some = draw(st.sets(st.sampled_from(cpus), min_size=1, max_size=min(4, len(cpus))))

@@ -20,13 +20,12 @@ class Watch:
     Attributes:
         facts: of the machine as it is now.
         before, now: the views around the last call; None where the node was not up, or where
-            the implementation has no `state` operation.
+            the implementation claims no `state` operation.
     """
 
-    def __init__(self, session: Session, facts: Facts, *, can_probe: bool) -> None:
+    def __init__(self, session: Session, facts: Facts) -> None:
         self._session = session
         self.facts = facts
-        self._can_probe = can_probe
         self._continuous = True
         self.before: View | None = None
         self.now: View | None = None
@@ -47,7 +46,7 @@ class Watch:
         """
         previous = self.now
         self.before, self.now = previous, None
-        if self._session.started is None or not self._can_probe:
+        if self._session.started is None or not self._session.claims.has("state"):
             return []
         state = self._session.call("state", messages.NoArgs())
         if not isinstance(state, messages.State):
