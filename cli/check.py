@@ -6,20 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from numaproof.campaigns import conduct
 from numaproof.catalogue import MACHINE, catalogue
 from numaproof.conformance import runner, tables
-from numaproof.conformance.campaign import Campaign
-from numaproof.conformance.registry import load_registry
 from numaproof.conformance.scratch import scratch_folder
-from numaproof.metadata import VERSION
-from numaproof.outputs import command_line, follow, out_option
-from numaproof.targets import open_target, target_options
+from numaproof.outputs import out_option
+from numaproof.targets import target_options
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from click.shell_completion import CompletionItem
+
+    from numaproof.conformance.campaign import Campaign
+    from numaproof.protocol.events import AnyEvent
 
 
 def _complete_case(
@@ -73,12 +74,15 @@ def check(
     cases = tables.bundled_cases()
     with scratch_folder() as trees:
         machines = catalogue(machine_names, trees)
-        with open_target(**target) as opened:
-            runs = runner.select(cases, machines, opened, select)
+
+        def start(campaign: Campaign) -> Iterator[AnyEvent]:
+            chosen = campaign.target
+            runs = runner.select(cases, machines, chosen, select)
             if not runs:
                 raise click.UsageError(
                     f"no case matches --select {select!r} on these machines at level"
-                    f" {opened.level} for Kubernetes {opened.kubernetes}"
+                    f" {chosen.level} for Kubernetes {chosen.kubernetes}"
                 )
-            campaign = Campaign(opened, load_registry(), command_line(), VERSION)
-            return follow(runner.run(runs, campaign), out, as_json=as_json)
+            return runner.run(runs, campaign)
+
+        return conduct(start, target, out, as_json=as_json)

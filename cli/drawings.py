@@ -8,12 +8,13 @@ import sys
 from typing import TYPE_CHECKING
 
 import click
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from numaproof.conformance.facts import Facts
 from numaproof.reports.drawing import draw_text
-from numaproof.reports.terminal import PLAIN_WIDTH, is_live
+from numaproof.reports.terminal import PLAIN_WIDTH, as_plain, encodable, is_live
 
 if TYPE_CHECKING:
     from numaproof.protocol.machine import MachineInfo
@@ -23,21 +24,26 @@ _MIB = 1 << 20
 
 def show_machine(machine: MachineInfo) -> None:
     """Prints the totals, a table of the NUMA nodes and a drawing of the machine."""
-    live = is_live(sys.stdout, os.environ)
-    width = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns if live else PLAIN_WIDTH
-    console = Console(width=width, highlight=False, color_system="auto" if live else None)
     click.echo(
         f"{machine.num_cores} CPUs, {machine.num_physical_cores} cores, "
         f"{machine.num_sockets} sockets by cAdvisor's count; "
         f"{machine.memory_capacity // _MIB} MiB of memory\n"
     )
-    console.print(_nodes(machine))
-    console.print(draw_text(machine, width=width, color=live), markup=live)
+    nodes = _nodes(machine)
+    if is_live(sys.stdout, os.environ):
+        width = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns
+        console = Console(width=width, highlight=False)
+        console.print(nodes)
+        console.print(draw_text(machine, width=width, color=True))
+    else:
+        drawing = draw_text(machine, width=PLAIN_WIDTH)
+        click.echo(encodable(f"{as_plain(nodes)}\n\n{drawing}", sys.stdout))
 
 
 def _nodes(machine: MachineInfo) -> Table:
     facts = Facts(machine)
-    table = Table("node", "CPUs", "cores", "memory MiB", "huge pages", "distances")
+    heads = ("node", "CPUs", "cores", "memory MiB", "huge pages", "distances")
+    table = Table(*heads, box=box.SIMPLE)
     for node in sorted(machine.topology or (), key=lambda node: node.node_id):
         pages = (f"{one.num_pages}x{one.page_size}Ki" for one in node.hugepages or ())
         table.add_row(

@@ -5,19 +5,23 @@ from __future__ import annotations
 import random
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from numaproof.campaigns import conduct
 from numaproof.catalogue import catalogue
 from numaproof.conformance import fuzz as fuzzing
 from numaproof.conformance import runner, tables
-from numaproof.conformance.campaign import Campaign
-from numaproof.conformance.registry import load_registry
 from numaproof.conformance.scratch import scratch_folder
-from numaproof.metadata import VERSION
-from numaproof.outputs import command_line, follow, out_option
-from numaproof.targets import open_target, target_options
+from numaproof.outputs import out_option
+from numaproof.targets import target_options
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numaproof.conformance.campaign import Campaign
+    from numaproof.protocol.events import AnyEvent
 
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 _DEFAULT_EXAMPLES = 200
@@ -71,10 +75,11 @@ def fuzz(
         max_examples = _DEFAULT_EXAMPLES
     chosen = random.SystemRandom().getrandbits(32) if seed is None else seed
     budget = fuzzing.Budget(max_examples, max_time)
-    with open_target(**target) as opened:
-        campaign = Campaign(opened, load_registry(), command_line(), VERSION)
-        stream = fuzzing.fuzz(campaign, budget, chosen, out / "findings")
-        return follow(stream, out, as_json=as_json)
+
+    def start(campaign: Campaign) -> Iterator[AnyEvent]:
+        return fuzzing.fuzz(campaign, budget, chosen, out / "findings")
+
+    return conduct(start, target, out, as_json=as_json)
 
 
 @click.command()
@@ -90,12 +95,17 @@ def replay(file: Path, out: Path, *, as_json: bool, **target: Any) -> int:
       numaproof replay numaproof-report/findings/fuzz-0f3c9a12.yaml
     """
     cases = tables.read_file(file)
-    with (
-        scratch_folder() as trees,
-        open_target(**target) as opened,
-    ):
-        runs = runner.select(cases, catalogue((), trees), opened)
-        if not runs:
-            raise click.UsageError(f"no case in {file} applies to Kubernetes {opened.kubernetes}")
-        campaign = Campaign(opened, load_registry(), command_line(), VERSION)
-        return follow(runner.run(runs, campaign), out, as_json=as_json)
+    with scratch_folder() as trees:
+        machines = catalogue((), trees)
+
+        def start(campaign: Campaign) -> Iterator[AnyEvent]:
+            chosen = campaign.target
+            runs = runner.select(cases, machines, chosen)
+            if not runs:
+                raise click.UsageError(
+                    f"no case in {file} applies at level {chosen.level}"
+                    f" to Kubernetes {chosen.kubernetes}"
+                )
+            return runner.run(runs, campaign)
+
+        return conduct(start, target, out, as_json=as_json)

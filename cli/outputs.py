@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections import Counter
 from pathlib import Path
@@ -28,11 +27,6 @@ out_option = click.option(
     show_default=True,
     help="Folder for events.jsonl, junit.xml, report.html, report.md and badge.svg.",
 )
-
-
-def command_line() -> str:
-    """The command as the user typed it."""
-    return shlex.join(["numaproof", *sys.argv[1:]])
 
 
 def follow(events: Iterator[AnyEvent], out: Path, *, as_json: bool) -> int:

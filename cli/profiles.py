@@ -122,7 +122,7 @@ def capture(source: str, name: str, to: Path | None) -> None:
             raise click.ClickException(f"{source} can't be described so that discovery is the same")
     text = fakesys.dump_profile(made)
     if to is None:
-        click.echo(text, nl=False)
+        click.echo(text.encode(), nl=False)  # YAML is UTF-8, whatever the terminal is
     else:
         to.write_text(text, encoding="utf-8")
         click.echo(f"wrote {to}")

@@ -90,6 +90,11 @@ class InProcess:
         """Nothing is left to end."""
 
 
+def hello_args(harness: str) -> messages.HelloArgs:
+    """What the harness says of itself in its greeting."""
+    return messages.HelloArgs((messages.PROTOCOL_VERSION, messages.PROTOCOL_VERSION), harness)
+
+
 def introduce(implementation: Implementation, harness: str) -> messages.Hello:
     """Greets an implementation.
 
@@ -97,13 +102,13 @@ def introduce(implementation: Implementation, harness: str) -> messages.Hello:
         ImplementationFailure: it did not answer, or not with a result, or it speaks another
             version of the protocol.
     """
-    version = messages.PROTOCOL_VERSION
-    answer = implementation.call("hello", messages.HelloArgs((version, version), harness))
+    answer = implementation.call("hello", hello_args(harness))
     match answer:
         case messages.Hello(protocol=messages.PROTOCOL_VERSION):
             return answer
         case messages.Hello():
-            raise BrokeProtocol(f"it speaks protocol {answer.protocol}, the harness {version}")
+            own = messages.PROTOCOL_VERSION
+            raise BrokeProtocol(f"it speaks protocol {answer.protocol}, the harness {own}")
         case messages.Fault():
             raise Crashed(f"hello ended in a fault: {answer.message}", answer.trace)
         case _:

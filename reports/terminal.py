@@ -123,7 +123,7 @@ class Terminal:
             if self._live:
                 self._console.print(part)
             else:
-                self._plain(_as_plain(part))
+                self._plain(as_plain(part))
 
     def show(self, event: AnyEvent) -> None:
         """Shows one event."""
@@ -202,11 +202,11 @@ class Terminal:
             self._plain(text.plain)
 
     def _plain(self, text: str) -> None:
-        self._stream.write(_encodable(text, self._stream) + "\n")
+        self._stream.write(encodable(text, self._stream) + "\n")
         self._stream.flush()
 
 
-def _encodable(text: str, stream: TextIO) -> str:
+def encodable(text: str, stream: TextIO) -> str:
     """The text in what the stream's encoding has; lines and signs become ASCII where it must."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
     try:
@@ -216,7 +216,8 @@ def _encodable(text: str, stream: TextIO) -> str:
     return text
 
 
-def _as_plain(part: object) -> str:
+def as_plain(part: object) -> str:
+    """What rich makes of something, without colour, `PLAIN_WIDTH` columns wide."""
     written = StringIO()
     console = Console(
         file=written,

@@ -66,7 +66,7 @@ def verdict_line(summary: Summary) -> str:
 def implementation(summary: Summary) -> str:
     """Who was tested, in a few words."""
     who = summary.started.implementation if summary.started else None
-    return f"{who.name} {who.version} ({who.language})" if who else "the reference"
+    return f"{who.name} {who.version} ({who.language})" if who else "a program that did not greet"
 
 
 def setting(summary: Summary) -> tuple[tuple[str, str], ...]:

@@ -1,0 +1,68 @@
+"""One run of the harness: the target opened, its events reported, the exit code."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from numaproof.conformance.campaign import Campaign
+from numaproof.conformance.greeting import FailedGreeting
+from numaproof.conformance.implementation import ImplementationFailure
+from numaproof.conformance.registry import load_registry
+from numaproof.metadata import VERSION
+from numaproof.outputs import follow
+from numaproof.protocol.messages import LEVELS
+from numaproof.reference.kubernetes.releases import NEWEST
+from numaproof.targets import open_target
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from numaproof.protocol.events import AnyEvent
+
+
+def command_line() -> str:
+    """The command as the user typed it."""
+    return shlex.join(["numaproof", *sys.argv[1:]])
+
+
+def conduct(
+    make: Callable[[Campaign], Iterator[AnyEvent]],
+    target: Mapping[str, Any],
+    out: Path,
+    *,
+    as_json: bool,
+) -> int:
+    """Runs a campaign and reports it; the exit code.
+
+    An implementation that does not greet has a report that says so, and nothing else in it.
+
+    Args:
+        make: starts the run; called once the target is open.
+        target: the values of `targets.target_options`.
+        out: the folder of the reports.
+        as_json: whether the summary is printed as JSON.
+
+    Raises:
+        click.ClickException: the options do not fit the implementation, or each other.
+    """
+    registry = load_registry()
+    began = time.monotonic()
+    try:
+        with open_target(**target) as opened:
+            campaign = Campaign(opened, registry, command_line(), VERSION)
+            return follow(make(campaign), out, as_json=as_json)
+    except ImplementationFailure as failure:
+        failed = FailedGreeting(
+            failure=failure,
+            registry=registry,
+            command=command_line(),
+            version=VERSION,
+            kubernetes=target["kubernetes"] or NEWEST,
+            level=target["level"] or LEVELS[-1],
+            seconds=time.monotonic() - began,
+        )
+        return follow(failed.events(), out, as_json=as_json)
