@@ -5,8 +5,3 @@ def test_data_files_are_found_by_their_names() -> None:
     found = fixtures.machine_files()
     assert list(found) == sorted(found)
     assert found["raspberry-pi-4"].read_text(encoding="utf-8").startswith("name: raspberry-pi-4\n")
-
-
-def test_every_kind_of_data_is_yaml_or_not_there_yet() -> None:
-    for files in (fixtures.config_files(), fixtures.pod_files()):
-        assert all(entry.name == f"{name}.yaml" for name, entry in files.items())
