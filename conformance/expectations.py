@@ -83,18 +83,22 @@ def _result(expected: Expected, answer: messages.Answer, context: Context) -> It
         case messages.Reconciled():
             yield from _updates(expected, answer, context)
         case messages.NodeHints():
-            yield from _hints(expected.hints or {}, codec.to_plain(answer))
+            yield from _hints(expected.hints or {}, answer)
         case messages.Assigned():
             yield from _cpus("assigned CPUs", expected.cpus, answer.cpus, context)
         case _ if expected.machine is not None:
             yield from _subset("machine", expected.machine, _by_node(answer))
 
 
-def _hints(expected: Mapping[str, Any], given: Mapping[str, Any]) -> Iterator[str]:
+def _hints(expected: Mapping[str, Any], answer: messages.NodeHints) -> Iterator[str]:
     """Compares the hints of each provider exactly: an empty answer is not an empty list."""
     for provider, wanted in expected.items():
-        if wanted != given.get(provider):
-            yield f"hints of {provider} are {given.get(provider)!r}, expected are {wanted!r}"
+        given = {
+            resource: None if hints is None else [codec.to_plain(hint) for hint in hints]
+            for resource, hints in (getattr(answer, provider) or {}).items()
+        }
+        if wanted != given:
+            yield f"hints of {provider} are {given}, expected are {wanted}"
 
 
 def _by_node(answer: object) -> dict[str, Any]:
