@@ -1,0 +1,118 @@
+"""A small machine, the reference as a target, and cases played against it."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from numaproof import fakesys
+from numaproof.conformance import tables
+from numaproof.conformance.cases import Case
+from numaproof.conformance.implementation import Implementation, InProcess, introduce
+from numaproof.conformance.machines import Machine
+from numaproof.conformance.playing import Playing, Target, Verdict
+from numaproof.protocol import messages
+from numaproof.protocol.machine import MachineInfo
+from numaproof.reference.node import Reference
+
+Answers = dict[str, Callable[[messages.Answer], messages.Answer]]
+
+
+class Changed:
+    """The reference with some of its answers changed, by operation."""
+
+    def __init__(self, **changes: Callable[[Any], Any]) -> None:
+        self._reference = Reference()
+        self._changes = changes
+
+    def call(self, operation: str, args: messages.Args) -> messages.Answer:
+        """The reference's answer, changed."""
+        answer = self._reference.call(operation, args)
+        change = self._changes.get(operation)
+        return change(answer) if change else answer
+
+
+def target_of(
+    implementation: Implementation,
+    *,
+    mirror: bool = False,
+    kubernetes: str = "1.35",
+    level: messages.Level | None = None,
+    **hello: Any,
+) -> Target:
+    """A target made of an implementation, with some of its claims replaced."""
+    greeting = msgspec.structs.replace(introduce(implementation, "tests"), **hello)
+    return Target(
+        implementation,
+        greeting,
+        kubernetes,
+        level or greeting.level,
+        mirror=(lambda: InProcess(Reference)) if mirror else None,
+    )
+
+
+@pytest.fixture(scope="session")
+def laptop() -> Machine:
+    """4 cores of 2 threads, siblings adjacent; one node, one cache. It has no tree."""
+    return Machine(fakesys.load_profile("laptop-4c8t"), Path("/nonexistent"))
+
+
+@pytest.fixture(scope="session")
+def info(laptop: Machine) -> MachineInfo:
+    """What discovery makes of the laptop."""
+    assert laptop.info is not None
+    return laptop.info
+
+
+@pytest.fixture
+def reference() -> Iterator[Target]:
+    """The reference in this process."""
+    with closing(InProcess(Reference)) as implementation:
+        yield target_of(implementation)
+
+
+def case_of(text: str) -> Case:
+    """The case that a text of steps describes."""
+    body = textwrap.indent(textwrap.dedent(text).strip(), "  ")
+    head = "cases:\n- id: test\n  title: A test\n  requirements: []\n"
+    (case,) = tables.parse(head + body, "test.yaml")
+    return case
+
+
+Play = Callable[..., tuple[Verdict, Playing]]
+
+
+@pytest.fixture
+def play(tmp_path: Path, info: MachineInfo) -> Play:
+    """Plays the steps of a text against a target on the laptop."""
+    numbers = iter(range(1000))
+
+    def play(target: Target, text: str) -> tuple[Verdict, Playing]:
+        playing = Playing(target, case_of(text), info, None, tmp_path / str(next(numbers)))
+        return playing.play(), playing
+
+    return play
+
+
+@pytest.fixture
+def make_target() -> Callable[..., Target]:
+    """See `target_of`."""
+    return target_of
+
+
+@pytest.fixture
+def make_case() -> Callable[[str], Case]:
+    """See `case_of`."""
+    return case_of
+
+
+@pytest.fixture
+def changed() -> type[Changed]:
+    """See `Changed`."""
+    return Changed
