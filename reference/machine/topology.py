@@ -110,7 +110,7 @@ def derive(machine: MachineInfo, *, averages: bool = True) -> CPUTopology:
         for core in node.cores or ():
             threads = core.thread_ids or ()
             if not threads:
-                raise TopologyError(_without_threads(core))
+                raise TopologyError("no cpus provided")
             for cpu in threads:
                 places[cpu] = (min(threads), core.socket_id, node.node_id, _uncore(core))
     cores, sockets, nodes, uncores = (_groups(places, part) for part in range(4))
@@ -135,12 +135,6 @@ def derive(machine: MachineInfo, *, averages: bool = True) -> CPUTopology:
 def _uncore(core: Core) -> int:
     # Without uncore caches the socket stands in: every CPU of it then shares one.
     return core.uncore_caches[0].id if core.uncore_caches else core.socket_id
-
-
-def _without_threads(core: Core) -> str:
-    return (
-        f"could not get unique coreID for socket: {core.socket_id} core {core.core_id} threads: []"
-    )
 
 
 def _groups(places: dict[int, tuple[int, int, int, int]], part: int) -> Groups:

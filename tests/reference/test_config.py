@@ -9,7 +9,9 @@ if TYPE_CHECKING:
 
     from tests.reference.conftest import Player
 
-INVALID = "failed to validate kubelet configuration, error: "
+VALIDATE = "failed to validate kubelet configuration, error: "
+INVALID = f"{VALIDATE}invalid configuration: "
+NAMED = f"{INVALID}unable to parse reservedSystemCPUs (--reserved-cpus) "
 FORM = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 
 
@@ -19,29 +21,26 @@ FORM = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKM
         (
             {"topologyManagerPolicy": "bogus"},
             (
-                f"{INVALID}invalid configuration: topologyManagerPolicy (--topology-manager-policy) "
+                f"{INVALID}topologyManagerPolicy (--topology-manager-policy) "
                 '"bogus" must be one of: ["none" "best-effort" "restricted" "single-numa-node"]'
             ),
         ),
         (
             {"topologyManagerScope": "x", "reservedSystemCPUs": "1-0"},
             (
-                f'{INVALID}[invalid configuration: topologyManagerScope (--topology-manager-scope) "x" '
-                'must be one of: "container", or "pod", invalid configuration: unable to parse '
-                'reservedSystemCPUs (--reserved-cpus) 1-0, error: invalid range "1-0" (1 > 0)]'
+                f"{VALIDATE}[invalid configuration: topologyManagerScope "
+                '(--topology-manager-scope) "x" must be one of: "container", or "pod", invalid '
+                'configuration: unable to parse reservedSystemCPUs (--reserved-cpus) 1-0, error: invalid range "1-0" (1 > 0)]'
             ),
         ),
         (
             {"reservedSystemCPUs": "0-x"},
-            (
-                f"{INVALID}invalid configuration: unable to parse reservedSystemCPUs (--reserved-cpus) "
-                '0-x, error: strconv.Atoi: parsing "x": invalid syntax'
-            ),
+            (f'{NAMED}0-x, error: strconv.Atoi: parsing "x": invalid syntax'),
         ),
         (
             {"reservedSystemCPUs": "99999999999999999999"},
             (
-                f"{INVALID}invalid configuration: unable to parse reservedSystemCPUs (--reserved-cpus) "
+                f"{NAMED}"
                 "99999999999999999999, error: strconv.Atoi: parsing "
                 '"99999999999999999999": value out of range'
             ),
@@ -49,7 +48,7 @@ FORM = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKM
         (
             {"reservedSystemCPUs": "0", "systemReservedCgroup": "/a"},
             (
-                f"{INVALID}invalid configuration: can't use reservedSystemCPUs (--reserved-cpus) with "
+                f"{INVALID}can't use reservedSystemCPUs (--reserved-cpus) with "
                 "systemReservedCgroup (--system-reserved-cgroup) or kubeReservedCgroup "
                 "(--kube-reserved-cgroup)"
             ),
@@ -75,22 +74,19 @@ FORM = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKM
         ),
         (
             {"reservedMemory": [{"numaNode": 0, "limits": {"memory": "0"}}]},
-            (
-                f"{INVALID}invalid configuration: reserved memory may not be zero for NUMA node 0 and "
-                'resource "memory"'
-            ),
+            (f'{INVALID}reserved memory may not be zero for NUMA node 0 and resource "memory"'),
         ),
         (
             {"reservedMemory": [{"numaNode": 0, "limits": {"cpu": "1"}}]},
             (
-                f'{INVALID}invalid configuration: the limit type "cpu" for NUMA node 0 is not '
+                f'{INVALID}the limit type "cpu" for NUMA node 0 is not '
                 "supported, only [memory hugepages-<HugePageSize>] is accepted"
             ),
         ),
         (
             {"reservedMemory": [{"numaNode": 0, "limits": {"memory": "1Gi"}}] * 2},
             (
-                f"{INVALID}invalid configuration: the reserved memory has a duplicate value for NUMA "
+                f"{INVALID}the reserved memory has a duplicate value for NUMA "
                 'node 0 and resource "memory"'
             ),
         ),

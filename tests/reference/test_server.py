@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import io
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from numaproof.protocol import codec
+from numaproof.reference import server
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+HELLO = b'{"id": 7, "op": "hello", "args": {"protocol": [1, 1], "harness": "test"}}\n'
+
+
+def answers(*requests: bytes, documented: bool = False) -> list[dict[str, Any]]:
+    stdout = io.BytesIO()
+    server.serve(io.BytesIO(b"".join(requests)), stdout, documented=documented)
+    return [json.loads(line) for line in stdout.getvalue().splitlines()]
+
+
+def test_hello_says_what_the_reference_has() -> None:
+    (answer,) = answers(HELLO)
+    assert answer["id"] == 7
+    assert answer["ok"]["kubernetes"] == ["1.33", "1.34", "1.35", "1.36"]
+    assert answer["ok"]["level"] == "kubelet"
+    assert "merge" not in answer["ok"]["operations"]
+    assert len(answer["ok"]["options"]["cpu"]) == 6
+
+
+@pytest.mark.parametrize(
+    ("line", "number", "message"),
+    [
+        (b"nonsense\n", 0, "the line is no request"),
+        (b'{"id": 5, "op": "hello"\n', 5, "the line is no request"),
+        (b'{"id": 5, "op": "hello", "args": {}, "more": 1}\n', 5, "unknown field `more`"),
+        (b'{"id": 5, "op": "fly", "args": {}}\n', 5, "unknown operation 'fly'"),
+        (b'{"id": 5, "op": "admit", "args": {"pods": {}}}\n', 5, "admit: "),
+        (b'{"id": 5, "op": "state", "args": {}}\n', 5, "needs a start that was not refused"),
+    ],
+)
+def test_a_bad_line_is_a_fault_under_its_id_and_the_next_one_is_answered(
+    line: bytes, number: int, message: str
+) -> None:
+    bad, good = answers(line, b"\n", HELLO)
+    assert bad["id"] == number
+    assert message in bad["fault"]["message"]
+    assert good["id"] == 7
+
+
+def test_a_line_that_is_too_long_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(codec, "LONGEST_LINE", 100)
+    bad, good = answers(b'{"id": 3, "op": "' + b"x" * 350 + b'"}\n', HELLO)
+    assert (bad["id"], bad["fault"]["message"]) == (3, "the line is longer than 100 bytes")
+    assert good["id"] == 7
+
+
+def test_a_node_started_on_the_pipe_is_kept_between_lines(
+    tmp_path: Path, machine: Callable[..., dict[str, Any]]
+) -> None:
+    args = {"machine": machine(), "config": {}, "state_dir": str(tmp_path)}
+    start = json.dumps({"id": 1, "op": "start", "args": args}).encode()
+    state, merge = b'{"id": 2, "op": "state", "args": {}}', b'{"id": 3, "op": "merge", "args": {'
+    merge += b'"nodes": [0], "policy": "none", "providers": []}}'
+    started, asked, merged = answers(start + b"\n", state + b"\n", merge)
+    assert started["ok"]["cpus"]["all"] == "0-7"
+    assert set(asked["ok"]["files"]) == {"cpu_manager_state", "memory_manager_state"}
+    assert merged["unsupported"] == {"what": "operation merge"}
