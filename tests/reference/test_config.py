@@ -30,7 +30,8 @@ FORM = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKM
             (
                 f"{VALIDATE}[invalid configuration: topologyManagerScope "
                 '(--topology-manager-scope) "x" must be one of: "container", or "pod", invalid '
-                'configuration: unable to parse reservedSystemCPUs (--reserved-cpus) 1-0, error: invalid range "1-0" (1 > 0)]'
+                "configuration: unable to parse reservedSystemCPUs (--reserved-cpus) 1-0, "
+                'error: invalid range "1-0" (1 > 0)]'
             ),
         ),
         (

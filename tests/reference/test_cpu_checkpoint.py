@@ -77,8 +77,8 @@ def broken(reason: str, which: str = "CPU", file: str = NAME) -> str:
         (
             '{"policyName":"static","entries":{"u":{"a":"x"}}}',
             (
-                'could not parse cpuset "x" for container "a" in pod "u": strconv.Atoi: parsing "x": '
-                "invalid syntax"
+                'could not parse cpuset "x" for container "a" in pod "u": strconv.Atoi: '
+                'parsing "x": invalid syntax'
             ),
         ),
     ],
