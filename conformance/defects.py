@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from numaproof.reference.kubernetes.defects import DEFECTS
 from numaproof.reference.kubernetes.releases import release
 
 if TYPE_CHECKING:
@@ -42,6 +43,9 @@ _EXPLAINS: dict[str, Callable[[Violation, Facts], bool]] = {
 """By defect: whether it explains a broken invariant on a machine."""
 
 
+_BY_NAME = {defect.name: defect for defect in DEFECTS}
+
+
 def _alike_cores(facts: Facts) -> bool:
     return len({len(core) for core in facts.cores}) <= 1
 
@@ -63,15 +67,23 @@ def judge(
         known: the defects that the implementation has by its release; see `known_defects`.
     """
     if case.defect in known:
-        if outcome == "fail":
-            return "expected failure", case.defect
-        if outcome == "pass":
-            return "missing expected failure", case.defect
-    elif outcome == "fail" and violations:
+        return _with_defect(outcome, case.defect)
+    if outcome == "fail" and violations:
         names = [explain(violation, facts, known) for violation in violations]
         if all(names):
             return "expected failure", names[0]
     return outcome, None
+
+
+def _with_defect(outcome: Outcome, defect: str) -> tuple[Outcome, str | None]:
+    if outcome in ("unsupported", "protocol error"):
+        return outcome, None
+    if _BY_NAME[defect].answers:
+        if outcome == "pass":
+            return "missing expected failure", defect
+        return ("expected failure", defect) if outcome == "fail" else (outcome, None)
+    # The kubelet panics or never answers; the reference keeps to the document and passes.
+    return (outcome, None) if outcome in ("pass", "fail") else ("expected failure", defect)
 
 
 def explain(violation: Violation, facts: Facts, known: frozenset[str]) -> str | None:
@@ -89,4 +101,5 @@ def known_defects(kubernetes: str, level: Level, *, documented: bool) -> frozens
     """
     if documented or level != "kubelet":
         return frozenset()
-    return release(kubernetes).defects
+    release(kubernetes)
+    return frozenset(one.name for one in DEFECTS if kubernetes in one.releases)

@@ -6,7 +6,7 @@ it, and asks for the verdict.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from numaproof.conformance import defects
@@ -119,28 +119,30 @@ class Playing:
 
     def judge(self, action: Callable[[], None]) -> Verdict:
         """The verdict after an action of the player: all of its steps, or one more."""
+        ended = self._ended(action)
+        target, player = self.target, self.player
+        known = defects.known_defects(
+            target.kubernetes, target.hello.level, documented=target.documented
+        )
+        outcome, defect = defects.judge(
+            ended.outcome, self.case, player.violations, player.facts, known
+        )
+        return replace(ended, outcome=outcome, defect=defect)
+
+    def _ended(self, action: Callable[[], None]) -> Verdict:
+        """How an action ended by itself."""
         try:
             action()
         except NotSupportedError as missing:
             return Verdict("unsupported", f"the implementation does not have {missing}")
         except ImplementationFailure as failure:
             return Verdict(failure.outcome, str(failure), failure.stderr)
-        return self._verdict()
-
-    def _verdict(self) -> Verdict:
-        player = self.player
-        answers = (call.answer for call in player.session.calls)
+        answers = (call.answer for call in self.player.session.calls)
         fault = next((one for one in answers if isinstance(one, messages.Fault)), None)
         if fault:
             return Verdict("fault", fault.message, fault.trace)
-        problems = player.problems
-        known = defects.known_defects(
-            self.target.kubernetes, self.target.hello.level, documented=self.target.documented
-        )
-        outcome, defect = defects.judge(
-            "fail" if problems else "pass", self.case, player.violations, player.facts, known
-        )
-        return Verdict(outcome, problems[0] if problems else "", defect=defect)
+        problems = self.player.problems
+        return Verdict("fail", problems[0]) if problems else Verdict("pass")
 
     def steps(self) -> tuple[events.Step, ...]:
         """Every call that was made, as reports show it."""
