@@ -63,9 +63,10 @@ def catalogue(names: Iterable[str], folder: Path) -> list[Machine]:
     Raises:
         click.BadParameter: a name stands for nothing.
     """
-    profiles: dict[str, fakesys.Profile] = {}
+    machines: dict[str, Machine] = {}
     for name in names or ("*",):
         matching = [one for one in fakesys.bundled_profiles() if fnmatchcase(one, name)]
-        found = [fakesys.load_profile(one) for one in matching] or [load_machine(name)]
-        profiles.update({profile.name: profile for profile in found})
-    return [Machine(profile, folder) for profile in profiles.values()]
+        for one in matching or (name,):
+            profile = load_machine(one)
+            machines[profile.name] = Machine(profile, folder, given=one)
+    return list(machines.values())

@@ -162,9 +162,7 @@ def _divergence(found: FoundError, campaign: Campaign, findings: Path) -> events
     findings.mkdir(parents=True, exist_ok=True)
     file = findings / casefiles.name_of(case)
     casefiles.write(case, file)
-    words = ["numaproof", "replay", str(file), "--kubernetes", target.kubernetes]
-    if target.command:
-        words += ["--implementation", shlex.join(target.command)]
+    words = ("numaproof", "replay", str(file), *target.options())
     return events.DivergenceFound(
         at=campaign.elapsed(),
         title=case.title,

@@ -26,10 +26,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Machine:
-    """A profile; its tree is written below `folder` once something needs its files."""
+    """A profile; its tree is written below `folder` once something needs its files.
+
+    `given` is how a person names it, where that is not the profile's name.
+    """
 
     profile: Profile
     folder: Path
+    given: str = ""
 
     @property
     def name(self) -> str:

@@ -6,6 +6,7 @@ it, and asks for the verdict.
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -57,6 +58,15 @@ class Target:
     def claims(self) -> Claims:
         """What may be asked of it."""
         return Claims(self.hello, self.kubernetes)
+
+    def options(self) -> tuple[str, ...]:
+        """The options of the command that name this target again."""
+        return (
+            *("--kubernetes", self.kubernetes),
+            *(("--level", self.level) if self.level != self.hello.level else ()),
+            *(("--documented",) if self.documented else ()),
+            *(("--implementation", shlex.join(self.command)) if self.command else ()),
+        )
 
 
 @dataclass(frozen=True)

@@ -116,9 +116,5 @@ def run_case(one: CaseRun, campaign: Campaign, scratch: Path) -> events.CaseFini
 def _reproduce(one: CaseRun, campaign: Campaign) -> str:
     if isinstance(one.machine, GivenMachine):
         return campaign.command
-    target = campaign.target
-    words = ["numaproof", "check", "--select", one.case.id, "--machine", one.machine.name]
-    words += ["--kubernetes", target.kubernetes]
-    if target.command:
-        words += ["--implementation", shlex.join(target.command)]
-    return shlex.join(words)
+    which = ("--select", one.case.id, "--machine", one.machine.given or one.machine.name)
+    return shlex.join(("numaproof", "check", *which, *campaign.target.options()))
