@@ -102,9 +102,16 @@ def _hints(expected: Mapping[str, Any], answer: messages.NodeHints) -> Iterator[
 
 
 def _by_node(answer: object) -> dict[str, Any]:
+    """A machine as a case describes it: nodes by id, cores by their lowest CPU, sets as texts."""
     machine: MachineInfo = answer  # type: ignore[assignment]
     plain: dict[str, Any] = codec.to_plain(machine)
     plain["nodes"] = {str(node["node_id"]): node for node in plain.pop("topology") or ()}
+    for node in plain["nodes"].values():
+        cores = [core | {"cpus": CPUSet(core["thread_ids"] or ())} for core in node["cores"] or ()]
+        node["cpus"] = str(CPUSet.union(core["cpus"] for core in cores))
+        node["cores"] = {
+            str(core["cpus"].first(1)): core | {"cpus": str(core["cpus"])} for core in cores
+        }
     return plain
 
 
@@ -261,5 +268,5 @@ def _subset(where: str, wanted: Any, given: Any) -> Iterator[str]:
                 yield f"{where} has no {key}"
             else:
                 yield from _subset(f"{where}.{key}", value, given[key])
-    elif wanted is not None and wanted != given:
+    elif wanted != (list(given) if isinstance(given, tuple) else given):
         yield f"{where} is {given!r}, expected is {wanted!r}"

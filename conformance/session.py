@@ -165,10 +165,14 @@ class Session:
         return answer
 
     def admit(self, pod: messages.Pod) -> messages.Answer:
-        """Offers a pod to the node; it stays there, all containers due, when it is admitted."""
+        """Offers a pod to the node; it stays there when it is admitted.
+
+        What has ended of a pod that is on the node already has not come back with that.
+        """
         answer = self.call("admit", messages.AdmitArgs(pod))
         uid = pod["metadata"]["uid"]
-        self.ended.pop(uid, None)
+        if uid not in self.pods:
+            self.ended.pop(uid, None)
         if isinstance(answer, messages.Admitted):
             self.pods[uid] = pod
         else:

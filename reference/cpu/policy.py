@@ -117,6 +117,8 @@ class StaticPolicy:
         if count == 0:
             return state, reuse
         cpus = state.of(pod.uid, container.name)
+        if cpus is None and self._has_ended(state, pod, container):
+            return state, reuse
         if cpus is None or self.release.has(defects.OWN_POD_REFUSED):
             self.check_alignment(count, (state.shared & ~self.broken).bit_count())
         if cpus is None:
@@ -126,9 +128,17 @@ class StaticPolicy:
         after = before | cpus if container.init and not container.sidecar else before & ~cpus
         return state, Reuse(pod.uid, after)
 
+    def _has_ended(self, state: CPUState, pod: Pod, container: Container) -> bool:
+        """Whether a container without CPUs ran before one that has its own by now."""
+        if self.release.has(defects.ENDED_INIT_SERVED) or not container.init or container.sidecar:
+            return False
+        apps = (other for other in pod.containers if not other.init)
+        return any(state.of(pod.uid, app.name) is not None for app in apps)
+
     def _choose(self, state: CPUState, count: int, reusable: int, affinity: NUMASet | None) -> int:
         available = self.available(state)
-        first = 0 if self.release.has(defects.INIT_CPUS_NOT_REUSED) else reusable
+        fits = count <= (available | reusable).bit_count()
+        first = reusable if fits and not self.release.has(defects.INIT_CPUS_NOT_REUSED) else 0
         preferred = [first] if first else []
         if affinity is not None:
             preferred.append((available | reusable) & self._aligned(affinity))

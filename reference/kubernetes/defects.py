@@ -31,6 +31,7 @@ FREE_CORE_BY_AVERAGE = "free-core-by-average"
 OWN_POD_REFUSED = "full-pcpus-only-refuses-own-pod"
 COMBINATION_OVERWRITTEN = "distribute-combination-overwritten"
 INIT_CPUS_NOT_REUSED = "init-cpus-not-reused"
+ENDED_INIT_SERVED = "ended-init-served-again"
 BROKEN_CORE_TAKEN = "full-pcpus-only-takes-broken-core"
 NODES_ACROSS_SOCKETS = "distribute-across-numa-ignores-sockets"
 SPREAD_BY_CPU_NUMBER = "distribute-across-cores-by-cpu-number"
@@ -57,6 +58,11 @@ _EVENLY = (
     "If the distribute-cpus-across-numa policy option is specified, the static policy will evenly "
     "distribute CPUs across NUMA nodes in cases where more than one NUMA node is required to "
     "satisfy the allocation."
+)
+_AT_ONCE = (
+    "The total amount of a particular resource demanded for an entire pod is calculated by the "
+    "effective requests/limits formula: the maximum of the sum of all app container requests and "
+    "of the maximum of init container requests."
 )
 
 DEFECTS: tuple[Defect, ...] = (
@@ -91,12 +97,18 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         INIT_CPUS_NOT_REUSED,
         _ALL,
-        "The total amount of a particular resource demanded for an entire pod is calculated by "
-        "the effective requests/limits formula: the maximum of the sum of all app container "
-        "requests and of the maximum of init container requests.",
+        _AT_ONCE,
         f"{_ISSUES}112228",
         "An app container takes CPUs of ended init containers and free ones alike, so that the "
         "pod holds more CPUs than it ever needs at once.",
+    ),
+    Defect(
+        ENDED_INIT_SERVED,
+        _ALL,
+        _AT_ONCE,
+        f"{_ISSUES}107906",
+        "A pod that is admitted again after a restart is given CPUs for init containers that "
+        "ended long ago; where these are not free the running pod is refused.",
     ),
     Defect(
         BROKEN_CORE_TAKEN,
