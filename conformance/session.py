@@ -56,10 +56,14 @@ def _has_several_options(args: messages.Args) -> bool:
 
 @dataclass
 class Mirror:
-    """The reference beside an implementation: the same calls, in a state directory of its own."""
+    """The reference beside an implementation: the same calls, in a state directory of its own.
+
+    Where it does not support a start, it has nothing to say until the next one (`silent`).
+    """
 
     reference: Implementation
     state_dir: Path
+    silent: bool = False
 
     def disagreement(
         self,
@@ -71,7 +75,12 @@ class Mirror:
         """How the reference's answer to a call differs from `answer`; None where it does not."""
         if isinstance(args, messages.StartArgs):
             args = msgspec.structs.replace(args, state_dir=str(self.state_dir))
+            self.silent = False
+        if self.silent:
+            return None
         own = _without_path(self.reference.call(operation, args), self.state_dir)
+        if isinstance(args, messages.StartArgs):
+            self.silent = isinstance(own, messages.Unsupported)
         if _has_several_options(args):
             answer, own = any_option(answer), any_option(own)
         found = difference(answer, own, level)
