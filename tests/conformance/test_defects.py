@@ -1,0 +1,70 @@
+"""Named defects: whose failures are expected, and whose are not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from numaproof import fakesys
+from numaproof.conformance import defects
+from numaproof.conformance.cases import Case
+from numaproof.conformance.facts import Facts
+from numaproof.conformance.invariants import Violation
+from numaproof.protocol.events import Outcome
+from numaproof.protocol.machine import MachineInfo
+from numaproof.reference.machine.discovery import discover
+
+AVERAGE = frozenset({"free-core-by-average"})
+TWICE = Violation("shared-or-exclusive", "CPU-POOL-005", "CPU 3 is both")
+LOST = Violation("no-cpu-lost", "CPU-POOL-007", "CPU 3 is gone")
+
+
+@pytest.fixture(scope="module")
+def hybrid() -> Facts:
+    profile = fakesys.load_profile("core-i7-1370p")
+    return Facts(discover(fakesys.TreePath.root(fakesys.build_tree(profile))))
+
+
+@pytest.fixture
+def case(make_case: Callable[[str], Case]) -> Case:
+    return make_case("steps: [{state: {}}]")
+
+
+def test_only_whoever_claims_to_be_the_kubelet_has_its_defects() -> None:
+    assert "free-core-by-average" in defects.known_defects("1.35", "kubelet", documented=False)
+    assert not defects.known_defects("1.35", "placement", documented=False)
+    assert not defects.known_defects("1.35", "kubelet", documented=True)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "known", "judged"),
+    [
+        ("fail", AVERAGE, ("expected failure", "free-core-by-average")),
+        ("pass", AVERAGE, ("missing expected failure", "free-core-by-average")),
+        ("fail", frozenset(), ("fail", None)),
+        ("pass", frozenset(), ("pass", None)),
+        ("unsupported", AVERAGE, ("unsupported", None)),
+    ],
+)
+def test_a_case_that_names_a_defect_fails_as_expected_where_the_defect_is(
+    case: Case, info: MachineInfo, outcome: Outcome, known: frozenset[str], judged: object
+) -> None:
+    named = msgspec.structs.replace(case, defect="free-core-by-average")
+    assert defects.judge(outcome, named, (), Facts(info), known) == judged
+
+
+def test_a_broken_invariant_is_expected_where_a_defect_explains_it(
+    case: Case, hybrid: Facts
+) -> None:
+    expected = ("expected failure", "free-core-by-average")
+    assert defects.judge("fail", case, (TWICE,), hybrid, AVERAGE) == expected
+    assert defects.judge("fail", case, (TWICE,), hybrid, frozenset()) == ("fail", None)
+
+
+def test_another_cause_stays_a_failure(case: Case, hybrid: Facts, info: MachineInfo) -> None:
+    assert defects.judge("fail", case, (LOST,), hybrid, AVERAGE) == ("fail", None)
+    assert defects.judge("fail", case, (TWICE, LOST), hybrid, AVERAGE) == ("fail", None)
+    assert defects.judge("fail", case, (TWICE,), Facts(info), AVERAGE) == ("fail", None)
+    assert defects.judge("fail", case, (), hybrid, AVERAGE) == ("fail", None)
