@@ -164,7 +164,9 @@ class Expected(Written, frozen=True):
 
     `refused` is the reason of a refused admission or the stage of a refused start; `message`
     its exact text, compared at level ``kubelet`` alone. `readmission` gives, for the pods that a
-    restart admits again, the reason why one is refused; the others must be admitted.
+    restart admits again, the reason why one is refused; the others must be admitted. `machine`
+    is what must be in a discovered machine: its fields, with `nodes` by node id in the place of
+    `topology`, in them `cores` by lowest CPU, and `cpus` of nodes and cores as sets.
     """
 
     refused: str | None = None
