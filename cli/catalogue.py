@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,8 +53,9 @@ def load_machine(name: str) -> fakesys.Profile:
     if name in fakesys.bundled_profiles():
         return fakesys.load_profile(name)
     if not Path(name).is_file():
-        known = ", ".join(fakesys.bundled_profiles())
-        raise click.BadParameter(f"no machine {name!r}: neither a file nor one of {known}")
+        close = get_close_matches(name, fakesys.bundled_profiles(), n=1)
+        hint = f"did you mean {close[0]}?" if close else "`numaproof profile list` lists them"
+        raise click.BadParameter(f"no bundled machine and no file {name!r}; {hint}")
     return fakesys.load_profile(Path(name))
 
 

@@ -63,13 +63,13 @@ def check(
     as_json: bool,
     **target: Any,
 ) -> int:
-    r"""Run every case on every machine it applies to.
+    """Run every case on every machine it applies to.
 
     \b
     Examples:
       numaproof check
       numaproof check --implementation "./my-driver --protocol" --level placement
-      numaproof check --select "cpu-static-*" --machine xeon-2s-ht --kubernetes 1.35
+      numaproof check --select "static-*" --machine laptop-4c8t --kubernetes 1.35
     """
     cases = tables.bundled_cases()
     with scratch_folder() as trees:

@@ -16,7 +16,7 @@ from numaproof.reference.machine import discovery
 @click.option("--kubernetes", type=click.Choice(RELEASES), default=RELEASES[-1], show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print cAdvisor's MachineInfo as JSON.")
 def discover(root: str, kubernetes: str, *, as_json: bool) -> None:
-    r"""Show what the kubelet would discover in ROOT.
+    """Show what the kubelet would discover in ROOT.
 
     ROOT is / for this machine, a directory with sys/ and proc/, or a .tar, .tar.gz, .tar.xz or
     .tar.bz2 of one.

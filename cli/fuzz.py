@@ -62,7 +62,7 @@ def fuzz(
     as_json: bool,
     **target: Any,
 ) -> int:
-    r"""Generate machines, configurations and call sequences until something breaks.
+    """Generate machines, configurations and call sequences until something breaks.
 
     A failure is shrunk and written to OUT/findings as a case file for `numaproof replay`.
 
@@ -88,7 +88,7 @@ def fuzz(
 @out_option
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def replay(file: Path, out: Path, *, as_json: bool, **target: Any) -> int:
-    r"""Play a case file again, such as one that `numaproof fuzz` wrote.
+    """Play a case file again, such as one that `numaproof fuzz` wrote.
 
     \b
     Example:

@@ -48,7 +48,7 @@ INPUT_ERRORS = (
 )
 @click.version_option(VERSION, prog_name="numaproof")
 def cli() -> None:
-    r"""Conformance and fuzz testing for the Kubernetes node resource managers.
+    """Conformance and fuzz testing for the Kubernetes node resource managers.
 
     \b
     Example:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def profile() -> None:
-    r"""List, show, write out, check and capture machine profiles.
+    """List, show, write out, check and capture machine profiles.
 
     \b
     Example:
@@ -32,7 +32,7 @@ def profile() -> None:
 @profile.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def list_profiles(*, as_json: bool) -> None:
-    r"""List the bundled machines.
+    """List the bundled machines.
 
     \b
     Example:
@@ -50,11 +50,11 @@ def list_profiles(*, as_json: bool) -> None:
 @profile.command("show")
 @click.argument("name", type=MACHINE)
 def show_profile(name: str) -> None:
-    r"""Draw a machine: a bundled one, or that of a profile file.
+    """Draw a machine: a bundled one, or that of a profile file.
 
     \b
     Example:
-      numaproof profile show dgx-gb10
+      numaproof profile show dgx-spark-gb10
     """
     chosen = load_machine(name)
     click.echo(f"{chosen.name}: {chosen.title}")
@@ -72,11 +72,11 @@ def show_profile(name: str) -> None:
     help="New directory, or a .tar, .tar.gz or .tar.xz file.",
 )
 def write_tree(name: str, to: Path) -> None:
-    r"""Write a machine's /sys and /proc out.
+    """Write a machine's /sys and /proc out.
 
     \b
     Example:
-      numaproof profile tree dgx-gb10 --to gb10.tar.xz
+      numaproof profile tree dgx-spark-gb10 --to gb10.tar.xz
     """
     tree = fakesys.build_tree(load_machine(name))
     if ".tar" in to.suffixes[-2:]:
@@ -91,7 +91,7 @@ def write_tree(name: str, to: Path) -> None:
     "files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path)
 )
 def validate(files: Iterable[Path]) -> None:
-    r"""Check profile files: their form, their machine, and that it can be discovered.
+    """Check profile files: their form, their machine, and that it can be discovered.
 
     \b
     Example:
@@ -108,7 +108,7 @@ def validate(files: Iterable[Path]) -> None:
 @click.option("--name", required=True, help="Name of the new profile.")
 @click.option("--to", type=click.Path(dir_okay=False, path_type=Path), help="File; else printed.")
 def capture(source: str, name: str, to: Path | None) -> None:
-    r"""Make a profile of a live machine (/) or of a tree.
+    """Make a profile of a live machine (/) or of a tree.
 
     The profile is compact, and gives the same discovery again: that is checked here.
 

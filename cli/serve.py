@@ -12,7 +12,7 @@ from numaproof.reference.server import serve
 @click.command()
 @click.option("--documented", is_flag=True, help="Keep every documented rule: no kubelet defects.")
 def reference(*, documented: bool) -> None:
-    r"""Speak the protocol on standard input and output, as the reference.
+    """Speak the protocol on standard input and output, as the reference.
 
     \b
     Example:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from numaproof.protocol import events
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from numaproof.conformance.playing import Target
     from numaproof.conformance.registry import Registry
@@ -59,11 +59,13 @@ class Campaign:
             seed=seed,
         )
 
-    def ended(self, outcomes: Mapping[str, int], *, complete: bool = True) -> events.CampaignEnded:
-        """The last event; `outcomes` counts by outcome."""
+    def ended(
+        self, outcomes: Mapping[str, int], untested: Iterable[str] = ()
+    ) -> events.CampaignEnded:
+        """The last event; `outcomes` counts by outcome, `untested` are requirement ids."""
         return events.CampaignEnded(
             at=self.elapsed(),
-            complete=complete,
+            complete=True,
             outcomes=dict(sorted(outcomes.items())),
-            untested=tuple(row.id for row in self.registry.requirements if row.untested),
+            untested=tuple(untested),
         )

@@ -75,7 +75,8 @@ def run(runs: Sequence[CaseRun], campaign: Campaign) -> Iterator[events.AnyEvent
             finished = run_case(one, campaign, scratch / str(number))
             outcomes[finished.outcome] += 1
             yield finished
-    yield campaign.ended(outcomes)
+    rows = campaign.registry.requirements
+    yield campaign.ended(outcomes, (row.id for row in rows if row.untested))
 
 
 def run_case(one: CaseRun, campaign: Campaign, scratch: Path) -> events.CaseFinished:
