@@ -155,10 +155,11 @@ class Terminal:
         who = implementation(summarize([event]))
         noun = "example" if event.kind == "fuzz" else "case run"
         total = plural(event.total, noun) if event.total else f"{noun}s"
+        where = "" if event.kind == "fuzz" else f" on {plural(len(event.machines), 'machine')}"
         self._line(
             Text(
                 f"numaproof {event.kind}: {one_line(who, 80)}, Kubernetes {event.kubernetes}, "
-                f"level {event.level}, {total} on {plural(len(event.machines), 'machine')}",
+                f"level {event.level}, {total}{where}",
                 style="bold",
             )
         )
