@@ -145,7 +145,7 @@ def _batch(target: Target, seed: int, count: int) -> FoundError | None:
         report_multiple_bugs=False,
     )
     try:
-        with_seed(seed)(run_state_machine_as_test)(Node, settings=profile)
+        run_state_machine_as_test(with_seed(seed)(Node), settings=profile)
     except FoundError as found:
         return found
     except (Flaky, BaseExceptionGroup):
