@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -42,7 +42,21 @@ INPUT_ERRORS = (
 """What a user's input can be wrong in; each has a message that says what to mend."""
 
 
+class ReaderGoneError(Exception):
+    """Whoever read our output has gone, as ``| head`` does."""
+
+
+class _Group(click.Group):
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            # click would end the process with 1, which says that something failed.
+            raise ReaderGoneError from None
+
+
 @click.group(
+    cls=_Group,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 all passed, 1 something failed, 2 wrong input, 3 cut short.",
 )
@@ -78,8 +92,7 @@ def main() -> NoReturn:
     except INPUT_ERRORS as error:
         _complain(str(error))
         code = WRONG_INPUT
-    except BrokenPipeError:
-        # The reader has gone (`| head`): there is nobody left to tell.
+    except ReaderGoneError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = CUT_SHORT
     except OSError as error:

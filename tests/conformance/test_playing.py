@@ -61,7 +61,7 @@ def test_every_verb_can_be_played(play: Play, reference: Target) -> None:
         reference,
         STATIC
         + f"""
-let: {{two: "${{smt}}", three: 3}}
+let: {{two: smt, three: 3}}
 steps:
 - assign: {{available: "${{all}}", count: "${{two}}"}}
   expect: {{cpus: "0-1"}}
@@ -160,8 +160,8 @@ def test_a_refused_readmission_must_be_expected(
 
     verdict, _ = play(make_target(InProcess(refusing_later)), RESTART % ("", ""))
     assert verdict.message == "refused with Other (no), where success is expected"
-    verdict, playing = play(make_target(InProcess(refusing_later)), RESTART % ("", "a: Other"))
-    assert not [step for step in playing.steps() if step.problems and step.operation == "admit"]
+    verdict, _ = play(make_target(InProcess(refusing_later)), RESTART % ("", "a: Other"))
+    assert "refused" not in verdict.message
 
 
 def test_an_unsupported_readmission_is_unsupported(
@@ -218,9 +218,7 @@ def test_a_state_that_is_not_answered_is_left_unchecked(
     assert playing.pictures() == ()
 
 
-def test_without_a_claimed_state_it_is_not_asked_for(
-    play: Play, make_target: MakeTarget
-) -> None:
+def test_without_a_claimed_state_it_is_not_asked_for(play: Play, make_target: MakeTarget) -> None:
     target = make_target(InProcess(Reference), operations=("start", "admit"))
     verdict, playing = play(target, ADMIT)
     assert verdict == Verdict("pass")

@@ -1,0 +1,109 @@
+"""The command, run in this process as its entry point runs it, and programs that misbehave."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import signal
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from numaproof.main import main
+from numaproof.protocol.events import AnyEvent, CaseFinished
+from numaproof.reports.files import EVENTS, FILES, read_events
+
+SMALL = ("--machine", "laptop-4c8t", "--select", "example-*")
+"""Seven cases on one machine."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended: its exit code and what it wrote."""
+
+    code: int
+    out: str
+    err: str
+
+    def json(self) -> Any:
+        """Its output as JSON."""
+        return json.loads(self.out)
+
+
+Command = Callable[..., Ended]
+
+
+@pytest.fixture
+def command(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> Iterator[Command]:
+    """Runs the command with arguments, in an empty directory; there must be no traceback."""
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+
+    def run(*args: str | Path) -> Ended:
+        monkeypatch.setattr(sys, "argv", ["numaproof", *map(str, args)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        written = capfd.readouterr()
+        assert "Traceback" not in written.out + written.err
+        assert isinstance(ended.value.code, int)
+        return Ended(ended.value.code, written.out, written.err)
+
+    before = signal.getsignal(signal.SIGTERM)
+    yield run
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.fixture
+def small() -> tuple[str, ...]:
+    """See `SMALL`."""
+    return SMALL
+
+
+PRELUDE = """
+import json, os, sys, time
+from numaproof.protocol import codec, messages
+from numaproof.reference.node import Reference
+reference = Reference()
+def answer(request):
+    reply = reference.call(request.op, codec.decode_args(request))
+    sys.stdout.buffer.write(codec.encode_answer(request.id, reply))
+    sys.stdout.flush()
+admissions = 0
+for line in sys.stdin.buffer:
+    request = codec.decode(line, codec.Request)
+    admissions += request.op == "admit"
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Callable[[str], str]:
+    """The command line of a program that runs a body for each request.
+
+    The body may call ``answer(request)``, which answers as the reference does.
+    """
+
+    def make(body: str) -> str:
+        file = tmp_path / "program.py"
+        file.write_text(PRELUDE + textwrap.indent(textwrap.dedent(body), "    "))
+        return shlex.join([sys.executable, str(file)])
+
+    return make
+
+
+@pytest.fixture
+def finished() -> Callable[[Path], list[CaseFinished]]:
+    """The case runs in a folder of reports, which must have every file."""
+
+    def read(folder: Path) -> list[CaseFinished]:
+        assert {file.name for file in folder.iterdir()} >= set(FILES)
+        stream: tuple[AnyEvent, ...] = read_events(folder / EVENTS)
+        return [event for event in stream if isinstance(event, CaseFinished)]
+
+    return read

@@ -1,0 +1,119 @@
+"""`numaproof fuzz` and `numaproof replay`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Command = Callable[..., Any]
+Program = Callable[[str], str]
+
+REPORT = Path("numaproof-report")
+
+
+def test_the_reference_passes_and_the_seed_is_told(command: Command) -> None:
+    ended = command("fuzz", "--max-examples", "5", "--seed", "11", "--json")
+    assert ended.code == 0
+    assert ended.json()["outcomes"] == {"pass": 5}
+    first = json.loads((REPORT / "events.jsonl").read_text().splitlines()[0])
+    assert first["seed"] == 11
+
+
+def test_a_time_ends_the_run(command: Command) -> None:
+    ended = command("fuzz", "--max-time", "0.01s", "--seed", "1")
+    assert ended.code == 0
+    assert "25 examples (25 pass)" in ended.out
+
+
+@pytest.mark.parametrize(
+    ("args", "complaint"),
+    [
+        (("--max-time", "soon"), "'soon' is not a time such as 90s, 5m or 1h"),
+        (("--max-time", "5d"), "'5d' is not a time"),
+        (("--max-examples", "0"), "0 is not in the range"),
+        (("--seed", "-1"), "-1 is not in the range"),
+    ],
+)
+def test_a_wrong_budget_is_2(command: Command, args: tuple[str, ...], complaint: str) -> None:
+    ended = command("fuzz", *args)
+    assert ended.code == 2
+    assert complaint in ended.err
+
+
+def test_a_finding_is_a_case_file_that_fails_again_and_passes_once_mended(
+    command: Command, program: Program
+) -> None:
+    losing = program(
+        """
+        if request.op == "state":
+            state = codec.to_plain(reference.call("state", messages.NoArgs()))
+            if any(one["exclusive"] for pod in state["pods"].values() for one in pod.values()):
+                state["shared"] = ""
+            print(json.dumps({"id": request.id, "ok": state}), flush=True)
+        else:
+            answer(request)
+        """
+    )
+    args = ("--implementation", losing)
+    ended = command("fuzz", "--max-examples", "60", "--seed", "1", *args, "--json")
+    assert ended.code == 1
+    (found,) = ended.json()["divergences"]
+    assert found["outcome"] == "fail"
+    file = Path(found["file"])
+    assert file.parent == REPORT / "findings"
+    assert len(file.read_text().splitlines()) < 50
+    kept = Path("kept.yaml")
+    kept.write_text(file.read_text())
+    assert command("replay", kept, *args, "--out", "again").code == 1
+    assert command("replay", kept, "--out", "healthy").code == 0
+
+
+CASE = """\
+cases:
+- id: mine
+  title: Mine
+  requirements: []
+  kubernetes: "%s"
+  machines: {names: [vm-1-cpu]}
+  steps:
+  - start: {config: {cpuManagerPolicy: %s}}
+"""
+
+
+def test_a_persons_own_case_is_played_on_bundled_machines(command: Command) -> None:
+    Path("mine.yaml").write_text(CASE % ("", "none"))
+    ended = command("replay", "mine.yaml")
+    assert ended.code == 0
+    assert "1 case run (1 pass)" in ended.out
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (CASE % ("1.12", "none"), "no case in mine.yaml applies at level kubelet to Kubernetes"),
+        (CASE % ("newest", "none"), "'newest' is not a release such as '1.35'"),
+        (CASE % ("", "none") + "  - admit: lost\n", "case mine, step 2: 'lost'"),
+        (CASE % ("", '"${lost}"'), "'lost' is not known here"),
+        (
+            CASE.replace("title", "titel") % ("", "none"),
+            "mine.yaml:3: cases[0].titel: unknown key 'titel'",
+        ),
+        ("cases: []", "no case in mine.yaml"),
+        ("cases: [*a]", "mine.yaml:1: YAML aliases are not allowed (write the value out)"),
+        ("a: &a [1]\nb: [*a, *a]", "mine.yaml:2: YAML aliases are not allowed"),
+        ("cases: [", "mine.yaml:2: not YAML"),
+    ],
+)
+def test_a_wrong_case_file_is_2_with_its_line(command: Command, text: str, complaint: str) -> None:
+    Path("mine.yaml").write_text(text)
+    ended = command("replay", "mine.yaml")
+    assert ended.code == 2
+    assert complaint in ended.err
+
+
+def test_a_case_file_that_is_not_there_is_2(command: Command) -> None:
+    assert command("replay", "lost.yaml").code == 2

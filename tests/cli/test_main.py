@@ -1,0 +1,158 @@
+"""The command as a whole: help, completion, streams, and the reference behind the protocol."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.shell_completion import ShellComplete
+
+from numaproof import main as entry
+from numaproof.main import cli
+from numaproof.metadata import VERSION
+
+Command = Callable[..., Any]
+
+NUMAPROOF = [str(Path(sys.executable).parent / "numaproof")]
+
+
+def commands(group: click.Group, *path: str) -> list[tuple[str, ...]]:
+    found: list[tuple[str, ...]] = []
+    for name, one in group.commands.items():
+        found.append((*path, name))
+        if isinstance(one, click.Group):
+            found += commands(one, *path, name)
+    return found
+
+
+@pytest.mark.parametrize("path", [(), *commands(cli)], ids=" ".join)
+def test_the_help_of_each_command_has_an_example(command: Command, path: tuple[str, ...]) -> None:
+    ended = command(*path, "--help")
+    assert ended.code == 0
+    assert "Example" in ended.out
+    assert f"numaproof {' '.join(path)}".strip() in ended.out
+
+
+def test_the_version_is_that_of_the_package(command: Command) -> None:
+    assert VERSION in command("--version").out
+
+
+def test_an_unknown_command_is_2(command: Command) -> None:
+    ended = command("chekc")
+    assert ended.code == 2
+    assert "No such command 'chekc'" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("args", "incomplete", "expected"),
+    [
+        (["check", "--machine"], "laptop-4", ["laptop-4c8t"]),
+        (["check", "--select"], "example-besteffort", ["example-besteffort-runs-shared"]),
+        (["profile", "show"], "dgx-", ["dgx-spark-gb10"]),
+    ],
+)
+def test_names_are_completed(args: list[str], incomplete: str, expected: list[str]) -> None:
+    complete = ShellComplete(cli, {}, "numaproof", "_NUMAPROOF_COMPLETE")
+    assert [item.value for item in complete.get_completions(args, incomplete)] == expected
+
+
+def test_the_module_is_the_command() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "numaproof", "--version"], capture_output=True, text=True, check=True
+    )
+    assert VERSION in ended.stdout
+
+
+def test_a_machine_is_drawn_on_a_terminal_that_has_ascii_alone() -> None:
+    ended = subprocess.run(
+        [*NUMAPROOF, "profile", "show", "laptop-4c8t"],
+        capture_output=True,
+        check=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
+    assert "Socket 0" in ended.stdout.decode("ascii")
+    assert ended.stderr == b""
+
+
+def on_terminal(*args: str, **environment: str) -> str:
+    """What a command writes to a terminal."""
+    ours, theirs = pty.openpty()
+    clean = {key: value for key, value in os.environ.items() if key not in ("CI", "NO_COLOR")}
+    settings = {**clean, "TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8", **environment}
+    running = subprocess.Popen([*NUMAPROOF, *args], stdout=theirs, env=settings)
+    os.close(theirs)
+    written = bytearray()
+    try:
+        while chunk := os.read(ours, 65536):
+            written += chunk
+    except OSError as error:
+        assert error.errno == errno.EIO
+    os.close(ours)
+    assert running.wait(60) == 0
+    return written.decode()
+
+
+def test_a_terminal_gets_colour_unless_it_is_told_not_to() -> None:
+    assert "\x1b[" in on_terminal("profile", "show", "laptop-4c8t")
+    plain = on_terminal("profile", "show", "laptop-4c8t", NO_COLOR="1")
+    assert "\x1b" not in plain
+    assert "Socket 0" in plain
+
+
+def test_a_reader_that_goes_away_is_no_traceback() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    ended = subprocess.run(
+        [*NUMAPROOF, "profile", "list", "--json"],
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    os.close(writing)
+    assert ended.returncode == 3
+    assert ended.stderr == b""
+
+
+def test_a_full_disk_is_2() -> None:
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(
+            [*NUMAPROOF, "profile", "list"], stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    assert ended.returncode == 2
+    assert b"No space left on device" in ended.stderr
+
+
+def test_an_interrupt_outside_of_a_run_is_3(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        entry._interrupt(15, None)
+
+    monkeypatch.setattr("numaproof.profiles.load_machine", interrupted)
+    ended = command("profile", "show", "laptop-4c8t")
+    assert ended.code == 3
+    assert "cut short" in ended.err
+
+
+@pytest.mark.parametrize("flag", [(), ("--documented",)])
+def test_the_reference_speaks_the_protocol(flag: tuple[str, ...]) -> None:
+    request = {"id": 1, "op": "hello", "args": {"protocol": [1, 1], "harness": "tests"}}
+    ended = subprocess.run(
+        [*NUMAPROOF, "reference", *flag],
+        input=json.dumps(request) + "\n",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    answer = json.loads(ended.stdout)
+    assert answer["id"] == 1
+    assert answer["ok"]["name"] == "numaproof reference"
