@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Mapping
-from pathlib import Path
+import os
+from typing import TYPE_CHECKING
 
 import pytest
 
 from numaproof import fakesys
 from numaproof.fakesys import Directory, Symlink, Tree, TreePath
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
 
 ENTRIES: Mapping[str, fakesys.Entry] = {
     "sys/cpu/cpu0/online": b"1\n",
@@ -60,9 +64,8 @@ def test_a_folder_lists_what_is_in_it(root: Path | TreePath) -> None:
 def test_what_can_not_be_read_fails_as_a_file_system_says_it(
     root: Path | TreePath, path: str, code: int
 ) -> None:
-    with pytest.raises(OSError, match=".") as caught:
+    with pytest.raises(OSError, match=os.strerror(code)):
         (root / path).read_bytes()
-    assert caught.value.errno == code
 
 
 def test_a_file_has_nothing_in_it_to_list(root: Path | TreePath) -> None:
