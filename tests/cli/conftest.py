@@ -9,14 +9,16 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from numaproof.main import main
 from numaproof.protocol.events import AnyEvent, CaseFinished
 from numaproof.reports.files import EVENTS, FILES, read_events
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SMALL = ("--machine", "laptop-4c8t", "--select", "example-*")
 """Seven cases on one machine."""
@@ -70,6 +72,7 @@ PRELUDE = """
 import json, os, sys, time
 from numaproof.protocol import codec, messages
 from numaproof.reference.node import Reference
+BOOM = {"message": "boom"}
 reference = Reference()
 def answer(request):
     reply = reference.call(request.op, codec.decode_args(request))

@@ -130,8 +130,7 @@ def outcomes(runs: list[CaseFinished]) -> list[str]:
             "unknown field `x`",
         ),
         (
-            "if admissions: print(json.dumps({'id': request.id,"
-            " 'fault': {'message': 'boom'}}), flush=True)",
+            "if admissions: print(json.dumps({'id': request.id, 'fault': BOOM}), flush=True)",
             "fault",
             "boom",
         ),

@@ -6,20 +6,22 @@ import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
 
 from numaproof import fakesys
 from numaproof.conformance import tables
-from numaproof.conformance.cases import Case
 from numaproof.conformance.implementation import Implementation, InProcess, introduce
 from numaproof.conformance.machines import Machine
 from numaproof.conformance.playing import Playing, Target, Verdict
 from numaproof.protocol import messages
-from numaproof.protocol.machine import MachineInfo
 from numaproof.reference.node import Reference
+
+if TYPE_CHECKING:
+    from numaproof.conformance.cases import Case
+    from numaproof.protocol.machine import MachineInfo
 
 Answers = dict[str, Callable[[messages.Answer], messages.Answer]]
 

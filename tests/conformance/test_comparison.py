@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from numaproof.conformance.comparison import any_option, difference
 from numaproof.protocol import messages
 from numaproof.protocol.machine import MachineInfo, Node
-from numaproof.protocol.messages import Level
 from numaproof.protocol.sets import CPUSet, NUMASet
+
+if TYPE_CHECKING:
+    from numaproof.protocol.messages import Level
 
 
 def container(cpus: str) -> messages.Container:
@@ -106,9 +110,9 @@ def test_the_order_of_hints_is_a_difference() -> None:
 @pytest.mark.parametrize(
     "message",
     [
-        "CPU Manager Policy Alpha-level Options not enabled, but option \"a\" provided",
-        "unknown CPU Manager Policy option: \"b\"",
-        "bad value for option \"c\": x",
+        'CPU Manager Policy Alpha-level Options not enabled, but option "a" provided',
+        'unknown CPU Manager Policy option: "b"',
+        'bad value for option "c": x',
     ],
 )
 def test_of_several_bad_options_any_may_be_named(message: str) -> None:

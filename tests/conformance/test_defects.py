@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 
 from numaproof import fakesys
 from numaproof.conformance import defects
-from numaproof.conformance.cases import Case
 from numaproof.conformance.facts import Facts
 from numaproof.conformance.invariants import Violation
-from numaproof.protocol.events import Outcome
-from numaproof.protocol.machine import MachineInfo
 from numaproof.reference.machine.discovery import discover
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numaproof.conformance.cases import Case
+    from numaproof.protocol.events import Outcome
+    from numaproof.protocol.machine import MachineInfo
 
 AVERAGE = frozenset({"free-core-by-average"})
 TWICE = Violation("shared-or-exclusive", "CPU-POOL-005", "CPU 3 is both")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -21,11 +20,13 @@ from numaproof.conformance.manifests import manifest
 from numaproof.conformance.playing import Target
 from numaproof.conformance.registry import load_registry
 from numaproof.protocol import events, messages
-from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference.kubernetes import pods
 from numaproof.reference.node import Reference
 from numaproof.reports.summary import summarize
+
+if TYPE_CHECKING:
+    from numaproof.protocol.machine import MachineInfo
 
 MakeTarget = Callable[..., Target]
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
@@ -13,8 +12,12 @@ from numaproof.conformance.cases import ContainerSpec, PodSpec
 from numaproof.conformance.facts import Facts
 from numaproof.conformance.invariants import View, Violation
 from numaproof.protocol import messages
-from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.sets import CPUSet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from numaproof.protocol.machine import MachineInfo
 
 WHOLE = {"cpu": 2, "memory": "1Gi"}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
@@ -11,7 +12,10 @@ from numaproof import fakesys
 from numaproof.conformance.cases import Machines
 from numaproof.conformance.expressions import ExpressionError
 from numaproof.conformance.machines import GivenMachine, Machine, matches, select
-from numaproof.protocol.machine import MachineInfo
+
+if TYPE_CHECKING:
+    from numaproof.protocol.machine import MachineInfo
+
 
 @pytest.mark.parametrize(
     ("wanted", "chosen"),
@@ -30,7 +34,7 @@ from numaproof.protocol.machine import MachineInfo
     ],
 )
 def test_machines_are_chosen_by_name_property_and_condition(
-    laptop: Machine, wanted: Machines, chosen: bool
+    laptop: Machine, wanted: Machines, *, chosen: bool
 ) -> None:
     assert matches(laptop, wanted) is chosen
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,6 +11,9 @@ from numaproof.conformance.cases import ContainerSpec, PodSpec
 from numaproof.conformance.session import replace_text, tamper
 from numaproof.protocol.machine import Core, MachineInfo, Node
 from numaproof.protocol.sets import CPUSet
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 CHECKPOINT = b'{"policyName":"static","checksum":12}'
 
@@ -100,9 +103,7 @@ def test_an_offline_thread_leaves_its_core_and_both_threads_take_it_along() -> N
         ("delete", None),
     ],
 )
-def test_a_checkpoint_is_changed_as_asked(
-    tmp_path: Path, how: str, content: bytes | None
-) -> None:
+def test_a_checkpoint_is_changed_as_asked(tmp_path: Path, how: str, content: bytes | None) -> None:
     file = tmp_path / "cpu_manager_state"
     file.write_bytes(CHECKPOINT)
     tamper(file, how, "new")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
@@ -22,6 +21,9 @@ from numaproof.conformance.playing import Playing, Target, Verdict
 from numaproof.protocol import messages
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference.node import Reference
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Play = Callable[[Target, str], tuple[Verdict, Playing]]
 MakeTarget = Callable[..., Target]
@@ -284,7 +286,7 @@ def test_no_answer_ends_the_case_as_what_it_was(
     play: Play, reference: Target, kind: type[ImplementationFailure]
 ) -> None:
     class Failing:
-        def call(self, operation: str, args: messages.Args) -> messages.Answer:
+        def call(self, operation: str, _: messages.Args) -> messages.Answer:
             raise kind(f"no answer to {operation}", "last words")
 
         def close(self) -> None:

@@ -49,9 +49,7 @@ def registry(*rows: Requirement) -> Registry:
 def case(make_case: MakeCase) -> Callable[..., Case]:
     def make(name: str, *requirements: str, aliases: tuple[str, ...] = ()) -> Case:
         made = make_case("steps: [{state: {}}]")
-        return msgspec.structs.replace(
-            made, id=name, requirements=requirements, aliases=aliases
-        )
+        return msgspec.structs.replace(made, id=name, requirements=requirements, aliases=aliases)
 
     return make
 

@@ -21,7 +21,7 @@ from numaproof.conformance.releases import ConstraintError, includes
     ],
 )
 def test_a_constraint_includes_a_release_by_number(
-    constraint: str, release: str, included: bool
+    constraint: str, release: str, *, included: bool
 ) -> None:
     assert includes(constraint, release) is included
 

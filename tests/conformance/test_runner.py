@@ -5,8 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
@@ -26,15 +25,20 @@ from numaproof.conformance.machines import Machine
 from numaproof.conformance.playing import Target
 from numaproof.conformance.registry import load_registry
 from numaproof.protocol import events, messages
-from numaproof.protocol.machine import MachineInfo
 from numaproof.reference.node import Reference
 from numaproof.reports.summary import summarize
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numaproof.protocol.machine import MachineInfo
 
 MakeCase = Callable[[str], Case]
 MakeTarget = Callable[..., Target]
 
-GOOD = 'config: {cpuManagerPolicy: static, kubeReserved: {cpu: "1"}}\nsteps: [{state: {}}]'
-BAD = 'config: {cpuManagerPolicy: static, kubeReserved: {cpu: "1"}}\nsteps: [{state: {}, expect: {shared: 3}}]'
+STATIC = 'config: {cpuManagerPolicy: static, kubeReserved: {cpu: "1"}}\n'
+GOOD = STATIC + "steps: [{state: {}}]"
+BAD = STATIC + "steps: [{state: {}, expect: {shared: 3}}]"
 
 
 @pytest.fixture
@@ -145,10 +149,11 @@ def test_the_command_that_reproduces_a_case_names_all_that_matters(
         _, finished, _, _ = played(target, cases, given)
     assert isinstance(finished, events.CaseFinished)
     words = shlex.split(finished.reproduce)
-    assert words == (
-        "numaproof check --select good-case --machine dir/my.yaml --kubernetes 1.34"
-        " --level placement --documented --implementation"
-    ).split() + ["'./my driver' --x"]
+    assert words == [
+        *"numaproof check --select good-case --machine dir/my.yaml --kubernetes 1.34"
+        " --level placement --documented --implementation".split(),
+        "'./my driver' --x",
+    ]
 
 
 def test_a_machine_that_cannot_be_discovered_serves_cases_about_discovery(
@@ -174,7 +179,7 @@ def test_an_exception_of_an_object_is_a_fault_and_the_next_call_reaches_a_fresh_
         def __init__(self) -> None:
             made.append(self)
 
-        def call(self, operation: str, args: messages.Args) -> Any:
+        def call(self, *_: object) -> Any:
             raise RuntimeError("boom")
 
     with closing(InProcess(Raising)) as implementation:

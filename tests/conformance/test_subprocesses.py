@@ -7,7 +7,7 @@ import select
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -20,6 +20,9 @@ from numaproof.conformance.implementation import (
 )
 from numaproof.conformance.subprocesses import STDERR_KEPT, Subprocess
 from numaproof.protocol import codec, messages
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 HELLO = messages.Hello(
     protocol=1,

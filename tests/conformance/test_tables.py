@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
@@ -10,7 +10,11 @@ import pytest
 from numaproof.conformance import casefiles, tables
 from numaproof.conformance.cases import Expected, StartStep, Step
 from numaproof.fakesys import DocumentError
-from numaproof.protocol.machine import MachineInfo
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numaproof.protocol.machine import MachineInfo
 
 CASE = """\
 defaults:
