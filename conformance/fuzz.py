@@ -49,7 +49,9 @@ class Budget:
     seconds: float | None
 
     def left(self, done: int, elapsed: float) -> bool:
-        """Whether there is budget for another batch."""
+        """Whether there is budget for another batch; for the first there always is."""
+        if not done:
+            return True
         return (self.examples is None or done < self.examples) and (
             self.seconds is None or elapsed < self.seconds
         )

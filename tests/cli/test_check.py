@@ -138,9 +138,10 @@ def outcomes(runs: list[CaseFinished]) -> list[str]:
 )
 def test_a_broken_answer_is_reported_as_what_it_is_and_the_run_goes_on(
     command: Command,
-    small: Small,
     program: Program,
     finished: Finished,
+    *,
+    small: Small,
     body: str,
     outcome: str,
     message: str,
@@ -234,6 +235,7 @@ def test_options_beyond_the_claims_are_2(
     command: Command,
     small: Small,
     program: Program,
+    *,
     claims: dict[str, object],
     args: tuple[str, ...],
     complaint: str,

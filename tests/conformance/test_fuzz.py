@@ -153,15 +153,14 @@ def test_what_is_answered_differently_when_asked_again_is_found_too(
     assert [event for event in stream if isinstance(event, events.DivergenceFound)]
 
 
-def test_a_budget_of_time_ends_the_run(reference: Target, tmp_path: Path) -> None:
-    stream = run(reference, tmp_path, examples=None, seconds=0.01)
+def test_a_budget_of_time_ends_the_run_after_one_batch_at_least(
+    reference: Target, tmp_path: Path
+) -> None:
+    stream = run(reference, tmp_path, examples=None, seconds=0.0)
     ended = stream[-1]
     assert isinstance(ended, events.CampaignEnded)
     assert ended.complete
     assert ended.outcomes == {"pass": 25}
-    assert run(reference, tmp_path, examples=None, seconds=0.0)[-1] == msgspec.structs.replace(
-        ended, outcomes={"pass": 0}
-    )
 
 
 def test_nothing_unclaimed_is_called(make_target: MakeTarget, tmp_path: Path) -> None:

@@ -149,11 +149,11 @@ def test_the_command_that_reproduces_a_case_names_all_that_matters(
         _, finished, _, _ = played(target, cases, given)
     assert isinstance(finished, events.CaseFinished)
     words = shlex.split(finished.reproduce)
-    assert words == [
-        *"numaproof check --select good-case --machine dir/my.yaml --kubernetes 1.34"
-        " --level placement --documented --implementation".split(),
-        "'./my driver' --x",
-    ]
+    assert shlex.join(words[:-1]) == (
+        "numaproof check --select good-case --machine dir/my.yaml --kubernetes 1.34"
+        " --level placement --documented --implementation"
+    )
+    assert words[-1] == "'./my driver' --x"
 
 
 def test_a_machine_that_cannot_be_discovered_serves_cases_about_discovery(
