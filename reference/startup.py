@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from numaproof.reference.kubernetes.releases import Release
     from numaproof.reference.machine.topology import CPUTopology
 
+_MOST_NODES_BY_DEFAULT = 8
+"""How many NUMA nodes every Topology Manager policy but none takes without an option."""
+
 
 def start(
     args: messages.StartArgs, release: Release, discover: Callable[[str, Release], MachineInfo]
@@ -55,8 +58,9 @@ def start(
         reserved = configuration.reserved_cpus(config, topology.all_cpus)
     except configuration.ConfigError as error:
         raise StartError("config", str(error)) from None
-    _check_built(config, args)
+    _check_topology_manager(config, topology)
     policy = _cpu_policy(config, topology, reserved, release)
+    _check_built(config, args)
     pod_level = _pod_level(config, release)
     plan = Plan(release, topology, config.cpu_policy, policy, Path(args.state_dir), pod_level)
     if config.memory_policy != "None":
@@ -93,6 +97,14 @@ def _pod_level(config: Config, release: Release) -> pods.PodLevel:
     if not config.gates["PodLevelResources"]:
         return "ignored"
     return "shared pool" if release.pod_level_in_shared_pool else "QoS class"
+
+
+def _check_topology_manager(config: Config, topology: CPUTopology) -> None:
+    """Leaves alone what the Topology Manager may refuse before the CPU Manager is made."""
+    if config.topology_policy == "none":
+        return
+    if config.topology_options or len(topology.nodes) > _MOST_NODES_BY_DEFAULT:
+        raise NotBuiltError(f"Topology Manager policy {config.topology_policy}")
 
 
 def _check_built(config: Config, args: messages.StartArgs) -> None:

@@ -11,8 +11,10 @@ Sets of CPUs are bit masks in this module.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from numaproof.protocol.sets import CPUSet
 from numaproof.reference.machine.topology import touching, union
 
 if TYPE_CHECKING:
@@ -44,24 +46,24 @@ class Progress(NamedTuple):
         return Progress(self.free & ~cpus, self.taken | cpus, self.wanted - cpus.bit_count())
 
 
-Step = "Callable[[CPUTopology, Progress], Progress]"
-
-
 class Style(NamedTuple):
-    """How single requests are laid out: `spread` over cores, or packed; by uncore cache or not.
+    """How single requests are laid out.
 
-    `odd_uncore` says whether a request that is no multiple of a core's threads can be met within
-    a part of an uncore cache; `overwrites` is the defect `COMBINATION_OVERWRITTEN`.
+    Attributes:
+        spread: the step that spreads a request over cores; None packs it.
+        uncore: what a request takes of a part of an uncore cache; None looks at no caches.
+        overwrites: the defect `COMBINATION_OVERWRITTEN`.
     """
 
-    spread: bool = False
-    by_uncore: bool = False
-    odd_uncore: bool = True
+    spread: Callable[[CPUTopology, Progress], Progress] | None = None
+    uncore: Callable[[CPUTopology, Progress, int], int] | None = None
     overwrites: bool = True
 
 
-def packed(topology: CPUTopology, available: int, count: int, style: Style) -> int:
+def packed(topology: CPUTopology, available: int, count: int, style: Style, beside: int = 0) -> int:
     """The mask of `count` CPUs out of `available`, on as few units as possible.
+
+    `beside` are CPUs that the same container has already.
 
     Raises:
         NotEnoughCPUsError: `available` has fewer.
@@ -69,12 +71,12 @@ def packed(topology: CPUTopology, available: int, count: int, style: Style) -> i
     free = available & topology.cpus
     if count > free.bit_count():
         raise NotEnoughCPUsError(count, available.bit_count())
-    progress = Progress(free, 0, count)
+    progress = Progress(free, beside, count)
     for step in _steps(topology, style):
         if progress.wanted < 1:
             break
         progress = step(topology, progress)
-    return progress.taken
+    return progress.taken & ~beside
 
 
 def _steps(topology: CPUTopology, style: Style) -> list[Callable[..., Progress]]:
@@ -82,10 +84,10 @@ def _steps(topology: CPUTopology, style: Style) -> list[Callable[..., Progress]]
     steps: list[Callable[..., Progress]] = (
         [*larger] if topology.nodes_within_sockets else larger[::-1]
     )
-    if style.by_uncore:
-        steps.append(_by_uncore_with_odd if style.odd_uncore else _by_uncore_whole)
+    if style.uncore:
+        steps.append(partial(_by_uncore, part=style.uncore))
     if style.spread:
-        steps.append(_threads_by_socket)
+        steps.append(style.spread)
     else:
         steps += [_whole_cores, _threads_by_core]
     return steps
@@ -117,7 +119,8 @@ def nodes_in_order(topology: CPUTopology, free: int) -> list[int]:
     ]
 
 
-def _sockets_in_order(topology: CPUTopology, free: int) -> list[int]:
+def sockets_in_order(topology: CPUTopology, free: int) -> list[int]:
+    """The sockets with free CPUs in the order in which they are used up."""
     nodes, sockets = topology.nodes, topology.sockets
     if not topology.nodes_within_sockets:
         return _fullest_first(sockets, free, free)
@@ -138,7 +141,7 @@ def _uncores_in_order(topology: CPUTopology, free: int) -> list[int]:
 
 def _cores_in_order(topology: CPUTopology, free: int) -> list[int]:
     if topology.nodes_within_sockets:
-        units, cores = _sockets_in_order(topology, free), topology.cores_by_socket
+        units, cores = sockets_in_order(topology, free), topology.cores_by_socket
         masks = topology.sockets
     else:
         units, cores = nodes_in_order(topology, free), topology.cores_by_node
@@ -167,7 +170,7 @@ def _whole_sockets(topology: CPUTopology, progress: Progress) -> Progress:
         progress,
         [
             topology.sockets[socket]
-            for socket in _sockets_in_order(topology, free)
+            for socket in sockets_in_order(topology, free)
             if (topology.sockets[socket] & free).bit_count() == topology.whole_socket[socket]
         ],
     )
@@ -200,20 +203,31 @@ def _threads_by_core(topology: CPUTopology, progress: Progress) -> Progress:
     return progress
 
 
-def _threads_by_socket(topology: CPUTopology, progress: Progress) -> Progress:
-    # Within a socket plain CPU order spreads over cores where siblings are numbered apart.
+def threads_by_number(topology: CPUTopology, progress: Progress) -> Progress:
+    """Takes CPUs in ascending order, socket by socket.
+
+    That spreads them over cores where siblings are numbered apart, and only there (defect
+    `SPREAD_BY_CPU_NUMBER`).
+    """
     free = progress.free
-    for socket in _sockets_in_order(topology, free):
+    for socket in sockets_in_order(topology, free):
         progress = _take_threads(progress, topology.sockets[socket] & free)
     return progress
 
 
-def _by_uncore_with_odd(topology: CPUTopology, progress: Progress) -> Progress:
-    return _by_uncore(topology, progress, _part_with_odd)
-
-
-def _by_uncore_whole(topology: CPUTopology, progress: Progress) -> Progress:
-    return _by_uncore(topology, progress, _part_of_whole_cores)
+def threads_of_other_cores(topology: CPUTopology, progress: Progress) -> Progress:
+    """Takes a CPU of every core of a socket before it takes a second one of any."""
+    free = progress.free
+    for socket in sockets_in_order(topology, free):
+        turns: dict[int, int] = {}
+        for core in topology.cores_by_socket[socket].values():
+            turn = (core & progress.taken).bit_count()
+            for cpu in CPUSet.from_mask(core & free & topology.sockets[socket]):
+                turns[turn] = turns.get(turn, 0) | 1 << cpu
+                turn += 1
+        for _, cpus in sorted(turns.items()):
+            progress = _take_threads(progress, cpus)
+    return progress
 
 
 def _by_uncore(
@@ -237,14 +251,27 @@ def _whole_uncores(topology: CPUTopology, progress: Progress) -> Progress:
     return _take_whole(progress, [cpus for cpus in caches if not cpus & ~progress.free])
 
 
-def _part_with_odd(topology: CPUTopology, progress: Progress, cache: int) -> int:
+def part_with_room(topology: CPUTopology, progress: Progress, cache: int) -> int:
+    """The request out of any cache that has as many free CPUs, whole cores first."""
+    inside = Progress(progress.free & cache, 0, progress.wanted)
+    if inside.free.bit_count() < inside.wanted:
+        return 0
+    return _threads_by_core(topology, _whole_cores(topology, inside)).taken
+
+
+def part_with_odd(topology: CPUTopology, progress: Progress, cache: int) -> int:
+    """The request out of the first cores, of which the last may be split.
+
+    Half-used cores count as cores and then do not suffice (defect `HALF_USED_CORES`).
+    """
     cpus = _first_cores(topology, progress, cache, -(-progress.wanted // topology.cpus_per_core))
     if progress.wanted % 2 and topology.cpus_per_core > 1 and cpus.bit_count() > progress.wanted:
         cpus ^= 1 << (cpus.bit_length() - 1)
     return cpus
 
 
-def _part_of_whole_cores(topology: CPUTopology, progress: Progress, cache: int) -> int:
+def part_of_cores(topology: CPUTopology, progress: Progress, cache: int) -> int:
+    """The request out of the first cores, never an odd one (releases before 1.34)."""
     return _first_cores(topology, progress, cache, progress.wanted // topology.cpus_per_core)
 
 

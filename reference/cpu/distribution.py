@@ -21,6 +21,7 @@ from numaproof.reference.cpu.assignment import (
     Style,
     nodes_in_order,
     packed,
+    sockets_in_order,
 )
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def distributed(topology: CPUTopology, available: int, count: int, group: int, s
         NotEnoughCPUsError: `available` has fewer.
         AccountingError: the chosen nodes did not have the CPUs after all.
     """
-    style = style._replace(by_uncore=False)
+    style = style._replace(uncore=None)
     if count % group:
         return packed(topology, available, count, style)
     if count < 1:
@@ -81,6 +82,15 @@ def distributed(topology: CPUTopology, available: int, count: int, group: int, s
         if plan := _best_plan(request, size):
             return _carry_out(topology, available, request, plan, style)
     return packed(topology, available, count, style)
+
+
+def of_one_socket(topology: CPUTopology, available: int, count: int) -> int:
+    """The part of `available` on one socket that has `count` CPUs; all of it where none has."""
+    for socket in sockets_in_order(topology, available):
+        on_socket = available & topology.sockets[socket]
+        if on_socket.bit_count() >= count:
+            return on_socket
+    return available
 
 
 def _range(topology: CPUTopology, available: int, count: int, group: int) -> tuple[int, int]:

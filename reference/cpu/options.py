@@ -108,7 +108,7 @@ def validate(options: StaticOptions, topology: CPUTopology, topology_policy: str
     if topology_policy == "single-numa-node":
         raise OptionError(
             "Topolgy manager single-numa-node policy is incompatible with CPUManager "
-            "align-by-socket option"
+            "align-by-socket policy option"
         )
     if topology.socket_count > len(topology.nodes):
         raise OptionError(

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from numaproof.protocol.sets import CPUSet
+from numaproof.reference.cpu import assignment
 from numaproof.reference.cpu.assignment import NotEnoughCPUsError, Style, packed
-from numaproof.reference.cpu.distribution import distributed
+from numaproof.reference.cpu.distribution import distributed, of_one_socket
 from numaproof.reference.cpu.state import CPUState, Reuse
 from numaproof.reference.kubernetes import defects
 from numaproof.reference.machine.topology import touching, union
@@ -49,12 +50,33 @@ class StaticPolicy:
     @property
     def style(self) -> Style:
         """How assignment is to lay requests out."""
-        return Style(
-            spread=self.options.across_cores,
-            by_uncore=self.options.by_uncore,
-            odd_uncore=self.release.uncore_takes_odd_requests,
-            overwrites=self.release.has(defects.COMBINATION_OVERWRITTEN),
+        release = self.release
+        spread = (
+            assignment.threads_by_number
+            if release.has(defects.SPREAD_BY_CPU_NUMBER)
+            else assignment.threads_of_other_cores
         )
+        part = assignment.part_with_room
+        if release.has(defects.HALF_USED_CORES):
+            odd = release.uncore_takes_odd_requests
+            part = assignment.part_with_odd if odd else assignment.part_of_cores
+        return Style(
+            spread=spread if self.options.across_cores else None,
+            uncore=part if self.options.by_uncore else None,
+            overwrites=release.has(defects.COMBINATION_OVERWRITTEN),
+        )
+
+    @property
+    def only_whole_cores(self) -> bool:
+        """Whether nothing but whole cores is handed out, as documented for full-pcpus-only."""
+        return self.options.full_cores and not self.release.has(defects.BROKEN_CORE_TAKEN)
+
+    @property
+    def cpus_per_core(self) -> int:
+        """The CPUs that a request must be a multiple of with ``full-pcpus-only``."""
+        if self.release.has(defects.BROKEN_CORE_TAKEN):
+            return self.topology.cpus_per_core
+        return self.topology.most_cpus_per_core
 
     @property
     def allocatable(self) -> int:
@@ -63,18 +85,22 @@ class StaticPolicy:
 
     def available(self, state: CPUState) -> int:
         """The CPUs that can be assigned now."""
-        whole = self.options.full_cores and not self.release.has(defects.BROKEN_CORE_TAKEN)
-        return state.shared & ~(self.broken if whole else self.reserved)
+        free = state.shared & ~self.reserved
+        return self.topology.complete_cores(free) if self.only_whole_cores else free
 
-    def take(self, available: int, count: int) -> int:
+    def take(self, available: int, count: int, beside: int = 0) -> int:
         """`count` CPUs out of `available`, laid out as the options ask.
+
+        `beside` are CPUs that the same container has already.
 
         Raises:
             NotEnoughCPUsError: `available` has fewer.
         """
         if not self.options.across_numa:
-            return packed(self.topology, available, count, self.style)
-        group = self.topology.cpus_per_core if self.options.full_cores else 1
+            return packed(self.topology, available, count, self.style, beside)
+        group = self.cpus_per_core if self.options.full_cores else 1
+        if self.options.by_socket and not self.release.has(defects.NODES_ACROSS_SOCKETS):
+            available = of_one_socket(self.topology, available, count)
         return distributed(self.topology, available, count, group, self.style)
 
     def check_alignment(self, count: int, free: int) -> None:
@@ -83,7 +109,7 @@ class StaticPolicy:
         Raises:
             SMTAlignmentError: they cannot (option ``full-pcpus-only``).
         """
-        per_core = self.topology.cpus_per_core
+        per_core = self.cpus_per_core
         if not self.options.full_cores:
             return
         if count % per_core:
@@ -120,13 +146,18 @@ class StaticPolicy:
         if cpus is None and self._has_ended(state, pod, container):
             return state, reuse
         if cpus is None or self.release.has(defects.OWN_POD_REFUSED):
-            self.check_alignment(count, (state.shared & ~self.broken).bit_count())
+            self.check_alignment(count, self._in_unbroken_cores(state, reuse.of(pod.uid)))
         if cpus is None:
             cpus = self._choose(state, count, reuse.of(pod.uid), affinity)
             state = state.assign(pod.uid, container.name, cpus)
         before = reuse.of(pod.uid)
         after = before | cpus if container.init and not container.sidecar else before & ~cpus
         return state, Reuse(pod.uid, after)
+
+    def _in_unbroken_cores(self, state: CPUState, reusable: int) -> int:
+        if self.only_whole_cores:
+            return (self.available(state) | reusable).bit_count()
+        return (state.shared & ~self.broken).bit_count()
 
     def _has_ended(self, state: CPUState, pod: Pod, container: Container) -> bool:
         """Whether a container without CPUs ran before one that has its own by now."""
@@ -145,21 +176,22 @@ class StaticPolicy:
         chosen = 0
         for cpus in preferred:
             left = cpus & ~chosen
-            chosen |= self.take(left, min(count - chosen.bit_count(), left.bit_count()))
+            chosen |= self.take(left, min(count - chosen.bit_count(), left.bit_count()), chosen)
         left = (available | reusable) & ~chosen
-        chosen |= self.take(left, count - chosen.bit_count())
-        self._check_whole(chosen)
+        chosen |= self.take(left, count - chosen.bit_count(), chosen)
+        if self.only_whole_cores and self.topology.complete_cores(chosen) != chosen:
+            return self._largest_cores(available | reusable, count)
         return chosen
 
-    def _check_whole(self, cpus: int) -> None:
-        if (
-            self.options.full_cores
-            and not self.release.has(defects.BROKEN_CORE_TAKEN)
-            and self.topology.whole_cores(cpus) != cpus
-        ):
-            raise SMTAlignmentError(
-                f"SMT Alignment Error: {cpus.bit_count()} CPUs cannot be whole cores"
-            )
+    def _largest_cores(self, available: int, count: int) -> int:
+        """`count` CPUs in whole cores, for machines where small cores come between large ones."""
+        chosen = 0
+        for core in sorted(self.topology.cores.values(), key=int.bit_count, reverse=True):
+            if not core & ~available and (chosen | core).bit_count() <= count:
+                chosen |= core
+        if chosen.bit_count() < count:
+            raise SMTAlignmentError(f"SMT Alignment Error: {count} CPUs cannot be whole cores")
+        return chosen
 
     def _aligned(self, affinity: NUMASet) -> int:
         nodes = union(self.topology.nodes.get(node, 0) for node in affinity)
@@ -176,6 +208,8 @@ class StaticPolicy:
         """
         cpus = self.topology.cpus & ~(self.reserved if self.options.strict else 0)
         if not state.shared:
+            if self._used_up(state, cpus):
+                return state
             if state.exclusive:
                 raise PolicyError("default cpuset cannot be empty")
             return CPUState(cpus)
@@ -192,6 +226,11 @@ class StaticPolicy:
                 f'state "{_text(state.all_cpus())}"'
             )
         return state
+
+    def _used_up(self, state: CPUState, cpus: int) -> bool:
+        """Whether exclusive CPUs are all that there is, with the reserved ones kept apart."""
+        documented = not self.release.has(defects.STRICT_EMPTY_POOL)
+        return documented and self.options.strict and state.all_cpus() == cpus
 
     def _check_reserved(self, shared: int) -> None:
         if self.options.strict:

@@ -64,6 +64,8 @@ def load(given: Mapping[str, Any], release: Release) -> Config:
     scope = _text(given, "topologyManagerScope", "container")
     named = _text(given, "reservedSystemCPUs", "")
     texts = {name: _texts(given, name) for name in _TEXT_MAPS}
+    # Gates are set while the defaults are filled in, before the validation.
+    gates = _gates(given, release)
     problems = [
         *_topology_problems(policy, scope),
         *_named_problems(given, named),
@@ -86,7 +88,7 @@ def load(given: Mapping[str, Any], release: Release) -> Config:
         system_reserved=texts["systemReserved"],
         named_cpus=parse_cpus(named),
         named_text=named,
-        gates=_gates(given, release),
+        gates=gates,
     )
 
 
@@ -197,10 +199,26 @@ def _gates(given: Mapping[str, Any], release: Release) -> Mapping[str, bool]:
                 f"{str(gate.default).lower()}"
             )
     known: dict[str, bool] = wanted
-    return {
+    found = {
         name: known.get(name, known.get(f"All{gate.maturity.capitalize()}", gate.default))
         for name, gate in release.gates.items()
     }
+    problems = list(_dependency_problems(found, release))
+    if problems:
+        text = ", ".join(problems)
+        raise ConfigError(f"[{text}]" if len(problems) > 1 else text)
+    return found
+
+
+def _dependency_problems(gates: Mapping[str, bool], release: Release) -> Iterator[str]:
+    """The gates that are on without those they need; the kubelet names them in any order."""
+    for name, on in sorted(gates.items()):
+        missing = [needed for needed in release.gates[name].needs if not gates[needed]]
+        if on and missing:
+            yield (
+                f"{name} is enabled, but depends on features that are disabled: "
+                f"[{' '.join(missing)}]"
+            )
 
 
 # Validation

@@ -2,7 +2,7 @@
 
 One row a gate, one column a release. A letter is its maturity: alpha, beta, stable, deprecated; a
 capital letter means on by default, ``!`` that it is locked to its default, and a dot that the
-release does not know the gate.
+release does not know the gate. A second table says which gates need which others.
 """
 
 from __future__ import annotations
@@ -29,23 +29,52 @@ _MATURITIES: dict[str, Maturity] = {
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """A feature gate in one release: its maturity, its default, and whether that is locked."""
+    """A feature gate in one release.
+
+    Attributes:
+        maturity: how far it has come.
+        default: whether it is on by default.
+        locked: whether it is locked to that.
+        needs: the gates that must be on where it is on, those that are always on left out.
+    """
 
     maturity: Maturity
     default: bool
     locked: bool = False
+    needs: tuple[str, ...] = ()
 
 
 def of_release(version: str) -> Mapping[str, Gate]:
     """The gates of a release, by name."""
     column = COLUMNS.index(version) + 1
     cells = (row.split() for row in _TABLE.strip().splitlines())
-    return MappingProxyType({row[0]: _gate(row[column]) for row in cells if row[column] != "."})
+    needs = _needs(column + 1)
+    return MappingProxyType(
+        {
+            row[0]: _gate(row[column], tuple(needs.get(row[0], ())))
+            for row in cells
+            if row[column] != "."
+        }
+    )
 
 
-def _gate(cell: str) -> Gate:
+def _needs(column: int) -> Mapping[str, list[str]]:
+    needs: dict[str, list[str]] = {}
+    for row in _DEPENDENCIES.strip().splitlines():
+        cells = row.split()
+        if cells[column] == "x":
+            needs.setdefault(cells[0], []).append(cells[1])
+    return needs
+
+
+def _gate(cell: str, needs: tuple[str, ...]) -> Gate:
     letter = cell[0]
-    return Gate(_MATURITIES[letter.lower()], default=letter.isupper(), locked=cell.endswith("!"))
+    return Gate(
+        _MATURITIES[letter.lower()],
+        default=letter.isupper(),
+        locked=cell.endswith("!"),
+        needs=needs,
+    )
 
 
 _TABLE = """
@@ -308,4 +337,38 @@ WindowsGracefulNodeShutdown                          a  B  B  B
 WindowsHostNetwork                                   d  d  d  d
 WorkloadAwarePreemption                              .  .  .  a
 WorkloadWithJob                                      .  .  .  a
+"""
+
+# A gate, one that it needs, and in which releases the kubelet checks that.
+_DEPENDENCIES = """
+ClusterTrustBundleProjection                   ClusterTrustBundle                . . x x
+DRADeviceBindingConditions                     DRAResourceClaimDeviceStatus      . . x x
+DRADeviceTaintRules                            DRADeviceTaints                   . . x x
+DRAResourceClaimGranularStatusAuthorization    DRAResourceClaimDeviceStatus      . . . x
+DRAWorkloadResourceClaims                      GenericWorkload                   . . . x
+DeclarativeValidationTakeover                  DeclarativeValidation             . . x .
+ExtendWebSocketsToKubelet                      NodeDeclaredFeatures              . . . x
+GangScheduling                                 GenericWorkload                   . . x x
+GracefulNodeShutdownBasedOnPodPriority         GracefulNodeShutdown              . . x x
+InPlacePodLevelResourcesVerticalScaling        NodeDeclaredFeatures              . . x x
+InPlacePodLevelResourcesVerticalScaling        PodLevelResources                 . . x x
+InPlacePodVerticalScalingInitContainers        NodeDeclaredFeatures              . . . x
+MatchLabelKeysInPodTopologySpreadSelectorMerge MatchLabelKeysInPodTopologySpread . . x x
+PodLevelResourceManagers                       PodLevelResources                 . . . x
+ProcMountType                                  UserNamespacesSupport             . . x .
+ResourceHealthStatusMessage                    ResourceHealthStatus              . . . x
+RestartAllContainersOnContainerExits           ContainerRestartRules             . . x x
+RestartAllContainersOnContainerExits           NodeDeclaredFeatures              . . x x
+StaleControllerConsistencyDaemonSet            AtomicFIFO                        . . . x
+StaleControllerConsistencyJob                  AtomicFIFO                        . . . x
+StaleControllerConsistencyReplicaSet           AtomicFIFO                        . . . x
+StaleControllerConsistencyStatefulSet          AtomicFIFO                        . . . x
+StorageVersionAPI                              APIServerIdentity                 . . x x
+TopologyAwareWorkloadScheduling                GenericWorkload                   . . . x
+UnknownVersionInteroperabilityProxy            APIServerIdentity                 . . x x
+UserNamespacesHostNetworkSupport               NodeDeclaredFeatures              . . . x
+UserNamespacesHostNetworkSupport               UserNamespacesSupport             . . x .
+WindowsGracefulNodeShutdown                    GracefulNodeShutdown              . . x x
+WorkloadAwarePreemption                        GangScheduling                    . . . x
+WorkloadWithJob                                GenericWorkload                   . . . x
 """

@@ -61,6 +61,11 @@ class CPUTopology:
         return max(1, self.cpu_count // self.core_count) if self.core_count else 1
 
     @property
+    def most_cpus_per_core(self) -> int:
+        """The CPUs of the largest core; at least 1."""
+        return max((core.bit_count() for core in self.cores.values()), default=1)
+
+    @property
     def cpus_per_uncore(self) -> int:
         """The average number of CPUs that share an uncore cache, rounded down; at least 1."""
         return max(1, self.cpu_count // len(self.uncores)) if self.uncores else 1
@@ -77,6 +82,10 @@ class CPUTopology:
     def whole_cores(self, cpus: int) -> int:
         """The mask of all CPUs of the cores that have one of the CPUs in mask `cpus`."""
         return union(self.cores[core] for core in touching(self.cores, cpus))
+
+    def complete_cores(self, cpus: int) -> int:
+        """The mask of the cores of which all CPUs are in mask `cpus`."""
+        return union(core for core in self.cores.values() if not core & ~cpus)
 
 
 def touching(groups: Groups, cpus: int) -> list[int]:

@@ -46,7 +46,7 @@ def assign(player: Player, machine: dict[str, Any], count: int, **more: Any) -> 
         ({"nodes": 1, "sockets": 2, "cores": 4}, "0-7", 9, None),
     ],
 )
-def test_requests_are_packed_from_the_largest_unit_to_the_smallest(  # noqa: PLR0917 - a table
+def test_requests_are_packed_from_the_largest_unit_to_the_smallest(
     node: Player,
     machine: Callable[..., dict[str, Any]],
     shape: dict[str, int],
@@ -72,7 +72,7 @@ def test_requests_are_packed_from_the_largest_unit_to_the_smallest(  # noqa: PLR
         ("1.33", "0-15", 4, "0-1,8-9"),
     ],
 )
-def test_uncore_caches_are_filled_with_odd_requests_since_1_34(  # noqa: PLR0917 - a table
+def test_uncore_caches_are_filled_with_odd_requests_since_1_34(
     node: Player,
     machine: Callable[..., dict[str, Any]],
     release: str,

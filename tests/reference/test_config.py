@@ -111,6 +111,48 @@ def test_the_validation_of_the_kubelet_speaks_first(
 
 
 @pytest.mark.parametrize(
+    ("release", "gates", "problem"),
+    [
+        ("1.34", {"AllAlpha": True, "AllBeta": False}, None),
+        ("1.35", {"AllAlpha": True, "AllBeta": True}, None),
+        ("1.35", {"PodLevelResources": False}, None),
+        (
+            "1.36",
+            {"PodLevelResources": False},
+            (
+                "InPlacePodLevelResourcesVerticalScaling is enabled, but depends on features that "
+                "are disabled: [PodLevelResources]"
+            ),
+        ),
+        (
+            "1.35",
+            {
+                "InPlacePodLevelResourcesVerticalScaling": True,
+                "PodLevelResources": False,
+                "StorageVersionAPI": True,
+                "APIServerIdentity": False,
+            },
+            (
+                "[InPlacePodLevelResourcesVerticalScaling is enabled, but depends on features "
+                "that are disabled: [NodeDeclaredFeatures PodLevelResources], StorageVersionAPI "
+                "is enabled, but depends on features that are disabled: [APIServerIdentity]]"
+            ),
+        ),
+    ],
+)
+def test_from_1_35_a_gate_needs_the_gates_that_it_depends_on(
+    node: Player, release: str, gates: dict[str, bool], problem: str | None
+) -> None:
+    answer = node.start(release=release, featureGates=gates, topologyManagerPolicy="none")
+    assert answer.get("refused") == (problem and {"stage": "config", "message": problem})
+
+
+def test_gates_speak_before_the_validation_does(node: Player) -> None:
+    found = node.refusal(featureGates={"NoSuchGate": True}, topologyManagerPolicy="bogus")
+    assert found == ("config", "unrecognized feature gate: NoSuchGate")
+
+
+@pytest.mark.parametrize(
     ("field", "value", "found", "wanted"),
     [
         ("cpuManagerPolicy", 5, "number", "string"),
@@ -223,3 +265,28 @@ def test_what_is_not_built_is_unsupported_rather_than_refused(
     node: Player, config: dict[str, Any], what: str
 ) -> None:
     assert node.start(release="1.36", **config) == {"unsupported": {"what": what}}
+
+
+SOCKETS = {
+    "topologyManagerPolicy": "single-numa-node",
+    "cpuManagerPolicyOptions": {"align-by-socket": "true"},
+    "featureGates": {"CPUManagerPolicyAlphaOptions": True},
+}
+
+
+def test_the_cpu_manager_refuses_what_does_not_go_with_the_topology_policy(node: Player) -> None:
+    assert node.refusal(**SOCKETS) == (
+        "cpu",
+        (
+            "new static policy error: Topolgy manager single-numa-node policy is incompatible "
+            "with CPUManager align-by-socket policy option"
+        ),
+    )
+
+
+def test_what_the_topology_manager_may_refuse_first_is_unsupported(
+    node: Player, machine: Callable[..., dict[str, Any]]
+) -> None:
+    unsupported = {"unsupported": {"what": "Topology Manager policy single-numa-node"}}
+    assert node.start(**SOCKETS, topologyManagerPolicyOptions={"x": "true"}) == unsupported
+    assert node.start(machine(nodes=9), **SOCKETS) == unsupported

@@ -277,24 +277,6 @@ def test_an_app_container_takes_free_cpus_beside_those_of_its_init_container(
     assert documented.shared().count(",") <= 3
 
 
-def test_on_hybrid_cores_documented_full_pcpus_only_hands_out_no_single_threads(
-    node: Player, documented: Player, machine: Machine, pod: Pod
-) -> None:
-    shape = half_offline(machine)
-    shape["topology"][0]["cores"] = shape["topology"][0]["cores"][:3]
-    shape |= {"num_cores": 5, "num_physical_cores": 3}
-    config = options("full-pcpus-only") | {"reservedSystemCPUs": "2"}
-    node.start(shape, **config)
-    assert node.admit(pod("u", "1")) == {"app0": "0"}
-    node.ask("remove", uid="u")
-    documented.start(shape, **config)
-    refused = documented.ask("admit", pod=pod("u", "1"))["refused"]
-    assert refused == {
-        "reason": "SMTAlignmentError",
-        "message": "SMT Alignment Error: 1 CPUs cannot be whole cores",
-    }
-
-
 def test_every_defect_names_releases_that_exist_and_the_sentence_it_breaks() -> None:
     assert len({defect.name for defect in DEFECTS}) == len(DEFECTS)
     for defect in DEFECTS:
