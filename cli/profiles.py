@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -105,19 +106,21 @@ def validate(files: Iterable[Path]) -> None:
 
 @profile.command("capture")
 @click.argument("source", type=click.Path(exists=True), metavar="ROOT|FILE.tar.*")
-@click.option("--name", required=True, help="Name of the new profile.")
+@click.option(
+    "--name", help="Name of the new profile; else that of the file written, or of the source."
+)
 @click.option("--to", type=click.Path(dir_okay=False, path_type=Path), help="File; else printed.")
-def capture(source: str, name: str, to: Path | None) -> None:
+def capture(source: str, name: str | None, to: Path | None) -> None:
     """Make a profile of a live machine (/) or of a tree.
 
     The profile is compact, and gives the same discovery again: that is checked here.
 
     \b
     Example:
-      numaproof profile capture / --name build-server --to build-server.yaml
+      numaproof profile capture / --to build-server.yaml
     """
     with fakesys.open_tree(source) as root:
-        made = fakesys.capture(root, name)
+        made = fakesys.capture(root, name or _name_for(to or Path(source).resolve()))
         if _discovered(made) != discover(root):
             raise click.ClickException(f"{source} can't be described so that discovery is the same")
     text = fakesys.dump_profile(made)
@@ -126,6 +129,12 @@ def capture(source: str, name: str, to: Path | None) -> None:
     else:
         to.write_text(text, encoding="utf-8")
         click.echo(f"wrote {to}")
+
+
+def _name_for(path: Path) -> str:
+    """A profile's name made of a file's; a live machine is just that."""
+    stem = path.name.lower().partition(".tar")[0].removesuffix(".yaml")
+    return re.sub(r"[^a-z0-9._+-]+", "-", stem).strip("-.") or "this-machine"
 
 
 def _discovered(chosen: fakesys.Profile) -> MachineInfo:

@@ -130,3 +130,20 @@ def test_discovery_follows_the_release(command: Command) -> None:
     ended = command("discover", "tree", "--kubernetes", "1.33", "--json")
     assert json.loads(ended.out)["num_cores"] == 8
     assert command("discover", "tree", "--kubernetes", "1.1").code == 2
+
+
+@pytest.mark.parametrize(
+    ("args", "name"),
+    [
+        (("My Server.tar",), "my-server"),
+        (("My Server.tar", "--to", "Rack 7.yaml"), "rack-7"),
+        (("My Server.tar", "--name", "mine"), "mine"),
+    ],
+)
+def test_a_captured_profile_is_named_after_what_is_known(
+    command: Command, args: tuple[str, ...], name: str
+) -> None:
+    command("profile", "tree", "laptop-4c8t", "--to", "My Server.tar")
+    ended = command("profile", "capture", *args)
+    text = Path("Rack 7.yaml").read_text(encoding="utf-8") if "--to" in args else ended.out
+    assert text.startswith(f"name: {name}\n")
