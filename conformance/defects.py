@@ -37,13 +37,19 @@ _BROKEN_CORES = frozenset(
 
 _EXPLAINS: dict[str, Callable[[Violation, Facts], bool]] = {
     "free-core-by-average": lambda violation, facts: (
-        violation.invariant in _BROKEN_CORES and not _alike_cores(facts)
+        (violation.invariant in _BROKEN_CORES or _given_back_twice(violation))
+        and not _alike_cores(facts)
     ),
 }
 """By defect: whether it explains a broken invariant on a machine."""
 
 
 _BY_NAME = {defect.name: defect for defect in DEFECTS}
+
+
+def _given_back_twice(violation: Violation) -> bool:
+    """Whether a refused pod gave back CPUs of others: the pool grew, and lost nothing."""
+    return violation.invariant == "refusal-leaves-nothing" and not violation.cpus
 
 
 def _alike_cores(facts: Facts) -> bool:

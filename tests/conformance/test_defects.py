@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -11,6 +12,7 @@ from numaproof import fakesys
 from numaproof.conformance import defects
 from numaproof.conformance.facts import Facts
 from numaproof.conformance.invariants import Violation
+from numaproof.protocol.sets import CPUSet
 from numaproof.reference.machine.discovery import discover
 
 if TYPE_CHECKING:
@@ -65,6 +67,16 @@ def test_a_broken_invariant_is_expected_where_a_defect_explains_it(
     expected = ("expected failure", "free-core-by-average")
     assert defects.judge("fail", case, (TWICE,), hybrid, AVERAGE) == expected
     assert defects.judge("fail", case, (TWICE,), hybrid, frozenset()) == ("fail", None)
+
+
+def test_a_refused_pod_may_give_back_what_is_anothers_but_not_keep_anything(
+    hybrid: Facts, info: MachineInfo
+) -> None:
+    grown = Violation("refusal-leaves-nothing", "CPU-REMOVE-004", "the pool grew")
+    kept = replace(grown, cpus=CPUSet.parse("3"))
+    assert defects.explain(grown, hybrid, AVERAGE) == "free-core-by-average"
+    assert defects.explain(grown, Facts(info), AVERAGE) is None
+    assert defects.explain(kept, hybrid, AVERAGE) is None
 
 
 def test_another_cause_stays_a_failure(case: Case, hybrid: Facts, info: MachineInfo) -> None:

@@ -101,6 +101,18 @@ def test_whole_cores_of_an_ended_init_container_are_free_for_its_pod(
     assert found[1] == "2-5"
 
 
+def test_an_init_container_that_ended_before_a_restart_is_not_served_again(
+    documented: Player, pod: Pod
+) -> None:
+    first = pod("u", "2", init=("2",))
+    documented.start()
+    held = documented.admit(first)
+    documented.ask("remove", uid="u", container="init0")
+    documented.admit(pod("v", "5"))
+    documented.start(pods=[first, pod("v", "5")])
+    assert documented.admit(first) == held | {"init0": ""}
+
+
 def test_a_shared_pool_that_exclusive_cpus_used_up_survives_a_restart(
     node: Player, documented: Player, machine: Machine, pod: Pod
 ) -> None:
