@@ -86,6 +86,8 @@ def main() -> NoReturn:
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         code = cli.main(standalone_mode=False)
+        # A disk may turn out to be full only now.
+        sys.stdout.flush()
     except click.ClickException as error:
         error.show()
         code = WRONG_INPUT

@@ -313,6 +313,8 @@ def discovery_counts_memory_twice(patch: Patch) -> None:
 
 MACHINES = (
     "laptop-4c8t",
+    "core-i7-7700",
+    "core-i7-9700",
     "epyc-7402p-nosmt",
     "xeon-gold-6230-2s-snc2",
     "xeon-gold-6230-2s",
