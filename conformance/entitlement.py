@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
-from numaproof.reference.kubernetes import pods
+from numaproof.protocol.sets import CPUSet
+from numaproof.reference.kubernetes import pods, quantity
 
 if TYPE_CHECKING:
     from numaproof.protocol import messages
@@ -18,6 +20,24 @@ def is_static(config: messages.KubeletConfiguration) -> bool:
 def options(config: messages.KubeletConfiguration) -> dict[str, str]:
     """The CPU Manager's policy options."""
     return config.get("cpuManagerPolicyOptions") or {}
+
+
+def reserved_cpus(config: messages.KubeletConfiguration) -> CPUSet | None:
+    """The CPUs that are reserved by name; None where a quantity is reserved.
+
+    (Reserve Compute Resources, "Explicitly Reserved CPU List".)
+    """
+    named = config.get("reservedSystemCPUs")
+    return CPUSet.parse(named) if named else None
+
+
+def reserved_count(config: messages.KubeletConfiguration) -> int:
+    """How many CPUs are reserved: as many as are named, else the quantities' sum, rounded up."""
+    named = reserved_cpus(config)
+    if named is not None:
+        return len(named)
+    amounts = (config.get(key) or {} for key in ("kubeReserved", "systemReserved"))
+    return math.ceil(sum(quantity.parse(amount.get("cpu", 0)) for amount in amounts))
 
 
 def exclusive_counts(pod: messages.Pod) -> dict[str, int]:

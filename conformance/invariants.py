@@ -10,7 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from numaproof.conformance.entitlement import exclusive_counts, is_static, options
+from numaproof.conformance.entitlement import (
+    exclusive_counts,
+    is_static,
+    options,
+    reserved_count,
+    reserved_cpus,
+)
 from numaproof.protocol.sets import CPUSet
 
 if TYPE_CHECKING:
@@ -67,6 +73,10 @@ class View:
             if container.exclusive
         }
 
+    def reserved(self) -> CPUSet:
+        """The CPUs that the implementation says it has reserved."""
+        return self.started.cpus.all - self.started.cpus.allocatable
+
 
 def on_start(view: View) -> Iterator[Violation]:
     """What a start must say of the machine."""
@@ -84,6 +94,28 @@ def on_start(view: View) -> Iterator[Violation]:
             "CPU-RESERVE-001",
             f"CPUs {beyond} are allocatable, but not on the machine",
             beyond,
+        )
+    if is_static(view.config):
+        yield from _reserved_as_configured(view)
+
+
+def _reserved_as_configured(view: View) -> Iterator[Violation]:
+    named, given = reserved_cpus(view.config), view.reserved()
+    if named is not None and not named.issubset(given):
+        yield Violation(
+            "named-cpus-are-reserved",
+            "CPU-RESERVE-007",
+            f"CPUs {named} are reserved by name, and {named - given} of them are allocatable",
+            named - given,
+        )
+    count = reserved_count(view.config)
+    if len(given) != count:
+        yield Violation(
+            "reservation-in-full",
+            "CPU-RESERVE-001",
+            f"{count} CPUs are reserved by the configuration, {len(given)} ({given or 'none'})"
+            " by the implementation",
+            given,
         )
 
 
@@ -153,7 +185,7 @@ def _pools(view: View) -> Iterator[Violation]:
 
 
 def _reservation(view: View) -> Iterator[Violation]:
-    reserved = view.started.cpus.all - view.started.cpus.allocatable
+    reserved = reserved_cpus(view.config) or view.reserved()
     for place, cpus in view.exclusive().items():
         if cpus & reserved:
             yield Violation(

@@ -23,7 +23,7 @@ def _picture(title: str, view: View) -> Picture:
         Owner(f"{manifests.pod_name(uid)}/{name}", str(cpus))
         for (uid, name), cpus in sorted(view.exclusive().items())
     ]
-    reserved = view.started.cpus.all - view.started.cpus.allocatable
+    reserved = view.reserved()
     if reserved:
         owners.append(Owner("reserved", str(reserved)))
     return Picture(title, tuple(owners), str(view.state.shared))

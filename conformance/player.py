@@ -14,7 +14,7 @@ import msgspec
 from numaproof.conformance import expectations, expressions, manifests
 from numaproof.conformance.cases import Expected, PodSpec, RemoveStep, StartStep, Step
 from numaproof.conformance.claims import NotSupportedError
-from numaproof.conformance.tables import applies, merged
+from numaproof.conformance.tables import merged
 from numaproof.protocol import messages
 from numaproof.protocol.sets import CPUSet
 
@@ -211,5 +211,5 @@ class Player:
             shared=view.state.shared if view else None,
             containers=containers,
             state_dir=str(self.session.state_dir),
-            messages=applies("kubelet", self.level),
+            level=self.level,
         )

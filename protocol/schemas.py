@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from typing import Any
 
@@ -42,8 +43,20 @@ def document() -> dict[str, Any]:
         "$schema": _DIALECT,
         "title": f"numaproof conformance protocol, version {messages.PROTOCOL_VERSION}",
         "anyOf": [{"$ref": f"#/$defs/{name}"} for name in lines],
-        "$defs": {**lines, **components},
+        "$defs": {**lines, **_cleaned(components)},
     }
+
+
+def _cleaned(value: Any) -> Any:
+    """The same schema with its texts free of indentation, which Python keeps or not by release."""
+    if isinstance(value, dict):
+        return {
+            key: inspect.cleandoc(item)
+            if key == "description" and isinstance(item, str)
+            else _cleaned(item)
+            for key, item in value.items()
+        }
+    return [_cleaned(item) for item in value] if isinstance(value, list) else value
 
 
 def _request(name: str, args: type[msgspec.Struct]) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def context(info: MachineInfo) -> Context:
         shared=CPUSet.parse("0-1"),
         containers={"b/app": container("4-5")},
         state_dir="/state",
-        messages=True,
+        level="kubelet",
     )
 
 
@@ -92,7 +92,7 @@ def test_relations_to_another_container_hold(context: Context) -> None:
 
 
 def test_without_a_known_pool_shared_is_empty(info: MachineInfo) -> None:
-    context = Context(Facts(info), None, {}, "/state", messages=True)
+    context = Context(Facts(info), None, {}, "/state", level="kubelet")
     answer = messages.Assigned(CPUSet())
     assert wrong(context, answer, cpus="shared") == []
 
@@ -115,7 +115,7 @@ def test_a_refusal_is_compared_by_reason_and_text(context: Context) -> None:
 
 
 def test_texts_count_at_level_kubelet_alone(info: MachineInfo) -> None:
-    context = Context(Facts(info), None, {}, "/state", messages=False)
+    context = Context(Facts(info), None, {}, "/state", level="placement")
     assert wrong(context, REFUSED, refused="SMTAlignmentError", message="other") == []
 
 

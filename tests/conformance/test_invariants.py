@@ -53,7 +53,7 @@ def view(facts: Facts) -> View:
     cpus = messages.StartedCPUs(CPUSet.parse("0-7"), CPUSet.parse("1-7"))
     return View(
         facts=facts,
-        config={"cpuManagerPolicy": "static"},
+        config={"cpuManagerPolicy": "static", "kubeReserved": {"cpu": "1"}},
         pods={"uid-a": pod("a", "app"), "uid-b": pod("b", "app")},
         ended=frozenset(),
         started=messages.Started(cpus, ()),
@@ -81,6 +81,29 @@ def test_a_sound_node_breaks_nothing(view: View) -> None:
     assert names(invariants.on_state(view)) == []
     assert names(invariants.on_change(view, view)) == []
     assert names(invariants.on_refusal(view, view)) == []
+
+
+@pytest.mark.parametrize(
+    ("config", "broken"),
+    [
+        ({"kubeReserved": {"cpu": "250m"}, "systemReserved": {"cpu": "500m"}}, []),
+        ({"kubeReserved": {"cpu": "1500m"}}, ["reservation-in-full"]),
+        ({"reservedSystemCPUs": "0", "kubeReserved": {"cpu": "4"}}, []),
+        ({"reservedSystemCPUs": "1"}, ["named-cpus-are-reserved"]),
+        ({"reservedSystemCPUs": "0-1"}, ["named-cpus-are-reserved", "reservation-in-full"]),
+    ],
+)
+def test_what_is_reserved_follows_from_the_configuration(
+    view: View, config: dict[str, Any], broken: list[str]
+) -> None:
+    config = {"cpuManagerPolicy": "static", **config}
+    assert names(invariants.on_start(changed(view, config=config))) == broken
+
+
+def test_a_cpu_reserved_by_name_is_never_exclusive_whatever_a_start_says(view: View) -> None:
+    config = {"cpuManagerPolicy": "static", "reservedSystemCPUs": "2"}
+    found = names(invariants.on_state(changed(view, config=config)))
+    assert found == ["reserved-never-exclusive", "reserved-stay-shared"]
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ MACHINE = MachineInfo(
 
 def problems(machine: dict[str, Any]) -> list[str]:
     """What is wrong with the machine when a case expects this of it."""
-    context = Context(Facts(MACHINE), None, {}, "/state", messages=True)
+    context = Context(Facts(MACHINE), None, {}, "/state", level="kubelet")
     return check(Expected(machine=machine), MACHINE, context)
 
 

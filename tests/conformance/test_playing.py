@@ -231,10 +231,10 @@ def test_another_placement_differs_from_the_reference_at_level_placement_and_abo
     play: Play, make_target: MakeTarget
 ) -> None:
     class Elsewhere(Reference):
-        """Takes the reservation for one CPU bigger than it is."""
+        """Reserves another CPU, but as many."""
 
         def start(self, args: messages.StartArgs) -> messages.Started:
-            config = {**args.config, "reservedSystemCPUs": "0-2"}
+            config = {**args.config, "reservedSystemCPUs": "3"}
             return super().start(msgspec.structs.replace(args, config=config))
 
     def outcome(level: messages.Level) -> Verdict:
@@ -244,7 +244,7 @@ def test_another_placement_differs_from_the_reference_at_level_placement_and_abo
     assert outcome("invariants") == outcome("admission") == Verdict("pass")
     assert outcome("placement").outcome == "fail"
     assert outcome("placement").message.startswith(
-        "differs from the reference: cpus.allocatable is '3-7' against '1-7'"
+        "differs from the reference: cpus.allocatable is '0-2,4-7' against '1-7'"
     )
 
 
