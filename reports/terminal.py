@@ -28,13 +28,15 @@ from numaproof.protocol import events
 from numaproof.protocol.events import GOOD
 from numaproof.reports.layout import plural
 from numaproof.reports.summary import summarize
-from numaproof.reports.terminal_summary import OUTCOME_STYLES, summary_parts
+from numaproof.reports.terminal_summary import OUTCOME_STYLES, print_part, summary_parts
 from numaproof.reports.untrusted import one_line
 from numaproof.reports.wording import SYMBOLS, implementation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import TracebackType
+
+    from rich.console import RenderableType
 
     from numaproof.protocol.events import AnyEvent, CaseFinished, DivergenceFound
 
@@ -121,7 +123,7 @@ class Terminal:
         width = self._console.width if self._live else PLAIN_WIDTH
         for part in summary_parts(summary, width=width, color=self._live, reports=self._reports):
             if self._live:
-                self._console.print(part)
+                print_part(self._console, part)
             else:
                 self._plain(as_plain(part))
 
@@ -217,8 +219,11 @@ def encodable(text: str, stream: TextIO) -> str:
     return text
 
 
-def as_plain(part: object) -> str:
-    """What rich makes of something, without colour, `PLAIN_WIDTH` columns wide."""
+def as_plain(part: RenderableType) -> str:
+    """What rich makes of something, without colour, `PLAIN_WIDTH` columns wide.
+
+    A text that is not to be wrapped is a longer line.
+    """
     written = StringIO()
     console = Console(
         file=written,
@@ -229,5 +234,5 @@ def as_plain(part: object) -> str:
         markup=False,
         legacy_windows=False,
     )
-    console.print(part)
+    print_part(console, part)
     return "\n".join(line.rstrip() for line in written.getvalue().rstrip("\n").split("\n"))

@@ -19,7 +19,7 @@ from numaproof.reports.wording import SYMBOLS, columns, verdict_line
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from rich.console import RenderableType
+    from rich.console import Console, RenderableType
 
     from numaproof.protocol.events import Outcome, Step
     from numaproof.reports.story import Failure
@@ -55,6 +55,8 @@ def summary_parts(
 ) -> Iterator[RenderableType]:
     """The summary, part by part.
 
+    Texts that are not to be wrapped are to be printed as `print_part` does it.
+
     Args:
         summary: what is shown.
         width: columns that drawings keep to.
@@ -81,7 +83,12 @@ def summary_parts(
         f"{verdict_line(summary)} in {summary.seconds:.1f} s", _VERDICT_STYLES[summary.verdict]
     )
     if reports:
-        yield Text(f"Reports: {reports}")
+        yield _whole("Reports: ", reports)
+
+
+def print_part(console: Console, part: RenderableType) -> None:
+    """Prints a part of the summary; a text that must stay whole may run past the last column."""
+    console.print(part, soft_wrap=isinstance(part, Text) and bool(part.no_wrap))
 
 
 def _areas(summary: Summary) -> Table:
@@ -111,6 +118,11 @@ def _failure(failure: Failure, width: int, *, color: bool) -> Iterator[Renderabl
     head = Text(f"{SYMBOLS[failure.outcome]} {failure.outcome.upper()}  ", style)
     yield head.append(one_line(where, 200), "bold")
     yield from (Padding(part, (0, 0, 0, 2)) for part in _body(failure, width - 2, color=color))
+    # Not in a padding, which would break them: they are there to be copied.
+    if failure.file:
+        yield _whole("  case file: ", failure.file)
+    if failure.reproduce:
+        yield _whole("  reproduce: ", failure.reproduce)
 
 
 def _body(failure: Failure, width: int, *, color: bool) -> Iterator[RenderableType]:
@@ -132,12 +144,11 @@ def _body(failure: Failure, width: int, *, color: bool) -> Iterator[RenderableTy
         yield Text(one_line(last.title, 120), "italic")
         drawn = draw_text(failure.drawn, last.owners, last.shared, width=width, color=color)
         yield Text.from_markup(drawn, emoji=False) if color else Text(drawn)
-    if failure.file:
-        yield Text(f"case file: {visible(failure.file)}")
-    if failure.reproduce:
-        # Not wrapped: it is there to be copied.
-        command = Text("reproduce: ", "dim", no_wrap=True, overflow="ignore")
-        yield command.append(visible(failure.reproduce), "bold not dim")
+
+
+def _whole(label: str, text: str) -> Text:
+    """A line that is neither wrapped nor cropped, however long it is."""
+    return Text(label, "dim", no_wrap=True, overflow="ignore").append(visible(text), "bold not dim")
 
 
 def _step(number: int, step: Step) -> Iterator[Text]:

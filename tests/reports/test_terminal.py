@@ -84,6 +84,19 @@ def test_a_failure_is_shown_when_it_comes_and_told_at_the_end(
         assert part in text
 
 
+def test_commands_and_paths_are_shown_whole_however_long(
+    stream: MakeStream, divergence: MakeDivergence
+) -> None:
+    file = "out/findings/" + "a-long-name-" * 12 + "end.yaml"
+    command = f"numaproof replay {file} --kubernetes 1.35 --reference"
+    events = stream(divergence(file=file, reproduce=command), start={"kind": "fuzz"})
+    live = shown(events, Stream(terminal=True), **TERMINAL)
+    for text in (shown(events), re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", live)):
+        lines = [line.strip() for line in text.split("\n")]
+        assert f"case file: {file}" in lines
+        assert f"reproduce: {command}" in lines
+
+
 def test_plain_output_has_no_control_characters(stream: MakeStream, story: MakeRun) -> None:
     text = shown(stream(story("\x1b[2Jgone\r\x07\u202e", stderr="\x1b]0;title\x07")))
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", text)
