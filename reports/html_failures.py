@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reports.drawing import draw_svg
-from numaproof.reports.story import all_failures
+from numaproof.reports.story import all_failures, bad_steps
 from numaproof.reports.untrusted import shortened, tail
 from numaproof.reports.values import diff_lines, pretty, without_machine
 
@@ -28,7 +28,10 @@ _VALUE, _DIFF, _CONTEXT, _TAIL, _STEPS, _DIFF_WIDTH = 12_000, 500, 3, 16_000, 60
 
 @dataclass(frozen=True, slots=True)
 class ShownStep:
-    """A call as the page shows it: laid-out JSON, and the lines of the difference."""
+    """A call as the page shows it: laid-out JSON, and the lines of the difference.
+
+    `bad` tells whether the failure has to do with this call.
+    """
 
     number: int
     operation: str
@@ -36,11 +39,7 @@ class ShownStep:
     answer: str
     problems: tuple[str, ...]
     diff: tuple[tuple[str, str], ...]
-
-    @property
-    def bad(self) -> bool:
-        """Whether something was wrong with this call."""
-        return bool(self.problems or self.diff)
+    bad: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +79,7 @@ def told_failures(summary: Summary) -> tuple[tuple[Card, ...], tuple[Failure, ..
 
 def _card(failure: Failure) -> Card:
     numbered = list(enumerate(failure.steps, 1))
+    bad = {one.number for one in bad_steps(failure)}
     # The end of a long sequence is where it failed.
     kept = numbered[-_STEPS:]
     pictures: tuple[tuple[str, Markup], ...] = ()
@@ -89,16 +89,16 @@ def _card(failure: Failure) -> Card:
         )
     return Card(
         failure,
-        tuple(_shown(number, step) for number, step in kept),
+        tuple(_shown(number, step, bad=number in bad) for number, step in kept),
         pictures,
         tail(failure.stderr, _TAIL),
         len(numbered) - len(kept),
     )
 
 
-def _shown(number: int, step: Step) -> ShownStep:
+def _shown(number: int, step: Step, *, bad: bool) -> ShownStep:
     diff: tuple[tuple[str, str], ...] = ()
-    if step.expected is not None:
+    if bad and step.expected is not None:
         diff = _near_changes(diff_lines(step.expected, step.answer or {}, _DIFF_WIDTH))
     return ShownStep(
         number,
@@ -107,6 +107,7 @@ def _shown(number: int, step: Step) -> ShownStep:
         "no answer" if step.answer is None else _laid_out(step.answer),
         step.problems,
         diff,
+        bad,
     )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from numaproof.reports.drawing import draw_text
 from numaproof.reports.layout import plural
-from numaproof.reports.story import Failure, all_failures, plain_story, source
+from numaproof.reports.story import Failure, all_failures, plain_events, source
 from numaproof.reports.untrusted import one_line, shortened, tail
 from numaproof.reports.wording import (
     COLUMNS,
@@ -121,16 +121,17 @@ def _details(failure: Failure) -> Iterator[str]:
     title = f"{code(failure.name)} " if failure.name else ""
     yield (
         f"<details><summary>{SYMBOLS[failure.outcome]} <b>{failure.outcome}</b> "
-        f"{title}{escaped(failure.title, 160)} on {code(failure.machine)}</summary>"
+        f"{title}{escaped(failure.title, 600)} on {code(failure.machine)}</summary>"
     )
     yield ""
-    for requirement in failure.requirements[:8]:
+    for requirement in failure.requirements[:_LISTED]:
         where = f" ({escaped(source(requirement), 160)})" if source(requirement) else ""
         yield f"- {code(requirement.id)} {escaped(requirement.statement, 400)}{where}"
     yield ""
-    yield from _fenced(shortened(plain_story(failure), _STORY, "report.html"), "")
+    if told := plain_events(failure):
+        yield from _fenced(shortened(told, _STORY, "report.html"), "")
     if failure.stderr:
-        yield "Standard error ended with:"
+        yield f"{failure.log_name}:"
         yield from _fenced(tail(failure.stderr, _TAIL), "")
     if failure.drawn is not None and failure.pictures:
         last = failure.pictures[-1]

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from numaproof.reports.summary import Summary
 
 
+BROKEN: frozenset[Outcome] = frozenset({"fault", "crash", "time-out", "protocol error"})
+"""Outcomes in which the program broke: the last call of the run is the one that broke it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """A case that did not pass on a machine, or a divergence that fuzzing found.
@@ -44,6 +48,27 @@ class Failure:
     defect: str | None = None
     file: str | None = None
     reproduce: str = ""
+
+    @property
+    def news(self) -> str:
+        """The message, empty where the title has said it already."""
+        return "" if self.message == self.title else self.message
+
+    @property
+    def log_name(self) -> str:
+        """What `stderr` holds: a fault brings its own trace."""
+        return "Trace" if self.outcome == "fault" else "End of standard error"
+
+
+@dataclass(frozen=True, slots=True)
+class BadStep:
+    """A call that has to do with a failure; `number` counts from 1."""
+
+    number: int
+    step: Step
+    found: tuple[Difference, ...]
+    answer: str
+    """The answer as JSON or why there is none; empty where the differences tell enough."""
 
 
 def case_failure(summary: Summary, run: CaseFinished) -> Failure:
@@ -100,31 +125,53 @@ def step_differences(step: Step) -> tuple[Difference, ...]:
     return differences(step.expected, step.answer if step.answer is not None else {})
 
 
+def bad_steps(failure: Failure) -> Iterator[BadStep]:
+    """The calls that were answered wrongly, and the last one where the program broke in it."""
+    for number, step in enumerate(failure.steps, 1):
+        broke = failure.outcome in BROKEN and number == len(failure.steps)
+        # Without an answer everything that was expected is missing, which tells nothing.
+        found = () if broke and step.answer is None else step_differences(step)
+        if step.problems or found or broke:
+            yield BadStep(number, step, found, "" if found else _answer(failure, step))
+
+
+def _answer(failure: Failure, step: Step) -> str:
+    if step.answer is not None:
+        return compact(step.answer)
+    return "(none that can be read)" if failure.outcome == "protocol error" else "(none)"
+
+
 def plain_story(failure: Failure) -> str:
-    """The failure as plain text: requirements, the failed steps, how to run it again."""
-    return "\n".join(_story(failure))
+    """The failure as plain text: message, requirements, the bad steps, how to run it again."""
+    return "\n".join([*_heading(failure), *_events(failure)])
 
 
-def _story(failure: Failure) -> Iterator[str]:
+def plain_events(failure: Failure) -> str:
+    """The same without title and requirements, for formats that show those in their own way."""
+    return "\n".join([*([failure.news] if failure.news else []), *_events(failure)])
+
+
+def _heading(failure: Failure) -> Iterator[str]:
+    if failure.news:
+        yield failure.news
     yield failure.title
     for requirement in failure.requirements:
         yield f"Requirement {requirement.id}: {requirement.statement}"
         if requirement.document:
             yield f"  {source(requirement)}"
-    if failure.message:
-        yield failure.message
-    for number, step in enumerate(failure.steps, 1):
-        found = step_differences(step)
-        if not step.problems and not found:
-            continue
-        yield f"Step {number}: {step.operation} {compact(without_machine(step.args))}"
+
+
+def _events(failure: Failure) -> Iterator[str]:
+    for bad in bad_steps(failure):
+        step = bad.step
+        yield f"Step {bad.number}: {step.operation} {compact(without_machine(step.args))}"
         yield from (f"  {problem}" for problem in step.problems)
-        for difference in found:
+        for difference in bad.found:
             yield f"  {difference.path}"
             yield f"    expected {difference.expected}"
             yield f"    got      {difference.got}"
-        if step.problems and not found:
-            yield f"  answer {compact(step.answer)}"
+        if bad.answer:
+            yield f"  answer {bad.answer}"
     if failure.file:
         yield f"Case file: {failure.file}"
     if failure.reproduce:

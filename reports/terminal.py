@@ -193,8 +193,8 @@ class Terminal:
             return
         head = f"{SYMBOLS[event.outcome]} {event.outcome.upper()}  "
         line = Text(head, style=OUTCOME_STYLES[event.outcome])
-        line.append(one_line(name, 120), style="bold")
-        if event.message:
+        line.append(one_line(name, 160), style="bold")
+        if event.message != name:
             line.append(f"  {one_line(event.message, 160)}", style="default")
         self._line(line)
 

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from numaproof.reports.drawing import draw_text
 from numaproof.reports.layout import plural
-from numaproof.reports.story import all_failures, source, step_differences
+from numaproof.reports.story import all_failures, bad_steps, source
 from numaproof.reports.untrusted import one_line, shortened, tail, visible
 from numaproof.reports.values import compact, without_machine
 from numaproof.reports.wording import SYMBOLS, columns, verdict_line
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console, RenderableType
 
-    from numaproof.protocol.events import Outcome, Step
-    from numaproof.reports.story import Failure
+    from numaproof.protocol.events import Outcome
+    from numaproof.reports.story import BadStep, Failure
     from numaproof.reports.summary import Summary, Verdict
 
 MOST_FAILURES = 10
@@ -47,7 +47,7 @@ _VERDICT_STYLES: Mapping[Verdict, str] = {
     "incomplete": "bold yellow",
     "nothing tested": "bold yellow",
 }
-_VALUE, _LINES = 400, 6
+_VALUE, _TITLE, _LINES = 400, 600, 6
 
 
 def summary_parts(
@@ -116,7 +116,7 @@ def _failure(failure: Failure, width: int, *, color: bool) -> Iterator[Renderabl
     where = f"{failure.name} on {failure.machine}" if failure.name else failure.title
     style = OUTCOME_STYLES[failure.outcome]
     head = Text(f"{SYMBOLS[failure.outcome]} {failure.outcome.upper()}  ", style)
-    yield head.append(one_line(where, 200), "bold")
+    yield head.append(one_line(where, _TITLE), "bold")
     yield from (Padding(part, (0, 0, 0, 2)) for part in _body(failure, width - 2, color=color))
     # Not in a padding, which would break them: they are there to be copied.
     if failure.file:
@@ -127,17 +127,17 @@ def _failure(failure: Failure, width: int, *, color: bool) -> Iterator[Renderabl
 
 def _body(failure: Failure, width: int, *, color: bool) -> Iterator[RenderableType]:
     if failure.name:
-        yield Text(one_line(failure.title, 200))
+        yield Text(one_line(failure.title, _TITLE))
     for requirement in failure.requirements:
         said = Text(f"{visible(requirement.id)}  ", "cyan")
         said.append(f"{one_line(requirement.statement, 300)} ", "default")
         yield said.append(visible(source(requirement)), "dim")
-    if failure.message:
-        yield Text(_few_lines(failure.message))
-    for number, step in enumerate(failure.steps, 1):
-        yield from _step(number, step)
+    if failure.news:
+        yield Text(_few_lines(failure.news))
+    for bad in bad_steps(failure):
+        yield from _step(bad)
     if failure.stderr:
-        yield Text("standard error ended with:", "dim")
+        yield Text(f"{failure.log_name}:", "dim")
         yield Text(_few_lines(failure.stderr, last=True))
     if failure.drawn is not None and failure.pictures:
         last = failure.pictures[-1]
@@ -151,12 +151,10 @@ def _whole(label: str, text: str) -> Text:
     return Text(label, "dim", no_wrap=True, overflow="ignore").append(visible(text), "bold not dim")
 
 
-def _step(number: int, step: Step) -> Iterator[Text]:
-    found = step_differences(step)
-    if not step.problems and not found:
-        return
+def _step(bad: BadStep) -> Iterator[Text]:
+    step, found = bad.step, bad.found
     args = one_line(compact(without_machine(step.args)), _VALUE)
-    yield Text(f"step {number}, {step.operation} {args}")
+    yield Text(f"step {bad.number}, {step.operation} {args}")
     for problem in step.problems:
         yield Text(f"  {_few_lines(problem)}", "bold")
     for one in found[:_LINES]:
@@ -165,8 +163,8 @@ def _step(number: int, step: Step) -> Iterator[Text]:
         yield Text(f"    got      {one_line(one.got, _VALUE)}", "red")
     if len(found) > _LINES:
         yield Text(f"  {len(found) - _LINES} more differences are in the reports")
-    if not found and step.answer is not None:
-        yield Text(f"    answer   {one_line(compact(step.answer), _VALUE)}")
+    if bad.answer:
+        yield Text(f"    answer   {one_line(bad.answer, _VALUE)}")
 
 
 def _few_lines(text: str, *, last: bool = False) -> str:

@@ -137,7 +137,7 @@ def _story(text: str = "CPU 0 is reserved", **changes: Any) -> CaseFinished:
         ),
         "reproduce": "numaproof check --select static.exclusive --machine desktop",
     }
-    return _run("fail", **fields | changes)
+    return _run(**{"outcome": "fail"} | fields | changes)
 
 
 @pytest.fixture

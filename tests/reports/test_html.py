@@ -237,6 +237,16 @@ def test_an_answer_that_never_came_is_shown_as_such(stream: MakeStream, story: M
     assert "no answer" in page(stream(story(steps=(bare,)))).text
 
 
+def test_the_call_in_which_a_program_broke_is_marked(stream: MakeStream, story: MakeRun) -> None:
+    start, admit = story().steps
+    steps = (start, type(admit)(admit.operation, admit.args))
+    found = page(stream(story(outcome="crash", steps=steps)))
+    marks = [one.get("class") for tag, one in found.tags if tag == "li" and "class" in one]
+    assert marks.count("bad") == 1
+    assert "End of standard error" not in found.text
+    assert "Trace panic" in page(stream(story(outcome="fault", stderr="panic"))).text
+
+
 def test_a_long_difference_is_cut(stream: MakeStream, story: MakeRun) -> None:
     step = story().steps[1]
     long = type(step)("state", {}, {}, (), {f"key{number}": "x" * 100 for number in range(600)})

@@ -5,11 +5,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from numaproof.protocol.events import Step
 from numaproof.reports.markdown import LIMIT, escaped, markdown
 from numaproof.reports.summary import summarize
 
 if TYPE_CHECKING:
     from conftest import MakeDivergence, MakeRun, MakeStream
+
+    from numaproof.protocol.events import Outcome
 
 
 def test_the_verdict_and_the_counts_come_first(stream: MakeStream, run: MakeRun) -> None:
@@ -27,6 +30,8 @@ def test_a_failure_can_be_opened(stream: MakeStream, story: MakeRun) -> None:
     assert "<code>STATIC&#45;1</code>" in text or "<code>STATIC-1</code>" in text
     assert "CPUs are exclusive." in text
     assert 'expected "1-2"' in text
+    assert text.count("CPUs are exclusive.") == 1
+    assert text.count("Whole CPUs are exclusive") == 1
     assert "0!" in text
 
 
@@ -55,8 +60,34 @@ def test_standard_error_and_expected_failures_are_told(stream: MakeStream, run: 
     text = markdown(
         summarize(stream(run("crash", stderr="panic"), run("expected failure", defect="leak")))
     )
-    assert "Standard error ended with:\n\n```text\npanic\n```" in text
+    assert "End of standard error:\n\n```text\npanic\n```" in text
     assert "| leak | 1 |" in text
+
+
+def test_a_fault_s_trace_is_called_a_trace(stream: MakeStream, run: MakeRun) -> None:
+    text = markdown(summarize(stream(run("fault", stderr="at line 7"))))
+    assert "Trace:\n\n```text\nat line 7\n```" in text
+    assert "standard error" not in text
+
+
+@pytest.mark.parametrize("outcome", ["fault", "crash", "time-out", "protocol error"])
+def test_the_call_in_which_a_program_broke_is_shown(
+    stream: MakeStream, story: MakeRun, outcome: Outcome
+) -> None:
+    steps = (story().steps[0], Step("remove", {"pod": "web"}, None, (), {"ok": {}}))
+    text = markdown(summarize(stream(story(outcome=outcome, steps=steps))))
+    assert 'Step 2: remove {"pod": "web"}\n  answer (none' in text
+    assert "Step 1" not in text
+
+
+def test_a_message_that_is_the_title_is_said_once(
+    stream: MakeStream, divergence: MakeDivergence
+) -> None:
+    said = "two containers have CPU 1"
+    text = markdown(
+        summarize(stream(divergence(title=said, message=said, steps=(), reproduce="", file=None)))
+    )
+    assert text.count(said) == 1
 
 
 def test_untested_requirements_are_listed_up_to_a_bound(stream: MakeStream, run: MakeRun) -> None:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from numaproof.protocol.events import Progress
+from numaproof.protocol.events import Progress, Step
 from numaproof.reports.terminal import MOST_FAILURE_LINES, Terminal, is_live
 
 if TYPE_CHECKING:
     from conftest import MakeDivergence, MakeRun, MakeStarted, MakeStream
 
-    from numaproof.protocol.events import AnyEvent
+    from numaproof.protocol.events import AnyEvent, Outcome
 
 
 TERMINAL = {"TERM": "xterm-256color", "COLUMNS": "100"}
@@ -82,6 +82,31 @@ def test_a_failure_is_shown_when_it_comes_and_told_at_the_end(
         "reproduce: numaproof check --select static.exclusive --machine desktop",
     ):
         assert part in text
+
+
+@pytest.mark.parametrize("outcome", ["crash", "time-out", "protocol error"])
+def test_the_call_in_which_a_program_broke_is_shown(
+    stream: MakeStream, story: MakeRun, outcome: Outcome
+) -> None:
+    steps = (story().steps[0], Step("remove", {"pod": "web"}, None, (), {"ok": {"cpus": "1"}}))
+    text = shown(stream(story(outcome=outcome, steps=steps)))
+    assert re.search(r'step 2, remove {"pod": "web"}\n +answer +\(none', text)
+    assert "step 1" not in text
+    assert "(absent)" not in text
+
+
+def test_a_fault_s_trace_is_called_a_trace(stream: MakeStream, run: MakeRun) -> None:
+    text = shown(stream(run("fault", stderr="at line 7")))
+    assert "  Trace:\n  at line 7" in text
+    assert "End of standard error:\n  panic" in shown(stream(run("crash", stderr="panic")))
+
+
+def test_a_message_that_is_the_title_is_said_once_in_each_place(
+    stream: MakeStream, divergence: MakeDivergence
+) -> None:
+    said = "two containers have CPU 1"
+    lines = shown(stream(divergence(title=said, message=said), start={"kind": "fuzz"})).split("\n")
+    assert [line for line in lines if said in line] == [f"✗ FAIL  {said}"] * 2
 
 
 def test_commands_and_paths_are_shown_whole_however_long(
