@@ -1,5 +1,19 @@
 """``python -m numaproof`` is the `numaproof` command."""
 
-from numaproof.main import main
+import sys
 
-main()
+INTERRUPTED = 3
+
+
+def run() -> None:
+    """Runs the command; an interrupt while it is still being loaded ends it like any other."""
+    try:
+        from numaproof.main import main  # noqa: PLC0415 - loading is what may be interrupted
+
+        main()
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+
+
+if __name__ == "__main__":
+    run()

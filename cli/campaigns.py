@@ -18,15 +18,15 @@ from numaproof.reference.kubernetes.releases import NEWEST
 from numaproof.targets import open_target
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from numaproof.protocol.events import AnyEvent
 
 
-def command_line() -> str:
-    """The command as the user typed it."""
-    return shlex.join(["numaproof", *sys.argv[1:]])
+def command_line(added: Iterable[str] = ()) -> str:
+    """The command as the user typed it, with what it takes to do the same again `added`."""
+    return shlex.join(["numaproof", *sys.argv[1:], *added])
 
 
 def conduct(
@@ -35,6 +35,7 @@ def conduct(
     out: Path,
     *,
     as_json: bool,
+    added: Iterable[str] = (),
 ) -> int:
     """Runs a campaign and reports it; the exit code.
 
@@ -45,6 +46,7 @@ def conduct(
         target: the values of `targets.target_options`.
         out: the folder of the reports.
         as_json: whether the summary is printed as JSON.
+        added: what the command needs besides what was typed to do the same again.
 
     Raises:
         click.ClickException: the options do not fit the implementation, or each other.
@@ -53,13 +55,13 @@ def conduct(
     began = time.monotonic()
     try:
         with open_target(**target) as opened:
-            campaign = Campaign(opened, registry, command_line(), VERSION)
+            campaign = Campaign(opened, registry, command_line(added), VERSION)
             return follow(make(campaign), out, as_json=as_json)
     except ImplementationFailure as failure:
         failed = FailedGreeting(
             failure=failure,
             registry=registry,
-            command=command_line(),
+            command=command_line(added),
             version=VERSION,
             kubernetes=target["kubernetes"] or NEWEST,
             level=target["level"] or LEVELS[-1],

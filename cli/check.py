@@ -53,7 +53,7 @@ def _complete_case(
     multiple=True,
     help="Only this machine: a bundled profile (globs too) or a profile file. Repeatable.",
 )
-@out_option
+@out_option("numaproof-report")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def check(
     select: str,

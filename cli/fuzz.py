@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from numaproof.catalogue import catalogue
 from numaproof.conformance import fuzz as fuzzing
 from numaproof.conformance import runner, tables
 from numaproof.conformance.scratch import scratch_folder
+from numaproof.durations import Duration
 from numaproof.outputs import out_option
 from numaproof.targets import target_options
 
@@ -23,23 +23,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.campaign import Campaign
     from numaproof.protocol.events import AnyEvent
 
-_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 _DEFAULT_EXAMPLES = 200
-
-
-class Duration(click.ParamType[float]):
-    """A time such as ``90``, ``90s``, ``5m`` or ``1h``, in seconds."""
-
-    name = "time"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """The time in seconds."""
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", str(value))
-        if match is None:
-            self.fail(f"{value!r} is not a time such as 90s, 5m or 1h", param, ctx)
-        return float(match[1]) * _UNITS[match[2]]
 
 
 @click.command()
@@ -51,7 +35,7 @@ class Duration(click.ParamType[float]):
 )
 @click.option("--max-time", type=Duration(), help="Time to spend, such as 90s, 5m or 1h.")
 @click.option("--seed", type=click.IntRange(0), help="Same seed, same examples; else a new one.")
-@out_option
+@out_option("numaproof-report")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def fuzz(
     max_examples: int | None,
@@ -74,18 +58,19 @@ def fuzz(
     if max_examples is None and max_time is None:
         max_examples = _DEFAULT_EXAMPLES
     chosen = random.SystemRandom().getrandbits(32) if seed is None else seed
+    seeded = () if seed is not None else ("--seed", str(chosen))
     budget = fuzzing.Budget(max_examples, max_time)
 
     def start(campaign: Campaign) -> Iterator[AnyEvent]:
         return fuzzing.fuzz(campaign, budget, chosen, out / "findings")
 
-    return conduct(start, target, out, as_json=as_json)
+    return conduct(start, target, out, as_json=as_json, added=seeded)
 
 
 @click.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @target_options
-@out_option
+@out_option("numaproof-replay")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def replay(file: Path, out: Path, *, as_json: bool, **target: Any) -> int:
     """Play a case file again, such as one that `numaproof fuzz` wrote.

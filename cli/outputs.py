@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -20,13 +21,18 @@ if TYPE_CHECKING:
 
     from numaproof.protocol.events import AnyEvent
 
-out_option = click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("numaproof-report"),
-    show_default=True,
-    help="Folder for events.jsonl, junit.xml, report.html, report.md and badge.svg.",
-)
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def out_option(default: str) -> Callable[[F], F]:
+    """The option that names the folder of the reports."""
+    return click.option(
+        "--out",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=Path(default),
+        show_default=True,
+        help="Folder for events.jsonl, junit.xml, report.html, report.md and badge.svg.",
+    )
 
 
 def follow(events: Iterator[AnyEvent], out: Path, *, as_json: bool) -> int:

@@ -12,12 +12,15 @@ from numaproof import fakesys
 from numaproof.catalogue import MACHINE, load_machine
 from numaproof.drawings import show_machine
 from numaproof.protocol import codec
-from numaproof.reference.machine.discovery import discover
+from numaproof.reference.machine.discovery import DiscoveryError, discover
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     from numaproof.protocol.machine import MachineInfo
+
+
+_OTHER_ARCHIVES = frozenset({".zip", ".tgz", ".txz", ".tbz2", ".7z", ".cpio"})
 
 
 @click.group()
@@ -80,6 +83,10 @@ def write_tree(name: str, to: Path) -> None:
       numaproof profile tree dgx-spark-gb10 --to gb10.tar.xz
     """
     tree = fakesys.build_tree(load_machine(name))
+    if not to.absolute().parent.is_dir():
+        raise click.UsageError(f"there is no folder {to.absolute().parent} to write {to.name} to")
+    if to.suffix in _OTHER_ARCHIVES:
+        raise click.UsageError(f"{to}: a tree is written as .tar, .tar.gz, .tar.xz or a directory")
     if ".tar" in to.suffixes[-2:]:
         fakesys.write_tar(tree, to)
     else:
@@ -91,17 +98,25 @@ def write_tree(name: str, to: Path) -> None:
 @click.argument(
     "files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path)
 )
-def validate(files: Iterable[Path]) -> None:
+def validate(files: Sequence[Path]) -> None:
     """Check profile files: their form, their machine, and that it can be discovered.
 
     \b
     Example:
       numaproof profile validate my-machine.yaml
     """
+    wrong = 0
     for file in files:
-        chosen = fakesys.load_profile(file)
-        machine = _discovered(chosen)
-        click.echo(f"{file}: {chosen.name} is well, with {machine.num_cores} CPUs")
+        try:
+            chosen = fakesys.load_profile(file)
+            machine = _discovered(chosen)
+        except (fakesys.DocumentError, fakesys.ProfileError, DiscoveryError) as error:
+            wrong += 1
+            click.echo(str(error), err=True)
+        else:
+            click.echo(f"{file}: {chosen.name} is well, with {machine.num_cores} CPUs")
+    if wrong:
+        raise click.ClickException(f"{wrong} of {len(files)} files can't be used as a profile")
 
 
 @profile.command("capture")
@@ -119,6 +134,8 @@ def capture(source: str, name: str | None, to: Path | None) -> None:
     Example:
       numaproof profile capture / --to build-server.yaml
     """
+    if to is not None and to.exists():
+        raise click.UsageError(f"{to} is there already; remove it, or choose another name")
     with fakesys.open_tree(source) as root:
         made = fakesys.capture(root, name or _name_for(to or Path(source).resolve()))
         if _discovered(made) != discover(root):

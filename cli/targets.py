@@ -18,6 +18,7 @@ from numaproof.conformance.implementation import (
 from numaproof.conformance.playing import Target
 from numaproof.conformance.subprocesses import Subprocess
 from numaproof.conformance.tables import applies
+from numaproof.durations import Duration
 from numaproof.metadata import VERSION
 from numaproof.protocol.messages import LEVELS, Hello, Level
 from numaproof.reference.kubernetes.releases import RELEASES, UnknownReleaseError
@@ -36,10 +37,9 @@ def target_options(command: F) -> F:
         ),
         click.option(
             "--timeout",
-            type=click.FloatRange(0.1),
-            default=30.0,
+            type=Duration(),
+            default="30s",
             show_default=True,
-            metavar="SECONDS",
             help="Time that one call of the program may take.",
         ),
         click.option(

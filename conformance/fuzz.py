@@ -187,7 +187,7 @@ def _case(found: FoundError) -> Case:
     requirements = tuple(dict.fromkeys(violation.requirement for violation in violations))
     return Case(
         id="fuzz",
-        title=f"{found.verdict.outcome}: {found.verdict.message}",
+        title=found.verdict.message,
         requirements=requirements,
         level="invariants",
         machine=found.playing.machine,

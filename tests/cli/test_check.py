@@ -67,7 +67,9 @@ def test_two_runs_record_the_same_times_aside(command: Command, small: Small) ->
         (("--implementation", "/nonexistent/driver"), "can't start '/nonexistent/driver'"),
         (("--kubernetes", "1.12"), "'1.12' is not one of"),
         (("--level", "all"), "'all' is not one of"),
-        (("--timeout", "0"), "0.0 is not in the range"),
+        (("--timeout", "0"), "'0' is not a time such as 90s"),
+        (("--timeout", "inf"), "'inf' is not a time such as 90s"),
+        (("--timeout", "nan"), "'nan' is not a time such as 90s"),
         (("--bogus",), "No such option"),
     ],
 )

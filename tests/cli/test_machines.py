@@ -147,3 +147,33 @@ def test_a_captured_profile_is_named_after_what_is_known(
     ended = command("profile", "capture", *args)
     text = Path("Rack 7.yaml").read_text(encoding="utf-8") if "--to" in args else ended.out
     assert text.startswith(f"name: {name}\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [("tree.zip", "a tree is written as .tar"), ("nowhere/tree.tar", "there is no folder")],
+)
+def test_a_tree_goes_only_where_and_how_it_can(command: Command, name: str, complaint: str) -> None:
+    ended = command("profile", "tree", "laptop-4c8t", "--to", name)
+    assert ended.code == 2
+    assert complaint in ended.err
+    assert not Path(name).exists()
+
+
+def test_a_capture_replaces_no_file(command: Command) -> None:
+    command("profile", "tree", "laptop-4c8t", "--to", "tree.tar")
+    Path("mine.yaml").write_text("edited by hand", encoding="utf-8")
+    ended = command("profile", "capture", "tree.tar", "--to", "mine.yaml")
+    assert ended.code == 2
+    assert "mine.yaml is there already" in ended.err
+    assert Path("mine.yaml").read_text(encoding="utf-8") == "edited by hand"
+
+
+def test_every_file_is_validated_also_after_a_wrong_one(command: Command) -> None:
+    Path("bad.yaml").write_text(PROFILE + "colour: red\n", encoding="utf-8")
+    Path("good.yaml").write_text(PROFILE, encoding="utf-8")
+    ended = command("profile", "validate", "bad.yaml", "good.yaml", "bad.yaml")
+    assert ended.code == 2
+    assert "good.yaml: laptop-4c8t is well" in ended.out
+    assert ended.err.count("unknown key 'colour'") == 2
+    assert "2 of 3 files" in ended.err
