@@ -1,4 +1,4 @@
-"""Failures as cards of the HTML page: everything about the first ones, a line for the rest."""
+"""Failures as cards of the HTML page: everything about one of each kind, lines for the rest."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reports.drawing import draw_svg
+from numaproof.reports.groups import grouped
 from numaproof.reports.story import all_failures, bad_steps
 from numaproof.reports.untrusted import shortened, tail
 from numaproof.reports.values import diff_lines, pretty, without_machine
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from numaproof.protocol.events import Step
+    from numaproof.reports.groups import Group
     from numaproof.reports.story import Failure
     from numaproof.reports.summary import Summary
 
@@ -24,6 +26,7 @@ MOST_LINES = 5_000
 """Failures that get at least a line."""
 
 _VALUE, _DIFF, _CONTEXT, _TAIL, _STEPS, _DIFF_WIDTH = 12_000, 500, 3, 16_000, 60, 40
+_LINE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +47,13 @@ class ShownStep:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A failure with its steps laid out and its pictures drawn; `left_out` counts steps cut."""
+    """A failure with its steps laid out and its pictures drawn; `left_out` counts steps cut.
+
+    `others` are the like failures on other machines.
+    """
 
     failure: Failure
+    others: tuple[Failure, ...]
     steps: tuple[ShownStep, ...]
     pictures: tuple[tuple[str, Markup], ...]
     stderr: str
@@ -60,24 +67,26 @@ class Card:
             len(step.args) + len(step.answer) + sum(40 + len(line) for _, line in step.diff)
             for step in self.steps
         )
-        return 2_000 + drawn + steps + len(self.stderr)
+        return 2_000 + drawn + steps + len(self.stderr) + _LINE * len(self.others)
 
 
 def told_failures(summary: Summary) -> tuple[tuple[Card, ...], tuple[Failure, ...]]:
-    """The failures that are told in full, and those that there was no room for."""
-    failures = all_failures(summary)
+    """A card for each group of like failures, and the failures that there was no room for."""
+    groups = grouped(all_failures(summary))
     cards: list[Card] = []
     room = ROOM
-    for failure in failures:
-        card = _card(failure)
+    for group in groups:
+        card = _card(group)
         room -= card.size
         if room < 0:
             break
         cards.append(card)
-    return tuple(cards), failures[len(cards) : len(cards) + MOST_LINES]
+    untold = [one for group in groups[len(cards) :] for one in (group.first, *group.others)]
+    return tuple(cards), tuple(untold[:MOST_LINES])
 
 
-def _card(failure: Failure) -> Card:
+def _card(group: Group) -> Card:
+    failure = group.first
     numbered = list(enumerate(failure.steps, 1))
     bad = {one.number for one in bad_steps(failure)}
     # The end of a long sequence is where it failed.
@@ -89,6 +98,7 @@ def _card(failure: Failure) -> Card:
         )
     return Card(
         failure,
+        group.others,
         tuple(_shown(number, step, bad=number in bad) for number, step in kept),
         pictures,
         tail(failure.stderr, _TAIL),

@@ -10,8 +10,9 @@ import re
 from typing import TYPE_CHECKING
 
 from numaproof.reports.drawing import draw_text
+from numaproof.reports.groups import grouped
 from numaproof.reports.layout import plural
-from numaproof.reports.story import Failure, all_failures, plain_events, source
+from numaproof.reports.story import all_failures, plain_events, source
 from numaproof.reports.untrusted import one_line, shortened, tail
 from numaproof.reports.wording import (
     COLUMNS,
@@ -25,6 +26,7 @@ from numaproof.reports.wording import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from numaproof.reports.groups import Group
     from numaproof.reports.summary import Summary, Verdict
 
 LIMIT = 60_000
@@ -45,20 +47,21 @@ def markdown(summary: Summary, limit: int = LIMIT) -> str:
     head = "\n".join(_head(summary)) + "\n"
     foot = "\n".join(_untested(summary)) + "\n"
     room = limit - len(head.encode()) - len(foot.encode()) - 200
-    failures = all_failures(summary)
+    groups = grouped(all_failures(summary))
     told: list[str] = []
-    for failure in failures:
-        text = "\n".join(_details(failure)) + "\n"
+    for group in groups:
+        text = "\n".join(_details(group)) + "\n"
         room -= len(text.encode()) + 1
         if room < 0:
             break
         told.append(text)
-    if len(told) < len(failures):
+    if left := sum(group.size for group in groups[len(told) :]):
+        total = sum(group.size for group in groups)
         told.append(
-            f"_{len(failures) - len(told):,} of {len(failures):,} failures are left out here; "
+            f"_{left:,} of {total:,} failures are left out here; "
             "`report.html` and `events.jsonl` have them._\n"
         )
-    title = ["## Failures\n"] if failures else []
+    title = ["## Failures\n"] if groups else []
     return "\n".join([head, *title, *told, foot]).rstrip("\n") + "\n"
 
 
@@ -117,13 +120,18 @@ def _untested(summary: Summary) -> Iterator[str]:
     yield "</details>"
 
 
-def _details(failure: Failure) -> Iterator[str]:
+def _details(group: Group) -> Iterator[str]:
+    failure = group.first
     title = f"{code(failure.name)} " if failure.name else ""
     yield (
         f"<details><summary>{SYMBOLS[failure.outcome]} <b>{failure.outcome}</b> "
-        f"{title}{escaped(failure.title, 600)} on {code(failure.machine)}</summary>"
+        f"{title}{escaped(failure.title, 600)} on {code(failure.machine)}"
+        f"{f' (+{len(group.others)})' if group.others else ''}</summary>"
     )
     yield ""
+    if group.others:
+        yield escaped(group.elsewhere(_LISTED), 4_000)
+        yield ""
     for requirement in failure.requirements[:_LISTED]:
         where = f" ({escaped(source(requirement), 160)})" if source(requirement) else ""
         yield f"- {code(requirement.id)} {escaped(requirement.statement, 400)}{where}"

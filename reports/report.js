@@ -22,7 +22,9 @@
     const active = Boolean(outcome || area || machine || words.length);
     let count = 0;
     for (const row of rows) {
-      const own = row.runs.length ? row.runs : [row.element];
+      // A failure is a run itself, and tells of like ones; a case only has runs.
+      const failure = "m" in row.element.dataset;
+      const own = failure ? [row.element, ...row.runs] : row.runs;
       const hits = own.filter((run) => fits(run, outcome, machine));
       const visible =
         hits.length > 0 &&
@@ -32,7 +34,7 @@
       if (visible && row.runs.length) {
         const kept = new Set(hits);
         row.runs.forEach((run) => run.classList.toggle("dim", !kept.has(run)));
-        count += hits.length;
+        if (!failure) count += hits.length;
       }
     }
     shown.textContent = active ? `${count.toLocaleString("en")} case runs shown` : "";

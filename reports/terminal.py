@@ -26,6 +26,7 @@ from rich.text import Text
 
 from numaproof.protocol import events
 from numaproof.protocol.events import GOOD
+from numaproof.reports.groups import likeness
 from numaproof.reports.layout import plural
 from numaproof.reports.summary import summarize
 from numaproof.reports.terminal_summary import OUTCOME_STYLES, print_part, summary_parts
@@ -38,13 +39,13 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from numaproof.protocol.events import AnyEvent, CaseFinished, DivergenceFound
+    from numaproof.protocol.events import AnyEvent, CaseFinished, DivergenceFound, Outcome
 
 PLAIN_WIDTH = 100
 """Columns of plain output."""
 
 MOST_FAILURE_LINES = 50
-"""Failures shown as they come; later ones are only counted until the summary."""
+"""Failures shown as they come, like ones once; later ones are only counted."""
 
 _ASCII = str.maketrans("├└│─·…✓✗○◔∅≈≠†⟨⟩", "|`|-..+xo@0~*%<>")
 _SECONDS_BETWEEN = 10.0
@@ -87,6 +88,8 @@ class Terminal:
         self._total: int | None = None
         self._done = 0
         self._bad = 0
+        self._lines = 0
+        self._shown: set[tuple[str, Outcome, str]] = set()
         self._last_line = 0.0
         self._last_part = 0
         self._console = Console(
@@ -187,9 +190,15 @@ class Terminal:
 
     def _failure(self, name: str, event: CaseFinished | DivergenceFound) -> None:
         self._bad += 1
-        if self._bad == MOST_FAILURE_LINES + 1:
+        if isinstance(event, events.CaseFinished):
+            like = likeness(event.case, event.outcome, event.message)
+            if like in self._shown:
+                return  # on another machine: the summary names them
+            self._shown.add(like)
+        self._lines += 1
+        if self._lines == MOST_FAILURE_LINES + 1:
             self._line(Text("Further failures are only counted here; the reports have them all."))
-        if self._bad > MOST_FAILURE_LINES:
+        if self._lines > MOST_FAILURE_LINES:
             return
         head = f"{SYMBOLS[event.outcome]} {event.outcome.upper()}  "
         line = Text(head, style=OUTCOME_STYLES[event.outcome])

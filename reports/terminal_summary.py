@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from numaproof.reports.drawing import draw_text
+from numaproof.reports.groups import grouped
 from numaproof.reports.layout import plural
 from numaproof.reports.story import all_failures, bad_steps, source
 from numaproof.reports.untrusted import one_line, shortened, tail, visible
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from numaproof.reports.summary import Summary, Verdict
 
 MOST_FAILURES = 10
-"""Failures told in full; the others are in the written reports."""
+"""Groups of like failures told; the others are in the written reports."""
 
 OUTCOME_STYLES: Mapping[Outcome, str] = {
     "pass": "green",
@@ -47,7 +48,7 @@ _VERDICT_STYLES: Mapping[Verdict, str] = {
     "incomplete": "bold yellow",
     "nothing tested": "bold yellow",
 }
-_VALUE, _TITLE, _LINES = 400, 600, 6
+_VALUE, _TITLE, _LINES, _NAMES = 400, 600, 6, 12
 
 
 def summary_parts(
@@ -63,12 +64,14 @@ def summary_parts(
         color: whether drawings are coloured.
         reports: the folder of the written reports; empty for none.
     """
-    failures = all_failures(summary)
-    for failure in failures[:MOST_FAILURES]:
+    groups = grouped(all_failures(summary))
+    for group in groups[:MOST_FAILURES]:
         yield Text()
-        yield from _failure(failure, width, color=color)
-    if len(failures) > MOST_FAILURES:
-        yield Text(f"\n{len(failures) - MOST_FAILURES:,} more failures are in the reports.")
+        yield from _failure(group.first, width, color=color)
+        if group.others:
+            yield Padding(Text(group.elsewhere(_NAMES), "bold"), (0, 0, 0, 2))
+    if left := sum(group.size for group in groups[MOST_FAILURES:]):
+        yield Text(f"\n{plural(left, 'more failure')} in the reports.")
     if summary.areas:
         yield Text()
         yield _areas(summary)

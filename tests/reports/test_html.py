@@ -212,6 +212,19 @@ def test_fuzzing_shows_its_divergences(stream: MakeStream, divergence: MakeDiver
     assert "10 examples (9 pass, 1 fail)" in found.text
 
 
+def test_one_bug_on_many_machines_has_one_card_with_pictures(
+    stream: MakeStream, story: MakeRun, make_machine: MakeMachine
+) -> None:
+    machines = {f"m{number}": make_machine(1, 1, 2, 1) for number in range(46)}
+    runs = [story(f"CPU {number} is lost", machine=name) for number, name in enumerate(machines)]
+    found = page(stream(*runs, start={"machines": machines}))
+    assert found.having("class").count("card o1") == 1
+    # Two pictures of the failure, one of each machine, one bar.
+    assert sum(tag == "svg" for tag, _ in found.tags) == 2 + 46 + 1
+    assert "The same on 45 more machines m1 CPU 1 is lost m2 CPU 2 is lost" in found.text
+    assert "Failures 46" in found.text
+
+
 def test_failures_beyond_the_room_get_a_line(
     stream: MakeStream, story: MakeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:

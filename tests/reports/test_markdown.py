@@ -80,6 +80,14 @@ def test_the_call_in_which_a_program_broke_is_shown(
     assert "Step 1" not in text
 
 
+def test_one_bug_on_many_machines_is_told_once(stream: MakeStream, story: MakeRun) -> None:
+    runs = [story(f"CPU {number} is lost", machine=f"m{number}") for number in range(46)]
+    text = markdown(summarize(stream(*runs)))
+    assert text.count("<details>") == 1
+    assert "CPU 0 is lost" in text
+    assert "and on 45 more machines&#58; m1, m2, m3," in text
+
+
 def test_a_message_that_is_the_title_is_said_once(
     stream: MakeStream, divergence: MakeDivergence
 ) -> None:
@@ -106,7 +114,10 @@ def test_divergences_of_fuzzing_are_told(stream: MakeStream, divergence: MakeDiv
 def test_a_report_keeps_to_its_limit_and_says_what_was_cut(
     stream: MakeStream, story: MakeRun, limit: int
 ) -> None:
-    text = markdown(summarize(stream(*(story("long " * 900) for _ in range(100)))), limit)
+    text = markdown(
+        summarize(stream(*(story("long " * 900, case=f"case-{number}") for number in range(100)))),
+        limit,
+    )
     assert len(text.encode()) <= limit
     told = text.count("<details>")
     assert f"{100 - told} of 100 failures are left out here" in text

@@ -151,7 +151,30 @@ def test_thousands_of_failures_are_counted_and_not_listed(stream: MakeStream, ru
     text = shown(stream(*(run("crash", case=f"case-{number}") for number in range(500))))
     assert text.count("† CRASH") == MOST_FAILURE_LINES + 10
     assert "Further failures are only counted here" in text
-    assert "490 more failures are in the reports" in text
+    assert "490 more failures in the reports" in text
+
+
+def test_one_bug_on_many_machines_is_told_once(stream: MakeStream, run: MakeRun) -> None:
+    runs = [
+        run("fail", machine=f"m{number}", message=f"CPUs 0-{number} are lost")
+        for number in range(46)
+    ]
+    text = shown(stream(*runs, run("fail", message="something else"), run("crash", case="last")))
+    assert text.count("✗ FAIL  static.exclusive on m0") == 2
+    assert "static.exclusive on m1" not in text
+    names = ", ".join(f"m{number}" for number in range(1, 13))
+    assert f"and on 45 more machines: {names} …" in " ".join(text.split())
+    assert "Failed: 48 case runs (47 fail, 1 crash)" in text
+
+
+def test_distinct_cases_are_told_before_a_case_s_other_failures(
+    stream: MakeStream, run: MakeRun
+) -> None:
+    same = [run("fail", message=f"cause {letter}") for letter in "abcdefghijklm"]
+    text = shown(stream(*same, run("crash", case="last", message="gone")))
+    told = text[text.index("last on desktop  gone") :]
+    assert "† CRASH  last on desktop" in told.split("cause b")[0]
+    assert "4 more failures in the reports" in text
 
 
 def test_an_incomplete_run_is_shown_as_one(stream: MakeStream, run: MakeRun) -> None:

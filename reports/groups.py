@@ -1,0 +1,63 @@
+"""Failures that are one and the same, put together: a bug shows on every machine it touches."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from numaproof.reports.layout import plural
+from numaproof.reports.untrusted import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numaproof.protocol.events import Outcome
+    from numaproof.reports.story import Failure
+
+# Numbers and lists of them (CPU sets) differ between machines where the bug does not.
+_NUMBERS = re.compile(r"0x[0-9a-f]+|\d+(?:[-,.]\d+)*")
+
+
+def likeness(name: str, outcome: Outcome, message: str) -> tuple[str, Outcome, str]:
+    """What failures of one group have in common: case, outcome, and message without numbers."""
+    return name, outcome, _NUMBERS.sub("#", message)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Failures that are alike: the first is told in detail, the others by their machines."""
+
+    first: Failure
+    others: tuple[Failure, ...]
+
+    @property
+    def size(self) -> int:
+        """How many failures there are."""
+        return 1 + len(self.others)
+
+    def elsewhere(self, most: int) -> str:
+        """Where else it failed, at most so many machines by name; empty for nowhere."""
+        if not self.others:
+            return ""
+        names = [visible(failure.machine) for failure in self.others]
+        more = " …" if len(names) > most else ""
+        return f"and on {plural(len(names), 'more machine')}: {', '.join(names[:most])}{more}"
+
+
+def grouped(failures: Iterable[Failure]) -> tuple[Group, ...]:
+    """The failures in groups, the first group of each case before all second ones.
+
+    What fuzzing found stays apart: each finding has a machine and steps of its own.
+    """
+    alike: dict[tuple[object, ...], list[Failure]] = {}
+    for number, failure in enumerate(failures):
+        key = likeness(failure.name, failure.outcome, failure.message)
+        alike.setdefault(key if failure.name else (number,), []).append(failure)
+    ranked: list[tuple[int, Group]] = []
+    seen: dict[str, int] = {}
+    for first, *others in alike.values():
+        rank = seen.get(first.name, 0) if first.name else 0
+        seen[first.name] = rank + 1
+        ranked.append((rank, Group(first, tuple(others))))
+    return tuple(group for _, group in sorted(ranked, key=lambda pair: pair[0]))
