@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup, escape
 
 from numaproof.reports.untrusted import one_line
+from numaproof.reports.wording import claimed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,7 +26,7 @@ _LETTER, _PAD = 6.6, 7
 def badge(summary: Summary) -> str:
     """The badge as an SVG document: who was tested, for which release, and with what result."""
     started = summary.started
-    label = f"kubernetes {started.kubernetes}" if started else "numaproof"
+    label = f"kubernetes {claimed(started)[0]}" if started else "numaproof"
     message = _message(summary)
     left, right = _width(label), _width(message)
     colour = _COLOURS[summary.verdict]

@@ -9,6 +9,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
+import msgspec
+
 from numaproof.protocol import codec, events
 from numaproof.reports.badge import badge
 from numaproof.reports.html import html
@@ -59,6 +61,7 @@ class Recorder:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._stream: BinaryIO | None = None
+        self._latest = 0.0
 
     def __enter__(self) -> Self:
         """Opens the stream."""
@@ -81,9 +84,16 @@ class Recorder:
             render(self.folder / EVENTS, self.folder)
 
     def record(self, event: AnyEvent) -> None:
-        """Writes one event, so that it outlives this process. Progress is not kept."""
+        """Writes one event, so that it outlives this process.
+
+        Progress is not kept. An end that comes before other events in time, as that of an
+        interrupted run may, gets the latest time seen.
+        """
         if self._stream is None:
             raise ValueError("the recorder is not open")
+        self._latest = max(self._latest, event.at)
+        if isinstance(event, events.CampaignEnded):
+            event = msgspec.structs.replace(event, at=self._latest)
         if not isinstance(event, events.Progress):
             self._stream.write(events.write_line(event))
             self._stream.flush()

@@ -22,7 +22,7 @@ from numaproof.reports.layout import plural
 from numaproof.reports.story import source
 from numaproof.reports.summary import OUTCOMES
 from numaproof.reports.untrusted import visible
-from numaproof.reports.wording import SYMBOLS, VERDICTS, counts_line, setting
+from numaproof.reports.wording import SYMBOLS, VERDICTS, counts_line, setting, untested_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,6 +47,7 @@ def html(summary: Summary) -> str:
         verdict=VERDICTS[summary.verdict],
         counts=counts_line(summary),
         setting=setting(summary),
+        untested=untested_line(summary),
         links=tuple(_links(summary)),
         machines=summary.started.machines if summary.started else {},
         drawings=dict(_drawings(summary)),

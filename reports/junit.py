@@ -15,6 +15,7 @@ from numaproof.protocol.events import GOOD
 from numaproof.reports.story import Failure, case_failure, divergence_failure, plain_story
 from numaproof.reports.summary import FAILURES
 from numaproof.reports.untrusted import one_line, shortened, tail, visible
+from numaproof.reports.wording import claimed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -64,11 +65,12 @@ def _properties(summary: Summary) -> list[tuple[str, str]]:
     if started is None:
         return []
     who = started.implementation
+    kubernetes, level = claimed(started)
     return [
         ("numaproof", started.numaproof),
-        ("kubernetes", started.kubernetes),
-        ("level", started.level),
-        ("implementation", f"{who.name} {who.version}" if who else "reference"),
+        ("kubernetes", kubernetes),
+        ("level", level),
+        ("implementation", f"{who.name} {who.version}" if who else "unknown"),
         *([("seed", str(started.seed))] if started.seed is not None else []),
     ]
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from numaproof.reports.drawing import draw_text
 from numaproof.reports.groups import grouped
-from numaproof.reports.layout import plural
 from numaproof.reports.story import all_failures, plain_events, source
 from numaproof.reports.untrusted import one_line, shortened, tail
 from numaproof.reports.wording import (
@@ -20,6 +19,7 @@ from numaproof.reports.wording import (
     VERDICTS,
     columns,
     setting,
+    untested_line,
     verdict_line,
 )
 
@@ -109,8 +109,7 @@ def _expected(summary: Summary) -> Iterator[str]:
 def _untested(summary: Summary) -> Iterator[str]:
     if not summary.untested:
         return
-    count = plural(len(summary.untested), "requirement")
-    yield f"<details><summary>{count} without a case</summary>"
+    yield f"<details><summary>{untested_line(summary)}</summary>"
     yield ""
     for requirement in summary.named(summary.untested[:_LISTED]):
         yield f"- {code(requirement.id)} {escaped(requirement.statement, 240)}"

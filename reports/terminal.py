@@ -31,7 +31,7 @@ from numaproof.reports.layout import plural
 from numaproof.reports.summary import summarize
 from numaproof.reports.terminal_summary import OUTCOME_STYLES, print_part, summary_parts
 from numaproof.reports.untrusted import one_line
-from numaproof.reports.wording import SYMBOLS, implementation
+from numaproof.reports.wording import SYMBOLS, claimed, implementation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -132,7 +132,8 @@ class Terminal:
 
     def show(self, event: AnyEvent) -> None:
         """Shows one event."""
-        if self._seen and isinstance(self._seen[-1], events.Progress):
+        last = self._seen[-1] if self._seen else None
+        if isinstance(last, events.Progress) and isinstance(event, events.Progress):
             self._seen.pop()  # many of these come, and only the last one counts
         self._seen.append(event)
         match event:
@@ -158,13 +159,11 @@ class Terminal:
     def _start(self, event: events.CampaignStarted) -> None:
         self._total = event.total or None
         who = implementation(summarize([event]))
-        noun = "example" if event.kind == "fuzz" else "case run"
-        total = plural(event.total, noun) if event.total else f"{noun}s"
-        where = "" if event.kind == "fuzz" else f" on {plural(len(event.machines), 'machine')}"
+        kubernetes, level = claimed(event)
         self._line(
             Text(
-                f"numaproof {event.kind}: {one_line(who, 80)}, Kubernetes {event.kubernetes}, "
-                f"level {event.level}, {total}{where}",
+                f"numaproof {event.kind}: {one_line(who, 80)}, Kubernetes {kubernetes}, "
+                f"level {level}, {_extent(event)}",
                 style="bold",
             )
         )
@@ -216,6 +215,15 @@ class Terminal:
     def _plain(self, text: str) -> None:
         self._stream.write(encodable(text, self._stream) + "\n")
         self._stream.flush()
+
+
+def _extent(event: events.CampaignStarted) -> str:
+    """How much is to come, in words."""
+    if event.kind == "check":
+        machines = plural(len(event.machines), "machine")
+        return f"{plural(event.total, 'case run')} on {machines}"
+    seed = "" if event.seed is None else f"seed {event.seed}, "
+    return seed + (plural(event.total, "example") if event.total else "until the time is up")
 
 
 def encodable(text: str, stream: TextIO) -> str:

@@ -15,7 +15,7 @@ from numaproof.reports.layout import plural
 from numaproof.reports.story import all_failures, bad_steps, source
 from numaproof.reports.untrusted import one_line, shortened, tail, visible
 from numaproof.reports.values import compact, without_machine
-from numaproof.reports.wording import SYMBOLS, columns, verdict_line
+from numaproof.reports.wording import SYMBOLS, columns, untested_line, verdict_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -77,8 +77,7 @@ def summary_parts(
         yield _areas(summary)
     yield from _expected(summary)
     if summary.untested:
-        count = plural(len(summary.untested), "requirement")
-        yield Text(f"{count} without a case.", style="yellow")
+        yield Text(f"{untested_line(summary)}.", style="yellow")
     yield from (Text(f"Incomplete run: {visible(gap)}", "bold yellow") for gap in summary.gaps)
     if summary.verdict == "nothing tested":
         yield Text("Nothing was tested: no case ran, or none is supported.", "bold yellow")

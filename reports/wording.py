@@ -9,7 +9,7 @@ from numaproof.reports.layout import plural
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numaproof.protocol.events import Outcome
+    from numaproof.protocol.events import CampaignStarted, Outcome
     from numaproof.reports.summary import Summary, Tally, Verdict
 
 VERDICTS: Mapping[Verdict, str] = {
@@ -69,15 +69,31 @@ def implementation(summary: Summary) -> str:
     return f"{who.name} {who.version} ({who.language})" if who else "a program that did not greet"
 
 
+def untested_line(summary: Summary) -> str:
+    """How many requirements no case can check; empty where the stream tells of none."""
+    count = len(summary.untested)
+    each = "each " if count > 1 else ""
+    what = plural(count, "requirement")
+    return f"{what} untested, {each}for a reason given in the registry" if count else ""
+
+
+def claimed(started: CampaignStarted) -> tuple[str, str]:
+    """Kubernetes release and level that the run was for, unknown without a greeting."""
+    if started.implementation is None:
+        return "unknown", "unknown"
+    return started.kubernetes, started.level
+
+
 def setting(summary: Summary) -> tuple[tuple[str, str], ...]:
     """What was run against what: pairs of a name and a value, for the head of a report."""
     started = summary.started
     if started is None:
         return ()
+    kubernetes, level = claimed(started)
     return (
         ("Implementation", implementation(summary)),
-        ("Kubernetes", started.kubernetes),
-        ("Compared", started.level),
+        ("Kubernetes", kubernetes),
+        ("Compared", level),
         ("numaproof", started.numaproof),
         *([("Seed", str(started.seed))] if started.seed is not None else []),
         ("Took", f"{summary.seconds:.1f} s"),

@@ -17,6 +17,7 @@ from numaproof.protocol.events import (
     Step,
 )
 from numaproof.protocol.machine import Core, HugePages, MachineInfo, Node, UncoreCache
+from numaproof.protocol.messages import Hello, Options, Policies
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +31,18 @@ if TYPE_CHECKING:
     MakeDivergence = Callable[..., DivergenceFound]
 
 GIB = 1 << 30
+
+HELLO = Hello(
+    protocol=1,
+    name="kubelet",
+    version="1.35.4",
+    language="Go",
+    kubernetes=("1.35",),
+    level="kubelet",
+    operations=(),
+    policies=Policies(),
+    options=Options(),
+)
 
 REQUIREMENTS = (
     Requirement("STATIC-1", "static policy", "CPUs are exclusive.", "Policies", "Static"),
@@ -88,6 +101,7 @@ def _started(**changes: Any) -> CampaignStarted:
         "total": 0,
         "machines": {"desktop": grid(1, 1, 4, 2), "server": grid(2, 1, 2, 2)},
         "requirements": REQUIREMENTS,
+        "implementation": HELLO,
     }
     return CampaignStarted(**fields | changes)
 

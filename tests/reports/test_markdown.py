@@ -88,6 +88,19 @@ def test_one_bug_on_many_machines_is_told_once(stream: MakeStream, story: MakeRu
     assert "and on 45 more machines&#58; m1, m2, m3," in text
 
 
+def test_nothing_is_claimed_for_a_program_that_did_not_greet(
+    stream: MakeStream, run: MakeRun
+) -> None:
+    text = markdown(summarize(stream(run("crash"), start={"implementation": None})))
+    assert "| Kubernetes | unknown |\n| Compared | unknown |" in text
+
+
+def test_requirements_are_not_called_untested_where_the_stream_does_not_say_so(
+    stream: MakeStream, run: MakeRun
+) -> None:
+    assert "untested" not in markdown(summarize(stream(run())))
+
+
 def test_a_message_that_is_the_title_is_said_once(
     stream: MakeStream, divergence: MakeDivergence
 ) -> None:
@@ -100,7 +113,7 @@ def test_a_message_that_is_the_title_is_said_once(
 
 def test_untested_requirements_are_listed_up_to_a_bound(stream: MakeStream, run: MakeRun) -> None:
     text = markdown(summarize(stream(run(), untested=("NONE-1", *(f"X-{n}" for n in range(50))))))
-    assert "51 requirements without a case" in text
+    assert "51 requirements untested, each for a reason given in the registry" in text
     assert "No affinity is given." in text
     assert "and 11 more" in text
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from numaproof.protocol.events import Progress, Step
+from numaproof.protocol.events import CampaignEnded, Progress, Step
 from numaproof.reports.terminal import MOST_FAILURE_LINES, Terminal, is_live
 
 if TYPE_CHECKING:
@@ -196,11 +196,31 @@ def test_expected_failures_untested_requirements_and_divergences_are_told(
 ) -> None:
     text = shown(stream(run("expected failure", defect="init-leak"), untested=("NONE-1",)))
     assert "≈ expected failure init-leak: 1" in text
-    assert "1 requirement without a case." in text
+    assert "1 requirement untested, for a reason given in the registry." in text
     fuzz = shown(stream(divergence(stderr="panic"), start={"kind": "fuzz"}, outcomes={"fail": 1}))
     assert "✗ FAIL  Two containers share CPU 1  CPU 1 is exclusive twice" in fuzz
     assert "case file: failure-1.yaml" in fuzz
     assert "panic" in fuzz
+
+
+def test_a_fuzz_run_begins_with_its_seed_and_its_budget(started: MakeStarted) -> None:
+    timed = shown([started(kind="fuzz", seed=42)])
+    assert "level kubelet, seed 42, until the time is up\n" in timed
+    counted = shown([started(kind="fuzz", seed=42, total=1000)])
+    assert "level kubelet, seed 42, 1,000 examples\n" in counted
+
+
+def test_an_interrupted_fuzz_run_says_how_long_it_took(started: MakeStarted) -> None:
+    end = CampaignEnded(0.0, False, {"pass": 50}, message="interrupted")
+    text = shown([started(kind="fuzz"), Progress(3.0, 25), Progress(7.5, 50), end])
+    assert "50 examples (50 pass) in 7.5 s" in text
+
+
+def test_nothing_is_claimed_for_a_program_that_did_not_greet(
+    stream: MakeStream, run: MakeRun
+) -> None:
+    text = shown(stream(run("crash"), start={"implementation": None}))
+    assert "a program that did not greet, Kubernetes unknown, level unknown, 1 case run" in text
 
 
 def test_many_differences_of_a_step_are_cut(stream: MakeStream, story: MakeRun) -> None:
