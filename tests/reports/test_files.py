@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from numaproof.protocol.events import Progress
+from numaproof.protocol.events import CampaignEnded, Progress
 from numaproof.reports.files import FILES, EventsError, Recorder, read_events, render
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conftest import MakeRun, MakeStream
+    from conftest import MakeRun, MakeStarted, MakeStream
 
     from numaproof.protocol.events import AnyEvent
 
@@ -89,6 +89,19 @@ def test_a_run_that_breaks_off_is_reported_as_incomplete(
         broken()
     assert set(contents(tmp_path)) == set(FILES)
     assert b'type="incomplete"' in (tmp_path / "junit.xml").read_bytes()
+
+
+def test_the_end_of_an_interrupted_run_has_the_latest_time(
+    tmp_path: Path, started: MakeStarted
+) -> None:
+    with Recorder(tmp_path) as recorder:
+        for event in (
+            started(kind="fuzz"),
+            Progress(7.5, 50),
+            CampaignEnded(0.0, False, {"pass": 50}, message="interrupted"),
+        ):
+            recorder.record(event)
+    assert read_events(tmp_path / "events.jsonl")[-1].at == 7.5
 
 
 def test_progress_is_not_kept(tmp_path: Path, stream: MakeStream, run: MakeRun) -> None:
