@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -42,6 +43,7 @@ def follow(events: Iterator[AnyEvent], out: Path, *, as_json: bool) -> int:
     """
     stream = sys.stderr if as_json else sys.stdout
     done: Counter[str] = Counter()
+    began = time.monotonic()
     with Recorder(out) as recorder, Terminal(stream, reports=str(out)) as terminal:
         try:
             for event in events:
@@ -49,7 +51,8 @@ def follow(events: Iterator[AnyEvent], out: Path, *, as_json: bool) -> int:
                 terminal.show(event)
                 _count(done, event)
         except KeyboardInterrupt:
-            cut = CampaignEnded(at=0.0, complete=False, outcomes=done, message="interrupted")
+            at = time.monotonic() - began
+            cut = CampaignEnded(at=at, complete=False, outcomes=done, message="interrupted")
             recorder.record(cut)
             terminal.show(cut)
     summary = summarize(read_events(out / EVENTS))
