@@ -95,15 +95,21 @@ def main() -> NoReturn:
         _complain(str(error))
         code = WRONG_INPUT
     except ReaderGoneError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         code = CUT_SHORT
     except OSError as error:
+        _drop_output()
         _complain(f"{error.filename or 'input or output'}: {error.strerror or error}")
         code = WRONG_INPUT
     except (click.Abort, KeyboardInterrupt):
         _complain("cut short")
         code = CUT_SHORT
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _drop_output() -> None:
+    """Lets go of what can't be written: Python would try again at exit, and fail with 120."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _complain(message: str) -> None:

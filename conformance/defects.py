@@ -37,8 +37,7 @@ _BROKEN_CORES = frozenset(
 
 _EXPLAINS: dict[str, Callable[[Violation, Facts], bool]] = {
     "free-core-by-average": lambda violation, facts: (
-        (violation.invariant in _BROKEN_CORES or _given_back_twice(violation))
-        and not _alike_cores(facts)
+        (violation.invariant in _BROKEN_CORES or _given_back_twice(violation)) and not _even(facts)
     ),
 }
 """By defect: whether it explains a broken invariant on a machine."""
@@ -52,8 +51,10 @@ def _given_back_twice(violation: Violation) -> bool:
     return violation.invariant == "refusal-leaves-nothing" and not violation.cpus
 
 
-def _alike_cores(facts: Facts) -> bool:
-    return len({len(core) for core in facts.cores}) <= 1
+def _even(facts: Facts) -> bool:
+    """Whether an average over cores, sockets or caches says what each of them has."""
+    caches = {len(cpus) for cpus in facts.uncore_caches.values()}
+    return bool(facts.properties["uniform"]) and len(caches) <= 1
 
 
 def judge(

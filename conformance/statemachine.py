@@ -113,7 +113,7 @@ class NodeMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def restart(self, data: st.DataObject) -> None:
         """Restarts the managers, with the same or another configuration."""
-        same = data.draw(st.sampled_from((True, True, False)), label="same configuration")
+        same = data.draw(st.sampled_from((True, True, True, False)), label="same configuration")
         self._start(None if same else data)
 
     @rule(
@@ -122,9 +122,12 @@ class NodeMachine(RuleBasedStateMachine):
         how=st.sampled_from(_TAMPERINGS),
     )
     def damage_checkpoint(self, data: st.DataObject, file: Any, how: Any) -> None:
-        """Changes a checkpoint file by hand and restarts."""
+        """Changes a checkpoint file by hand and restarts; often it is deleted after that."""
         self._play(Step(tamper=TamperStep(file, how), expect="anything"))
         self.restart(data)
+        if data.draw(st.sampled_from((True, True, False)), label="delete it"):
+            self._play(Step(tamper=TamperStep(file, "delete"), expect="anything"))
+            self._start(None)
 
     def _start(self, data: st.DataObject | None) -> None:
         if data is not None:

@@ -122,7 +122,7 @@ def kubelet_configurations(draw: st.DrawFn, facts: Facts, claims: Claims) -> Kub
     Policies and options are those that the implementation claims.
     """
     gates = {
-        name: draw(st.sampled_from((True, True, True, False)))
+        name: draw(st.sampled_from((True, True, True, True, True, False)))
         for name in ("CPUManagerPolicyAlphaOptions", "CPUManagerPolicyBetaOptions")
     }
     config: dict[str, Any] = {
@@ -132,7 +132,9 @@ def kubelet_configurations(draw: st.DrawFn, facts: Facts, claims: Claims) -> Kub
     policies = [one for one in _POLICIES if one in claims.cpu_policies()]
     if policies:
         config["cpuManagerPolicy"] = draw(st.sampled_from(policies))
-    if options := claims.cpu_options():
+    # Policy none takes no options: they are tried with it now and then.
+    wanted = config.get("cpuManagerPolicy") != "none" or draw(st.sampled_from((False, False, True)))
+    if wanted and (options := claims.cpu_options()):
         chosen = draw(st.sets(st.sampled_from(options), max_size=2))
         if chosen:
             config["cpuManagerPolicyOptions"] = dict.fromkeys(sorted(chosen), "true")
@@ -144,7 +146,7 @@ def kubelet_configurations(draw: st.DrawFn, facts: Facts, claims: Claims) -> Kub
 
 
 def _reserved_amounts() -> st.SearchStrategy[str]:
-    return st.sampled_from(("1", "1", "2", "500m", "1500m", "0"))
+    return st.sampled_from(("1", "1", "1", "2", "2", "500m", "1500m", "0"))
 
 
 def cpu_amounts(facts: Facts) -> st.SearchStrategy[str]:
@@ -164,14 +166,20 @@ def cpu_amounts(facts: Facts) -> st.SearchStrategy[str]:
     )
 
 
+_ANY_KIND = ("limits", "limits", "limits", "both", "requests", "none")
+_GUARANTEED = ("limits",)
+
+
 @st.composite
-def containers(draw: st.DrawFn, facts: Facts, *, sidecars: bool = False) -> ContainerSpec:
+def containers(
+    draw: st.DrawFn, facts: Facts, *, sidecars: bool = False, kinds: tuple[str, ...] = _ANY_KIND
+) -> ContainerSpec:
     """Containers: mostly with equal limits and requests, the rest of every QoS class."""
     restart: Literal["Always"] | None = None
     if sidecars and draw(st.booleans()):
         restart = "Always"
     amount = draw(cpu_amounts(facts))
-    kind = draw(st.sampled_from(("limits", "limits", "limits", "both", "requests", "none")))
+    kind = draw(st.sampled_from(kinds))
     both: Quantities = {"cpu": amount, "memory": "64Mi"}
     match kind:
         case "limits":
@@ -189,9 +197,13 @@ def containers(draw: st.DrawFn, facts: Facts, *, sidecars: bool = False) -> Cont
 
 @st.composite
 def pods(draw: st.DrawFn, facts: Facts, name: str) -> PodSpec:
-    """Pods of one to three containers, up to two init containers, sidecars among them."""
-    apps = draw(st.lists(containers(facts), min_size=1, max_size=3))
-    inits = draw(st.lists(containers(facts, sidecars=True), max_size=2))
+    """Pods of one to three containers, up to two init containers, sidecars among them.
+
+    Three of four are Guaranteed: one container that is not makes the whole pod another class.
+    """
+    kinds = draw(st.sampled_from((_GUARANTEED, _GUARANTEED, _GUARANTEED, _ANY_KIND)))
+    apps = draw(st.lists(containers(facts, kinds=kinds), min_size=1, max_size=3))
+    inits = draw(st.lists(containers(facts, sidecars=True, kinds=kinds), max_size=2))
     return PodSpec(
         pod=name,
         containers={f"app{number}": spec for number, spec in enumerate(apps)},
