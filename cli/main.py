@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from numaproof import check, discover, fuzz, profiles, serve
+from numaproof import check, discover, fuzz, profiles, serve, simulate
 from numaproof.conformance.player import CaseError
 from numaproof.conformance.releases import ConstraintError
 from numaproof.fakesys import DocumentError, ProfileError, TreeError, WriteError
@@ -77,6 +77,7 @@ for command in (
     serve.reference,
     discover.discover,
     profiles.profile,
+    simulate.simulate,
 ):
     cli.add_command(command)
 

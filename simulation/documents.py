@@ -1,0 +1,65 @@
+"""Kubernetes documents as people keep them: YAML or JSON, several in one file."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from numaproof.fakesys import documents
+from numaproof.fakesys.documents import Document, DocumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numaproof.protocol.messages import KubeletConfiguration
+
+_CONFIGURATION = {
+    "apiVersion": "kubelet.config.k8s.io/v1beta1",
+    "kind": "KubeletConfiguration",
+}
+
+_MARK = re.compile(r"^---(?=\s|$)", re.MULTILINE)
+"""At the start of a line these characters are a document's mark wherever they stand (YAML 1.2,
+section 9.1.2)."""
+
+
+def parts(text: str, file: str) -> Iterator[Document]:
+    """The documents of a file's text that are not empty; lines are those of the file.
+
+    Raises:
+        DocumentError: one of them can't be read.
+    """
+    before = 0
+    for part in _MARK.split(text):
+        document = documents.load("\n" * before + part, file=file)
+        before += part.count("\n")
+        if document.data is not None:
+            yield document
+
+
+def configuration(text: str, file: str) -> KubeletConfiguration:
+    """The KubeletConfiguration in a file's text, without apiVersion and kind.
+
+    Raises:
+        DocumentError: the file has no document or several, or another kind of document.
+    """
+    found = list(parts(text, file))
+    if len(found) != 1:
+        raise DocumentError(file, 0, "", f"{len(found)} documents", "give one KubeletConfiguration")
+    (document,) = found
+    content = mapping(document, document.data, ())
+    for key, wanted in _CONFIGURATION.items():
+        if content.get(key) != wanted:
+            raise document.error((key,), f"{content.get(key)!r}", f"write {key}: {wanted}")
+    return {key: value for key, value in content.items() if key not in _CONFIGURATION}
+
+
+def mapping(document: Document, value: Any, path: documents.PathTuple) -> dict[str, Any]:
+    """The value at `path`, which must be a mapping.
+
+    Raises:
+        DocumentError: it is something else.
+    """
+    if not isinstance(value, dict):
+        raise document.error(path, "must be a mapping", "see the Kubernetes API reference")
+    return value
