@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from numaproof import check, discover, fuzz, profiles, serve, simulate
+from numaproof import check, discover, fuzz, profiles, serve, simulate, state
 from numaproof.conformance.player import CaseError
 from numaproof.conformance.releases import ConstraintError
 from numaproof.fakesys import DocumentError, ProfileError, TreeError, WriteError
@@ -78,6 +78,7 @@ for command in (
     discover.discover,
     profiles.profile,
     simulate.simulate,
+    state.state,
 ):
     cli.add_command(command)
 

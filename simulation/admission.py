@@ -56,6 +56,23 @@ def simulate(question: Question, pods: Iterable[Asked], state_dir: str) -> Simul
     Raises:
         CannotAnswerError: the reference does not have what the configuration asks for.
     """
+    reference, start = begin(question, state_dir)
+    if isinstance(start, messages.StartRefused):
+        return Simulation(start)
+    verdicts = tuple(_admit(reference, pod) for pod in pods)
+    state = _answer(reference, "state", messages.NoArgs())
+    assert isinstance(state, messages.State)
+    return Simulation(start, verdicts, str(state.shared))
+
+
+def begin(
+    question: Question, state_dir: str
+) -> tuple[Reference, messages.Started | messages.StartRefused]:
+    """A node that has been asked to start with the checkpoints in `state_dir`.
+
+    Raises:
+        CannotAnswerError: the reference does not have what the configuration asks for.
+    """
     reference = Reference(documented=question.documented)
     args = messages.StartArgs(
         config=question.config,
@@ -64,13 +81,8 @@ def simulate(question: Question, pods: Iterable[Asked], state_dir: str) -> Simul
         machine=question.machine,
     )
     start = _answer(reference, "start", args)
-    if isinstance(start, messages.StartRefused):
-        return Simulation(start)
-    assert isinstance(start, messages.Started)
-    verdicts = tuple(_admit(reference, pod) for pod in pods)
-    state = _answer(reference, "state", messages.NoArgs())
-    assert isinstance(state, messages.State)
-    return Simulation(start, verdicts, str(state.shared))
+    assert isinstance(start, messages.Started | messages.StartRefused)
+    return reference, start
 
 
 def _admit(reference: Reference, pod: Asked) -> Verdict:

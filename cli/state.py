@@ -1,0 +1,77 @@
+"""`numaproof state check`: a node's checkpoint file, judged."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, TextIO
+
+import click
+
+from numaproof import fakesys
+from numaproof.catalogue import MACHINE, load_machine
+from numaproof.protocol import codec
+from numaproof.reference.kubernetes.releases import RELEASES
+from numaproof.reference.machine.discovery import discover
+from numaproof.simulation import checkpoints, documents
+from numaproof.simulation.admission import CannotAnswerError, Question
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TO_MEND = 1
+
+
+@click.group()
+def state() -> None:
+    """Judge the checkpoint files of a node."""
+
+
+@state.command()
+@click.argument("file", type=click.File("rb"))
+@click.option("--machine", type=MACHINE, required=True, help="A bundled profile, or a file.")
+@click.option(
+    "--config",
+    type=click.File(encoding="utf-8"),
+    help="The node's; where left out, one that has the file's policy is assumed.",
+)
+@click.option("--kubernetes", type=click.Choice(RELEASES), default=RELEASES[-1], show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Print the judgement as JSON.")
+def check(
+    file: BinaryIO, machine: str, config: TextIO | None, kubernetes: str, *, as_json: bool
+) -> int:
+    """Say what the kubelet would say to the cpu_manager_state FILE, and what to do.
+
+    Exit code 0: nothing to mend, 1: something to mend.
+
+    \b
+    Example:
+      numaproof state check cpu_manager_state --machine laptop-4c8t --config kubelet.yaml
+    """
+    content = file.read()
+    tree = fakesys.TreePath.root(fakesys.build_tree(load_machine(machine)))
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            settings = (
+                documents.configuration(config.read(), config.name)
+                if config
+                else checkpoints.assumed_config(content)
+            )
+            question = Question(discover(tree, kubernetes), settings, kubernetes)
+            found = checkpoints.judge(question, content, Path(folder))
+        except UnicodeDecodeError:
+            raise click.UsageError("--config is not UTF-8 text; save it as UTF-8") from None
+        except (CannotAnswerError, checkpoints.UnknownFileError) as error:
+            raise click.UsageError(f"{file.name}: {error}") from None
+    click.echo(codec.encode(found) if as_json else "\n".join(_told(found)))
+    return 0 if found.good else TO_MEND
+
+
+def _told(found: checkpoints.Judgement) -> Iterator[str]:
+    if found.refusal:
+        yield f"The kubelet does not start ({found.refusal.stage}): {found.refusal.message}"
+    else:
+        yield "The kubelet starts with this file."
+    yield from found.findings
+    if not found.good:
+        yield "To mend: drain the node, stop the kubelet, delete the file, start the kubelet."
