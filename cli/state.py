@@ -24,7 +24,12 @@ TO_MEND = 1
 
 @click.group()
 def state() -> None:
-    """Judge the checkpoint files of a node."""
+    """Judge the checkpoint files of a node.
+
+    \b
+    Example:
+      numaproof state check cpu_manager_state --machine laptop-4c8t
+    """
 
 
 @state.command()
