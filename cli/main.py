@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from numaproof import check, discover, fuzz, profiles, serve, simulate, state
+from numaproof import check, config, discover, fuzz, profiles, serve, simulate, state
 from numaproof.conformance.player import CaseError
 from numaproof.conformance.releases import ConstraintError
 from numaproof.fakesys import DocumentError, ProfileError, TreeError, WriteError
@@ -79,6 +79,7 @@ for command in (
     profiles.profile,
     simulate.simulate,
     state.state,
+    config.config,
 ):
     cli.add_command(command)
 

@@ -43,6 +43,20 @@ def configuration(text: str, file: str) -> KubeletConfiguration:
     Raises:
         DocumentError: the file has no document or several, or another kind of document.
     """
+    return without_kind(configuration_document(text, file))
+
+
+def without_kind(document: Document) -> KubeletConfiguration:
+    """The content of a `configuration_document`, without apiVersion and kind."""
+    return {key: value for key, value in document.data.items() if key not in _CONFIGURATION}
+
+
+def configuration_document(text: str, file: str) -> Document:
+    """The KubeletConfiguration in a file's text, which knows its lines.
+
+    Raises:
+        DocumentError: as for `configuration`.
+    """
     found = list(parts(text, file))
     if len(found) != 1:
         raise DocumentError(file, 0, "", f"{len(found)} documents", "give one KubeletConfiguration")
@@ -51,7 +65,7 @@ def configuration(text: str, file: str) -> KubeletConfiguration:
     for key, wanted in _CONFIGURATION.items():
         if content.get(key) != wanted:
             raise document.error((key,), f"{content.get(key)!r}", f"write {key}: {wanted}")
-    return {key: value for key, value in content.items() if key not in _CONFIGURATION}
+    return document
 
 
 def mapping(document: Document, value: Any, path: documents.PathTuple) -> dict[str, Any]:

@@ -1,0 +1,61 @@
+"""`numaproof config check`: a kubelet's configuration file, judged."""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+import click
+
+from numaproof import fakesys
+from numaproof.catalogue import MACHINE, load_machine
+from numaproof.protocol import codec
+from numaproof.reference.kubernetes.releases import RELEASES
+from numaproof.reference.machine.discovery import discover
+from numaproof.simulation import documents, settings
+from numaproof.simulation.admission import CannotAnswerError, Question
+
+ERRORS = 1
+
+
+@click.group()
+def config() -> None:
+    """Judge a kubelet's configuration.
+
+    \b
+    Example:
+      numaproof config check kubelet.yaml --machine laptop-4c8t
+    """
+
+
+@config.command()
+@click.argument("file", type=click.File(encoding="utf-8"))
+@click.option("--machine", type=MACHINE, required=True, help="A bundled profile, or a file.")
+@click.option("--kubernetes", type=click.Choice(RELEASES), default=RELEASES[-1], show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+def check(file: TextIO, machine: str, kubernetes: str, *, as_json: bool) -> int:
+    """Say why the kubelet would not start with FILE, and what in it has no effect.
+
+    Exit code 0: it starts (there may be warnings), 1: it does not.
+
+    \b
+    Example:
+      numaproof config check kubelet.yaml --machine laptop-4c8t
+    """
+    try:
+        document = documents.configuration_document(file.read(), file.name)
+    except UnicodeDecodeError:
+        raise click.UsageError(f"{file.name} is not UTF-8 text; save it as UTF-8") from None
+    tree = fakesys.TreePath.root(fakesys.build_tree(load_machine(machine)))
+    given = documents.without_kind(document)
+    try:
+        found = settings.judge(Question(discover(tree, kubernetes), given, kubernetes))
+    except CannotAnswerError as error:
+        raise click.UsageError(f"{file.name}: {error}") from None
+    if as_json:
+        click.echo(codec.encode(found))
+    else:
+        for one in found:
+            where = f"{file.name}:{document.line((one.field,))}: {one.severity}: "
+            field = f"{one.field}: " if one.field else ""
+            click.echo(f"{where}{field}{one.message} ({one.mend})")
+    return ERRORS if any(one.severity == "error" for one in found) else 0
