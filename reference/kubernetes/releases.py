@@ -41,6 +41,8 @@ class Release:
         memory_takes_no_checksum: whether a Memory Manager checkpoint without checksum is taken
             as it is.
         memory_checkpoint_type: what errors about a Memory Manager checkpoint call its structure.
+        device_nodes_only: whether hints for devices are looked for among the nodes that a device
+            of the resource is near to, in ascending order, instead of all in the machine's order.
         defects: the names of the defects that it has and that end with an answer.
     """
 
@@ -53,6 +55,7 @@ class Release:
     migration_error: str
     memory_takes_no_checksum: bool
     memory_checkpoint_type: str
+    device_nodes_only: bool
     defects: frozenset[str]
 
     def has(self, defect: str) -> bool:
@@ -95,6 +98,7 @@ _1_33 = Release(
     migration_error="error migrating v1 checkpoint state to v2 checkpoint state",
     memory_takes_no_checksum=False,
     memory_checkpoint_type="state.MemoryManagerCheckpoint",
+    device_nodes_only=False,
     defects=_defects("1.33"),
 )
 _1_34 = replace(
@@ -122,6 +126,7 @@ _1_36 = replace(
     migration_error="failed to migrate checkpoint from v1 to v2",
     memory_takes_no_checksum=True,
     memory_checkpoint_type="state.MemoryManagerCheckpointV1",
+    device_nodes_only=True,
     defects=_defects("1.36"),
 )
 

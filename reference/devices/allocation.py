@@ -1,0 +1,143 @@
+"""Allocating devices to a container.
+
+(Kubernetes documentation, "Device Plugins" and "Topology Manager"; for reuse, "Resource sharing
+within containers".) Where a kubelet takes any of several devices, the lowest id is taken here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from numaproof.reference.devices.state import NONE, DeviceState, Reuse
+from numaproof.reference.kubernetes import quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from numaproof.protocol.sets import NUMASet
+    from numaproof.reference.kubernetes.pods import Container, Pod
+
+
+class Request(NamedTuple):
+    """A number of devices of one resource, for a container."""
+
+    uid: str
+    container: str
+    resource: str
+    count: int
+
+
+class DeviceError(Exception):
+    """Devices cannot be had; the text is the kubelet's.
+
+    `state` is what the failure leaves behind: what the container got before stays in its hands
+    until its pod is off the node.
+    """
+
+    def __init__(self, message: str, state: DeviceState) -> None:
+        """Takes the kubelet's text and the state after the failure."""
+        super().__init__(message)
+        self.state = state
+
+
+def requested(state: DeviceState, container: Container) -> dict[str, int]:
+    """How many devices of each resource the container's limits ask for, by name in order.
+
+    A request that is no whole number is rounded up.
+    """
+    return {
+        resource: quantity.value(container.limits[resource])
+        for resource in sorted(container.limits)
+        if state.serves(resource)
+    }
+
+
+def allocate(
+    state: DeviceState,
+    pod: Pod,
+    container: Container,
+    affinity: NUMASet | None,
+    present: Collection[str],
+) -> DeviceState:
+    """The state once the container has the devices that it asks for.
+
+    `affinity` is the Topology Manager's hint for it: devices near its nodes are taken first.
+    `present` are the uids of the pods on the node, this one's among them: when the container asks
+    for devices, those of other pods are taken back first. Resources that no plugin serves are
+    none of the Device Manager's: they are passed over.
+
+    Raises:
+        DeviceError: a resource cannot be had.
+    """
+    kept = state.reuse.devices if state.reuse.uid == pod.uid else {}
+    state = replace(state, reuse=Reuse(pod.uid, kept))
+    requests = requested(state, container)
+    if requests:
+        state = state.reclaim(present)
+    for resource, count in requests.items():
+        state = _allocate(state, Request(pod.uid, container.name, resource, count), affinity)
+    ended = container.init and not container.sidecar
+    reuse = dict(kept)
+    for resource, ids in state.of(pod.uid, container.name).items():
+        before = reuse.get(resource, NONE)
+        reuse[resource] = before | ids if ended else before - ids
+    return replace(state, reuse=Reuse(pod.uid, reuse))
+
+
+def _allocate(state: DeviceState, request: Request, affinity: NUMASet | None) -> DeviceState:
+    uid, name, resource, count = request
+    held = state.of(uid, name).get(resource)
+    if held is not None and len(held) != count:
+        raise DeviceError(
+            f'pod "{uid}" container "{name}" changed request for resource "{resource}" '
+            f"from {len(held)} to {count}",
+            state,
+        )
+    _check_health(state, resource, held or NONE)
+    if held is not None or not count:
+        return state
+    first = frozenset(sorted(state.reuse.of(uid, resource))[:count])
+    if first:
+        state = state.take(resource, first)
+    needed = count - len(first)
+    available = state.available(resource)
+    if len(available) < needed:
+        raise DeviceError(
+            f"requested number of devices unavailable for {resource}. "
+            f"Requested: {needed}, Available: {len(available)}",
+            state,
+        )
+    chosen = first.union(_by_affinity(state, resource, available, affinity)[:needed])
+    return state.give(uid, name, resource, chosen)
+
+
+def _check_health(state: DeviceState, resource: str, held: frozenset[str]) -> None:
+    devices = state.lists.get(resource)
+    if devices is None:
+        raise DeviceError(f"cannot allocate unregistered device {resource}", state)
+    if not devices.healthy:
+        raise DeviceError(
+            f"no healthy devices present; cannot allocate unhealthy devices {resource}", state
+        )
+    if not held <= devices.healthy:
+        raise DeviceError(
+            "previously allocated devices are no longer healthy; cannot allocate unhealthy "
+            f"devices {resource}",
+            state,
+        )
+
+
+def _by_affinity(
+    state: DeviceState, resource: str, available: frozenset[str], affinity: NUMASet | None
+) -> list[str]:
+    """The devices in the order in which they are taken: near, far, and near no node at all."""
+    if affinity is None:
+        return sorted(available)
+    nodes = state.lists[resource].nodes
+
+    def rank(device: str) -> tuple[int, str]:
+        near = nodes[device] or 0
+        return (2 if not near else 0 if near & affinity.mask else 1), device
+
+    return sorted(available, key=rank)

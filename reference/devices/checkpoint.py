@@ -1,0 +1,59 @@
+"""The Device Manager's checkpoint: what containers hold, over restarts.
+
+The data are those of the kubelet's file of the same name. Nothing but the Device Manager reads
+it, so it has no checksum here. A file that cannot be read counts for nothing, as in the kubelet.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from numaproof.reference.devices.state import Devices, DeviceState, all_held
+
+FILE_NAME = "device-plugins/kubelet_internal_checkpoint"
+"""Where it is below the state directory."""
+
+
+class _Entry(msgspec.Struct, frozen=True, rename="pascal"):
+    pod: str
+    container: str
+    resource: str
+    devices: tuple[str, ...]
+
+
+class _Data(msgspec.Struct, frozen=True, rename="pascal"):
+    pod_device_entries: tuple[_Entry, ...]
+    registered_devices: dict[str, tuple[str, ...]]
+
+
+def dump(state: DeviceState) -> bytes:
+    """The file's content: who holds what, and the healthy devices of each resource."""
+    entries = tuple(
+        _Entry(uid, name, resource, tuple(sorted(ids)))
+        for uid, containers in sorted(state.held.items())
+        for name, devices in sorted(containers.items())
+        for resource, ids in sorted(devices.items())
+    )
+    registered = {
+        resource: tuple(sorted(devices.healthy))
+        for resource, devices in sorted(state.lists.items())
+    }
+    return msgspec.json.encode(_Data(entries, registered))
+
+
+def load(content: bytes | None) -> DeviceState:
+    """The state that the file's content describes; an empty one where there is none.
+
+    Resources are known again, but have no devices until their plugins report.
+    """
+    if content is None:
+        return DeviceState()
+    try:
+        data = msgspec.json.decode(content, type=_Data)
+    except msgspec.DecodeError:
+        return DeviceState()
+    held: dict[str, dict[str, dict[str, frozenset[str]]]] = {}
+    for entry in data.pod_device_entries:
+        container = held.setdefault(entry.pod, {}).setdefault(entry.container, {})
+        container[entry.resource] = frozenset(entry.devices)
+    return DeviceState({name: Devices() for name in data.registered_devices}, held, all_held(held))

@@ -1,0 +1,116 @@
+"""The Device Manager's topology hints: on which NUMA nodes devices could be had.
+
+(Kubernetes documentation, "Device plugin integration with the Topology Manager".)
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from numaproof.reference.devices import allocation
+from numaproof.reference.devices.state import NONE, Devices
+from numaproof.reference.kubernetes import quantity
+from numaproof.reference.kubernetes.pods import at_once
+from numaproof.reference.topology.hints import Family, Need, Supply
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from fractions import Fraction
+
+    from numaproof.reference.devices.state import DeviceState
+    from numaproof.reference.kubernetes.pods import Container, Pod
+    from numaproof.reference.kubernetes.releases import Release
+    from numaproof.reference.topology.hints import Hints
+
+
+class _Request(NamedTuple):
+    """A number of devices of one resource; `held` of it already, `reusable` for it besides."""
+
+    resource: str
+    count: int
+    held: frozenset[str]
+    reusable: frozenset[str] = NONE
+
+
+def for_container(
+    state: DeviceState, release: Release, nodes: tuple[int, ...], pod: Pod, container: Container
+) -> dict[str, Hints | None]:
+    """The hints for one container by resource; `nodes` are the machine's, in its order.
+
+    None is no preference; without any hint the resource cannot be had. The state must have been
+    reclaimed for the pods on the node.
+    """
+    found: dict[str, Hints | None] = {}
+    for resource, count in allocation.requested(state, container).items():
+        held = state.of(pod.uid, container.name).get(resource, NONE)
+        reusable = state.reuse.of(pod.uid, resource)
+        found[resource] = _of_resource(
+            state, release, nodes, _Request(resource, count, held, reusable)
+        )
+    return found
+
+
+def for_pod(
+    state: DeviceState, release: Release, nodes: tuple[int, ...], pod: Pod
+) -> dict[str, Hints | None]:
+    """The hints for the pod as a whole, like those of `for_container`.
+
+    The pod asks for what its containers need together when they need most. What its containers
+    hold counts only when it is exactly that.
+    """
+    resources = {resource for container in pod.containers for resource in container.limits}
+    found: dict[str, Hints | None] = {}
+    for resource in sorted(resources):
+        if state.serves(resource):
+            needed = at_once(pod.containers, partial(_limit, resource))
+            count = -(-needed.numerator // needed.denominator)
+            held = state.of_pod(pod.uid, resource)
+            found[resource] = _of_resource(state, release, nodes, _Request(resource, count, held))
+    return found
+
+
+def _limit(resource: str, container: Container) -> Fraction:
+    return quantity.parse(container.limits.get(resource, 0))
+
+
+def _of_resource(
+    state: DeviceState, release: Release, machine: tuple[int, ...], request: _Request
+) -> Hints | None:
+    resource, count, held, reusable = request
+    devices = state.lists.get(resource, Devices())
+    if not devices.aligned:
+        return None
+    available = state.available(resource)
+    if held:
+        available, reusable = held, NONE
+        if len(held) != count:
+            return ()
+    elif len(available | reusable) < count:
+        return ()
+    near = {device: mask for device, mask in devices.nodes.items() if mask is not None}
+    nodes = _considered(near.values(), machine) if release.device_nodes_only else machine
+    touching = tuple(near[device] for device in sorted(reusable) if device in near)
+    if not all(touching):
+        # A device to be used again whose topology has no nodes lies in no set of nodes.
+        return ()
+    need = Need(
+        amount=count,
+        free=_supplies([near[device] for device in (*available, *reusable) if device in near]),
+        total=_supplies(near.values()),
+    )
+    return Family(nodes, (need,), tuple(sorted(set(touching))))
+
+
+def _considered(near: Iterable[int], machine: tuple[int, ...]) -> tuple[int, ...]:
+    """The machine's nodes that a device is near to, in ascending order; all when there is none."""
+    touched = 0
+    for mask in near:
+        touched |= mask
+    return tuple(node for node in sorted(machine) if touched >> node & 1) or machine
+
+
+def _supplies(near: Iterable[int]) -> tuple[Supply, ...]:
+    counts = Counter(mask for mask in near if mask)
+    return tuple(Supply(mask, counts[mask]) for mask in sorted(counts))

@@ -1,0 +1,133 @@
+"""What the Device Manager keeps: the plugins' lists, who holds which devices, what may be reused.
+
+Sets of NUMA nodes are bit masks in this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from numaproof.protocol.messages import DeviceResource
+
+ByResource: TypeAlias = Mapping[str, frozenset[str]]
+"""Ids of devices by the name of their resource."""
+
+Held: TypeAlias = Mapping[str, Mapping[str, ByResource]]
+"""Devices by pod uid, container name and resource."""
+
+NONE: frozenset[str] = frozenset()
+_EMPTY: Mapping[str, frozenset[str]] = MappingProxyType({})
+
+
+class Reuse(NamedTuple):
+    """Devices of a pod's ended init containers, free for its next containers.
+
+    Kept for the pod that was last allocated to, and for no other.
+    """
+
+    uid: str = ""
+    devices: ByResource = _EMPTY
+
+    def of(self, uid: str, resource: str) -> frozenset[str]:
+        """The devices that containers of this pod may take again."""
+        return self.devices.get(resource, NONE) if uid == self.uid else NONE
+
+
+_NO_REUSE = Reuse()
+
+
+@dataclass(frozen=True, slots=True)
+class Devices:
+    """What a plugin last reported for its resource.
+
+    `nodes` has every device's NUMA nodes by its id: None where the plugin reports no topology, 0
+    where it reports one without nodes. A resource whose plugin is not back since the last restart
+    has no devices.
+    """
+
+    nodes: Mapping[str, int | None] = field(default_factory=dict)
+    healthy: frozenset[str] = NONE
+
+    @property
+    def aligned(self) -> bool:
+        """Whether any device is near a NUMA node, so that the resource can be aligned at all."""
+        return any(self.nodes.values())
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceState:
+    """`lists` by resource, `held` by container, and `taken`: the devices out of reach by resource.
+
+    `taken` is worked out of `held` when pods go; between two such times it may hold more.
+    """
+
+    lists: Mapping[str, Devices] = field(default_factory=dict)
+    held: Held = field(default_factory=dict)
+    taken: ByResource = _EMPTY
+    reuse: Reuse = _NO_REUSE
+
+    def report(self, lists: Iterable[DeviceResource]) -> DeviceState:
+        """The state once plugins reported `lists`; resources not in them stay as they are."""
+        known = dict(self.lists)
+        for one in lists:
+            known[one.resource] = Devices(
+                {
+                    device.id: None if device.numa is None else device.numa.mask
+                    for device in one.ids
+                },
+                frozenset(device.id for device in one.ids if device.healthy),
+            )
+        return replace(self, lists=known)
+
+    def reclaim(self, present: Collection[str]) -> DeviceState:
+        """The state without what is held by pods whose uid is not among `present`.
+
+        Pods on the node keep the devices of containers that have ended.
+        """
+        held = {uid: containers for uid, containers in self.held.items() if uid in present}
+        if len(held) == len(self.held):
+            return self
+        return replace(self, held=held, taken=all_held(held))
+
+    def of(self, uid: str, container: str) -> ByResource:
+        """The devices that the container holds."""
+        return self.held.get(uid, {}).get(container, _EMPTY)
+
+    def of_pod(self, uid: str, resource: str) -> frozenset[str]:
+        """The devices of one resource that the containers of a pod hold together."""
+        containers = self.held.get(uid, {}).values()
+        return NONE.union(*(devices.get(resource, NONE) for devices in containers))
+
+    def available(self, resource: str) -> frozenset[str]:
+        """The healthy devices that nobody has."""
+        return self.lists.get(resource, Devices()).healthy - self.taken.get(resource, NONE)
+
+    def serves(self, resource: str) -> bool:
+        """Whether the resource is one of devices: a plugin serves it, or a container holds one."""
+        return resource in self.lists or resource in self.taken
+
+    def give(self, uid: str, container: str, resource: str, ids: frozenset[str]) -> DeviceState:
+        """The state with the devices `ids` in the container's hands."""
+        pod = self.held.get(uid, {})
+        mine = {**pod.get(container, {}), resource: ids}
+        return replace(self, held={**self.held, uid: {**pod, container: mine}}).take(resource, ids)
+
+    def take(self, resource: str, ids: frozenset[str]) -> DeviceState:
+        """The state with the devices `ids` out of reach, though no container holds them yet."""
+        return replace(self, taken={**self.taken, resource: self.taken.get(resource, NONE) | ids})
+
+
+def all_held(held: Held) -> ByResource:
+    """The devices that any container holds."""
+    found: dict[str, frozenset[str]] = {}
+    for containers in held.values():
+        for devices in containers.values():
+            for resource, ids in devices.items():
+                found[resource] = found.get(resource, NONE) | ids
+    return found
