@@ -25,6 +25,7 @@ from numaproof.reference.errors import (
 from numaproof.reference.kubernetes import releases
 from numaproof.reference.machine.discovery import DiscoveryError, discover
 from numaproof.reference.machine.topology import TopologyError
+from numaproof.reference.topology import alone as topology_alone
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,6 +42,7 @@ _OPERATIONS = (
     "hints",
     "state",
     "reconcile",
+    "merge",
     "assign",
     "discover",
 )
@@ -80,6 +82,7 @@ class Reference:
         alone_calls: dict[str, Callable[[Any], messages.Answer]] = {
             "hello": self.hello,
             "start": self.start,
+            "merge": self.merge,
             "assign": self.assign,
             "discover": self.discover,
         }
@@ -125,6 +128,14 @@ class Reference:
         release = self._release(args.kubernetes)
         self._node = startup.start(args, release, _discover)
         return self._node.started()
+
+    def merge(self, args: messages.MergeArgs) -> messages.Merged:
+        """The Topology Manager's merge alone.
+
+        Raises:
+            StartError: the options cannot be, or distances are missing.
+        """
+        return topology_alone.merge(args, self._release(args.kubernetes))
 
     def assign(self, args: messages.AssignArgs) -> messages.Assigned:
         """CPU assignment alone.

@@ -32,6 +32,7 @@ class Release:
         version: the minor release.
         gates: its feature gates by name.
         cpu_options: the options of the static CPU Manager policy and how mature they are.
+        topology_options: the options of the Topology Manager's policies, likewise.
         uncore_takes_odd_requests: whether a request that is no multiple of a core's threads can
             be met within a part of an uncore cache.
         pod_level_in_shared_pool: whether containers of pods with pod-level resources get no
@@ -49,6 +50,7 @@ class Release:
     version: str
     gates: Mapping[str, Gate] = field(repr=False)
     cpu_options: Mapping[str, Maturity]
+    topology_options: Mapping[str, Maturity]
     uncore_takes_odd_requests: bool
     pod_level_in_shared_pool: bool
     checkpoint_attempts: tuple[str, ...]
@@ -81,6 +83,15 @@ _OPTIONS_1_36: dict[str, Maturity] = {
     "prefer-align-cpus-by-uncorecache": "stable",
 }
 
+_TOPOLOGY_OPTIONS_1_33: dict[str, Maturity] = {
+    "prefer-closest-numa-nodes": "stable",
+    "max-allowable-numa-nodes": "beta",
+}
+_TOPOLOGY_OPTIONS_1_35: dict[str, Maturity] = {
+    **_TOPOLOGY_OPTIONS_1_33,
+    "max-allowable-numa-nodes": "stable",
+}
+
 
 def _defects(version: str) -> frozenset[str]:
     return frozenset(
@@ -92,6 +103,7 @@ _1_33 = Release(
     version="1.33",
     gates=gates.of_release("1.33"),
     cpu_options=_OPTIONS_1_33,
+    topology_options=_TOPOLOGY_OPTIONS_1_33,
     uncore_takes_odd_requests=False,
     pod_level_in_shared_pool=False,
     checkpoint_attempts=("V1", ""),
@@ -115,6 +127,7 @@ _1_35 = replace(
     version="1.35",
     gates=gates.of_release("1.35"),
     cpu_options=_OPTIONS_1_35,
+    topology_options=_TOPOLOGY_OPTIONS_1_35,
     defects=_defects("1.35"),
 )
 _1_36 = replace(

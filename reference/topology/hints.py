@@ -9,9 +9,16 @@ Sets of NUMA nodes are bit masks in this module.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
+
+from numaproof.protocol import messages
+from numaproof.protocol.sets import NUMASet
+from numaproof.reference.topology.twins import Twins, classify
+
+ANYWHERE = -1
+"""The nodes of a hint that names none: every bit is one, so that it narrows no other hint."""
 
 
 class Hint(NamedTuple):
@@ -63,6 +70,109 @@ class Family:
     cells: tuple[tuple[int, int], ...] = ()
     sockets: tuple[int, ...] = ()
 
+    def signature(self, node: int) -> Hashable:
+        """What these hints know of a node; two nodes with one signature may be swapped."""
+        if node not in self.nodes:
+            return None
+        groups = [*self.touching]
+        for named, cell in self.cells:
+            groups += [1 << named, cell]
+        for need in self.needs:
+            groups += [one.nodes for one in (*need.free, *need.total) if not _single(one)]
+            groups += [one.nodes for one in need.reusable]
+        if any(group >> node & 1 for group in groups):
+            return node, "named"
+        amounts = tuple(
+            (_by_node(need.free).get(node, 0), _by_node(need.total).get(node, 0))
+            for need in self.needs
+        )
+        return amounts, tuple(socket >> node & 1 for socket in self.sockets)
+
+    def among(self, twins: Twins) -> list[Hint]:
+        """The hints that are representatives of `twins`, which must keep to `signature`."""
+        sets = twins.representatives()
+        every = sum(1 << node for node in self.nodes)
+        full = [_enough(need.total, (), need.amount, sets, twins) for need in self.needs]
+        fewest = min(
+            (
+                nodes.bit_count()
+                for nodes, *has in zip(sets, *full, strict=True)
+                if nodes and not nodes & ~every and all(has)
+            ),
+            default=len(self.nodes),
+        )
+        fewest = min(fewest, len(self.nodes))
+        free = [_enough(need.free, need.reusable, need.amount, sets, twins) for need in self.needs]
+        return [
+            Hint(nodes, self._prefers(nodes, fewest))
+            for nodes, *has in zip(sets, *free, strict=True)
+            if nodes and not nodes & ~every and all(has) and self._allows(nodes)
+        ]
+
+    def _allows(self, nodes: int) -> bool:
+        return all(nodes & group for group in self.touching) and all(
+            nodes == cell for node, cell in self.cells if nodes >> node & 1
+        )
+
+    def _prefers(self, nodes: int, fewest: int) -> bool:
+        if nodes.bit_count() == fewest:
+            return True
+        per_socket = len(self.nodes) // len(self.sockets) if self.sockets else 0
+        if not per_socket:
+            return False
+        touched = sum(1 for socket in self.sockets if nodes & socket)
+        return touched == -(-fewest // per_socket)
+
+    def narrowest(self, containing: int = 0) -> Hint | None:
+        """The best hint that has all of `containing`: preferred, then few nodes, then low ids."""
+        twins = classify(self.nodes, lambda node: (self.signature(node), containing >> node & 1))
+        fitting = [hint for hint in self.among(twins) if not containing & ~hint.nodes]
+        return min(
+            fitting,
+            key=lambda hint: (not hint.preferred, hint.nodes.bit_count(), hint.nodes),
+            default=None,
+        )
+
+    def __bool__(self) -> bool:
+        """Whether any set of nodes is a hint."""
+        return self.narrowest() is not None
+
+
+def _single(supply: Supply) -> bool:
+    return supply.nodes.bit_count() == 1
+
+
+def _by_node(supplies: tuple[Supply, ...]) -> dict[int, int]:
+    amounts: dict[int, int] = {}
+    for supply in supplies:
+        if _single(supply):
+            node = supply.nodes.bit_length() - 1
+            amounts[node] = amounts.get(node, 0) + supply.amount
+    return amounts
+
+
+def _enough(
+    supplies: tuple[Supply, ...],
+    reusable: tuple[Supply, ...],
+    amount: int,
+    sets: list[int],
+    twins: Twins,
+) -> list[bool]:
+    """Whether each of `sets`, the representatives of `twins`, has the amount."""
+    sums = twins.weigh(_by_node(supplies))
+    for supply in supplies:
+        if not _single(supply):
+            sums = [
+                total + supply.amount if nodes & supply.nodes else total
+                for nodes, total in zip(sets, sums, strict=True)
+            ]
+    for supply in reusable:
+        sums = [
+            total + supply.amount if nodes == supply.nodes else total
+            for nodes, total in zip(sets, sums, strict=True)
+        ]
+    return [total >= amount for total in sums]
+
 
 Hints = tuple[Hint, ...] | Family
 """The hints for one resource, listed or described; without any, it cannot be had anywhere."""
@@ -70,3 +180,32 @@ Hints = tuple[Hint, ...] | Family
 Resources = Mapping[str, Hints | None]
 """A provider's hints by resource; None for a resource without preference, nothing at all for a
 provider without preference."""
+
+
+def listed(hints: Hints) -> tuple[Hint, ...]:
+    """The hints one by one; those of a family in the kubelet's order.
+
+    Sets of fewer nodes come first; those of one size in the order of `Family.nodes`.
+    """
+    if not isinstance(hints, Family):
+        return hints
+    place = {node: position for position, node in enumerate(hints.nodes)}
+
+    def order(hint: Hint) -> tuple[int, list[int]]:
+        members = [place[node] for node in NUMASet.from_mask(hint.nodes)]
+        return len(members), sorted(members)
+
+    every = Twins(tuple((node,) for node in sorted(hints.nodes)))
+    return tuple(sorted(hints.among(every), key=order))
+
+
+def to_messages(resources: Resources) -> messages.ProviderHints:
+    """A provider's hints as the protocol has them."""
+    return {
+        resource: None
+        if hints is None
+        else tuple(
+            messages.Hint(NUMASet.from_mask(hint.nodes), hint.preferred) for hint in listed(hints)
+        )
+        for resource, hints in resources.items()
+    }

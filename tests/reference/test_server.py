@@ -27,7 +27,7 @@ def test_hello_says_what_the_reference_has() -> None:
     assert answer["id"] == 7
     assert answer["ok"]["kubernetes"] == ["1.33", "1.34", "1.35", "1.36"]
     assert answer["ok"]["level"] == "kubelet"
-    assert "merge" not in answer["ok"]["operations"]
+    assert "merge" in answer["ok"]["operations"]
     assert len(answer["ok"]["options"]["cpu"]) == 6
 
 

@@ -1,0 +1,63 @@
+"""The Topology Manager's merge alone: hints as they are given, every option open."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from numaproof.protocol import messages
+from numaproof.protocol.sets import NUMASet
+from numaproof.reference.errors import StartError
+from numaproof.reference.topology import options as topology_options
+from numaproof.reference.topology import policy as policies
+from numaproof.reference.topology.hints import ANYWHERE, Hint
+
+if TYPE_CHECKING:
+    from numaproof.reference.kubernetes.releases import Release
+    from numaproof.reference.topology.hints import Resources
+
+_POLICIES = (policies.BEST_EFFORT, policies.RESTRICTED, policies.SINGLE_NUMA_NODE)
+_LARGEST_NODE = 63
+
+
+def merge(args: messages.MergeArgs, release: Release) -> messages.Merged:
+    """What the policy makes of the providers' hints; the number of nodes is not limited.
+
+    Raises:
+        StartError: the options cannot be, or distances are missing.
+        ValueError: there is no such policy, or a node's id is not from 0 to 63.
+    """
+    if args.policy == policies.NONE:
+        return messages.Merged(messages.Hint(None, preferred=False), admit=True)
+    try:
+        options = topology_options.parse(args.options, release, gates=None)
+        rows = {node: (args.distances or {}).get(str(node)) for node in _checked(args.nodes)}
+        if args.policy not in _POLICIES:
+            raise ValueError(f"no Topology Manager policy {args.policy!r}")
+        policy = policies.of_nodes(args.policy, options, rows)
+    except (topology_options.TopologyOptionError, policies.TopologyManagerError) as error:
+        raise StartError("topology", str(error)) from None
+    kept, admit = policy.merge([_resources(provider) for provider in args.providers])
+    numa = None if kept.nodes is None else NUMASet.from_mask(kept.nodes)
+    return messages.Merged(messages.Hint(numa, kept.preferred), admit)
+
+
+def _resources(provider: messages.ProviderHints | None) -> Resources:
+    return {
+        resource: None
+        if hints is None
+        else tuple(
+            Hint(
+                ANYWHERE if hint.numa is None else NUMASet(_checked(hint.numa)).mask,
+                hint.preferred,
+            )
+            for hint in hints
+        )
+        for resource, hints in (provider or {}).items()
+    }
+
+
+def _checked(nodes: tuple[int, ...] | NUMASet) -> tuple[int, ...] | NUMASet:
+    for node in nodes:
+        if not 0 <= node <= _LARGEST_NODE:
+            raise ValueError(f"NUMA node {node} is not from 0 to {_LARGEST_NODE}")
+    return nodes

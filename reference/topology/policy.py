@@ -1,0 +1,122 @@
+"""The Topology Manager's policies: what they merge by, and which results they admit.
+
+(Kubernetes documentation, "Topology manager policies".)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from numaproof.protocol.sets import NUMASet
+from numaproof.reference.topology import options as topology_options
+from numaproof.reference.topology.merge import Rules, merge
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numaproof.protocol.machine import MachineInfo
+    from numaproof.reference.kubernetes.config import Config
+    from numaproof.reference.kubernetes.releases import Release
+    from numaproof.reference.topology.hints import Resources
+
+NONE = "none"
+BEST_EFFORT = "best-effort"
+RESTRICTED = "restricted"
+SINGLE_NUMA_NODE = "single-numa-node"
+
+_UNREACHABLE = 255
+"""The distance of nodes that the machine gives none for (ACPI specification, SLIT)."""
+
+
+class TopologyManagerError(Exception):
+    """The Topology Manager cannot be made; the text is the kubelet's."""
+
+
+class KeptHint(NamedTuple):
+    """The merged hint that containers are placed by; `nodes` is None for no affinity."""
+
+    nodes: int | None
+    preferred: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TopologyPolicy:
+    """A policy by its name, and the rules that it merges by."""
+
+    name: str
+    rules: Rules
+
+    def merge(self, providers: Sequence[Resources | None]) -> tuple[KeptHint, bool]:
+        """The hint to keep for what the providers say, and whether it is admitted."""
+        best = merge(self.rules, providers)
+        nodes: int | None = best.nodes
+        if self.name == SINGLE_NUMA_NODE and nodes == self.rules.nodes:
+            # All nodes are no affinity here, even on a machine of one node.
+            nodes = None
+        return KeptHint(nodes, best.preferred), self.name == BEST_EFFORT or best.preferred
+
+
+def make(config: Config, machine: MachineInfo, release: Release) -> TopologyPolicy | None:
+    """The policy that a configuration asks for; None for policy none.
+
+    The options' own feature gate is not asked here: see `topology_options.check_gate`.
+
+    Raises:
+        TopologyManagerError: bad options, a machine without distances where they are needed, or
+            one with more nodes than the options allow.
+    """
+    if config.topology_policy == NONE:
+        return None
+    try:
+        options = topology_options.parse(config.topology_options, release, config.gates)
+    except topology_options.TopologyOptionError as error:
+        raise TopologyManagerError(str(error)) from None
+    rows = {node.node_id: node.distances for node in machine.topology or ()}
+    try:
+        made = of_nodes(config.topology_policy, options, rows)
+    except TopologyManagerError as error:
+        raise TopologyManagerError(f"cannot discover NUMA topology: {error}") from None
+    if len(machine.topology or ()) > options.most_nodes:
+        raise TopologyManagerError(
+            f"unsupported on machines with more than {options.most_nodes} NUMA Nodes"
+        )
+    return made
+
+
+def of_nodes(
+    name: str,
+    options: topology_options.TopologyOptions,
+    rows: Mapping[int, Sequence[int] | None],
+) -> TopologyPolicy:
+    """The policy `name` on a machine of the nodes of `rows`, with the distances from each.
+
+    A row has the distances to the nodes in ascending order of their ids.
+
+    Raises:
+        TopologyManagerError: the closest nodes are preferred, and a row is missing.
+    """
+    if options.closest and any(row is None for row in rows.values()):
+        raise TopologyManagerError("error getting NUMA distances from cadvisor")
+    # One node is never closer than another to itself alone, so this policy has no use for them.
+    wanted = options.closest and name != SINGLE_NUMA_NODE
+    rules = Rules(
+        nodes=NUMASet(rows).mask,
+        distances=_distances(rows) if wanted else None,
+        single=name == SINGLE_NUMA_NODE,
+    )
+    return TopologyPolicy(name, rules)
+
+
+def _distances(rows: Mapping[int, Sequence[int] | None]) -> dict[int, dict[int, int]]:
+    # By the order of nodes, as the kernel writes them; a kubelet looks ids up as positions, and
+    # panics where ids have gaps.
+    nodes = sorted(rows)
+    return {
+        node: {
+            other: row[place] if place < len(row) else _UNREACHABLE
+            for place, other in enumerate(nodes)
+        }
+        for node in nodes
+        for row in (rows[node] or (),)
+    }

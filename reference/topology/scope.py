@@ -1,0 +1,54 @@
+"""The Topology Manager's scopes: whether hints are asked for each container, or for the pod.
+
+(Kubernetes documentation, "Topology manager scopes".)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from numaproof.reference.errors import AdmissionError
+from numaproof.reference.topology.policy import NO_AFFINITY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numaproof.reference.kubernetes.pods import Container, Pod
+    from numaproof.reference.providers import Provider
+    from numaproof.reference.topology.policy import Affinity, TopologyPolicy
+
+    Keep = Callable[[Container, Affinity], None]
+
+
+def admit(
+    policy: TopologyPolicy | None, providers: Sequence[Provider], pod: Pod, keep: Keep
+) -> None:
+    """Allocates for each container of the pod in turn, near the nodes that the hints agree on.
+
+    `policy` is None for the policy none, which asks nobody for hints. `keep` is told the affinity
+    of each container before anything is allocated for it; other managers may look it up.
+
+    Raises:
+        AdmissionError: the policy does not admit the merged hint, or a provider cannot allocate.
+    """
+    at_once = None
+    if policy is not None and policy.scope == "pod":
+        at_once = _affinity(policy, providers, pod, None)
+    for container in pod.containers:
+        affinity = NO_AFFINITY
+        if policy is not None:
+            affinity = at_once or _affinity(policy, providers, pod, container)
+            keep(container, affinity)
+        for provider in providers:
+            provider.allocate(pod, container, affinity)
+
+
+def _affinity(
+    policy: TopologyPolicy, providers: Sequence[Provider], pod: Pod, container: Container | None
+) -> Affinity:
+    affinity, admitted = policy.merge([provider.hints(pod, container) for provider in providers])
+    if not admitted:
+        raise AdmissionError(
+            "TopologyAffinityError", "Resources cannot be allocated with Topology locality"
+        )
+    return affinity

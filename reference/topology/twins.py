@@ -1,0 +1,102 @@
+"""Nodes that nothing tells apart, and sets of nodes up to swapping them.
+
+If two nodes may be swapped without changing anything, so may the members of any set of nodes
+with one for the other: what holds for a set holds for every set with as many nodes of each class
+of such twins. One of them is enough to look at: the one with the lowest ids. It is called the
+representative here. A machine of 34 nodes has 2^34 sets of nodes; where 28 nodes are empty and
+alike, it has no more than 2^6 * 29 representatives. Where all nodes differ, every set is one.
+
+Sets of NUMA nodes are bit masks in this module.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Twins:
+    """The classes that nodes fall into; within a class the ids are ascending."""
+
+    classes: tuple[tuple[int, ...], ...]
+
+    def representatives(self) -> list[int]:
+        """The sets with the lowest ids of each class, the empty set first."""
+        sets = [0]
+        for members in self.classes:
+            sets = [known | lowest for lowest in _prefixes(members) for known in sets]
+        return sets
+
+    def weigh(self, weights: Mapping[int, int]) -> list[int]:
+        """The summed weight of each representative, in their order.
+
+        `weights` are by node, 0 for a node left out; twins weigh the same.
+        """
+        sums = [0]
+        for members in self.classes:
+            weight = weights.get(members[0], 0)
+            sums = [total + count * weight for count in range(len(members) + 1) for total in sums]
+        return sums
+
+    def kept(self, left: int, nodes: int) -> int:
+        """What stays of `left` when `nodes` is laid so that it leaves out as much as it can.
+
+        Both and the result are representatives.
+        """
+        stays = 0
+        for members in self.classes:
+            if len(members) == 1:
+                stays |= left & nodes & 1 << members[0]
+                continue
+            prefixes = _prefixes(members)
+            whole = prefixes[-1]
+            out = len(members) - (nodes & whole).bit_count()
+            stays |= prefixes[max(0, (left & whole).bit_count() - out)]
+        return stays
+
+    def lowest(self, nodes: int) -> int:
+        """The representative with as many nodes of each class as `nodes`."""
+        found = 0
+        for members in self.classes:
+            prefixes = _prefixes(members)
+            found |= prefixes[(nodes & prefixes[-1]).bit_count()]
+        return found
+
+
+def _prefixes(members: tuple[int, ...]) -> list[int]:
+    masks = [0]
+    for node in members:
+        masks.append(masks[-1] | 1 << node)
+    return masks
+
+
+def classify(
+    nodes: Iterable[int],
+    signature: Callable[[int], Hashable],
+    distances: Mapping[int, Mapping[int, int]] | None = None,
+) -> Twins:
+    """The classes of nodes with one signature that no distance tells apart either."""
+    classes: dict[Hashable, list[list[int]]] = {}
+    for node in sorted(set(nodes)):
+        alike = classes.setdefault(signature(node), [])
+        for members in alike:
+            if distances is None or _swappable(members[0], node, distances):
+                members.append(node)
+                break
+        else:
+            alike.append([node])
+    return Twins(tuple(tuple(one) for alike in classes.values() for one in alike))
+
+
+def _swappable(one: int, other: int, distances: Mapping[int, Mapping[int, int]]) -> bool:
+    """Whether swapping two nodes leaves the sum of distances within every set as it is."""
+    return distances[one][one] == distances[other][other] and all(
+        distances[one][third] + distances[third][one]
+        == distances[other][third] + distances[third][other]
+        for third in distances
+        if third not in (one, other)
+    )
