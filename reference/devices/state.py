@@ -69,7 +69,7 @@ class DeviceState:
 
     lists: Mapping[str, Devices] = field(default_factory=dict)
     held: Held = field(default_factory=dict)
-    taken: ByResource = _EMPTY
+    taken: ByResource = field(default_factory=dict)
     reuse: Reuse = _NO_REUSE
 
     def report(self, lists: Iterable[DeviceResource]) -> DeviceState:
