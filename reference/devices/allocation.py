@@ -25,7 +25,7 @@ class Request(NamedTuple):
     uid: str
     container: str
     resource: str
-    count: int
+    amount: int
 
 
 class DeviceError(Exception):

@@ -29,7 +29,7 @@ class _Request(NamedTuple):
     """A number of devices of one resource; `held` of it already, `reusable` for it besides."""
 
     resource: str
-    count: int
+    amount: int
     held: frozenset[str]
     reusable: frozenset[str] = NONE
 

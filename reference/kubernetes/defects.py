@@ -41,6 +41,7 @@ GATES_PANIC = "bad-feature-gates-panic"
 ENDLESS_LOOP = "distribute-endless-loop"
 NODE_ID_PANIC = "hints-panic-on-node-id"
 DIVISION_PANIC = "cpus-per-core-zero-panic"
+VANISHED_DEVICE_PANIC = "hints-panic-on-vanished-device"
 
 _ISSUES = "https://github.com/kubernetes/kubernetes/issues/"
 _PULLS = "https://github.com/kubernetes/kubernetes/pull/"
@@ -185,6 +186,15 @@ DEFECTS: tuple[Defect, ...] = (
         _FULL_CORES,
         "",
         "A machine with fewer CPUs than cores, by its totals, ends in a division by zero.",
+        answers=False,
+    ),
+    Defect(
+        VANISHED_DEVICE_PANIC,
+        ("1.34", "1.35", "1.36"),
+        "The Topology Manager collects hints from Hint Providers.",
+        "",
+        "Hints for a container that holds a device which its plugin no longer reports, while "
+        "another of the resource has NUMA nodes, end in a panic.",
         answers=False,
     ),
 )
