@@ -13,8 +13,6 @@ from numaproof.reference.devices.state import NONE, DeviceState, Reuse
 from numaproof.reference.kubernetes import quantity
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from numaproof.protocol.sets import NUMASet
     from numaproof.reference.kubernetes.pods import Container, Pod
 
@@ -58,24 +56,19 @@ def allocate(
     pod: Pod,
     container: Container,
     affinity: NUMASet | None,
-    present: Collection[str],
 ) -> DeviceState:
     """The state once the container has the devices that it asks for.
 
-    `affinity` is the Topology Manager's hint for it: devices near its nodes are taken first.
-    `present` are the uids of the pods on the node, this one's among them: when the container asks
-    for devices, those of other pods are taken back first. Resources that no plugin serves are
-    none of the Device Manager's: they are passed over.
+    `affinity` is the Topology Manager's hint for it: devices near its nodes are taken first. The
+    state must have been reclaimed for the pods on the node, this one among them. Resources that
+    no plugin serves are none of the Device Manager's: they are passed over.
 
     Raises:
         DeviceError: a resource cannot be had.
     """
     kept = state.reuse.devices if state.reuse.uid == pod.uid else {}
     state = replace(state, reuse=Reuse(pod.uid, kept))
-    requests = requested(state, container)
-    if requests:
-        state = state.reclaim(present)
-    for resource, count in requests.items():
+    for resource, count in requested(state, container).items():
         state = _allocate(state, Request(pod.uid, container.name, resource, count), affinity)
     ended = container.init and not container.sidecar
     reuse = dict(kept)

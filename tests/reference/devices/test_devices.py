@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 NIC = "vendor.example/nic"
 OTHER = "vendor.example/other"
-PRESENT = frozenset({"p", "q"})
 
 
 def listed(
@@ -60,7 +59,7 @@ def pod_of(uid: str = "p", init: dict[str, str] | None = None, **containers: str
 
 def admitted(state: DeviceState, pod: Pod, affinity: NUMASet | None = None) -> DeviceState:
     for container in pod.containers:
-        state = allocation.allocate(state, pod, container, affinity, PRESENT)
+        state = allocation.allocate(state, pod, container, affinity)
     return state
 
 
@@ -154,13 +153,6 @@ def test_a_refused_pod_leaves_its_devices_until_it_is_gone() -> None:
     assert left.reclaim({"p"}) is left
 
 
-def test_the_next_pod_that_asks_for_devices_frees_those_of_pods_that_are_gone() -> None:
-    state = admitted(listed(a=(0,)), pod_of("gone", app="1"))
-    state = admitted(state, pod_of("q", app="1"))
-    assert held(state, "app", "q") == ["a"]
-    assert held(state, "app", "gone") == []
-
-
 def test_what_one_pod_could_use_again_is_not_for_another() -> None:
     first = pod_of("p", init={"first": "1"}, app="0")
     state = admitted(listed(a=(0,), b=(0,)), first)
@@ -227,7 +219,7 @@ def test_a_container_with_devices_gets_hints_for_those(name: str | None) -> None
 
 def test_what_is_used_again_must_be_among_the_nodes() -> None:
     pod = pod_of(init={"first": "1"}, app="2")
-    state = allocation.allocate(listed(a=(0,), b=(1,)), pod, pod.container("first"), None, PRESENT)
+    state = allocation.allocate(listed(a=(0,), b=(1,)), pod, pod.container("first"), None)
     found = described(state, pod)[NIC]
     assert isinstance(found, Family)
     assert found.touching == (0b01,)
@@ -236,7 +228,7 @@ def test_what_is_used_again_must_be_among_the_nodes() -> None:
 
 def test_a_device_used_again_whose_topology_has_no_nodes_rules_out_every_set() -> None:
     pod = pod_of(init={"first": "1"}, app="1")
-    state = allocation.allocate(listed(a=(), b=(1,)), pod, pod.container("first"), None, PRESENT)
+    state = allocation.allocate(listed(a=(), b=(1,)), pod, pod.container("first"), None)
     assert described(state, pod) == {NIC: ()}
 
 
