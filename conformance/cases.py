@@ -49,6 +49,20 @@ class PodSpec(Written, frozen=True):
     status: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
+# Devices
+
+
+class DeviceSpec(Written, frozen=True):
+    """One device that is not merely on some nodes."""
+
+    numa: tuple[Number, ...] | None = None
+    healthy: bool = True
+
+
+Devices = dict[str, tuple[DeviceSpec | tuple[Number, ...] | None, ...] | Expression]
+"""The devices of each resource by their NUMA nodes; None where the plugin reports no topology."""
+
+
 # What a step does
 
 
@@ -61,13 +75,15 @@ class StartStep(Written, frozen=True):
 
     `config` is merged over the case's own. `gone` names pods that left while the kubelet was
     down, `offline` CPUs (Linux list format) that the machine has lost since. `tree` makes the
-    implementation discover the machine from its tree.
+    implementation discover the machine from its tree. `devices` are what the plugins report
+    then; without them, what they reported last.
     """
 
     config: dict[str, Any] = msgspec.field(default_factory=dict)
     gone: tuple[str, ...] = ()
     offline: str = ""
     tree: bool = False
+    devices: Devices | None = None
 
 
 class RemoveStep(Written, frozen=True):
@@ -90,6 +106,16 @@ class AssignStep(Written, frozen=True):
     available: str
     count: Number
     options: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class MergeStep(Written, frozen=True):
+    """The Topology Manager's merge alone, without a node; as the protocol's `merge`."""
+
+    nodes: tuple[Number, ...]
+    policy: str
+    providers: tuple[dict[str, Any] | None, ...]
+    options: dict[str, str] = msgspec.field(default_factory=dict)
+    distances: dict[str, tuple[int, ...]] | None = None
 
 
 Tampering = Literal[
@@ -143,12 +169,35 @@ CPUs = int | str | CPUsExpected
 """A number of CPUs, a set of them (``shared`` is the shared pool), or what must hold."""
 
 
+class BlockExpected(Written, frozen=True):
+    """Memory of one type on a group of nodes, in bytes."""
+
+    numa: tuple[Number, ...]
+    size: Number
+    type: str = "memory"
+
+
+Memory = tuple[BlockExpected, ...] | dict[str, Number]
+"""Every block, in any order; or the sum in bytes of the blocks of each type, wherever they lie."""
+
+
+class DevicesExpected(Written, frozen=True):
+    """The NUMA nodes of each device that is held, in any order; at level ``placement``."""
+
+    numa: tuple[tuple[Number, ...], ...]
+
+
 class ContainerExpected(Written, frozen=True):
-    """What a container is expected to have; `affinity` is the hint kept for it, in full."""
+    """What a container is expected to have; `affinity` is the hint kept for it, in full.
+
+    `devices` are by resource: how many, which ids, or on which nodes.
+    """
 
     exclusive: CPUs | None = None
     cpus: CPUs | None = None
     affinity: dict[str, Any] | None = None
+    memory: Memory | None = None
+    devices: dict[str, int | str | tuple[str, ...] | DevicesExpected] | None = None
 
 
 class UpdateExpected(Written, frozen=True):
@@ -164,7 +213,8 @@ class Expected(Written, frozen=True):
 
     `refused` is the reason of a refused admission or the stage of a refused start; `message`
     its exact text, compared at level ``kubelet`` alone. `readmission` gives, for the pods that a
-    restart admits again, the reason why one is refused; the others must be admitted. `machine`
+    restart admits again, the reason why one is refused; the others must be admitted. `memory` is
+    what a start reports as allocatable, `hint` and `admit` are what a merge comes to. `machine`
     is what must be in a discovered machine: its fields, with `nodes` by node id in the place of
     `topology`, in them `cores` by lowest CPU, and `cpus` of nodes and cores as sets.
     """
@@ -182,6 +232,9 @@ class Expected(Written, frozen=True):
     hints: dict[str, Any] | None = None
     cpus: CPUs | None = None
     machine: dict[str, Any] | None = None
+    memory: Memory | None = None
+    hint: dict[str, Any] | None = None
+    admit: bool | None = None
 
 
 class Step(Written, frozen=True):
@@ -200,6 +253,8 @@ class Step(Written, frozen=True):
     assign: AssignStep | None = None
     discover: NoArguments | None = None
     tamper: TamperStep | None = None
+    devices: Devices | None = None
+    merge: MergeStep | None = None
     expect: Expected | Literal["anything"] = Expected()
 
     @property
@@ -211,7 +266,7 @@ class Step(Written, frozen=True):
 VERBS = tuple(field for field in Step.__struct_fields__ if field != "expect")
 
 EXPECTED_BY_VERB: dict[str, frozenset[str]] = {
-    "start": frozenset({"refused", "message", "all", "allocatable", "readmission"}),
+    "start": frozenset({"refused", "message", "all", "allocatable", "readmission", "memory"}),
     "admit": frozenset({"refused", "message", "containers"}),
     "remove": frozenset(),
     "state": frozenset({"shared", "pods", "files"}),
@@ -220,6 +275,8 @@ EXPECTED_BY_VERB: dict[str, frozenset[str]] = {
     "assign": frozenset({"refused", "message", "cpus"}),
     "discover": frozenset({"refused", "message", "machine"}),
     "tamper": frozenset(),
+    "devices": frozenset(),
+    "merge": frozenset({"hint", "admit"}),
 }
 """Which expectations make sense for which verb."""
 
@@ -253,6 +310,9 @@ class Machines(Written, frozen=True):
     cpus_per_uncore_cache: Comparison | None = None
     uniform: bool | None = None
     dense: bool | None = None
+    memory_nodes: Comparison | None = None
+    hugepage_sizes: Comparison | None = None
+    equidistant: bool | None = None
 
     def comparisons(self) -> dict[str, Comparison]:
         """The properties that are asked for, by name."""
@@ -264,8 +324,9 @@ class Case(Written, frozen=True):
     """One behaviour, the requirements that state it, and the steps that show it.
 
     `kubernetes` narrows the releases (``">= 1.34"``); `defect` names the defect of the release
-    table that makes a kubelet fail this case; `bugs` the public issues it is about; `machine`
-    is the machine itself, in a case file made by fuzzing.
+    table that makes a kubelet fail this case; `bugs` the public issues it is about; `devices`
+    what the device plugins report from the first start on; `machine` is the machine itself, in a
+    case file made by fuzzing.
     """
 
     id: str
@@ -280,4 +341,5 @@ class Case(Written, frozen=True):
     aliases: tuple[str, ...] = ()
     bugs: tuple[str, ...] = ()
     defect: str | None = None
+    devices: Devices = msgspec.field(default_factory=dict)
     machine: MachineInfo | None = None

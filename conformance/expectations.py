@@ -15,6 +15,7 @@ from numaproof.conformance.cases import (
     UpdateExpected,
 )
 from numaproof.conformance.manifests import uid
+from numaproof.conformance.nodewise import device_problems, memory_problems, nodes_of
 from numaproof.conformance.tables import applies
 from numaproof.protocol import codec, messages
 from numaproof.protocol.sets import CPUSet
@@ -36,6 +37,7 @@ class Context:
     containers: Mapping[str, messages.Container]
     state_dir: str
     level: Level
+    devices: tuple[messages.DeviceResource, ...] = ()
 
 
 def check(
@@ -78,6 +80,11 @@ def _result(expected: Expected, answer: messages.Answer, context: Context) -> It
             yield from _cpus(
                 "allocatable CPUs", expected.allocatable, answer.cpus.allocatable, context
             )
+            yield from memory_problems(
+                "allocatable memory", expected.memory, answer.memory, context.level
+            )
+        case messages.Merged():
+            yield from _merged(expected, answer, context.level)
         case messages.Admitted():
             yield from _containers("", expected.containers, answer.containers, context)
         case messages.State():
@@ -101,6 +108,14 @@ def _hints(expected: Mapping[str, Any], answer: messages.NodeHints) -> Iterator[
         }
         if wanted != given:
             yield f"hints of {provider} are {given}, expected are {wanted}"
+
+
+def _merged(expected: Expected, answer: messages.Merged, level: Level) -> Iterator[str]:
+    hint = codec.to_plain(answer.hint)
+    if expected.admit is not None and expected.admit != answer.admit:
+        yield f"admit is {answer.admit}, expected is {expected.admit}"
+    if expected.hint is not None and expected.hint != hint and applies("placement", level):
+        yield f"the merged hint is {hint}, expected is {expected.hint}"
 
 
 def _by_node(answer: object) -> dict[str, Any]:
@@ -184,6 +199,14 @@ def _containers(
         affinity = codec.to_plain(container.affinity)
         if wanted.affinity is not None and wanted.affinity != affinity:
             yield f"the affinity of {where} is {affinity}, expected is {wanted.affinity}"
+        level = context.level
+        yield from memory_problems(f"memory of {where}", wanted.memory, container.memory, level)
+        held = container.devices or {}
+        for resource, devices in (wanted.devices or {}).items():
+            what = f"{resource} of {where}"
+            yield from device_problems(
+                what, devices, held.get(resource, ()), nodes_of(resource, context.devices), level
+            )
 
 
 def _cpus(what: str, wanted: CPUs | None, given: CPUSet, context: Context) -> Iterator[str]:

@@ -16,7 +16,7 @@ from numaproof.protocol.sets import CPUSet
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from numaproof.protocol.machine import MachineInfo
+    from numaproof.protocol.machine import MachineInfo, Node
 
 Property = int | bool
 
@@ -94,15 +94,37 @@ class Facts:
             "uniform": len(sizes) <= 1 and _alike(with_cpus) and _alike(self.sockets.values()),
             "dense": self.all == CPUSet(range(cpus))
             and list(self.nodes) == list(range(len(self.nodes))),
+            "memory_nodes": sum(node.memory > 0 for node in self._memory_nodes),
+            "hugepage_sizes": len(self.hugepages),
+            "equidistant": _equidistant(self._memory_nodes),
         }
+
+    @property
+    def _memory_nodes(self) -> list[Node]:
+        return sorted(self.machine.topology or (), key=lambda node: node.node_id)
+
+    @cached_property
+    def hugepages(self) -> dict[int, dict[int, int]]:
+        """Bytes of huge pages by page size in KiB and node id; sizes that have pages alone."""
+        sizes: dict[int, dict[int, int]] = {}
+        for node in self._memory_nodes:
+            for pages in node.hugepages or ():
+                if pages.num_pages:
+                    of_size = sizes.setdefault(pages.page_size, {})
+                    of_size[node.node_id] = pages.page_size * 1024 * pages.num_pages
+        return sizes
 
     def names(self) -> dict[str, Any]:
         """What an expression of a case may name: the properties, and sets of CPUs.
 
         ``core(i)``, ``node(i)``, ``socket(i)`` and ``cache(i)`` are the CPUs of the i-th one
         that has any; ``first_cores(n)`` those of the first n cores; ``first(n, s)`` the n lowest of
-        a set; ``size(s)`` its size; ``all`` every CPU; ``set("0-3")`` a set.
+        a set; ``size(s)`` its size; ``all`` every CPU; ``set("0-3")`` a set. Of the i-th node of
+        all, ``node_id(i)`` is its id, ``memory(i)`` its bytes and ``hugepages(i, s)`` its bytes of
+        huge pages of s KiB; ``per_node(n)`` describes n devices on each; ``gib(n)`` and ``mib(n)``
+        are bytes.
         """
+        ids = list(self.nodes)
         nodes = [cpus for cpus in self.nodes.values() if cpus]
         sockets, caches = list(self.sockets.values()), list(self.uncore_caches.values())
         return {
@@ -116,11 +138,28 @@ class Facts:
             "first": lambda count, cpus: cpus.first(count),
             "size": len,
             "set": cpu_set,
+            "node_id": ids.__getitem__,
+            "memory": lambda index: self._memory_nodes[index].memory,
+            "hugepages": lambda index, kib: self.hugepages.get(kib, {}).get(ids[index], 0),
+            "per_node": lambda count: [[one] for one in ids for _ in range(count)],
+            "gib": lambda count: count << 30,
+            "mib": lambda count: count << 20,
         }
 
 
 def _alike(sets: Iterable[CPUSet]) -> bool:
     return len({len(one) for one in sets}) <= 1
+
+
+def _equidistant(nodes: list[Node]) -> bool:
+    """Whether every node is equally far from every other."""
+    apart = {
+        distance
+        for here, node in enumerate(nodes)
+        for there, distance in enumerate(node.distances or ())
+        if there != here
+    }
+    return len(apart) <= 1
 
 
 def _grouped(pairs: Iterable[tuple[int, CPUSet]]) -> dict[int, CPUSet]:

@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from numaproof.protocol.messages import Device, DeviceResource
+from numaproof.protocol.sets import NUMASet
+
 if TYPE_CHECKING:
     from numaproof.conformance.cases import ContainerSpec, PodSpec
     from numaproof.protocol.machine import Core, MachineInfo, Node
@@ -62,8 +65,18 @@ _MAPS_OF_TEXT = ("kubeReserved", "systemReserved", "evictionHard", "cpuManagerPo
 
 def texts_where_due(config: KubeletConfiguration) -> KubeletConfiguration:
     """A configuration whose amounts are texts, as its form asks for, also where counted."""
-    maps = {key: _texts(config[key]) for key in _MAPS_OF_TEXT if isinstance(config.get(key), dict)}
+    maps: dict[str, Any] = {
+        key: _texts(config[key]) for key in _MAPS_OF_TEXT if isinstance(config.get(key), dict)
+    }
+    if isinstance(config.get("reservedMemory"), list):
+        maps["reservedMemory"] = [_reservation(one) for one in config["reservedMemory"]]
     return {**config, **maps}
+
+
+def _reservation(written: Any) -> Any:
+    if isinstance(written, dict) and isinstance(written.get("limits"), dict):
+        return {**written, "limits": _texts(written["limits"])}
+    return written
 
 
 def _texts(amounts: dict[str, Any]) -> dict[str, Any]:
@@ -71,6 +84,24 @@ def _texts(amounts: dict[str, Any]) -> dict[str, Any]:
         resource: str(amount) if type(amount) is int else amount
         for resource, amount in amounts.items()
     }
+
+
+def device_lists(devices: dict[str, Any]) -> tuple[DeviceResource, ...]:
+    """What device plugins report of the devices that a case describes, with no expression left.
+
+    Ids are ``d0``, ``d1`` and so on in the order of the case.
+    """
+    return tuple(
+        DeviceResource(name, tuple(_device(number, one) for number, one in enumerate(ones)))
+        for name, ones in devices.items()
+    )
+
+
+def _device(number: int, written: Any) -> Device:
+    form = written if isinstance(written, dict) else {"numa": written}
+    numa = form.get("numa")
+    nodes = None if numa is None else NUMASet(numa)
+    return Device(f"d{number}", nodes, form.get("healthy", True))
 
 
 def without_cpus(machine: MachineInfo, offline: CPUSet) -> MachineInfo:

@@ -15,18 +15,19 @@ from numaproof.conformance import expectations, expressions, manifests
 from numaproof.conformance.cases import Expected, PodSpec, RemoveStep, StartStep, Step
 from numaproof.conformance.claims import NotSupportedError
 from numaproof.conformance.tables import merged
-from numaproof.protocol import messages
+from numaproof.protocol import codec, messages
+from numaproof.protocol.messages import MergeArgs
 from numaproof.protocol.sets import CPUSet
 
 if TYPE_CHECKING:
-    from numaproof.conformance.cases import Case
+    from numaproof.conformance.cases import Case, Devices
     from numaproof.conformance.facts import Facts
     from numaproof.conformance.invariants import Violation
     from numaproof.conformance.session import Session
     from numaproof.conformance.watch import Watch
     from numaproof.protocol.messages import Level
 
-_WITHOUT_START = frozenset({"start", "assign", "discover", "tamper"})
+_WITHOUT_START = frozenset({"start", "assign", "discover", "tamper", "merge"})
 """A case that begins with one of these does without the start that the others begin with."""
 
 
@@ -66,6 +67,7 @@ class Player:
             CaseError: the case can't be played as it is written.
             ImplementationFailure: there was no answer.
         """
+        self.session.devices = self._devices_of(self.case.devices)
         if self.case.steps[0].verb not in _WITHOUT_START:
             self.step(Step(start=StartStep()))
         for number, step in enumerate(self.case.steps, 1):
@@ -127,6 +129,8 @@ class Player:
             self.watch.facts = self.facts
         written = merged(self.case.config, step.config)
         config = manifests.texts_where_due(expressions.expand(written, self._names()))
+        if step.devices is not None:
+            self.session.devices = self._devices_of(step.devices)
         answer = self.session.start(config, from_tree=step.tree)
         if self.session.started is not None:
             self._readmit(expected)
@@ -180,6 +184,17 @@ class Player:
         self.watch.forget()
         self.session.tamper(step.file, step.how, step.text)
 
+    def _devices(self, devices: Devices, expected: Expectation) -> None:
+        self._judge(self.session.report_devices(self._devices_of(devices)), expected)
+
+    def _devices_of(self, devices: Devices) -> tuple[messages.DeviceResource, ...]:
+        plain = expressions.expand(msgspec.to_builtins(devices), self._names())
+        return manifests.device_lists(plain)
+
+    def _merge(self, step: Any, expected: Expectation) -> None:
+        plain = {**msgspec.to_builtins(step), "kubernetes": self.session.kubernetes}
+        self._judge(self.session.call("merge", codec.from_plain(plain, MergeArgs)), expected)
+
     def _pod(self, pod: PodSpec | str) -> messages.Pod:
         """A pod written in place, or by its name one that an earlier step wrote."""
         if isinstance(pod, str):
@@ -211,5 +226,6 @@ class Player:
             shared=view.state.shared if view else None,
             containers=containers,
             state_dir=str(self.session.state_dir),
+            devices=self.session.devices,
             level=self.level,
         )

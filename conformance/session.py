@@ -100,6 +100,7 @@ class Session:
         ended: names of the containers that have ended, by pod uid.
         config: the configuration of the last start.
         started: the answer to the last start, None when it was refused or never made.
+        devices: what the device plugins reported last.
     """
 
     implementation: Implementation
@@ -114,6 +115,7 @@ class Session:
     ended: dict[str, frozenset[str]] = field(default_factory=dict)
     config: messages.KubeletConfiguration = field(default_factory=dict)
     started: messages.Started | None = None
+    devices: tuple[messages.DeviceResource, ...] = ()
     calls: list[Call] = field(default_factory=list)
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
@@ -166,6 +168,7 @@ class Session:
             kubernetes=self.kubernetes,
             machine=None if tree else self.machine,
             root=tree,
+            devices=self.devices,
             pods=tuple(self.pods.values()),
         )
         answer = self.call("start", args)
@@ -197,6 +200,11 @@ class Session:
         else:
             self.ended[uid] = self.ended.get(uid, frozenset()) | {container}
         return answer
+
+    def report_devices(self, devices: tuple[messages.DeviceResource, ...]) -> messages.Answer:
+        """Lets the device plugins report new lists."""
+        self.devices = devices
+        return self.call("devices", messages.DevicesArgs(devices))
 
     def shown(self, value: object) -> Any:
         """A message as plain values, with the state directory and the tree replaced.

@@ -31,6 +31,9 @@ def test_a_regular_server_is_counted() -> None:
         "cpus_per_uncore_cache": 0,
         "uniform": True,
         "dense": True,
+        "memory_nodes": 2,
+        "hugepage_sizes": 0,
+        "equidistant": True,
     }
 
 
