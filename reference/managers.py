@@ -9,54 +9,59 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from numaproof.protocol import messages
-from numaproof.protocol.sets import CPUSet
-from numaproof.reference.cpu import hints as cpu_hints
-from numaproof.reference.cpu.assignment import NotEnoughCPUsError
-from numaproof.reference.cpu.distribution import AccountingError
-from numaproof.reference.cpu.policy import SMTAlignmentError
-from numaproof.reference.cpu.state import CPUState, Reuse
+from numaproof.protocol.sets import CPUSet, NUMASet
 from numaproof.reference.errors import AdmissionError, NotBuiltError
 from numaproof.reference.kubernetes import pods
+from numaproof.reference.topology import scope
+from numaproof.reference.topology.hints import to_messages
 
 if TYPE_CHECKING:
-    from numaproof.reference.cpu.policy import StaticPolicy
-    from numaproof.reference.machine.topology import CPUTopology
+    from collections.abc import Iterable
+
     from numaproof.reference.plan import Plan
+    from numaproof.reference.providers import CPUManager, DeviceManager, Provider
+    from numaproof.reference.topology.policy import KeptHint
 
 MOST_NODES = 12
 """Hints name every set of nodes, which doubles with each node."""
-
-NO_AFFINITY = messages.Hint(None, preferred=False)
-"""What the Topology Manager's policy none keeps for every container."""
 
 
 class Node:
     """A started node; its parts change only in these methods.
 
-    `plan` is what the start decided, `cpus` the CPU Manager's state, `pods` those on the node in
-    the order of their arrival, `told` the CPUs that the container runtime knows by pod uid and
-    container name, and `ended` the containers of pods on the node that run no longer.
+    `plan` is what the start decided, `pods` those on the node in the order of their arrival;
+    `told` the CPUs that the container runtime knows, `ended` the containers of pods on the node
+    that run no longer, and `affinity` what the Topology Manager keeps, all by pod uid and
+    container name.
     """
 
-    def __init__(self, plan: Plan, cpus: CPUState, present: tuple[pods.Pod, ...]) -> None:
+    def __init__(
+        self, plan: Plan, cpus: CPUManager, devices: DeviceManager, present: tuple[pods.Pod, ...]
+    ) -> None:
         """Takes what `numaproof.reference.startup` made."""
         self.plan = plan
-        self.cpus = self._saved = cpus
-        self.reuse = Reuse()
+        self.cpus = cpus
+        self.devices = devices
         self.pods = {pod.uid: pod for pod in present}
         self.told: dict[tuple[str, str], int] = {}
         self.ended: set[tuple[str, str]] = set()
+        self.affinity: dict[tuple[str, str], KeptHint] = {}
+
+    @property
+    def providers(self) -> tuple[Provider, ...]:
+        """The hint providers in the order in which the Topology Manager asks them."""
+        return (self.devices, self.cpus)
 
     def started(self) -> messages.Started:
         """All CPUs and the allocatable ones."""
-        policy = self.plan.policy
+        policy = self.plan.cpu
         allocatable = policy.allocatable if policy else 0
         return messages.Started(
             messages.StartedCPUs(self.plan.topology.all_cpus, CPUSet.from_mask(allocatable)), ()
         )
 
     def admit(self, args: messages.AdmitArgs) -> messages.Admitted:
-        """Allocates for each container in turn.
+        """Asks the Topology Manager, which lets every provider allocate.
 
         Raises:
             AdmissionError: a container cannot have what it is due. What its pod's earlier
@@ -64,10 +69,13 @@ class Node:
         """
         pod = self.plan.read_pod(args.pod)
         self.pods[pod.uid] = pod
-        self.reclaim()
+        self.reclaim(self.providers)
+
+        def keep(container: pods.Container, affinity: KeptHint) -> None:
+            self.affinity[pod.uid, container.name] = affinity
+
         try:
-            for container in pod.containers:
-                self._allocate(pod, container)
+            scope.admit(self.plan.topology_policy, self.plan.scope, self.providers, pod, keep)
         except AdmissionError:
             self._drop(pod.uid)
             raise
@@ -75,108 +83,98 @@ class Node:
             self.save()
         return messages.Admitted(self._containers(pod))
 
-    def _allocate(self, pod: pods.Pod, container: pods.Container) -> None:
-        policy = self.plan.policy
-        if policy is None:
-            return
-        try:
-            cpus, self.reuse = policy.allocate(self.cpus, self.reuse, pod, container, None)
-        except SMTAlignmentError as error:
-            raise AdmissionError("SMTAlignmentError", str(error)) from None
-        except (NotEnoughCPUsError, AccountingError) as error:
-            raise AdmissionError(
-                "UnexpectedAdmissionError",
-                f"Allocate failed due to {error}, which is unexpected",
-            ) from None
-        self.cpus = cpus
-
     def save(self) -> None:
-        """Writes the checkpoint if anything changed since it was last written.
+        """Writes the checkpoints that changed."""
+        for provider in self.providers:
+            provider.save()
 
-        The kubelet writes it at every change; between two calls nobody can tell.
-        """
-        if self.cpus is not self._saved:
-            self.plan.write_cpus(self.cpus)
-            self._saved = self.cpus
-
-    def reclaim(self) -> None:
+    def reclaim(self, providers: Iterable[Provider]) -> None:
         """Takes back what containers hold that no pod on the node has."""
-        cpus = self.cpus
-        for uid, name, _ in tuple(cpus):
-            pod = self.pods.get(uid)
-            if pod is None or all(container.name != name for container in pod.containers):
-                cpus = cpus.release(uid, name)
-                self.told.pop((uid, name), None)
-        self.cpus = cpus
+        for provider in providers:
+            provider.reclaim(self.pods)
+        self.told = {
+            place: cpus for place, cpus in self.told.items() if self.cpus.state.of(*place) or 0
+        }
 
     def remove(self, args: messages.RemoveArgs) -> messages.Done:
         """Takes the pod, or one of its containers, off the node."""
         if args.container is None:
             self._drop(args.uid)
-            self.reclaim()
+            self.reclaim(self.providers)
         else:
             pod = self.pods.get(args.uid)
             if pod is None:
                 raise pods.PodError(f"no pod {args.uid!r} is on the node")
             pod.container(args.container)
-            self.ended.add((args.uid, args.container))
-            self.cpus = self.cpus.release(args.uid, args.container)
-            self.told.pop((args.uid, args.container), None)
+            place = (args.uid, args.container)
+            self.ended.add(place)
+            for provider in self.providers:
+                provider.end(*place)
+            self.told.pop(place, None)
+            self.affinity.pop(place, None)
         self.save()
         return messages.Done()
 
     def _drop(self, uid: str) -> None:
         self.pods.pop(uid, None)
-        self.ended = {(owner, name) for owner, name in self.ended if owner != uid}
+        self.ended = {place for place in self.ended if place[0] != uid}
+        self.affinity = {place: kept for place, kept in self.affinity.items() if place[0] != uid}
+
+    def report(self, args: messages.DevicesArgs) -> messages.Done:
+        """Takes what device plugins report."""
+        self.devices.report(args.devices)
+        self.save()
+        return messages.Done()
 
     def hints(self, args: messages.HintsArgs) -> messages.NodeHints:
         """The hints that each provider would give for a container, or for the pod."""
         pod = self.plan.read_pod(args.pod)
-        policy = self.plan.policy
-        self.reclaim()
+        container = None if args.container is None else pod.container(args.container)
+        self.reclaim(self.providers)
         self.save()
-        if policy is None:
-            return messages.NodeHints({}, {})
-        _check_countable(self.plan.topology)
-        return messages.NodeHints(self._cpu_hints(policy, pod, args.container), {})
 
-    def _cpu_hints(
-        self, policy: StaticPolicy, pod: pods.Pod, name: str | None
-    ) -> messages.ProviderHints:
-        if name is None:
-            return cpu_hints.for_pod(policy, self.cpus, self.reuse, pod)
-        return cpu_hints.for_container(policy, self.cpus, self.reuse, pod, pod.container(name))
+        def of(provider: Provider) -> messages.ProviderHints:
+            return to_messages(provider.hints(pod, container))
+
+        return messages.NodeHints(
+            of(self.cpus), {}, of(self.devices) if self.devices.has_plugins else None
+        )
 
     def state(self, _args: messages.NoArgs) -> messages.State:
         """What everything on the node holds, and the checkpoint files as they are."""
-        self.reclaim()
+        self.reclaim(self.providers)
         self.save()
         return messages.State(
-            shared=CPUSet.from_mask(self.cpus.shared),
+            shared=CPUSet.from_mask(self.cpus.state.shared),
             pods={uid: self._containers(pod) for uid, pod in self.pods.items()},
             files=self.plan.files(),
         )
 
     def _containers(self, pod: pods.Pod) -> messages.Containers:
-        return {
-            container.name: messages.Container(
-                cpus=CPUSet.from_mask(self.cpus.where(pod.uid, container.name)),
-                exclusive=CPUSet.from_mask(self.cpus.of(pod.uid, container.name) or 0),
-                memory=(),
-                affinity=NO_AFFINITY,
-            )
-            for container in pod.containers
-        }
+        return {container.name: self._container(pod.uid, container.name) for container in pod.containers}
+
+    def _container(self, uid: str, name: str) -> messages.Container:
+        kept = self.affinity.get((uid, name), scope.NO_AFFINITY)
+        cpus = self.cpus.state
+        return messages.Container(
+            cpus=CPUSet.from_mask(cpus.where(uid, name)),
+            exclusive=CPUSet.from_mask(cpus.of(uid, name) or 0),
+            memory=(),
+            affinity=messages.Hint(
+                None if kept.nodes is None else NUMASet.from_mask(kept.nodes), kept.preferred
+            ),
+            devices=self.devices.of(uid, name),
+        )
 
     def reconcile(self, _args: messages.NoArgs) -> messages.Reconciled:
         """Tells the container runtime every CPU set that it does not know yet."""
-        self.reclaim()
+        self.reclaim(self.providers)
         self.save()
         updates = []
         for pod in self.pods.values():
             for container in pod.containers:
                 place = (pod.uid, container.name)
-                cpus = self.cpus.where(*place)
+                cpus = self.cpus.state.where(*place)
                 if cpus and place not in self.ended and self.told.get(place) != cpus:
                     self.told[place] = cpus
                     updates.append(
@@ -184,9 +182,3 @@ class Node:
                     )
         return messages.Reconciled(tuple(updates))
 
-
-def _check_countable(topology: CPUTopology) -> None:
-    if len(topology.nodes) > MOST_NODES:
-        raise NotBuiltError(f"hints for more than {MOST_NODES} NUMA nodes with CPUs")
-    if min(topology.nodes, default=0) < 0:
-        raise NotBuiltError("hints for NUMA nodes with negative ids")

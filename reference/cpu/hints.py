@@ -8,26 +8,24 @@ Sets of CPUs are bit masks in this module.
 
 from __future__ import annotations
 
-from itertools import combinations
 from typing import TYPE_CHECKING
 
-from numaproof.protocol.messages import Hint
-from numaproof.protocol.sets import NUMASet
-from numaproof.reference.machine.topology import touching, union
+from numaproof.reference.machine.topology import touching
+from numaproof.reference.topology.hints import Family, Need, Supply
 
 if TYPE_CHECKING:
-    from numaproof.protocol.messages import ProviderHints
     from numaproof.reference.cpu.policy import StaticPolicy
     from numaproof.reference.cpu.state import CPUState, Reuse
     from numaproof.reference.kubernetes.pods import Container, Pod
+    from numaproof.reference.topology.hints import Resources
 
-UNSATISFIABLE: ProviderHints = {"cpu": ()}
+UNSATISFIABLE: Resources = {"cpu": ()}
 """No set of nodes can do: what a container holds is not what it asks for."""
 
 
 def for_container(
     policy: StaticPolicy, state: CPUState, reuse: Reuse, pod: Pod, container: Container
-) -> ProviderHints:
+) -> Resources:
     """The hints for one container; empty where it is due no exclusive CPUs."""
     count = pod.exclusive_cpus(container)
     if count == 0:
@@ -40,7 +38,7 @@ def for_container(
     return {"cpu": generate(policy, held, 0, count)}
 
 
-def for_pod(policy: StaticPolicy, state: CPUState, reuse: Reuse, pod: Pod) -> ProviderHints:
+def for_pod(policy: StaticPolicy, state: CPUState, reuse: Reuse, pod: Pod) -> Resources:
     """The hints for the pod as a whole; empty where it is due no exclusive CPUs."""
     count = pod.exclusive_cpus_at_once()
     if count == 0:
@@ -57,43 +55,32 @@ def for_pod(policy: StaticPolicy, state: CPUState, reuse: Reuse, pod: Pod) -> Pr
     return {"cpu": generate(policy, policy.available(state), reuse.of(pod.uid) | held, count)}
 
 
-def generate(policy: StaticPolicy, available: int, reusable: int, count: int) -> tuple[Hint, ...]:
-    """The hints for `count` CPUs: all sets of nodes that hold `reusable` and have enough.
-
-    Sets of fewer nodes come first, those of one size in ascending order of ids.
-    """
+def generate(policy: StaticPolicy, available: int, reusable: int, count: int) -> Family:
+    """The hints for `count` CPUs: all sets of nodes that hold `reusable` and have enough."""
     nodes = policy.topology.nodes
     total = {node: cpus.bit_count() for node, cpus in nodes.items()}
     free = {
         node: (cpus & available).bit_count() + (cpus & reusable).bit_count()
         for node, cpus in nodes.items()
     }
-    needed = NUMASet(touching(nodes, reusable)).mask
-    fewest = len(nodes)
-    found: list[tuple[int, tuple[int, ...]]] = []
-    for size in range(1, len(nodes) + 1):
-        for members in combinations(nodes, size):
-            if size < fewest and sum(total[node] for node in members) >= count:
-                fewest = size
-            if sum(free[node] for node in members) < count:
-                continue
-            mask = sum(1 << node for node in members)
-            if not needed & ~mask:
-                found.append((mask, members))
-    return tuple(
-        Hint(NUMASet.from_mask(mask), _preferred(policy, members, fewest))
-        for mask, members in found
+    by_socket = policy.options.by_socket and policy.topology.socket_count
+    return Family(
+        nodes=tuple(nodes),
+        needs=(Need(count, _supplies(free), _supplies(total)),),
+        touching=tuple(1 << node for node in touching(nodes, reusable)),
+        sockets=_sockets(policy) if by_socket else (),
+        per_socket=len(nodes) // policy.topology.socket_count if by_socket else 0,
     )
 
 
-def _preferred(policy: StaticPolicy, members: tuple[int, ...], fewest: int) -> bool:
-    if len(members) == fewest:
-        return True
+def _supplies(counts: dict[int, int]) -> tuple[Supply, ...]:
+    return tuple(Supply(1 << node, count) for node, count in counts.items())
+
+
+def _sockets(policy: StaticPolicy) -> tuple[int, ...]:
+    """The nodes of each socket, as masks."""
     topology = policy.topology
-    if not policy.options.by_socket or not topology.socket_count:
-        return False
-    per_socket = len(topology.nodes) // topology.socket_count
-    if not per_socket:
-        return False
-    cpus = union(topology.nodes[node] for node in members)
-    return len(topology.sockets_of_nodes(cpus)) == -(-fewest // per_socket)
+    return tuple(
+        sum(1 << node for node in touching(topology.nodes, cpus))
+        for cpus in topology.sockets.values()
+    )

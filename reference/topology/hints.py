@@ -61,7 +61,7 @@ class Family:
 
     A hint is preferred when it has as few nodes as any set with enough on an empty machine; or,
     where `sockets` (the nodes of each socket) are given, when it touches as few sockets as that
-    many nodes fill.
+    many nodes fill at `per_socket` nodes each.
     """
 
     nodes: tuple[int, ...]
@@ -69,6 +69,7 @@ class Family:
     touching: tuple[int, ...] = ()
     cells: tuple[tuple[int, int], ...] = ()
     sockets: tuple[int, ...] = ()
+    per_socket: int = 0
 
     def signature(self, node: int) -> Hashable:
         """What these hints know of a node; two nodes with one signature may be swapped."""
@@ -117,11 +118,10 @@ class Family:
     def _prefers(self, nodes: int, fewest: int) -> bool:
         if nodes.bit_count() == fewest:
             return True
-        per_socket = len(self.nodes) // len(self.sockets) if self.sockets else 0
-        if not per_socket:
+        if not self.sockets or not self.per_socket:
             return False
         touched = sum(1 for socket in self.sockets if nodes & socket)
-        return touched == -(-fewest // per_socket)
+        return touched == -(-fewest // self.per_socket)
 
     def narrowest(self, containing: int = 0) -> Hint | None:
         """The best hint that has all of `containing`: preferred, then few nodes, then low ids."""

@@ -182,18 +182,14 @@ def _reached(nodes: int, every: int, lists: Sequence[set[int]], twins: Twins) ->
         around.append(fitting)
     if any(nodes in masks for masks in lists) or nodes == every:
         return True
-    left = {every & ~nodes}
+    # Only counts matter within a class, so what is left keeps to its lowest places.
+    left = {twins.lowest(every & ~nodes)}
     for fitting in around:
         smallest = _smallest(fitting)
-        left = {_left(outside, nodes, mask, twins) for outside in left for mask in smallest}
+        left = {twins.kept(outside, mask) for outside in left for mask in smallest}
         if 0 in left:
             return True
     return False
-
-
-def _left(outside: int, nodes: int, mask: int, twins: Twins) -> int:
-    # Counted in each class, so kept in the lowest places of it.
-    return twins.kept(twins.lowest(outside), mask)
 
 
 def _smallest(masks: list[int]) -> list[int]:

@@ -8,20 +8,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from numaproof.reference.errors import AdmissionError
-from numaproof.reference.topology.policy import NO_AFFINITY
+from numaproof.reference.topology.policy import KeptHint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numaproof.reference.kubernetes.pods import Container, Pod
     from numaproof.reference.providers import Provider
-    from numaproof.reference.topology.policy import Affinity, TopologyPolicy
+    from numaproof.reference.topology.policy import TopologyPolicy
 
-    Keep = Callable[[Container, Affinity], None]
+    Keep = Callable[[Container, KeptHint], None]
+
+NO_AFFINITY = KeptHint(None, preferred=False)
+"""What is kept for a container that the Topology Manager has not judged."""
 
 
 def admit(
-    policy: TopologyPolicy | None, providers: Sequence[Provider], pod: Pod, keep: Keep
+    policy: TopologyPolicy | None,
+    scope: str,
+    providers: Sequence[Provider],
+    pod: Pod,
+    keep: Keep,
 ) -> None:
     """Allocates for each container of the pod in turn, near the nodes that the hints agree on.
 
@@ -32,7 +39,7 @@ def admit(
         AdmissionError: the policy does not admit the merged hint, or a provider cannot allocate.
     """
     at_once = None
-    if policy is not None and policy.scope == "pod":
+    if policy is not None and scope == "pod":
         at_once = _affinity(policy, providers, pod, None)
     for container in pod.containers:
         affinity = NO_AFFINITY
@@ -45,7 +52,7 @@ def admit(
 
 def _affinity(
     policy: TopologyPolicy, providers: Sequence[Provider], pod: Pod, container: Container | None
-) -> Affinity:
+) -> KeptHint:
     affinity, admitted = policy.merge([provider.hints(pod, container) for provider in providers])
     if not admitted:
         raise AdmissionError(

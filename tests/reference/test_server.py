@@ -68,4 +68,4 @@ def test_a_node_started_on_the_pipe_is_kept_between_lines(
     started, asked, merged = answers(start + b"\n", state + b"\n", merge)
     assert started["ok"]["cpus"]["all"] == "0-7"
     assert set(asked["ok"]["files"]) == {"cpu_manager_state", "memory_manager_state"}
-    assert merged["unsupported"] == {"what": "operation merge"}
+    assert merged["ok"] == {"hint": {"numa": None, "preferred": False}, "admit": True}
