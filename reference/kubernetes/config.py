@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 _TOPOLOGY_POLICIES = ("none", "best-effort", "restricted", "single-numa-node")
 _SCOPES = ("container", "pod")
 _RESERVABLE = ("cpu", "memory", "ephemeral-storage", "pid")
+_EVICTION_HARD = {
+    "imagefs.available": "15%",
+    "memory.available": "100Mi",
+    "nodefs.available": "10%",
+    "nodefs.inodesFree": "5%",
+}
 _DURATION = re.compile(r"[+-]?(0|([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+")
 _WITHOUT_UNIT = re.compile(r"[+-]?([0-9.]+[a-zµμ]+)*[0-9.]+")
 
@@ -38,6 +44,8 @@ class Config:
 
     `kube_reserved` and `system_reserved` are quantities by resource name; `named_cpus` the CPUs
     of ``reservedSystemCPUs``, empty for none; `named_text` is how it names them.
+    `reserved_memory` are node and quantities by memory type, entry by entry; `eviction_hard` are
+    thresholds by signal.
     """
 
     cpu_policy: str
@@ -50,6 +58,8 @@ class Config:
     system_reserved: Mapping[str, str]
     named_cpus: CPUSet
     named_text: str
+    reserved_memory: tuple[tuple[int, Mapping[str, str]], ...]
+    eviction_hard: Mapping[str, str]
     gates: Mapping[str, bool] = field(repr=False)
 
 
@@ -66,10 +76,14 @@ def load(given: Mapping[str, Any], release: Release) -> Config:
     texts = {name: _texts(given, name) for name in _TEXT_MAPS}
     # Gates are set while the defaults are filled in, before the validation.
     gates = _gates(given, release)
+    reservations = _reservations(given)
+    thresholds = _texts(given, "evictionHard")
+    if given.get("evictionHard") is None:
+        thresholds = _EVICTION_HARD
     problems = [
         *_topology_problems(policy, scope),
         *_named_problems(given, named),
-        *_memory_problems(given.get("reservedMemory") or ()),
+        *_memory_problems(reservations),
     ]
     if problems:
         text = ", ".join(f"invalid configuration: {problem}" for problem in problems)
@@ -88,6 +102,8 @@ def load(given: Mapping[str, Any], release: Release) -> Config:
         system_reserved=texts["systemReserved"],
         named_cpus=parse_cpus(named),
         named_text=named,
+        reserved_memory=reservations,
+        eviction_hard=thresholds,
         gates=gates,
     )
 
@@ -142,11 +158,12 @@ def _reservation(amounts: Mapping[str, str], whose: str) -> Fraction:
 _GO_NAMES = {str: "string", bool: "bool", int: "number", float: "number", dict: "object"}
 
 
-def _wrong_type(name: str, value: Any, wanted: str) -> ConfigError:
-    found = _GO_NAMES.get(type(value), "array")
+def _wrong_type(name: str, value: Any, wanted: str, shown: str = "") -> ConfigError:
+    found = shown or _GO_NAMES.get(type(value), "array")
+    struct = "MemoryReservation" if "." in name else "KubeletConfiguration"
     return ConfigError(
         f"failed to decode: json: cannot unmarshal {found} into Go struct field "
-        f"KubeletConfiguration.{name} of type {wanted}"
+        f"{struct}.{name} of type {wanted}"
     )
 
 
@@ -169,6 +186,39 @@ def _texts(given: Mapping[str, Any], name: str) -> Mapping[str, str]:
         if not isinstance(entry, str | None):
             raise _wrong_type(name, entry, "string")
     return {key: entry or "" for key, entry in value.items()}
+
+
+def _reservations(given: Mapping[str, Any]) -> tuple[tuple[int, Mapping[str, str]], ...]:
+    entries = given.get("reservedMemory")
+    if entries is None:
+        return ()
+    if not isinstance(entries, list):
+        raise _wrong_type("reservedMemory", entries, "[]v1beta1.MemoryReservation")
+    return tuple(_memory_reservation(entry) for entry in entries)
+
+
+def _memory_reservation(entry: Any) -> tuple[int, Mapping[str, str]]:
+    if not isinstance(entry, dict | None):
+        raise _wrong_type("reservedMemory", entry, "v1beta1.MemoryReservation")
+    place = "reservedMemory.numaNode"
+    node = (entry or {}).get("numaNode", 0)
+    node = 0 if node is None else node
+    if isinstance(node, bool) or not isinstance(node, int | float):
+        raise _wrong_type(place, node, "int32")
+    if isinstance(node, float) or not -(1 << 31) <= node < 1 << 31:
+        raise _wrong_type(place, node, "int32", f"number {node}")
+    limits = (entry or {}).get("limits")
+    if not isinstance(limits, dict | None):
+        raise _wrong_type("reservedMemory.limits", limits, "v1.ResourceList")
+    amounts = {
+        kind: "0" if amount is None else str(amount) for kind, amount in (limits or {}).items()
+    }
+    for amount in amounts.values():
+        try:
+            quantity.parse(amount)
+        except quantity.QuantityError as error:
+            raise ConfigError(f"failed to decode: {error}") from None
+    return node, amounts
 
 
 def _duration(given: Mapping[str, Any], name: str) -> None:
@@ -252,11 +302,12 @@ def _named_problems(given: Mapping[str, Any], named: str) -> Iterator[str]:
         yield f"unable to parse reservedSystemCPUs (--reserved-cpus) {named}, error: {error}"
 
 
-def _memory_problems(reservations: Any) -> Iterator[str]:
+def _memory_problems(
+    reservations: tuple[tuple[int, Mapping[str, str]], ...],
+) -> Iterator[str]:
     seen: set[tuple[int, str]] = set()
-    for reservation in reservations:
-        node = reservation.get("numaNode", 0)
-        for kind, amount in sorted((reservation.get("limits") or {}).items()):
+    for node, limits in reservations:
+        for kind, amount in sorted(limits.items()):
             place = f'NUMA node {node} and resource "{kind}"'
             if kind != "memory" and not kind.startswith("hugepages-"):
                 yield (

@@ -41,6 +41,9 @@ GATES_PANIC = "bad-feature-gates-panic"
 ENDLESS_LOOP = "distribute-endless-loop"
 NODE_ID_PANIC = "hints-panic-on-node-id"
 DIVISION_PANIC = "cpus-per-core-zero-panic"
+SINGLE_NODE_IN_GROUP = "single-node-taken-out-of-group"
+RESERVATION_WRAPS = "reservation-beyond-node-wraps"
+MISSING_PAGES_PANIC = "missing-huge-pages-panic"
 VANISHED_DEVICE_PANIC = "hints-panic-on-vanished-device"
 
 _ISSUES = "https://github.com/kubernetes/kubernetes/issues/"
@@ -195,6 +198,31 @@ DEFECTS: tuple[Defect, ...] = (
         "",
         "Hints for a container that holds a device which its plugin no longer reports, while "
         "another of the resource has NUMA nodes, end in a panic.",
+        answers=False,
+    ),
+    Defect(
+        SINGLE_NODE_IN_GROUP,
+        _ALL,
+        "A node is used for single-NUMA allocations or within one group of nodes, never both.",
+        f"{_ISSUES}113035",
+        "A hint for one node of a group that is in use is taken, so that the group's nodes no "
+        "longer agree about the group.",
+    ),
+    Defect(
+        RESERVATION_WRAPS,
+        _ALL,
+        "The Memory Manager guarantees memory out of what a NUMA node has beside its reservation.",
+        "",
+        "Where reservedMemory and huge pages exceed a node's memory, the difference wraps around: "
+        "the node has almost 2**64 bytes to hand out.",
+    ),
+    Defect(
+        MISSING_PAGES_PANIC,
+        _ALL,
+        "A pod that cannot have its memory is not admitted.",
+        "",
+        "A Guaranteed pod that asks for huge pages of a size that a node does not have ends in a "
+        "panic.",
         answers=False,
     ),
 )

@@ -78,3 +78,45 @@ def whole_cpus(text: str | float) -> int | None:
 def _round_up(number: Fraction, unit: Fraction) -> Fraction:
     steps = number / unit
     return -(-steps.numerator // steps.denominator) * unit
+
+
+_PLAIN_DIGITS = 18
+_BINARY_DIGITS = 14
+
+
+def exact(text: str | float) -> int | None:
+    """The quantity as an integer, or None where the API machinery says that it is none.
+
+    It says so of everything that it keeps as a decimal number of any length: fractions, binary
+    suffixes with a decimal point (``1.5Gi``), and long numbers. (apimachinery, `Quantity.AsInt64`,
+    Kubernetes 1.33 to 1.36.)
+    """
+    number = parse(text)
+    found = _FORM.fullmatch(str(text))
+    if found is None or number.denominator != 1:
+        return None
+    whole, part = (found["whole"] or "").lstrip("0") or "0", found["part"] or ""
+    if found["suffix"] in _BINARY:
+        power = 10 * _BINARY[found["suffix"]]
+        fits = not part and len(whole) + power * 3 // 10 <= _BINARY_DIGITS
+    else:
+        power = int(found["exponent"] or _DECIMAL[found["suffix"] or ""])
+        fits = power >= len(part) and len(whole) + len(part) <= _PLAIN_DIGITS
+    return int(number) if fits and abs(number) < 1 << 63 else None
+
+
+def is_binary(text: str | float) -> bool:
+    """Whether the quantity is written with a binary suffix."""
+    return str(text).endswith("i")
+
+
+def canonical(number: int, *, binary: bool) -> str:
+    """A whole number with the largest suffix that leaves it whole, as quantities are written."""
+    base, suffixes = (1024, "KMGTPE") if binary else (1000, "kMGTPE")
+    power = 0
+    if not binary or abs(number) >= base:
+        while number and power < len(suffixes) and number % base == 0:
+            number //= base
+            power += 1
+    suffix = suffixes[power - 1] if power else ""
+    return f"{number}{suffix}{'i' if binary and suffix else ''}"

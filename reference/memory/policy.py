@@ -1,0 +1,340 @@
+"""The Memory Manager's policy ``Static``.
+
+(Kubernetes documentation, "Control Memory Management Policies on a Node".) A policy is an
+immutable value; its functions take a state and give the next one. What the kubelet keeps in maps
+without order is sorted by memory type here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from numaproof.reference.kubernetes import defects, pods, quantity
+from numaproof.reference.memory import hints
+from numaproof.reference.memory.state import (
+    Block,
+    MemoryState,
+    NodeMemory,
+    Reuse,
+    Table,
+    members,
+    reserved,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numaproof.protocol.machine import MachineInfo
+    from numaproof.reference.kubernetes.pods import Container, Pod
+    from numaproof.reference.kubernetes.releases import Release
+    from numaproof.reference.memory.state import Blocks, Nodes
+    from numaproof.reference.topology.hints import Hint, Resources
+
+MEMORY = "memory"
+_UNSIGNED = 1 << 64
+
+Amounts = dict[str, int]
+"""Bytes by memory type, sorted by type."""
+
+
+class AllocationError(Exception):
+    """A container cannot have its memory; the text is the kubelet's."""
+
+
+class RestoreError(Exception):
+    """The restored state does not fit this machine and this reservation."""
+
+
+@dataclass(frozen=True, slots=True)
+class StaticPolicy:
+    """The static policy on a machine; `empty` are its nodes with nothing allocated."""
+
+    empty: Mapping[int, NodeMemory]
+    release: Release
+
+    @property
+    def allocatable(self) -> Blocks:
+        """What can be allocated at all, sorted by type and then by the text of the node."""
+        found = [
+            Block(1 << node, kind, table.allocatable)
+            for node, memory in self.empty.items()
+            for kind, table in memory.tables.items()
+            if table.allocatable
+        ]
+        return tuple(sorted(found, key=lambda block: (block.kind, f"[{_lowest(block.nodes)}]")))
+
+    def hints_for_container(
+        self, state: MemoryState, reuse: Reuse, pod: Pod, container: Container
+    ) -> Resources:
+        """The hints for one container; nothing for no preference."""
+        if not _is_served(pod):
+            return {}
+        try:
+            amounts = requested(container)
+        except AllocationError:
+            return {}
+        blocks = state.of(pod.uid, container.name)
+        if blocks is not None:
+            return hints.regenerated(blocks, amounts)
+        return self._hints(state, reuse, pod, amounts)
+
+    def hints_for_pod(self, state: MemoryState, reuse: Reuse, pod: Pod) -> Resources:
+        """The hints for the pod as a whole; nothing for no preference.
+
+        Where a container has memory already, they are its own.
+        """
+        if not _is_served(pod):
+            return {}
+        try:
+            amounts = requested_at_once(pod)
+        except AllocationError:
+            return {}
+        for container in pod.containers:
+            blocks = state.of(pod.uid, container.name)
+            if blocks is not None:
+                return hints.regenerated(blocks, amounts)
+        return self._hints(state, reuse, pod, amounts)
+
+    def _hints(self, state: MemoryState, reuse: Reuse, pod: Pod, amounts: Amounts) -> Resources:
+        return hints.calculated(state, reuse, pod.uid, amounts)
+
+    def allocate(
+        self,
+        state: MemoryState,
+        reuse: Reuse,
+        pod: Pod,
+        container: Container,
+        affinity: Hint | None,
+    ) -> tuple[MemoryState, Reuse]:
+        """The state once the container has what it is due; unchanged if it already has.
+
+        `affinity` is the Topology Manager's hint for it, None for no set of nodes.
+
+        Raises:
+            AllocationError: it cannot have it.
+        """
+        if not _is_served(pod):
+            return state, reuse
+        had = state.of(pod.uid, container.name)
+        if had is not None:
+            return state, reused(reuse, pod, container, had)
+        amounts = requested(container)
+        nodes = self._choose(state, reuse, pod, amounts, affinity)
+        blocks = tuple(Block(nodes, kind, size) for kind, size in amounts.items())
+        for block in blocks:
+            again = reuse.of(pod.uid, nodes, block.kind)
+            state = state.reserve(block, max(0, block.size - again))
+        state = state.with_blocks(pod.uid, container.name, blocks)
+        return _shrunk(state, pod, container, blocks), reused(reuse, pod, container, blocks)
+
+    def _choose(
+        self, state: MemoryState, reuse: Reuse, pod: Pod, amounts: Amounts, affinity: Hint | None
+    ) -> int:
+        family = hints.family(state, reuse, pod.uid, amounts)
+        chosen = affinity
+        if chosen is None:
+            chosen = hints.best(family) if amounts else None
+            if chosen is None:
+                raise AllocationError(
+                    "[memorymanager] failed to get the default NUMA affinity, no NUMA nodes with "
+                    "enough memory is available"
+                )
+        if not _satisfies(state, chosen.nodes, amounts):
+            extended = hints.best(family, chosen.nodes)
+            if extended is None:
+                raise AllocationError(
+                    "[memorymanager] failed to find NUMA nodes to extend the current topology hint"
+                )
+            if chosen.preferred and not extended.preferred:
+                raise AllocationError("[memorymanager] failed to find the extended preferred hint")
+            chosen = extended
+        if self._breaks_group(state, chosen.nodes):
+            raise AllocationError("[memorymanager] preferred hint violates NUMA node allocation")
+        return chosen.nodes
+
+    def _breaks_group(self, state: MemoryState, nodes: int) -> bool:
+        if nodes.bit_count() == 1 and self.release.has(defects.SINGLE_NODE_IN_GROUP):
+            return False
+        return any(
+            state.nodes[node].assignments and state.nodes[node].cells != nodes
+            for node in members(nodes)
+        )
+
+    def restore(self, state: MemoryState) -> MemoryState:
+        """The state to start with, given what the checkpoint file holds.
+
+        Raises:
+            RestoreError: the file does not fit this machine and this reservation.
+        """
+        if not state.nodes:
+            if state.entries:
+                raise RestoreError(
+                    "[memorymanager] machine state can not be empty when it has memory assignments"
+                )
+            return MemoryState(self.empty)
+        expected: Nodes = dict(self.empty)
+        for uid, name, blocks in state:
+            place = f"[memorymanager] (pod: {uid}, container: {name}) the memory assignment uses "
+            for block in blocks:
+                for node in members(block.nodes):
+                    if node not in expected:
+                        raise RestoreError(f"{place}the NUMA that does not exist")
+                    if block.kind not in expected[node].tables:
+                        raise RestoreError(f"{place}memory resource that does not exist")
+                expected = reserved(expected, block, block.size)
+        if not _same(state.nodes, expected):
+            raise RestoreError(
+                "[memorymanager] the expected machine state is different from the real one"
+            )
+        return state
+
+
+def make_static(
+    machine: MachineInfo, system: Mapping[int, Mapping[str, int]], release: Release
+) -> StaticPolicy:
+    """The static policy on a machine, with `system` reserved by node and memory type (bytes).
+
+    Where more is reserved than a node has, the kubelet's unsigned numbers wrap around.
+    """
+    nodes: Nodes = {}
+    for node in sorted(machine.topology or (), key=lambda node: node.node_id):
+        kept = system.get(node.node_id, {})
+        tables: dict[str, Table] = {}
+        pages = 0
+        for pool in node.hugepages or ():
+            kind = f"hugepages-{quantity.canonical(pool.page_size * 1024, binary=True)}"
+            total = pool.num_pages * pool.page_size * 1024
+            tables[kind] = _table(total, kept.get(kind, 0), 0, release)
+            pages += total
+        tables[MEMORY] = _table(node.memory, kept.get(MEMORY, 0), pages, release)
+        nodes[node.node_id] = NodeMemory(0, tables, 1 << node.node_id)
+    return StaticPolicy(nodes, release)
+
+
+def _table(total: int, system: int, pages: int, release: Release) -> Table:
+    left = total - system - pages
+    left = left % _UNSIGNED if release.has(defects.RESERVATION_WRAPS) else max(0, left)
+    return Table(total, system % _UNSIGNED, left, 0, left)
+
+
+def requested(container: Container) -> Amounts:
+    """What the container asks for of each memory type.
+
+    Raises:
+        AllocationError: an amount is not an integer to the API machinery.
+    """
+    found: Amounts = {}
+    for kind, text in sorted(container.requests.items()):
+        if kind == MEMORY or kind.startswith("hugepages-"):
+            size = quantity.exact(text)
+            if size is None:
+                raise AllocationError("[memorymanager] failed to represent quantity as int64")
+            found[kind] = size
+    return found
+
+
+def requested_at_once(pod: Pod) -> Amounts:
+    """What the pod needs of each memory type that its app containers ask for.
+
+    Raises:
+        AllocationError: an amount is not an integer to the API machinery.
+    """
+    amounts = {container.name: requested(container) for container in pod.containers}
+    kinds = {kind for app in pod.containers if not app.init for kind in amounts[app.name]}
+    return {
+        kind: pods.at_once(pod.containers, partial(_amount, amounts, kind))
+        for kind in sorted(kinds)
+    }
+
+
+def _amount(amounts: Mapping[str, Amounts], kind: str, container: Container) -> int:
+    return amounts.get(container.name, {}).get(kind, 0)
+
+
+def reused(reuse: Reuse, pod: Pod, container: Container, blocks: Blocks) -> Reuse:
+    """What may be taken again once the container has these blocks."""
+    sizes = dict(reuse.sizes) if reuse.uid == pod.uid else {}
+    for block in blocks:
+        place = (block.nodes, block.kind)
+        if container.init and not container.sidecar:
+            sizes[place] = max(sizes.get(place, 0), block.size)
+        elif place in sizes:
+            sizes[place] = max(0, sizes[place] - block.size)
+    return Reuse(pod.uid, sizes)
+
+
+def _shrunk(state: MemoryState, pod: Pod, container: Container, blocks: Blocks) -> MemoryState:
+    """The state in which earlier init containers no longer have what these blocks took over.
+
+    So the blocks of a pod sum up to what it occupies.
+    """
+    for block in blocks:
+        left = block.size
+        for earlier in pod.containers:
+            if earlier.name == container.name or not earlier.init:
+                break
+            had = state.of(pod.uid, earlier.name)
+            if earlier.sidecar or not had:
+                continue
+            after = []
+            for old in had:
+                taken = min(left, old.size) if old[:2] == block[:2] else 0
+                left -= taken
+                after.append(old._replace(size=old.size - taken))
+            state = state.with_blocks(pod.uid, earlier.name, tuple(after))
+    return state
+
+
+def _is_served(pod: Pod) -> bool:
+    return pod.qos == "Guaranteed" and not pod.shared_pool
+
+
+def _satisfies(state: MemoryState, nodes: int, amounts: Amounts) -> bool:
+    return all(
+        sum(
+            state.nodes[node].tables[kind].free
+            for node in members(nodes)
+            if kind in state.nodes[node].tables
+        )
+        >= size
+        for kind, size in amounts.items()
+    )
+
+
+def _same(real: Mapping[int, NodeMemory], expected: Mapping[int, NodeMemory]) -> bool:
+    """Whether two machines have the same memory, and as much of it in use by groups of nodes."""
+    if real.keys() != expected.keys():
+        return False
+    return all(
+        (memory.assignments, memory.cells) == (expected[node].assignments, expected[node].cells)
+        and memory.tables.keys() == expected[node].tables.keys()
+        and all(_same_kind(real, expected, node, kind) for kind in memory.tables)
+        for node, memory in real.items()
+    )
+
+
+def _same_kind(
+    real: Mapping[int, NodeMemory], expected: Mapping[int, NodeMemory], node: int, kind: str
+) -> bool:
+    sides = (real, expected)
+    fixed = [replace(side[node].tables[kind], reserved=0, free=0) for side in sides]
+    sums = [
+        [
+            sum(amounts)
+            for amounts in zip(
+                *(
+                    (side[member].tables[kind].free, side[member].tables[kind].reserved)
+                    for member in members(real[node].cells)
+                ),
+                strict=True,
+            )
+        ]
+        for side in sides
+    ]
+    return fixed[0] == fixed[1] and sums[0] == sums[1]
+
+
+def _lowest(nodes: int) -> int:
+    return next(members(nodes))

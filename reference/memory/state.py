@@ -1,0 +1,143 @@
+"""What the Memory Manager keeps: memory by NUMA node, and the blocks of each container.
+
+Sets of NUMA nodes are bit masks, amounts are bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+
+class Block(NamedTuple):
+    """An amount of one memory type on a set of nodes together."""
+
+    nodes: int
+    kind: str
+    size: int
+
+
+Blocks = tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One memory type on one node: `allocatable` is what is left of `total` beside `system`."""
+
+    total: int
+    system: int
+    allocatable: int
+    reserved: int
+    free: int
+
+    def take(self, size: int) -> Table:
+        """The table with `size` more reserved."""
+        return replace(self, reserved=self.reserved + size, free=self.free - size)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeMemory:
+    """One node: how many blocks lie on it, and the group of nodes that it is used with."""
+
+    assignments: int
+    tables: Mapping[str, Table]
+    cells: int
+
+
+Nodes = dict[int, NodeMemory]
+"""Nodes by id, ascending."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reuse:
+    """Memory of a pod's ended init containers, by its nodes and type.
+
+    Kept for the pod that was last allocated to, and for no other.
+    """
+
+    uid: str = ""
+    sizes: Mapping[tuple[int, str], int] = field(default_factory=dict)
+
+    def of(self, uid: str, nodes: int, kind: str) -> int:
+        """What containers of this pod may take again on exactly these nodes."""
+        return self.sizes.get((nodes, kind), 0) if uid == self.uid else 0
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryState:
+    """Memory by node, and blocks by pod uid and container name."""
+
+    nodes: Mapping[int, NodeMemory] = field(default_factory=dict)
+    entries: Mapping[str, Mapping[str, Blocks]] = field(default_factory=dict)
+
+    def __iter__(self) -> Iterator[tuple[str, str, Blocks]]:
+        """Every container that has blocks: pod uid, container name, blocks."""
+        for uid, containers in self.entries.items():
+            for name, blocks in containers.items():
+                yield uid, name, blocks
+
+    def of(self, uid: str, name: str) -> Blocks | None:
+        """The container's blocks, None where it has none."""
+        return self.entries.get(uid, {}).get(name)
+
+    def with_blocks(self, uid: str, name: str, blocks: Blocks) -> MemoryState:
+        """The state in which the container has these blocks; nodes stay as they are."""
+        pod = {**self.entries.get(uid, {}), name: blocks}
+        return MemoryState(self.nodes, {**self.entries, uid: pod})
+
+    def reserve(self, block: Block, size: int) -> MemoryState:
+        """The state with the block on its nodes, `size` of it newly taken, lowest node first."""
+        return MemoryState(reserved(self.nodes, block, size), self.entries)
+
+    def release(self, uid: str, name: str) -> MemoryState:
+        """The state in which the container has nothing."""
+        blocks = self.of(uid, name)
+        if blocks is None:
+            return self
+        entries = {**self.entries, uid: {**self.entries[uid]}}
+        del entries[uid][name]
+        if not entries[uid]:
+            del entries[uid]
+        nodes = dict(self.nodes)
+        for block in blocks:
+            left = block.size
+            for node in members(block.nodes):
+                left -= _give_back(nodes, node, block.kind, left)
+        return MemoryState(nodes, entries)
+
+
+def reserved(nodes: Mapping[int, NodeMemory], block: Block, size: int) -> Nodes:
+    """The nodes with the block on them, `size` of it newly taken, lowest node first."""
+    found = dict(nodes)
+    for node in members(block.nodes):
+        memory = found[node]
+        table = memory.tables[block.kind]
+        taken = min(size, table.free)
+        size -= taken
+        found[node] = NodeMemory(
+            memory.assignments + 1, {**memory.tables, block.kind: table.take(taken)}, block.nodes
+        )
+    return found
+
+
+def _give_back(nodes: Nodes, node: int, kind: str, size: int) -> int:
+    """Gives back up to `size` on the node, and says how much it was."""
+    memory = nodes[node]
+    table = memory.tables[kind]
+    given = min(size, table.reserved)
+    left = memory.assignments - 1
+    nodes[node] = NodeMemory(
+        left, {**memory.tables, kind: table.take(-given)}, memory.cells if left else 1 << node
+    )
+    return given
+
+
+def members(nodes: int) -> Iterator[int]:
+    """The ids of the nodes in a set, ascending."""
+    while nodes:
+        lowest = nodes & -nodes
+        yield lowest.bit_length() - 1
+        nodes ^= lowest

@@ -1,0 +1,195 @@
+"""The Memory Manager's static policy, by the rules of its documentation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from numaproof.protocol.machine import HugePages, MachineInfo, Node
+from numaproof.reference.kubernetes import pods, releases
+from numaproof.reference.memory import policy
+from numaproof.reference.memory.state import Block, Blocks, MemoryState, Reuse
+from numaproof.reference.topology.hints import Hint
+
+GI = 1 << 30
+TWO = MachineInfo(
+    memory_capacity=16 * GI,
+    topology=tuple(Node(node, 8 * GI, (HugePages(2048, 512),)) for node in range(2)),
+)
+SYSTEM = {0: {"memory": GI}}
+
+
+def static(machine: MachineInfo = TWO, *, documented: bool = False) -> policy.StaticPolicy:
+    return policy.make_static(machine, SYSTEM, releases.release(None, documented=documented))
+
+
+def pod(
+    uid: str,
+    *apps: str | dict[str, str],
+    init: tuple[str, ...] = (),
+    sidecars: tuple[str, ...] = (),
+) -> pods.Pod:
+    def container(name: str, memory: str | dict[str, str], **more: str) -> dict[str, Any]:
+        amounts = {"cpu": "100m", **({"memory": memory} if isinstance(memory, str) else memory)}
+        return {"name": name, "resources": {"requests": amounts, "limits": amounts}, **more}
+
+    started = [container(f"s{n}", m, restartPolicy="Always") for n, m in enumerate(sidecars)]
+    started += [container(f"i{n}", memory) for n, memory in enumerate(init)]
+    return pods.parse(
+        {
+            "metadata": {"uid": uid},
+            "spec": {
+                "initContainers": started,
+                "containers": [container(f"c{n}", memory) for n, memory in enumerate(apps)],
+            },
+        }
+    )
+
+
+def admitted(static_policy: policy.StaticPolicy, *wanted: pods.Pod) -> tuple[MemoryState, Reuse]:
+    state, reuse = static_policy.restore(MemoryState()), Reuse()
+    for one in wanted:
+        for container in one.containers:
+            state, reuse = static_policy.allocate(state, reuse, one, container, None)
+    return state, reuse
+
+
+def test_huge_pages_and_the_reservation_are_not_allocatable_memory() -> None:
+    assert static().allocatable == (
+        Block(1, "hugepages-2Mi", GI),
+        Block(2, "hugepages-2Mi", GI),
+        Block(1, "memory", 6 * GI),
+        Block(2, "memory", 7 * GI),
+    )
+
+
+def test_a_request_that_fits_takes_the_lowest_single_node() -> None:
+    state, _ = admitted(static(), pod("a", "2Gi"))
+    assert state.of("a", "c0") == (Block(1, "memory", 2 * GI),)
+    assert state.nodes[0].tables["memory"].free == 4 * GI
+
+
+def test_a_request_beyond_one_node_takes_a_group_of_nodes() -> None:
+    state, _ = admitted(static(), pod("a", "9Gi"))
+    assert state.of("a", "c0") == (Block(3, "memory", 9 * GI),)
+    assert [memory.cells for memory in state.nodes.values()] == [3, 3]
+
+
+def test_a_node_used_alone_joins_no_group() -> None:
+    with pytest.raises(policy.AllocationError, match="no NUMA nodes with enough memory"):
+        admitted(static(), pod("a", "1Gi"), pod("b", "9Gi"))
+
+
+def test_a_node_of_a_group_is_not_used_alone_by_default() -> None:
+    state, _ = admitted(static(), pod("a", "9Gi"), pod("b", "1Gi"))
+    assert state.of("b", "c0") == (Block(3, "memory", GI),)
+
+
+def test_a_kubelet_takes_a_node_out_of_its_group_when_told_to_and_the_documents_forbid_it() -> None:
+    group, single = pod("a", "9Gi"), pod("b", "1Gi")
+    # Node 0 is used up by the group, node 1 is not.
+    hint = Hint(2, preferred=True)
+    kubelet = static()
+    state, reuse = admitted(kubelet, group)
+    state, _ = kubelet.allocate(state, reuse, single, single.containers[0], hint)
+    assert [memory.cells for memory in state.nodes.values()] == [3, 2]
+    documented = static(documented=True)
+    state, reuse = admitted(documented, group)
+    with pytest.raises(policy.AllocationError, match="violates NUMA node allocation"):
+        documented.allocate(state, reuse, single, single.containers[0], hint)
+
+
+def test_a_hint_that_does_not_suffice_is_extended() -> None:
+    static_policy, one = static(), pod("a", "9Gi")
+    state = static_policy.restore(MemoryState())
+    hint = Hint(2, preferred=False)
+    state, _ = static_policy.allocate(state, Reuse(), one, one.containers[0], hint)
+    assert state.of("a", "c0") == (Block(3, "memory", 9 * GI),)
+
+
+def test_app_containers_take_over_what_init_containers_had_and_sidecars_keep_theirs() -> None:
+    state, _ = admitted(static(), pod("a", "2Gi", init=("3Gi",), sidecars=("1Gi",)))
+    assert state.of("a", "s0") == (Block(1, "memory", GI),)
+    assert state.of("a", "i0") == (Block(1, "memory", GI),)
+    assert state.of("a", "c0") == (Block(1, "memory", 2 * GI),)
+    assert state.nodes[0].tables["memory"].reserved == 4 * GI
+
+
+def test_what_is_released_leaves_the_machine_as_it_was() -> None:
+    static_policy = static()
+    empty = static_policy.restore(MemoryState())
+    state, _ = admitted(static_policy, pod("a", "9Gi", init=("12Gi",)), pod("b", {"memory": "1Gi"}))
+    for uid, name, _ in tuple(state):
+        state = state.release(uid, name)
+    assert state == empty
+    assert state.release("a", "c0") is state
+
+
+def test_amounts_that_are_no_integer_to_the_api_machinery_are_refused() -> None:
+    with pytest.raises(policy.AllocationError, match="failed to represent quantity as int64"):
+        admitted(static(), pod("a", "1.5Gi"))
+
+
+def test_burstable_pods_get_no_memory() -> None:
+    burstable = replace(pod("a", "1Gi"), qos="Burstable")
+    state, _ = admitted(static(), burstable)
+    assert state.of("a", "c0") is None
+    assert static().hints_for_pod(state, Reuse(), burstable) == {}
+
+
+def test_hints_for_what_is_allocated_are_where_it_is() -> None:
+    static_policy, one = static(), pod("a", "2Gi")
+    state, reuse = admitted(static_policy, one)
+    there = {"memory": (Hint(1, preferred=True),)}
+    assert static_policy.hints_for_container(state, reuse, one, one.containers[0]) == there
+    assert static_policy.hints_for_pod(state, reuse, one) == there
+
+
+def test_no_hint_is_no_resource() -> None:
+    static_policy, large = static(), pod("a", "99Gi")
+    state = static_policy.restore(MemoryState())
+    assert static_policy.hints_for_pod(state, Reuse(), large) == {}
+
+
+def test_huge_pages_that_no_node_has_are_refused() -> None:
+    with pytest.raises(policy.AllocationError, match="no NUMA nodes"):
+        admitted(static(), pod("a", {"memory": "1Gi", "hugepages-1Gi": "1Gi"}))
+
+
+def test_a_restored_state_is_kept_where_it_fits_the_machine() -> None:
+    static_policy = static()
+    state, _ = admitted(static_policy, pod("a", "9Gi"), pod("b", "1Gi"))
+    assert static_policy.restore(state) is state
+
+
+@pytest.mark.parametrize(
+    ("nodes", "entries", "message"),
+    [
+        (False, {"a": {"c": ()}}, "machine state can not be empty"),
+        (True, {"a": {"c": (Block(4, "memory", GI),)}}, "NUMA that does not exist"),
+        (True, {"a": {"c": (Block(1, "hugepages-1Gi", GI),)}}, "resource that does not exist"),
+        (True, {"a": {"c": (Block(1, "memory", GI),)}}, "different from the real one"),
+    ],
+)
+def test_a_restored_state_that_does_not_fit_the_machine_is_refused(
+    entries: dict[str, dict[str, Blocks]], message: str, *, nodes: bool
+) -> None:
+    static_policy = static()
+    state = MemoryState(static_policy.empty if nodes else {}, entries)
+    with pytest.raises(policy.RestoreError, match=message):
+        static_policy.restore(state)
+
+
+def test_a_machine_that_lost_a_page_is_refused() -> None:
+    state, _ = admitted(static(), pod("a", "1Gi"))
+    smaller = replace_memory(TWO, 8 * GI - 4096)
+    with pytest.raises(policy.RestoreError, match="different from the real one"):
+        static(smaller).restore(state)
+
+
+def replace_memory(machine: MachineInfo, size: int) -> MachineInfo:
+    return MachineInfo(
+        topology=tuple(Node(node.node_id, size, node.hugepages) for node in machine.topology or ())
+    )

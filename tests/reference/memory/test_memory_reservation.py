@@ -1,0 +1,145 @@
+"""Reserved memory against Node Allocatable, as every release answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from numaproof.protocol.machine import MachineInfo, Node
+from numaproof.reference.kubernetes import config, releases
+from numaproof.reference.memory import reservation
+
+MACHINE = MachineInfo(memory_capacity=16 << 30, topology=(Node(0, 8 << 30), Node(1, 8 << 30)))
+
+
+def by_node(*entries: tuple[int, dict[str, str]], **given: Any) -> reservation.Reserved:
+    reserved = [{"numaNode": node, "limits": limits} for node, limits in entries]
+    loaded = config.load({"reservedMemory": reserved, **given}, releases.release(None))
+    return reservation.by_node(loaded, MACHINE)
+
+
+def test_the_default_eviction_threshold_is_part_of_the_reservation() -> None:
+    assert by_node((0, {"memory": "100Mi"})) == {0: {"memory": 100 << 20}, 1: {}}
+
+
+def test_kube_system_and_eviction_add_up() -> None:
+    found = by_node(
+        (0, {"memory": "1Gi"}),
+        (1, {"memory": "1Gi"}),
+        kubeReserved={"memory": "1Gi"},
+        systemReserved={"memory": "512Mi"},
+        evictionHard={"memory.available": "512Mi"},
+    )
+    assert found == {0: {"memory": 1 << 30}, 1: {"memory": 1 << 30}}
+
+
+def test_a_threshold_in_percent_is_of_the_machine() -> None:
+    found = by_node((0, {"memory": "858993472"}), evictionHard={"memory.available": "5%"})
+    assert found[0] == {"memory": 858993472}
+
+
+_SUM = (
+    'the total amount "{}" of type "{}" is not equal to the value "{}" determined by Node '
+    "Allocatable feature"
+)
+
+
+@pytest.mark.parametrize(
+    ("entries", "given", "message"),
+    [
+        ([], {}, _SUM.format(0, "memory", "100Mi")),
+        (
+            [(0, {"memory": "1Gi"}), (1, {"memory": "1.5Gi"})],
+            {},
+            _SUM.format("2560Mi", "memory", "100Mi"),
+        ),
+        (
+            [(0, {"memory": "100Mi", "hugepages-1Gi": "1Gi"})],
+            {},
+            _SUM.format("1Gi", "hugepages-1Gi", 0),
+        ),
+        (
+            [(0, {"memory": "858993472"})],
+            {
+                "evictionHard": {"memory.available": "5%"},
+                "kubeReserved": {"memory": "1e9"},
+                "systemReserved": {"memory": "1M"},
+            },
+            _SUM.format("858993472", "memory", "1859993472"),
+        ),
+        (
+            [(5, {"memory": "100Mi"})],
+            {},
+            (
+                "the reserved memory configuration references a NUMA node 5 that does not exist on "
+                "this machine"
+            ),
+        ),
+        (
+            [(0, {"memory": "1.5Gi"})],
+            {"evictionHard": {}, "kubeReserved": {"memory": "1.5Gi"}},
+            "could not covert a variable of type Quantity to int64",
+        ),
+        ([], {"evictionHard": {}}, "[memorymanager] you should specify the system reserved memory"),
+        (
+            [],
+            {"evictionHard": {"memory.available": "0%"}},
+            "[memorymanager] you should specify the system reserved memory",
+        ),
+    ],
+)
+def test_what_does_not_add_up_is_refused_as_the_kubelet_says(
+    entries: list[tuple[int, dict[str, str]]], given: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(reservation.ReservationError) as refused:
+        by_node(*entries, **given)
+    assert str(refused.value) == message
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        (
+            "x",
+            (
+                "string into Go struct field KubeletConfiguration.reservedMemory of type "
+                "[]v1beta1.MemoryReservation"
+            ),
+        ),
+        (
+            [1],
+            (
+                "number into Go struct field KubeletConfiguration.reservedMemory of type "
+                "v1beta1.MemoryReservation"
+            ),
+        ),
+        (
+            [{"numaNode": "a"}],
+            "string into Go struct field MemoryReservation.reservedMemory.numaNode of type int32",
+        ),
+        (
+            [{"numaNode": 0.5}],
+            (
+                "number 0.5 into Go struct field MemoryReservation.reservedMemory."
+                "numaNode of type int32"
+            ),
+        ),
+        (
+            [{"limits": "x"}],
+            (
+                "string into Go struct field MemoryReservation.reservedMemory.limits "
+                "of type v1.ResourceList"
+            ),
+        ),
+    ],
+)
+def test_reservations_of_a_wrong_type_do_not_decode(value: object, problem: str) -> None:
+    with pytest.raises(config.ConfigError) as refused:
+        config.load({"reservedMemory": value}, releases.release(None))
+    assert str(refused.value) == f"failed to decode: json: cannot unmarshal {problem}"
+
+
+def test_an_amount_that_is_no_quantity_does_not_decode() -> None:
+    with pytest.raises(config.ConfigError, match=r"^failed to decode: quantities must match"):
+        by_node((0, {"memory": "zz"}))
