@@ -9,7 +9,7 @@ Sets of NUMA nodes are bit masks in this module.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -92,22 +92,17 @@ class Family:
     def among(self, twins: Twins) -> list[Hint]:
         """The hints that are representatives of `twins`, which must keep to `signature`."""
         sets = twins.representatives()
-        every = sum(1 << node for node in self.nodes)
-        full = [_enough(need.total, (), need.amount, sets, twins) for need in self.needs]
-        fewest = min(
-            (
-                nodes.bit_count()
-                for nodes, *has in zip(sets, *full, strict=True)
-                if nodes and not nodes & ~every and all(has)
-            ),
-            default=len(self.nodes),
-        )
-        fewest = min(fewest, len(self.nodes))
-        free = [_enough(need.free, need.reusable, need.amount, sets, twins) for need in self.needs]
+        outside = ~sum(1 << node for node in self.nodes)
+        sets = [0 if nodes & outside else nodes for nodes in sets]
+        full = [(need.total, (), need.amount) for need in self.needs]
+        fewest = min(map(int.bit_count, _enough(full, sets, twins)), default=len(self.nodes))
+        free = [(need.free, need.reusable, need.amount) for need in self.needs]
+        found = _enough(free, sets, twins)
+        if self.touching or self.cells:
+            found = [nodes for nodes in found if self._allows(nodes)]
         return [
-            Hint(nodes, self._prefers(nodes, fewest))
-            for nodes, *has in zip(sets, *free, strict=True)
-            if nodes and not nodes & ~every and all(has) and self._allows(nodes)
+            Hint(nodes, nodes.bit_count() == fewest or self._in_few_sockets(nodes, fewest))
+            for nodes in found
         ]
 
     def _allows(self, nodes: int) -> bool:
@@ -115,9 +110,7 @@ class Family:
             nodes == cell for node, cell in self.cells if nodes >> node & 1
         )
 
-    def _prefers(self, nodes: int, fewest: int) -> bool:
-        if nodes.bit_count() == fewest:
-            return True
+    def _in_few_sockets(self, nodes: int, fewest: int) -> bool:
         if not self.sockets or not self.per_socket:
             return False
         touched = sum(1 for socket in self.sockets if nodes & socket)
@@ -152,26 +145,32 @@ def _by_node(supplies: tuple[Supply, ...]) -> dict[int, int]:
 
 
 def _enough(
-    supplies: tuple[Supply, ...],
-    reusable: tuple[Supply, ...],
-    amount: int,
+    needs: Iterable[tuple[tuple[Supply, ...], tuple[Supply, ...], int]],
     sets: list[int],
     twins: Twins,
-) -> list[bool]:
-    """Whether each of `sets`, the representatives of `twins`, has the amount."""
-    sums = twins.weigh(_by_node(supplies))
-    for supply in supplies:
-        if not _single(supply):
+) -> list[int]:
+    """Those of `sets`, not empty, that have the amounts of all `needs`.
+
+    A need is what there is, what there is besides for exact sets, and the amount. `sets` stand
+    at the places of the representatives of `twins`.
+    """
+    found = [nodes for nodes in sets if nodes]
+    for supplies, reusable, amount in needs:
+        sums = twins.weigh(_by_node(supplies))
+        for supply in supplies:
+            if not _single(supply):
+                sums = [
+                    total + supply.amount if nodes & supply.nodes else total
+                    for nodes, total in zip(sets, sums, strict=True)
+                ]
+        for supply in reusable:
             sums = [
-                total + supply.amount if nodes & supply.nodes else total
+                total + supply.amount if nodes == supply.nodes else total
                 for nodes, total in zip(sets, sums, strict=True)
             ]
-    for supply in reusable:
-        sums = [
-            total + supply.amount if nodes == supply.nodes else total
-            for nodes, total in zip(sets, sums, strict=True)
-        ]
-    return [total >= amount for total in sums]
+        having = {nodes for nodes, total in zip(sets, sums, strict=True) if total >= amount}
+        found = [nodes for nodes in found if nodes in having]
+    return found
 
 
 Hints = tuple[Hint, ...] | Family
