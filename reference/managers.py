@@ -41,7 +41,7 @@ class Node:
         """Takes what `numaproof.reference.startup` made."""
         self.plan = plan
         self.cpus = cpus
-        self.devices = devices
+        self.device_manager = devices
         self.pods = {pod.uid: pod for pod in present}
         self.told: dict[tuple[str, str], int] = {}
         self.ended: set[tuple[str, str]] = set()
@@ -50,7 +50,7 @@ class Node:
     @property
     def providers(self) -> tuple[Provider, ...]:
         """The hint providers in the order in which the Topology Manager asks them."""
-        return (self.devices, self.cpus)
+        return (self.device_manager, self.cpus)
 
     def started(self) -> messages.Started:
         """All CPUs and the allocatable ones."""
@@ -90,11 +90,12 @@ class Node:
 
     def reclaim(self, providers: Iterable[Provider]) -> None:
         """Takes back what containers hold that no pod on the node has."""
+        before = self.cpus.state
         for provider in providers:
             provider.reclaim(self.pods)
-        self.told = {
-            place: cpus for place, cpus in self.told.items() if self.cpus.state.of(*place) or 0
-        }
+        for uid, name, _ in before:
+            if self.cpus.state.of(uid, name) is None:
+                self.told.pop((uid, name), None)
 
     def remove(self, args: messages.RemoveArgs) -> messages.Done:
         """Takes the pod, or one of its containers, off the node."""
@@ -120,9 +121,9 @@ class Node:
         self.ended = {place for place in self.ended if place[0] != uid}
         self.affinity = {place: kept for place, kept in self.affinity.items() if place[0] != uid}
 
-    def report(self, args: messages.DevicesArgs) -> messages.Done:
+    def devices(self, args: messages.DevicesArgs) -> messages.Done:
         """Takes what device plugins report."""
-        self.devices.report(args.devices)
+        self.device_manager.report(args.devices)
         self.save()
         return messages.Done()
 
@@ -132,12 +133,13 @@ class Node:
         container = None if args.container is None else pod.container(args.container)
         self.reclaim(self.providers)
         self.save()
+        _check_countable(self.plan.nodes)
 
         def of(provider: Provider) -> messages.ProviderHints:
             return to_messages(provider.hints(pod, container))
 
         return messages.NodeHints(
-            of(self.cpus), {}, of(self.devices) if self.devices.has_plugins else None
+            of(self.cpus), {}, of(self.device_manager) if self.device_manager.has_plugins else None
         )
 
     def state(self, _args: messages.NoArgs) -> messages.State:
@@ -151,7 +153,9 @@ class Node:
         )
 
     def _containers(self, pod: pods.Pod) -> messages.Containers:
-        return {container.name: self._container(pod.uid, container.name) for container in pod.containers}
+        return {
+            container.name: self._container(pod.uid, container.name) for container in pod.containers
+        }
 
     def _container(self, uid: str, name: str) -> messages.Container:
         kept = self.affinity.get((uid, name), scope.NO_AFFINITY)
@@ -163,7 +167,7 @@ class Node:
             affinity=messages.Hint(
                 None if kept.nodes is None else NUMASet.from_mask(kept.nodes), kept.preferred
             ),
-            devices=self.devices.of(uid, name),
+            devices=self.device_manager.held(uid, name),
         )
 
     def reconcile(self, _args: messages.NoArgs) -> messages.Reconciled:
@@ -182,3 +186,9 @@ class Node:
                     )
         return messages.Reconciled(tuple(updates))
 
+
+def _check_countable(nodes: tuple[int, ...]) -> None:
+    if len(nodes) > MOST_NODES:
+        raise NotBuiltError(f"hints for more than {MOST_NODES} NUMA nodes")
+    if min(nodes, default=0) < 0:
+        raise NotBuiltError("hints for NUMA nodes with negative ids")

@@ -39,6 +39,7 @@ _OPERATIONS = (
     "start",
     "admit",
     "remove",
+    "devices",
     "hints",
     "state",
     "reconcile",
@@ -97,6 +98,7 @@ class Reference:
 
     def hello(self, _args: messages.HelloArgs) -> messages.Hello:
         """Who the reference is and what it has."""
+        newest = releases.TABLE[releases.NEWEST]
         return messages.Hello(
             protocol=messages.PROTOCOL_VERSION,
             name="numaproof reference",
@@ -106,9 +108,14 @@ class Reference:
             level="kubelet",
             operations=tuple(name for name in OPERATIONS if name in _OPERATIONS),
             policies=messages.Policies(
-                cpu=("none", "static"), memory=("None",), topology=("none",), scope=_SCOPES
+                cpu=("none", "static"),
+                memory=("None",),
+                topology=("none", "best-effort", "restricted", "single-numa-node"),
+                scope=_SCOPES,
             ),
-            options=messages.Options(cpu=tuple(releases.TABLE[releases.NEWEST].cpu_options)),
+            options=messages.Options(
+                cpu=tuple(newest.cpu_options), topology=tuple(newest.topology_options)
+            ),
         )
 
     def _release(self, version: str | None) -> Release:

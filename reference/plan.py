@@ -14,19 +14,26 @@ if TYPE_CHECKING:
 
     from numaproof.protocol import messages
     from numaproof.reference.cpu.policy import StaticPolicy
-    from numaproof.reference.cpu.state import CPUState
     from numaproof.reference.kubernetes.releases import Release
     from numaproof.reference.machine.topology import CPUTopology
+    from numaproof.reference.topology.policy import TopologyPolicy
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a start decided, for as long as the node runs; `policy` None is the policy none."""
+    """What a start decided, for as long as the node runs.
+
+    `nodes` are the ids of the machine's NUMA nodes in its own order. `cpu` and `topology_policy`
+    are None for the policies none; `scope` is the Topology Manager's.
+    """
 
     release: Release
+    nodes: tuple[int, ...]
     topology: CPUTopology
     cpu_policy: str
-    policy: StaticPolicy | None
+    cpu: StaticPolicy | None
+    topology_policy: TopologyPolicy | None
+    scope: str
     state_dir: Path
     pod_level: pods.PodLevel
 
@@ -38,11 +45,11 @@ class Plan:
         """
         return pods.parse(manifest, self.pod_level)
 
-    def write_cpus(self, cpus: CPUState) -> None:
-        """Writes the CPU Manager's checkpoint."""
-        checkpoint.write(
-            self.state_dir / cpu_checkpoint.FILE_NAME, cpu_checkpoint.dump(cpus, self.cpu_policy)
-        )
+    def write(self, name: str, content: bytes) -> None:
+        """Writes a checkpoint file; `name` is relative to the state directory."""
+        path = self.state_dir / name
+        path.parent.mkdir(exist_ok=True)
+        checkpoint.write(path, content)
 
     def files(self) -> dict[str, str]:
         """The checkpoint files that exist, by name."""

@@ -10,10 +10,12 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from numaproof.protocol.sets import CPUSet
 from numaproof.reference.cpu import checkpoint as cpu_checkpoint
 from numaproof.reference.cpu import options as cpu_options
 from numaproof.reference.cpu.policy import PolicyError, StaticPolicy, make_static
 from numaproof.reference.cpu.state import CPUState
+from numaproof.reference.devices import checkpoint as device_checkpoint
 from numaproof.reference.errors import NotBuiltError, StartError
 from numaproof.reference.kubernetes import checkpoint, pods
 from numaproof.reference.kubernetes import config as configuration
@@ -22,6 +24,9 @@ from numaproof.reference.machine import topology as cpu_topology
 from numaproof.reference.managers import Node
 from numaproof.reference.memory import checkpoint as memory_checkpoint
 from numaproof.reference.plan import Plan
+from numaproof.reference.providers import CPUManager, DeviceManager
+from numaproof.reference.topology import options as topology_options
+from numaproof.reference.topology import policy as topology_policies
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,13 +34,12 @@ if TYPE_CHECKING:
 
     from numaproof.protocol import messages
     from numaproof.protocol.machine import MachineInfo
+    from numaproof.reference.devices.state import DeviceState
     from numaproof.reference.kubernetes.config import Config
     from numaproof.reference.kubernetes.pods import Pod
     from numaproof.reference.kubernetes.releases import Release
     from numaproof.reference.machine.topology import CPUTopology
-
-_MOST_NODES_BY_DEFAULT = 8
-"""How many NUMA nodes every Topology Manager policy but none takes without an option."""
+    from numaproof.reference.topology.policy import TopologyPolicy
 
 
 def start(
@@ -53,24 +57,31 @@ def start(
         if args.root is None:
             raise ValueError("start needs a machine or a root")
         machine = discover(args.root, release)
-    topology = _topology(machine, release, config)
-    try:
-        reserved = configuration.reserved_cpus(config, topology.all_cpus)
-    except configuration.ConfigError as error:
-        raise StartError("config", str(error)) from None
-    _check_topology_manager(config, topology)
-    policy = _cpu_policy(config, topology, reserved, release)
-    _check_built(config, args)
-    pod_level = _pod_level(config, release)
-    plan = Plan(release, topology, config.cpu_policy, policy, Path(args.state_dir), pod_level)
+    reserved = _reserved(config, machine, release)
+    topology_policy = _topology_policy(config, machine, release)
+    topology = _topology(machine, release)
+    _check_built(config)
+    plan = Plan(
+        release=release,
+        nodes=tuple(node.node_id for node in machine.topology or ()),
+        topology=topology,
+        cpu_policy=config.cpu_policy,
+        cpu=_cpu_policy(config, topology, reserved, release),
+        topology_policy=topology_policy,
+        scope=config.topology_scope,
+        state_dir=Path(args.state_dir),
+        pod_level=_pod_level(config, release),
+    )
     if config.memory_policy != "None":
         raise StartError("memory", f'unknown policy: "{config.memory_policy}"')
     present = tuple(plan.read_pod(pod) for pod in args.pods)
-    cpus = _start_cpus(plan, present)
+    cpus = CPUManager(plan, _start_cpus(plan, present))
     _start_memory(plan, config)
-    node = Node(plan, cpus, present)
+    devices = DeviceManager(plan, _start_devices(plan))
+    devices.report(args.devices)
+    node = Node(plan, cpus, devices, present)
     # The reconcile loop makes its first pass at once.
-    node.reclaim()
+    node.reclaim([cpus])
     node.save()
     return node
 
@@ -82,14 +93,35 @@ def _configuration(args: messages.StartArgs, release: Release) -> Config:
         raise StartError("config", str(error)) from None
 
 
-def _topology(machine: MachineInfo, release: Release, config: Config) -> CPUTopology:
+def _reserved(config: Config, machine: MachineInfo, release: Release) -> Fraction:
+    """The CPU reservation; CPUs reserved by name are looked up before any manager is made."""
+    try:
+        if not config.named_cpus:
+            return configuration.reserved_cpus(config, CPUSet())
+        online = cpu_topology.derive(machine, averages=release.has(FREE_CORE_BY_AVERAGE)).all_cpus
+        return configuration.reserved_cpus(config, online)
+    except cpu_topology.TopologyError as error:
+        raise StartError("config", f"unable to discover CPU topology info: {error}") from None
+    except configuration.ConfigError as error:
+        raise StartError("config", str(error)) from None
+
+
+def _topology_policy(
+    config: Config, machine: MachineInfo, release: Release
+) -> TopologyPolicy | None:
+    try:
+        topology_options.check_gate(config.topology_options, config.gates)
+        return topology_policies.make(config, machine, release)
+    except topology_options.TopologyOptionError as error:
+        raise StartError("config", str(error)) from None
+    except topology_policies.TopologyManagerError as error:
+        raise StartError("topology", str(error)) from None
+
+
+def _topology(machine: MachineInfo, release: Release) -> CPUTopology:
     try:
         return cpu_topology.derive(machine, averages=release.has(FREE_CORE_BY_AVERAGE))
     except cpu_topology.TopologyError as error:
-        # CPUs reserved by name are looked up before any manager is made.
-        if config.named_cpus:
-            text = f"unable to discover CPU topology info: {error}"
-            raise StartError("config", text) from None
         raise StartError("cpu", str(error)) from None
 
 
@@ -99,19 +131,7 @@ def _pod_level(config: Config, release: Release) -> pods.PodLevel:
     return "shared pool" if release.pod_level_in_shared_pool else "QoS class"
 
 
-def _check_topology_manager(config: Config, topology: CPUTopology) -> None:
-    """Leaves alone what the Topology Manager may refuse before the CPU Manager is made."""
-    if config.topology_policy == "none":
-        return
-    if config.topology_options or len(topology.nodes) > _MOST_NODES_BY_DEFAULT:
-        raise NotBuiltError(f"Topology Manager policy {config.topology_policy}")
-
-
-def _check_built(config: Config, args: messages.StartArgs) -> None:
-    if config.topology_policy != "none":
-        raise NotBuiltError(f"Topology Manager policy {config.topology_policy}")
-    if args.devices:
-        raise NotBuiltError("devices")
+def _check_built(config: Config) -> None:
     if config.gates.get("PodLevelResourceManagers"):
         raise NotBuiltError("feature gate PodLevelResourceManagers")
     if config.memory_policy == "Static":
@@ -163,7 +183,7 @@ def _start_cpus(plan: Plan, present: tuple[Pod, ...]) -> CPUState:
     content = checkpoint.read(path)
     if content is None:
         restored = CPUState()
-        plan.write_cpus(restored)
+        plan.write(cpu_checkpoint.FILE_NAME, cpu_checkpoint.dump(restored, plan.cpu_policy))
     else:
         try:
             restored = cpu_checkpoint.restore(content, plan.cpu_policy, running, plan.release)
@@ -174,15 +194,19 @@ def _start_cpus(plan: Plan, present: tuple[Pod, ...]) -> CPUState:
                 "please drain this node and delete the CPU manager checkpoint file "
                 f'"{path}" before restarting Kubelet',
             ) from None
-    if plan.policy is None:
+    if plan.cpu is None:
         return restored
     try:
-        cpus = plan.policy.restore(restored)
+        cpus = plan.cpu.restore(restored)
     except PolicyError as error:
         raise StartError("cpu", f"start cpu manager error: {error}") from None
     if cpus is not restored:
-        plan.write_cpus(cpus)
+        plan.write(cpu_checkpoint.FILE_NAME, cpu_checkpoint.dump(cpus, plan.cpu_policy))
     return cpus
+
+
+def _start_devices(plan: Plan) -> DeviceState:
+    return device_checkpoint.load(checkpoint.read(plan.state_dir / device_checkpoint.FILE_NAME))
 
 
 def _start_memory(plan: Plan, config: Config) -> None:

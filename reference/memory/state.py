@@ -97,15 +97,15 @@ class MemoryState:
         blocks = self.of(uid, name)
         if blocks is None:
             return self
-        entries = {**self.entries, uid: {**self.entries[uid]}}
-        del entries[uid][name]
-        if not entries[uid]:
+        left = {other: had for other, had in self.entries[uid].items() if other != name}
+        entries = {**self.entries, uid: left}
+        if not left:
             del entries[uid]
         nodes = dict(self.nodes)
         for block in blocks:
-            left = block.size
+            size = block.size
             for node in members(block.nodes):
-                left -= _give_back(nodes, node, block.kind, left)
+                size -= _give_back(nodes, node, block.kind, size)
         return MemoryState(nodes, entries)
 
 

@@ -253,7 +253,6 @@ def test_cpus_reserved_by_name_are_looked_up_before_the_cpu_manager_is_made(
 @pytest.mark.parametrize(
     ("config", "what"),
     [
-        ({"topologyManagerPolicy": "restricted"}, "Topology Manager policy restricted"),
         ({"memoryManagerPolicy": "Static"}, "Memory Manager policy Static"),
         (
             {"featureGates": {"PodLevelResourceManagers": True}},
@@ -284,9 +283,12 @@ def test_the_cpu_manager_refuses_what_does_not_go_with_the_topology_policy(node:
     )
 
 
-def test_what_the_topology_manager_may_refuse_first_is_unsupported(
+def test_the_topology_manager_is_made_before_the_cpu_manager(
     node: Player, machine: Callable[..., dict[str, Any]]
 ) -> None:
-    unsupported = {"unsupported": {"what": "Topology Manager policy single-numa-node"}}
-    assert node.start(**SOCKETS, topologyManagerPolicyOptions={"x": "true"}) == unsupported
-    assert node.start(machine(nodes=9), **SOCKETS) == unsupported
+    options = {"x": "true"}
+    assert node.refusal(**SOCKETS, topologyManagerPolicyOptions=options)[0] == "topology"
+    assert node.refusal(machine=machine(nodes=9), **SOCKETS) == (
+        "topology",
+        "unsupported on machines with more than 8 NUMA Nodes",
+    )

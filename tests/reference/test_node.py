@@ -181,7 +181,7 @@ def test_hints_are_not_given_where_sets_of_nodes_cannot_be_named(
 ) -> None:
     node.start(machine(nodes=13))
     answer = node.ask("hints", pod=pod("u", "1"), container="app0")
-    assert answer == {"unsupported": {"what": "hints for more than 12 NUMA nodes with CPUs"}}
+    assert answer == {"unsupported": {"what": "hints for more than 12 NUMA nodes"}}
     odd = machine()
     odd["topology"][0]["node_id"] = -1
     node.ask("remove", uid="u")
@@ -203,12 +203,71 @@ def test_a_release_that_is_not_known_is_unsupported(node: Player) -> None:
     assert what == "Kubernetes release '1.20' is not one of 1.33, 1.34, 1.35, 1.36"
 
 
-def test_devices_are_not_built(node: Player, machine: Machine) -> None:
-    devices = [{"resource": "v.example/nic", "ids": [{"id": "d0", "numa": None}]}]
-    answer = node.ask(
-        "start", machine=machine(), config={}, state_dir=str(node.state_dir), devices=devices
+def test_a_container_is_placed_where_its_device_and_its_cpus_are(
+    node: Player, machine: Machine, pod: Pod
+) -> None:
+    nics = [{"resource": "v.example/nic", "ids": [{"id": "d0", "numa": [1]}]}]
+    config = {
+        "cpuManagerPolicy": "static",
+        "kubeReserved": {"cpu": "1"},
+        "topologyManagerPolicy": "single-numa-node",
+    }
+    # Up to 1.35 a set of nodes is a hint too that has nodes without devices in it.
+    place = {"state_dir": str(node.state_dir), "devices": nics, "kubernetes": "1.35"}
+    node.ask("start", machine=machine(nodes=2), config=config, **place)
+    asked = pod("u", "2")
+    asked["spec"]["containers"][0]["resources"]["limits"]["v.example/nic"] = "1"
+    hints = node.ask("hints", pod=asked, container="app0")["ok"]
+    assert hints["devices"] == {
+        "v.example/nic": [{"numa": [1], "preferred": True}, {"numa": [0, 1], "preferred": False}]
+    }
+    admitted = node.ask("admit", pod=asked)["ok"]["containers"]["app0"]
+    assert admitted["devices"] == {"v.example/nic": ["d0"]}
+    assert admitted["affinity"] == {"numa": [1], "preferred": True}
+    assert admitted["exclusive"] == "4,12"
+
+
+def test_a_device_that_is_taken_is_refused_by_the_topology_manager(
+    node: Player, machine: Machine, pod: Pod
+) -> None:
+    nics = [{"resource": "v.example/nic", "ids": [{"id": "d0", "numa": [1]}]}]
+    config = {
+        "cpuManagerPolicy": "static",
+        "kubeReserved": {"cpu": "1"},
+        "topologyManagerPolicy": "restricted",
+    }
+    node.ask("start", machine=machine(nodes=2), config=config, state_dir=str(node.state_dir))
+    assert node.ask("devices", devices=nics) == {"ok": {}}
+    first, second = pod("a", "2"), pod("b", "2")
+    for one in (first, second):
+        one["spec"]["containers"][0]["resources"]["limits"]["v.example/nic"] = "1"
+    assert "ok" in node.ask("admit", pod=first)
+    assert node.ask("admit", pod=second) == {
+        "refused": {
+            "reason": "TopologyAffinityError",
+            "message": "Resources cannot be allocated with Topology locality",
+        }
+    }
+    assert list(node.ask("state")["ok"]["pods"]) == ["a"]
+    node.ask("remove", uid="a", container="app0")
+    app = node.ask("state")["ok"]["pods"]["a"]["app0"]
+    assert app["affinity"] == {"numa": None, "preferred": False}
+    assert app["devices"] == {"v.example/nic": ["d0"]}
+
+
+def test_a_pod_of_scope_pod_is_placed_as_a_whole(node: Player, machine: Machine, pod: Pod) -> None:
+    config = {
+        "cpuManagerPolicy": "static",
+        "kubeReserved": {"cpu": "1"},
+        "topologyManagerPolicy": "single-numa-node",
+        "topologyManagerScope": "pod",
+    }
+    node.ask("start", machine=machine(nodes=2), config=config, state_dir=str(node.state_dir))
+    admitted = node.ask("admit", pod=pod("u", "4", "4"))["ok"]["containers"]
+    assert {one["affinity"]["numa"][0] for one in admitted.values()} == {1}
+    assert node.ask("admit", pod=pod("v", "4", "4"))["refused"]["reason"] == (
+        "TopologyAffinityError"
     )
-    assert answer == {"unsupported": {"what": "devices"}}
 
 
 def test_a_start_needs_a_machine_or_a_root(node: Player, tmp_path: Path) -> None:
