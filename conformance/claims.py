@@ -23,9 +23,6 @@ class NotSupportedError(Exception):
     """The implementation does not have what is asked for; the text names it."""
 
 
-_TOPOLOGY_OPTIONS = ("prefer-closest-numa-nodes", "max-allowable-numa-nodes")
-
-
 @dataclass(frozen=True)
 class _PolicyField:
     """A field of the configuration that names a policy; its first value is the default."""
@@ -113,8 +110,8 @@ class Claims:
         return _missing("CPU Manager option", options, known, self.hello.options.cpu)
 
     def _of_topology_options(self, options: object) -> Iterator[str]:
-        claimed = self.hello.options.topology
-        return _missing("Topology Manager option", options, _TOPOLOGY_OPTIONS, claimed)
+        known = release(self.kubernetes).topology_options
+        return _missing("Topology Manager option", options, known, self.hello.options.topology)
 
 
 def _missing(

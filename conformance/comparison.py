@@ -55,6 +55,42 @@ def any_option(answer: messages.Answer) -> messages.Answer:
     return answer
 
 
+Places = dict[str, dict[str, tuple[int, ...]]]
+"""The NUMA nodes of every device that was ever reported, by resource and id."""
+
+
+def any_device(answer: messages.Answer, places: Places) -> messages.Answer:
+    """An answer whose devices are told by their NUMA nodes in the place of their ids.
+
+    Of several devices on the same nodes the kubelet picks any: it walks a set.
+    """
+    match answer:
+        case messages.Admitted():
+            return messages.Admitted(_by_nodes(answer.containers, places))
+        case messages.State():
+            pods = {uid: _by_nodes(held, places) for uid, held in answer.pods.items()}
+            return msgspec.structs.replace(answer, pods=pods)
+        case _:
+            return answer
+
+
+def _by_nodes(containers: messages.Containers, places: Places) -> messages.Containers:
+    return {
+        name: msgspec.structs.replace(
+            container,
+            devices=None
+            if container.devices is None
+            else {
+                resource: tuple(sorted(str(list(places[resource][one])) for one in ids))
+                if all(one in places.get(resource, {}) for one in ids)
+                else ids
+                for resource, ids in container.devices.items()
+            },
+        )
+        for name, container in containers.items()
+    }
+
+
 def _kind(answer: messages.Answer) -> str:
     match answer:
         case messages.StartRefused():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from numaproof.conformance.comparison import any_option, difference
+from numaproof.conformance.comparison import any_device, any_option, difference
 from numaproof.protocol import codec, messages
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ class Mirror:
     reference: Implementation
     state_dir: Path
     silent: bool = False
+    _places: dict[str, dict[str, tuple[int, ...]]] = field(default_factory=dict)
 
     def disagreement(
         self,
@@ -76,6 +77,8 @@ class Mirror:
         if isinstance(args, messages.StartArgs):
             args = msgspec.structs.replace(args, state_dir=str(self.state_dir))
             self.silent = False
+        if isinstance(args, messages.StartArgs | messages.DevicesArgs):
+            self._learn(args.devices)
         if self.silent:
             return None
         own = _without_path(self.reference.call(operation, args), self.state_dir)
@@ -83,8 +86,15 @@ class Mirror:
             self.silent = isinstance(own, messages.Unsupported)
         if _has_several_options(args):
             answer, own = any_option(answer), any_option(own)
+        answer, own = any_device(answer, self._places), any_device(own, self._places)
         found = difference(answer, own, level)
         return f"differs from the reference: {found}" if found else None
+
+    def _learn(self, devices: tuple[messages.DeviceResource, ...]) -> None:
+        """A device that is no longer reported may still be held: its place is kept."""
+        for one in devices:
+            places = self._places.setdefault(one.resource, {})
+            places |= {device.id: tuple(device.numa or ()) for device in one.ids}
 
 
 @dataclass

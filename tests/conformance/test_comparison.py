@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from numaproof.conformance.comparison import any_option, difference
+from numaproof.conformance.comparison import any_device, any_option, difference
 from numaproof.protocol import messages
 from numaproof.protocol.machine import MachineInfo, Node
 from numaproof.protocol.sets import CPUSet, NUMASet
@@ -125,3 +125,34 @@ def test_other_refusals_keep_their_words() -> None:
     assert any_option(NO) is NO
     refused = messages.StartRefused("cpu", "other")
     assert any_option(refused) == refused
+
+
+def held(*devices: str) -> messages.Admitted:
+    none = messages.Hint(None, preferred=False)
+    one = messages.Container(CPUSet(), CPUSet(), (), none, {"nic": devices})
+    return messages.Admitted({"app": one})
+
+
+PLACES = {"nic": {"d0": (0,), "d1": (0,), "d2": (1,)}}
+
+
+def test_which_of_several_devices_on_a_node_is_picked_is_no_difference() -> None:
+    left, right = any_device(held("d0", "d2"), PLACES), any_device(held("d2", "d1"), PLACES)
+    assert difference(left, right, "kubelet") is None
+
+
+@pytest.mark.parametrize("other", [("d2",), ("d0", "d1"), ("unknown",), ()])
+def test_devices_on_other_nodes_or_another_number_of_them_are_a_difference(
+    other: tuple[str, ...],
+) -> None:
+    left, right = any_device(held("d0"), PLACES), any_device(held(*other), PLACES)
+    assert difference(left, right, "placement") is not None
+
+
+def test_devices_in_the_state_are_told_by_their_nodes_too() -> None:
+    states = [
+        messages.State(CPUSet(), {"uid-a": held(one).containers}) for one in ("d0", "d1", "d2")
+    ]
+    first, alike, other = (any_device(state, PLACES) for state in states)
+    assert difference(first, alike, "kubelet") is None
+    assert difference(first, other, "kubelet") is not None
