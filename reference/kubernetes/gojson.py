@@ -7,6 +7,7 @@ value of a wrong type is reported after all the others are stored.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,10 @@ from numaproof.reference.kubernetes.gosyntax import GoJSONError, Number, Pairs, 
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+# Far more digits than fit, and fewer than Python refuses to read.
+_UNSIGNED = re.compile(r"[0-9]{1,999}")
+_SIGNED = re.compile(r"[+-]?[0-9]{1,999}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,28 @@ class Unsigned:
 
 
 @dataclass(frozen=True, slots=True)
+class Signed:
+    """Wants a JSON number without fraction that fits in 64 bits with a sign."""
+
+    go: str = "int"
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """Wants a JSON number without fraction from -2**63 to 2**63 - 1."""
+
+    go: str = "int"
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Wants a JSON array, all values of one kind."""
+
+    values: Kind
+    go: str
+
+
+@dataclass(frozen=True, slots=True)
 class Anything:
     """Takes every JSON value, and keeps nothing of it but whether there is one."""
 
@@ -39,7 +66,19 @@ class Anything:
 
 @dataclass(frozen=True, slots=True)
 class Keyed:
-    """Wants a JSON object with any keys, all values of one kind."""
+    """Wants a JSON object with any keys, all values of one kind.
+
+    With `numbered`, keys are integers written as text, and are kept as integers.
+    """
+
+    values: Kind
+    go: str
+    numbered: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Wants a JSON array, all values of one kind."""
 
     values: Kind
     go: str
@@ -53,7 +92,7 @@ class Fields:
     fields: Mapping[str, Kind]
 
 
-Kind = Text | Unsigned | Anything | Keyed | Fields
+Kind = Text | Unsigned | Signed | Anything | Keyed | Listed | Fields
 
 
 def decode(data: bytes, kind: Kind) -> Any:
@@ -86,19 +125,28 @@ class _Store:
                 found = tree
             case Anything():
                 found = True
-            case Unsigned() if isinstance(tree, Number):
-                if tree.text.isdigit() and int(tree.text) < 1 << 64:
+            case Unsigned() | Signed() if isinstance(tree, Number):
+                number = _integer(tree.text, kind)
+                if number is None:
+                    self.wrong(f"number {tree.text}", kind.go, struct, path)
+                else:
+                    found = number
+            case Signed() if isinstance(tree, Number):
+                digits = tree.text.removeprefix("-")
+                if digits.isdigit() and -(1 << 63) <= int(tree.text) < 1 << 63:
                     found = int(tree.text)
                 else:
                     self.wrong(f"number {tree.text}", kind, struct, path)
+            case Listed() if isinstance(tree, list) and not isinstance(tree, Pairs):
+                found = [self.convert(value, kind.values, None, struct, path) for value in tree]
             case Keyed() if isinstance(tree, Pairs):
-                found = dict(found)
-                for key, value in tree:
-                    found[key] = self.convert(value, kind.values, None, struct, path)
+                found = self.keyed(tree, kind, found, struct, path)
+            case Listed() if isinstance(tree, list) and not isinstance(tree, Pairs):
+                found = [self.convert(value, kind.values, None, struct, path) for value in tree]
             case Fields() if isinstance(tree, Pairs):
                 found = self.fields(tree, kind, found, path)
             case _:
-                self.wrong(_name(tree), kind, struct, path)
+                self.wrong(_name(tree), kind.go, struct, path)
         return found
 
     def fields(self, tree: Pairs, kind: Fields, old: Any, path: str) -> dict[str, Any]:
@@ -113,11 +161,22 @@ class _Store:
                 )
         return found
 
-    def wrong(self, value: str, kind: Kind, struct: str | None, path: str) -> None:
+    def keyed(
+        self, tree: Pairs, kind: Keyed, old: Any, struct: str | None, path: str
+    ) -> dict[Any, Any]:
+        found = dict(old)
+        for key, value in tree:
+            stored = self.convert(value, kind.values, None, struct, path)
+            place = _integer(key, Signed()) if kind.numbered else key
+            if place is None:
+                self.wrong(f"number {key}", "int", struct, path)
+            else:
+                found[place] = stored
+        return found
+
+    def wrong(self, value: str, go: str, struct: str | None, path: str) -> None:
         place = f"struct field {struct}.{path}" if struct else "value"
-        self.error = self.error or (
-            f"json: cannot unmarshal {value} into Go {place} of type {kind.go}"
-        )
+        self.error = self.error or f"json: cannot unmarshal {value} into Go {place} of type {go}"
 
 
 def zero(kind: Kind) -> Any:
@@ -125,14 +184,26 @@ def zero(kind: Kind) -> Any:
     match kind:
         case Text():
             return ""
-        case Unsigned():
+        case Unsigned() | Signed():
             return 0
         case Anything():
             return False
         case Keyed():
             return {}
+        case Listed():
+            return []
         case Fields():
             return {name: zero(field) for name, field in kind.fields.items()}
+
+
+def _integer(text: str, kind: Unsigned | Signed) -> int | None:
+    """The integer that the text is, None where it is none or does not fit."""
+    signed = isinstance(kind, Signed)
+    if not (_SIGNED if signed else _UNSIGNED).fullmatch(text):
+        return None
+    number = int(text)
+    low, high = (-(1 << 63), 1 << 63) if signed else (0, 1 << 64)
+    return number if low <= number < high else None
 
 
 def _name(tree: Any) -> str:

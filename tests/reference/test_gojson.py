@@ -98,3 +98,30 @@ def test_escapes_are_read_and_lone_surrogates_replaced() -> None:
 
 def test_null_for_the_whole_is_the_zero_value() -> None:
     assert gojson.decode(b"null", STATE)["checksum"] == 0
+
+
+NUMBERED = gojson.Keyed(gojson.Listed(gojson.Signed(), "[]int"), "map[int][]int", numbered=True)
+
+
+def test_integers_with_a_sign_lists_and_numbered_keys_are_read() -> None:
+    assert gojson.decode(b'{"10":[1,-2],"-3":[],"4":null}', NUMBERED) == {
+        10: [1, -2],
+        -3: [],
+        4: [],
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b'{"x":[]}', "number x into Go value of type int"),
+        (b'{"1":{}}', "object into Go value of type []int"),
+        (b'{"1":[1.5]}', "number 1.5 into Go value of type int"),
+        (b'{"1":[9223372036854775808]}', "number 9223372036854775808 into Go value of type int"),
+        (b'{"1":["a"]}', "string into Go value of type int"),
+    ],
+)
+def test_lists_and_numbered_keys_of_a_wrong_type_are_told(text: bytes, message: str) -> None:
+    with pytest.raises(gosyntax.GoJSONError) as caught:
+        gojson.decode(text, NUMBERED)
+    assert str(caught.value) == f"json: cannot unmarshal {message}"
