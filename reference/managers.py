@@ -18,8 +18,9 @@ from numaproof.reference.topology.hints import to_messages
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from numaproof.reference.memory.state import Block
     from numaproof.reference.plan import Plan
-    from numaproof.reference.providers import CPUManager, DeviceManager, Provider
+    from numaproof.reference.providers import CPUManager, DeviceManager, MemoryManager, Provider
     from numaproof.reference.topology.policy import KeptHint
 
 MOST_NODES = 12
@@ -36,12 +37,18 @@ class Node:
     """
 
     def __init__(
-        self, plan: Plan, cpus: CPUManager, devices: DeviceManager, present: tuple[pods.Pod, ...]
+        self,
+        plan: Plan,
+        devices: DeviceManager,
+        cpus: CPUManager,
+        memory: MemoryManager,
+        present: tuple[pods.Pod, ...],
     ) -> None:
         """Takes what `numaproof.reference.startup` made."""
         self.plan = plan
-        self.cpus = cpus
         self.device_manager = devices
+        self.cpus = cpus
+        self.memory = memory
         self.pods = {pod.uid: pod for pod in present}
         self.told: dict[tuple[str, str], int] = {}
         self.ended: set[tuple[str, str]] = set()
@@ -50,14 +57,15 @@ class Node:
     @property
     def providers(self) -> tuple[Provider, ...]:
         """The hint providers in the order in which the Topology Manager asks them."""
-        return (self.device_manager, self.cpus)
+        return (self.device_manager, self.cpus, self.memory)
 
     def started(self) -> messages.Started:
-        """All CPUs and the allocatable ones."""
-        policy = self.plan.cpu
-        allocatable = policy.allocatable if policy else 0
+        """All CPUs, the allocatable ones, and the allocatable memory."""
+        cpu, memory = self.plan.cpu, self.plan.memory
+        allocatable = CPUSet.from_mask(cpu.allocatable if cpu else 0)
         return messages.Started(
-            messages.StartedCPUs(self.plan.topology.all_cpus, CPUSet.from_mask(allocatable)), ()
+            messages.StartedCPUs(self.plan.topology.all_cpus, allocatable),
+            _blocks(memory.allocatable if memory else ()),
         )
 
     def admit(self, args: messages.AdmitArgs) -> messages.Admitted:
@@ -139,7 +147,9 @@ class Node:
             return to_messages(provider.hints(pod, container))
 
         return messages.NodeHints(
-            of(self.cpus), {}, of(self.device_manager) if self.device_manager.has_plugins else None
+            of(self.cpus),
+            of(self.memory),
+            of(self.device_manager) if self.device_manager.has_plugins else None,
         )
 
     def state(self, _args: messages.NoArgs) -> messages.State:
@@ -163,7 +173,7 @@ class Node:
         return messages.Container(
             cpus=CPUSet.from_mask(cpus.where(uid, name)),
             exclusive=CPUSet.from_mask(cpus.of(uid, name) or 0),
-            memory=(),
+            memory=_blocks(self.memory.state.of(uid, name) or ()),
             affinity=messages.Hint(
                 None if kept.nodes is None else NUMASet.from_mask(kept.nodes), kept.preferred
             ),
@@ -185,6 +195,13 @@ class Node:
                         messages.CPUUpdate(pod.uid, container.name, CPUSet.from_mask(cpus))
                     )
         return messages.Reconciled(tuple(updates))
+
+
+def _blocks(blocks: Iterable[Block]) -> tuple[messages.MemoryBlock, ...]:
+    return tuple(
+        messages.MemoryBlock(NUMASet.from_mask(block.nodes), block.kind, block.size)
+        for block in blocks
+    )
 
 
 def _check_countable(nodes: tuple[int, ...]) -> None:

@@ -109,7 +109,7 @@ class Reference:
             operations=tuple(name for name in OPERATIONS if name in _OPERATIONS),
             policies=messages.Policies(
                 cpu=("none", "static"),
-                memory=("None",),
+                memory=("None", "Static"),
                 topology=("none", "best-effort", "restricted", "single-numa-node"),
                 scope=_SCOPES,
             ),

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numaproof.reference.cpu.policy import StaticPolicy
     from numaproof.reference.kubernetes.releases import Release
     from numaproof.reference.machine.topology import CPUTopology
+    from numaproof.reference.memory import policy as memory_policies
     from numaproof.reference.topology.policy import TopologyPolicy
 
 
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 class Plan:
     """What a start decided, for as long as the node runs.
 
-    `nodes` are the ids of the machine's NUMA nodes in its own order. `cpu` and `topology_policy`
-    are None for the policies none; `scope` is the Topology Manager's.
+    `nodes` are the ids of the machine's NUMA nodes in its own order. `cpu`, `memory` and
+    `topology_policy` are None for the policies none; `scope` is the Topology Manager's.
     """
 
     release: Release
@@ -32,6 +33,8 @@ class Plan:
     topology: CPUTopology
     cpu_policy: str
     cpu: StaticPolicy | None
+    memory_policy: str
+    memory: memory_policies.StaticPolicy | None
     topology_policy: TopologyPolicy | None
     scope: str
     state_dir: Path

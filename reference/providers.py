@@ -19,6 +19,9 @@ from numaproof.reference.devices import allocation
 from numaproof.reference.devices import checkpoint as device_checkpoint
 from numaproof.reference.devices import hints as device_hints
 from numaproof.reference.errors import AdmissionError
+from numaproof.reference.memory import checkpoint as memory_checkpoint
+from numaproof.reference.memory.policy import AllocationError
+from numaproof.reference.memory.state import Reuse as MemoryReuse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from numaproof.reference.cpu.state import CPUState
     from numaproof.reference.devices.state import DeviceState
     from numaproof.reference.kubernetes.pods import Container, Pod
+    from numaproof.reference.memory.state import MemoryState
     from numaproof.reference.plan import Plan
     from numaproof.reference.topology.hints import Resources
     from numaproof.reference.topology.policy import KeptHint
@@ -68,6 +72,11 @@ def unexpected(error: Exception) -> AdmissionError:
     )
 
 
+def _is_gone(uid: str, name: str, pods: Mapping[str, Pod]) -> bool:
+    pod = pods.get(uid)
+    return pod is None or all(container.name != name for container in pod.containers)
+
+
 class CPUManager:
     """The CPU Manager with its state."""
 
@@ -103,8 +112,7 @@ class CPUManager:
     def reclaim(self, pods: Mapping[str, Pod]) -> None:
         """Takes back what containers hold that no pod on the node has."""
         for uid, name, _ in tuple(self.state):
-            pod = pods.get(uid)
-            if pod is None or all(container.name != name for container in pod.containers):
+            if _is_gone(uid, name, pods):
                 self.end(uid, name)
 
     def end(self, uid: str, name: str) -> None:
@@ -166,4 +174,51 @@ class DeviceManager:
         """Writes the checkpoint if it changed."""
         if self.state is not self._saved:
             self._plan.write(device_checkpoint.FILE_NAME, device_checkpoint.dump(self.state))
+            self._saved = self.state
+
+
+class MemoryManager:
+    """The Memory Manager with its state."""
+
+    def __init__(self, plan: Plan, state: MemoryState) -> None:
+        """Takes the state as the start restored and wrote it."""
+        self._plan = plan
+        self._policy = plan.memory
+        self.state = self._saved = state
+        self._reuse = MemoryReuse()
+
+    def hints(self, pod: Pod, container: Container | None) -> Resources:
+        """Where the request could be met."""
+        if self._policy is None:
+            return {}
+        if container is None:
+            return self._policy.hints_for_pod(self.state, self._reuse, pod)
+        return self._policy.hints_for_container(self.state, self._reuse, pod, container)
+
+    def allocate(self, pod: Pod, container: Container, affinity: KeptHint) -> None:
+        """Gives the container its memory."""
+        if self._policy is None:
+            return
+        try:
+            self.state, self._reuse = self._policy.allocate(
+                self.state, self._reuse, pod, container, affinity
+            )
+        except AllocationError as error:
+            raise unexpected(error) from None
+
+    def reclaim(self, pods: Mapping[str, Pod]) -> None:
+        """Takes back what containers hold that no pod on the node has."""
+        for uid, name, _ in tuple(self.state):
+            if _is_gone(uid, name, pods):
+                self.end(uid, name)
+
+    def end(self, uid: str, name: str) -> None:
+        """Takes back the container's memory."""
+        self.state = self.state.release(uid, name)
+
+    def save(self) -> None:
+        """Writes ``memory_manager_state`` if it changed."""
+        if self.state is not self._saved:
+            content = memory_checkpoint.dump(self.state, self._plan.memory_policy)
+            self._plan.write(memory_checkpoint.FILE_NAME, content)
             self._saved = self.state

@@ -23,8 +23,11 @@ from numaproof.reference.kubernetes.defects import FREE_CORE_BY_AVERAGE
 from numaproof.reference.machine import topology as cpu_topology
 from numaproof.reference.managers import Node
 from numaproof.reference.memory import checkpoint as memory_checkpoint
+from numaproof.reference.memory import policy as memory_policies
+from numaproof.reference.memory import reservation
+from numaproof.reference.memory.state import MemoryState
 from numaproof.reference.plan import Plan
-from numaproof.reference.providers import CPUManager, DeviceManager
+from numaproof.reference.providers import CPUManager, DeviceManager, MemoryManager
 from numaproof.reference.topology import options as topology_options
 from numaproof.reference.topology import policy as topology_policies
 
@@ -67,19 +70,19 @@ def start(
         topology=topology,
         cpu_policy=config.cpu_policy,
         cpu=_cpu_policy(config, topology, reserved, release),
+        memory_policy=config.memory_policy,
+        memory=_memory_policy(config, machine, release),
         topology_policy=topology_policy,
         scope=config.topology_scope,
         state_dir=Path(args.state_dir),
         pod_level=_pod_level(config, release),
     )
-    if config.memory_policy != "None":
-        raise StartError("memory", f'unknown policy: "{config.memory_policy}"')
     present = tuple(plan.read_pod(pod) for pod in args.pods)
     cpus = CPUManager(plan, _start_cpus(plan, present))
-    _start_memory(plan, config)
+    memory = MemoryManager(plan, _start_memory(plan))
     devices = DeviceManager(plan, _start_devices(plan))
     devices.report(args.devices)
-    node = Node(plan, cpus, devices, present)
+    node = Node(plan, devices, cpus, memory, present)
     # The reconcile loop makes its first pass at once.
     node.reclaim([cpus])
     node.save()
@@ -134,8 +137,6 @@ def _pod_level(config: Config, release: Release) -> pods.PodLevel:
 def _check_built(config: Config) -> None:
     if config.gates.get("PodLevelResourceManagers"):
         raise NotBuiltError("feature gate PodLevelResourceManagers")
-    if config.memory_policy == "Static":
-        raise NotBuiltError("Memory Manager policy Static")
 
 
 def _cpu_policy(
@@ -170,6 +171,20 @@ def _cpu_policy(
         )
     except (cpu_options.OptionError, PolicyError) as error:
         raise StartError("cpu", f"new static policy error: {error}") from None
+
+
+def _memory_policy(
+    config: Config, machine: MachineInfo, release: Release
+) -> memory_policies.StaticPolicy | None:
+    if config.memory_policy == "None":
+        return None
+    if config.memory_policy != "Static":
+        raise StartError("memory", f'unknown policy: "{config.memory_policy}"')
+    try:
+        reserved = reservation.by_node(config, machine)
+    except reservation.ReservationError as error:
+        raise StartError("memory", str(error)) from None
+    return memory_policies.make_static(machine, reserved, release)
 
 
 def _start_cpus(plan: Plan, present: tuple[Pod, ...]) -> CPUState:
@@ -209,16 +224,14 @@ def _start_devices(plan: Plan) -> DeviceState:
     return device_checkpoint.load(checkpoint.read(plan.state_dir / device_checkpoint.FILE_NAME))
 
 
-def _start_memory(plan: Plan, config: Config) -> None:
+def _start_memory(plan: Plan) -> MemoryState:
     path = plan.state_dir / memory_checkpoint.FILE_NAME
     content = checkpoint.read(path)
-    if content is None:
-        checkpoint.write(path, memory_checkpoint.dump(config.memory_policy))
-        return
+    restored = MemoryState()
     try:
-        memory_checkpoint.restore(content, config.memory_policy, plan.release)
-    except memory_checkpoint.StaticStateError as error:
-        raise NotBuiltError(str(error)) from None
+        if content is not None:
+            restored = memory_checkpoint.restore(content, plan.memory_policy, plan.release)
+        memory = plan.memory.restore(restored) if plan.memory else restored
     except checkpoint.CheckpointError as error:
         raise StartError(
             "memory",
@@ -226,3 +239,8 @@ def _start_memory(plan: Plan, config: Config) -> None:
             "please drain this node and delete the memory manager checkpoint file "
             f'"{path}" before restarting Kubelet',
         ) from None
+    except memory_policies.RestoreError as error:
+        raise StartError("memory", f"start memory manager error: {error}") from None
+    if content is None or memory is not restored:
+        plan.write(memory_checkpoint.FILE_NAME, memory_checkpoint.dump(memory, plan.memory_policy))
+    return memory

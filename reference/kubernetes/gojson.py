@@ -43,21 +43,6 @@ class Signed:
 
 
 @dataclass(frozen=True, slots=True)
-class Signed:
-    """Wants a JSON number without fraction from -2**63 to 2**63 - 1."""
-
-    go: str = "int"
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """Wants a JSON array, all values of one kind."""
-
-    values: Kind
-    go: str
-
-
-@dataclass(frozen=True, slots=True)
 class Anything:
     """Takes every JSON value, and keeps nothing of it but whether there is one."""
 
@@ -126,22 +111,10 @@ class _Store:
             case Anything():
                 found = True
             case Unsigned() | Signed() if isinstance(tree, Number):
-                number = _integer(tree.text, kind)
-                if number is None:
-                    self.wrong(f"number {tree.text}", kind.go, struct, path)
-                else:
-                    found = number
-            case Signed() if isinstance(tree, Number):
-                digits = tree.text.removeprefix("-")
-                if digits.isdigit() and -(1 << 63) <= int(tree.text) < 1 << 63:
-                    found = int(tree.text)
-                else:
-                    self.wrong(f"number {tree.text}", kind, struct, path)
-            case Listed() if isinstance(tree, list) and not isinstance(tree, Pairs):
-                found = [self.convert(value, kind.values, None, struct, path) for value in tree]
+                found = self.number(tree.text, kind, found, struct, path)
             case Keyed() if isinstance(tree, Pairs):
                 found = self.keyed(tree, kind, found, struct, path)
-            case Listed() if isinstance(tree, list) and not isinstance(tree, Pairs):
+            case Listed() if isinstance(tree, tuple):
                 found = [self.convert(value, kind.values, None, struct, path) for value in tree]
             case Fields() if isinstance(tree, Pairs):
                 found = self.fields(tree, kind, found, path)
@@ -159,6 +132,15 @@ class _Store:
                 found[name] = self.convert(
                     value, kind.fields[name], found[name], kind.go.rpartition(".")[2], place
                 )
+        return found
+
+    def number(
+        self, text: str, kind: Unsigned | Signed, old: int, struct: str | None, path: str
+    ) -> int:
+        found = _integer(text, kind)
+        if found is None:
+            self.wrong(f"number {text}", kind.go, struct, path)
+            return old
         return found
 
     def keyed(

@@ -22,6 +22,7 @@ from numaproof.reference.memory.state import (
     members,
     reserved,
 )
+from numaproof.reference.topology.hints import Hint
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
     from numaproof.reference.kubernetes.pods import Container, Pod
     from numaproof.reference.kubernetes.releases import Release
     from numaproof.reference.memory.state import Blocks, Nodes
-    from numaproof.reference.topology.hints import Hint, Resources
+    from numaproof.reference.topology.hints import Resources
+    from numaproof.reference.topology.policy import KeptHint
 
 MEMORY = "memory"
 _UNSIGNED = 1 << 64
@@ -106,11 +108,11 @@ class StaticPolicy:
         reuse: Reuse,
         pod: Pod,
         container: Container,
-        affinity: Hint | None,
+        affinity: KeptHint,
     ) -> tuple[MemoryState, Reuse]:
         """The state once the container has what it is due; unchanged if it already has.
 
-        `affinity` is the Topology Manager's hint for it, None for no set of nodes.
+        `affinity` is the Topology Manager's hint for it.
 
         Raises:
             AllocationError: it cannot have it.
@@ -130,19 +132,23 @@ class StaticPolicy:
         return _shrunk(state, pod, container, blocks), reused(reuse, pod, container, blocks)
 
     def _choose(
-        self, state: MemoryState, reuse: Reuse, pod: Pod, amounts: Amounts, affinity: Hint | None
+        self, state: MemoryState, reuse: Reuse, pod: Pod, amounts: Amounts, affinity: KeptHint
     ) -> int:
         family = hints.family(state, reuse, pod.uid, amounts)
-        chosen = affinity
-        if chosen is None:
-            chosen = hints.best(family) if amounts else None
-            if chosen is None:
+        if affinity.nodes is not None:
+            chosen = Hint(affinity.nodes, affinity.preferred)
+        else:
+            default = family.narrowest() if amounts else None
+            if default is None:
                 raise AllocationError(
                     "[memorymanager] failed to get the default NUMA affinity, no NUMA nodes with "
                     "enough memory is available"
                 )
+            if affinity.preferred and not default.preferred:
+                raise AllocationError("[memorymanager] failed to find the default preferred hint")
+            chosen = default
         if not _satisfies(state, chosen.nodes, amounts):
-            extended = hints.best(family, chosen.nodes)
+            extended = family.narrowest(chosen.nodes)
             if extended is None:
                 raise AllocationError(
                     "[memorymanager] failed to find NUMA nodes to extend the current topology hint"

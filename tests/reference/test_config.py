@@ -253,7 +253,6 @@ def test_cpus_reserved_by_name_are_looked_up_before_the_cpu_manager_is_made(
 @pytest.mark.parametrize(
     ("config", "what"),
     [
-        ({"memoryManagerPolicy": "Static"}, "Memory Manager policy Static"),
         (
             {"featureGates": {"PodLevelResourceManagers": True}},
             "feature gate PodLevelResourceManagers",

@@ -10,6 +10,7 @@ from numaproof.reference.cpu.state import CPUState
 from numaproof.reference.kubernetes import checkpoint
 from numaproof.reference.kubernetes.releases import RELEASES, TABLE
 from numaproof.reference.memory import checkpoint as memory_checkpoint
+from numaproof.reference.memory.state import MemoryState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -171,7 +172,9 @@ def test_a_state_that_does_not_fit_the_machine_refuses_the_start(
 def test_a_damaged_memory_state_refuses_the_start_after_the_cpu_manager_has_started(
     node: Player, text: str, reason: str
 ) -> None:
-    text = text.replace("3557960191", str(json.loads(memory_checkpoint.dump("Static"))["checksum"]))
+    text = text.replace(
+        "3557960191", str(json.loads(memory_checkpoint.dump(MemoryState(), "Static"))["checksum"])
+    )
     (node.state_dir / MEMORY).write_text(text)
     assert node.refusal() == ("memory", broken(reason, "memory", MEMORY))
     assert (node.state_dir / NAME).exists()
@@ -185,11 +188,6 @@ def test_a_memory_state_without_checksum_is_taken_by_the_newest_release_alone(no
         broken("checkpoint is corrupted", "memory", MEMORY),
     )
     assert "ok" in node.start(release="1.36")
-
-
-def test_the_state_of_the_policy_static_is_not_read(node: Player) -> None:
-    (node.state_dir / MEMORY).write_text('{"policyName":"Static","machineState":{"0":{}}}')
-    assert "unsupported" in node.start()
 
 
 def test_an_untouched_file_keeps_its_white_space_until_something_changes(

@@ -12,6 +12,8 @@ from numaproof.reference.kubernetes import pods, releases
 from numaproof.reference.memory import policy
 from numaproof.reference.memory.state import Block, Blocks, MemoryState, Reuse
 from numaproof.reference.topology.hints import Hint
+from numaproof.reference.topology.policy import KeptHint
+from numaproof.reference.topology.scope import NO_AFFINITY
 
 GI = 1 << 30
 TWO = MachineInfo(
@@ -52,7 +54,7 @@ def admitted(static_policy: policy.StaticPolicy, *wanted: pods.Pod) -> tuple[Mem
     state, reuse = static_policy.restore(MemoryState()), Reuse()
     for one in wanted:
         for container in one.containers:
-            state, reuse = static_policy.allocate(state, reuse, one, container, None)
+            state, reuse = static_policy.allocate(state, reuse, one, container, NO_AFFINITY)
     return state, reuse
 
 
@@ -90,7 +92,7 @@ def test_a_node_of_a_group_is_not_used_alone_by_default() -> None:
 def test_a_kubelet_takes_a_node_out_of_its_group_when_told_to_and_the_documents_forbid_it() -> None:
     group, single = pod("a", "9Gi"), pod("b", "1Gi")
     # Node 0 is used up by the group, node 1 is not.
-    hint = Hint(2, preferred=True)
+    hint = KeptHint(2, preferred=True)
     kubelet = static()
     state, reuse = admitted(kubelet, group)
     state, _ = kubelet.allocate(state, reuse, single, single.containers[0], hint)
@@ -104,7 +106,7 @@ def test_a_kubelet_takes_a_node_out_of_its_group_when_told_to_and_the_documents_
 def test_a_hint_that_does_not_suffice_is_extended() -> None:
     static_policy, one = static(), pod("a", "9Gi")
     state = static_policy.restore(MemoryState())
-    hint = Hint(2, preferred=False)
+    hint = KeptHint(2, preferred=False)
     state, _ = static_policy.allocate(state, Reuse(), one, one.containers[0], hint)
     assert state.of("a", "c0") == (Block(3, "memory", 9 * GI),)
 

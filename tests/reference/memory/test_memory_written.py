@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from numaproof.reference.memory import written
+from numaproof.reference.memory import checkpoint
 from numaproof.reference.memory.state import Block, MemoryState, NodeMemory, Table
 
 _ROOT = Path(__file__).parents[3]
@@ -61,4 +61,4 @@ def test_every_recorded_file_is_written_again_byte_for_byte(release: str) -> Non
     texts = _recorded(release)
     assert texts
     for text in texts:
-        assert written.dump(_state(json.loads(text))).decode() == text
+        assert checkpoint.dump(_state(json.loads(text)), "Static").decode() == text
