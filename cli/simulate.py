@@ -23,6 +23,8 @@ from numaproof.simulation.admission import simulate as run
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from numaproof.protocol.sets import NUMASet
+
 SOME_REFUSED = 1
 
 
@@ -74,13 +76,24 @@ def simulate(
 def _told(found: Simulation) -> str:
     if isinstance(found.start, messages.StartRefused):
         return f"The kubelet does not start ({found.start.stage}): {found.start.message}"
-    table = Table("pod", "container", "CPUs", "", box=box.SIMPLE)
+    table = Table("pod", "container", "CPUs", "", "memory", "aligned to", box=box.SIMPLE)
     refusals = []
     for one in found.pods:
         if one.refusal:
-            table.add_row(one.pod, "", "", "refused")
+            table.add_row(one.pod, "", "", "refused", "", "")
             refusals.append(f"{one.pod}: {one.refusal.reason}: {one.refusal.message}")
         for name, held in (one.containers or {}).items():
             kind = "exclusive" if held.exclusive else "shared"
-            table.add_row(one.pod, name, str(held.exclusive or held.cpus), kind)
+            table.add_row(
+                one.pod,
+                name,
+                str(held.exclusive or held.cpus),
+                kind,
+                "; ".join(f"{b.size} {_nodes(b.numa)}" for b in held.memory),
+                "" if held.affinity.numa is None else _nodes(held.affinity.numa),
+            )
     return "\n".join((as_plain(table), f"Shared at the end: {found.shared}", *refusals))
+
+
+def _nodes(nodes: NUMASet) -> str:
+    return f"node {nodes}" if len(nodes) == 1 else f"nodes {nodes}"

@@ -48,4 +48,4 @@ def test_reserved_memory_without_the_static_policy_is_a_warning(judge: Command) 
 
 
 def test_what_is_not_simulated_is_2(judge: Command) -> None:
-    assert judge("memoryManagerPolicy: Static\n").code == 2
+    assert judge("featureGates: {PodLevelResourceManagers: true}\n").code == 2

@@ -86,6 +86,9 @@ def test_a_list_gives_the_pods_of_its_items(ask: Command) -> None:
     assert [one["pod"] for one in ended.json()["pods"]] == ["Pod/default/a", "Pod/default/b"]
 
 
+GATE = "featureGates: {PodLevelResourceManagers: true}\n"
+
+
 @pytest.mark.parametrize(
     ("pods", "config", "told"),
     [
@@ -99,10 +102,30 @@ def test_a_list_gives_the_pods_of_its_items(ask: Command) -> None:
         ("kind: List\nitems: 1\n", CONFIG, "pods.yaml:2: items: must be a list"),
         ("- 1\n", CONFIG, "must be a mapping"),
         ("kind: Service\n", CONFIG, "no pods in the given files"),
-        (PODS, CONFIG + "memoryManagerPolicy: Static\n", "not simulated yet"),
+        (PODS, CONFIG + GATE, "not simulated yet"),
     ],
 )
 def test_wrong_input_is_2_and_says_where(ask: Command, pods: str, config: str, told: str) -> None:
     ended = ask(pods, config=config)
     assert ended.code == 2
     assert told in ended.err
+
+
+ALIGNED = """
+apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+cpuManagerPolicy: static
+reservedSystemCPUs: "0"
+memoryManagerPolicy: Static
+reservedMemory:
+- numaNode: 0
+  limits: {memory: 100Mi}
+topologyManagerPolicy: single-numa-node
+"""
+
+
+def test_memory_and_the_nodes_that_a_container_is_aligned_to_are_told(ask: Command) -> None:
+    ended = ask(PODS, config=ALIGNED)
+    assert ended.code == 0
+    row = next(line for line in ended.out.splitlines() if "Pod/default/db" in line)
+    assert row.count("node 0") == 2
