@@ -120,7 +120,7 @@ memoryManagerPolicy: Static
 reservedMemory:
 - numaNode: 0
   limits: {memory: 100Mi}
-topologyManagerPolicy: single-numa-node
+topologyManagerPolicy: restricted
 """
 
 
