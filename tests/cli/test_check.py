@@ -301,8 +301,10 @@ def test_an_interrupt_is_3_and_what_was_measured_is_reported(
     script = shutil.which("numaproof", path=str(Path(sys.executable).parent))
     assert script is not None
     out = tmp_path / "report"
+    # A shell starts background jobs with SIGINT ignored, and these tests may run in one.
+    heeding = ("env", "--default-signal=INT")
     running = subprocess.Popen(
-        [script, "check", *small, "--implementation", waiting, "--out", str(out)],
+        [*heeding, script, "check", *small, "--implementation", waiting, "--out", str(out)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
