@@ -11,11 +11,14 @@ import click
 
 from numaproof import fakesys
 from numaproof.conformance.machines import Machine
+from numaproof.reference.machine.discovery import discover
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from click.shell_completion import CompletionItem
+
+    from numaproof.protocol.machine import MachineInfo
 
 
 class MachineName(click.ParamType[str]):
@@ -57,6 +60,16 @@ def load_machine(name: str) -> fakesys.Profile:
         hint = f"did you mean {close[0]}?" if close else "`numaproof profile list` lists them"
         raise click.BadParameter(f"no bundled machine and no file {name!r}; {hint}")
     return fakesys.load_profile(Path(name))
+
+
+def discover_machine(name: str, kubernetes: str) -> MachineInfo:
+    """What a kubelet of the release makes of the machine that a user names.
+
+    Raises:
+        click.BadParameter: as for `load_machine`, like its other error.
+    """
+    tree = fakesys.TreePath.root(fakesys.build_tree(load_machine(name)))
+    return discover(tree, kubernetes)
 
 
 def catalogue(names: Iterable[str], folder: Path) -> list[Machine]:

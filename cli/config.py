@@ -6,11 +6,9 @@ from typing import TextIO
 
 import click
 
-from numaproof import fakesys
-from numaproof.catalogue import MACHINE, load_machine
+from numaproof.catalogue import MACHINE, discover_machine
 from numaproof.protocol import codec
 from numaproof.reference.kubernetes.releases import RELEASES
-from numaproof.reference.machine.discovery import discover
 from numaproof.simulation import documents, settings
 from numaproof.simulation.admission import CannotAnswerError, Question
 
@@ -45,10 +43,10 @@ def check(file: TextIO, machine: str, kubernetes: str, *, as_json: bool) -> int:
         document = documents.configuration_document(file.read(), file.name)
     except UnicodeDecodeError:
         raise click.UsageError(f"{file.name} is not UTF-8 text; save it as UTF-8") from None
-    tree = fakesys.TreePath.root(fakesys.build_tree(load_machine(machine)))
+    info = discover_machine(machine, kubernetes)
     given = documents.without_kind(document)
     try:
-        found = settings.judge(Question(discover(tree, kubernetes), given, kubernetes))
+        found = settings.judge(Question(info, given, kubernetes))
     except CannotAnswerError as error:
         raise click.UsageError(f"{file.name}: {error}") from None
     if as_json:

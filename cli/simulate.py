@@ -10,11 +10,9 @@ import click
 from rich import box
 from rich.table import Table
 
-from numaproof import fakesys
-from numaproof.catalogue import MACHINE, load_machine
+from numaproof.catalogue import MACHINE, discover_machine
 from numaproof.protocol import codec, messages
 from numaproof.reference.kubernetes.releases import RELEASES
-from numaproof.reference.machine.discovery import discover
 from numaproof.reports.terminal import as_plain, encodable
 from numaproof.simulation import documents, pods
 from numaproof.simulation.admission import CannotAnswerError, Question, Simulation
@@ -62,8 +60,8 @@ def simulate(
         raise click.UsageError("no pods in the given files; name manifests of Pods or workloads")
     for note in asked.notes:
         click.echo(note, err=True)
-    tree = fakesys.TreePath.root(fakesys.build_tree(load_machine(machine)))
-    question = Question(discover(tree, kubernetes), settings, kubernetes, documented)
+    info = discover_machine(machine, kubernetes)
+    question = Question(info, settings, kubernetes, documented)
     with tempfile.TemporaryDirectory() as state_dir:
         try:
             found = run(question, asked.pods, state_dir)

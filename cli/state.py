@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, BinaryIO, TextIO
 
 import click
 
-from numaproof import fakesys
-from numaproof.catalogue import MACHINE, load_machine
+from numaproof.catalogue import MACHINE, discover_machine
 from numaproof.protocol import codec
 from numaproof.reference.kubernetes.releases import RELEASES
-from numaproof.reference.machine.discovery import discover
 from numaproof.simulation import checkpoints, documents
 from numaproof.simulation.admission import CannotAnswerError, Question
 
@@ -54,7 +52,7 @@ def check(
       numaproof state check cpu_manager_state --machine laptop-4c8t --config kubelet.yaml
     """
     content = file.read()
-    tree = fakesys.TreePath.root(fakesys.build_tree(load_machine(machine)))
+    info = discover_machine(machine, kubernetes)
     with tempfile.TemporaryDirectory() as folder:
         try:
             settings = (
@@ -62,7 +60,7 @@ def check(
                 if config
                 else checkpoints.assumed_config(content)
             )
-            question = Question(discover(tree, kubernetes), settings, kubernetes)
+            question = Question(info, settings, kubernetes)
             found = checkpoints.judge(question, content, Path(folder))
         except UnicodeDecodeError:
             raise click.UsageError("--config is not UTF-8 text; save it as UTF-8") from None

@@ -6,7 +6,7 @@ messages; `Reference` stands before it and turns every error into its answer.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from numaproof.protocol import messages
 from numaproof.protocol.sets import CPUSet, NUMASet
@@ -55,7 +55,7 @@ class Node:
         self.affinity: dict[tuple[str, str], KeptHint] = {}
 
     @property
-    def providers(self) -> tuple[Provider, ...]:
+    def providers(self) -> tuple[Provider[Any], ...]:
         """The hint providers in the order in which the Topology Manager asks them."""
         return (self.device_manager, self.cpus, self.memory)
 
@@ -96,7 +96,7 @@ class Node:
         for provider in self.providers:
             provider.save()
 
-    def reclaim(self, providers: Iterable[Provider]) -> None:
+    def reclaim(self, providers: Iterable[Provider[Any]]) -> None:
         """Takes back what containers hold that no pod on the node has."""
         before = self.cpus.state
         for provider in providers:
@@ -143,7 +143,7 @@ class Node:
         self.save()
         _check_countable(self.plan.nodes)
 
-        def of(provider: Provider) -> messages.ProviderHints:
+        def of(provider: Provider[Any]) -> messages.ProviderHints:
             return to_messages(provider.hints(pod, container))
 
         return messages.NodeHints(
@@ -174,9 +174,7 @@ class Node:
             cpus=CPUSet.from_mask(cpus.where(uid, name)),
             exclusive=CPUSet.from_mask(cpus.of(uid, name) or 0),
             memory=_blocks(self.memory.state.of(uid, name) or ()),
-            affinity=messages.Hint(
-                None if kept.nodes is None else NUMASet.from_mask(kept.nodes), kept.preferred
-            ),
+            affinity=messages.Hint(kept.numa, kept.preferred),
             devices=self.device_manager.held(uid, name),
         )
 

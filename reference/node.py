@@ -15,7 +15,6 @@ from numaproof.protocol import messages
 from numaproof.protocol.operations import OPERATIONS
 from numaproof.reference import startup
 from numaproof.reference.cpu import alone
-from numaproof.reference.cpu.options import OptionError
 from numaproof.reference.errors import (
     AdmissionError,
     NotBuiltError,
@@ -23,6 +22,7 @@ from numaproof.reference.errors import (
     StartError,
 )
 from numaproof.reference.kubernetes import releases
+from numaproof.reference.kubernetes.options import OptionError
 from numaproof.reference.machine.discovery import DiscoveryError, discover
 from numaproof.reference.machine.topology import TopologyError
 from numaproof.reference.topology import alone as topology_alone

@@ -6,45 +6,56 @@ policies are immutable values; what changes from call to call is kept here and n
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
-from numaproof.protocol.sets import NUMASet
 from numaproof.reference.cpu import checkpoint as cpu_checkpoint
 from numaproof.reference.cpu import hints as cpu_hints
 from numaproof.reference.cpu.assignment import NotEnoughCPUsError
 from numaproof.reference.cpu.distribution import AccountingError
 from numaproof.reference.cpu.policy import SMTAlignmentError
-from numaproof.reference.cpu.state import Reuse
+from numaproof.reference.cpu.state import CPUState, Reuse
 from numaproof.reference.devices import allocation
 from numaproof.reference.devices import checkpoint as device_checkpoint
 from numaproof.reference.devices import hints as device_hints
+from numaproof.reference.devices.state import DeviceState
 from numaproof.reference.errors import AdmissionError
 from numaproof.reference.memory import checkpoint as memory_checkpoint
 from numaproof.reference.memory.policy import AllocationError
+from numaproof.reference.memory.state import MemoryState
 from numaproof.reference.memory.state import Reuse as MemoryReuse
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from numaproof.protocol.messages import DeviceResource
-    from numaproof.reference.cpu.state import CPUState
-    from numaproof.reference.devices.state import DeviceState
     from numaproof.reference.kubernetes.pods import Container, Pod
-    from numaproof.reference.memory.state import MemoryState
     from numaproof.reference.plan import Plan
     from numaproof.reference.topology.hints import Resources
     from numaproof.reference.topology.policy import KeptHint
 
 
-class Provider(Protocol):
-    """What the Topology Manager and the node ask of a manager.
+State = TypeVar("State")
+
+
+class Provider(ABC, Generic[State]):
+    """What the Topology Manager and the node ask of a manager; it keeps a state and its file.
 
     `pods` are those on the node by uid; a container of None stands for the pod as a whole.
     """
 
+    file_name: ClassVar[str]
+
+    def __init__(self, plan: Plan, state: State) -> None:
+        """Takes the state that the checkpoint file holds."""
+        self._plan = plan
+        self.state = self._saved = state
+
+    @abstractmethod
     def hints(self, pod: Pod, container: Container | None) -> Resources:
         """Where the request could be met; nothing at all is no preference."""
 
+    @abstractmethod
     def allocate(self, pod: Pod, container: Container, affinity: KeptHint) -> None:
         """Gives the container what it is due, near the nodes of `affinity`.
 
@@ -52,17 +63,54 @@ class Provider(Protocol):
             AdmissionError: it cannot be had.
         """
 
+    @abstractmethod
     def reclaim(self, pods: Mapping[str, Pod]) -> None:
         """Takes back what containers hold that no pod on the node has."""
 
+    @abstractmethod
     def end(self, uid: str, name: str) -> None:
         """Takes back what a container that has ended need not keep."""
+
+    @abstractmethod
+    def dump(self) -> bytes:
+        """The content of the checkpoint file."""
 
     def save(self) -> None:
         """Writes the checkpoint if anything changed since it was last written.
 
         The kubelet writes it at every change; between two calls nobody can tell.
         """
+        if self.state is not self._saved:
+            self._plan.write(self.file_name, self.dump())
+            self._saved = self.state
+
+
+class Entries(Protocol):
+    """A state that has something for each container, by pod uid and container name."""
+
+    def __iter__(self) -> Iterator[tuple[str, str, Any]]:
+        """Every entry."""
+
+    def release(self, uid: str, name: str) -> Self:
+        """The state without the container's entry."""
+
+
+EntriesT = TypeVar("EntriesT", bound=Entries)
+
+
+class ContainerProvider(Provider[EntriesT]):
+    """A manager whose containers give back what they hold as soon as they end."""
+
+    def reclaim(self, pods: Mapping[str, Pod]) -> None:
+        """Takes back what containers hold that no pod on the node has."""
+        for uid, name, _ in tuple(self.state):
+            pod = pods.get(uid)
+            if pod is None or all(container.name != name for container in pod.containers):
+                self.end(uid, name)
+
+    def end(self, uid: str, name: str) -> None:
+        """Takes back all that the container holds."""
+        self.state = self.state.release(uid, name)
 
 
 def unexpected(error: Exception) -> AdmissionError:
@@ -72,19 +120,15 @@ def unexpected(error: Exception) -> AdmissionError:
     )
 
 
-def _is_gone(uid: str, name: str, pods: Mapping[str, Pod]) -> bool:
-    pod = pods.get(uid)
-    return pod is None or all(container.name != name for container in pod.containers)
-
-
-class CPUManager:
+class CPUManager(ContainerProvider[CPUState]):
     """The CPU Manager with its state."""
+
+    file_name = cpu_checkpoint.FILE_NAME
 
     def __init__(self, plan: Plan, state: CPUState) -> None:
         """Takes the state as the start restored and wrote it."""
-        self._plan = plan
+        super().__init__(plan, state)
         self._policy = plan.cpu
-        self.state = self._saved = state
         self._reuse = Reuse()
 
     def hints(self, pod: Pod, container: Container | None) -> Resources:
@@ -99,41 +143,28 @@ class CPUManager:
         """Gives the container its exclusive CPUs."""
         if self._policy is None:
             return
-        near = None if affinity.nodes is None else NUMASet.from_mask(affinity.nodes)
         try:
             self.state, self._reuse = self._policy.allocate(
-                self.state, self._reuse, pod, container, near
+                self.state, self._reuse, pod, container, affinity.numa
             )
         except SMTAlignmentError as error:
             raise AdmissionError("SMTAlignmentError", str(error)) from None
         except (NotEnoughCPUsError, AccountingError) as error:
             raise unexpected(error) from None
 
-    def reclaim(self, pods: Mapping[str, Pod]) -> None:
-        """Takes back what containers hold that no pod on the node has."""
-        for uid, name, _ in tuple(self.state):
-            if _is_gone(uid, name, pods):
-                self.end(uid, name)
-
-    def end(self, uid: str, name: str) -> None:
-        """Takes back the container's CPUs."""
-        self.state = self.state.release(uid, name)
-
-    def save(self) -> None:
-        """Writes ``cpu_manager_state`` if it changed."""
-        if self.state is not self._saved:
-            content = cpu_checkpoint.dump(self.state, self._plan.cpu_policy)
-            self._plan.write(cpu_checkpoint.FILE_NAME, content)
-            self._saved = self.state
+    def dump(self) -> bytes:
+        """The content of ``cpu_manager_state``."""
+        return cpu_checkpoint.dump(self.state, self._plan.cpu_policy)
 
 
-class DeviceManager:
+class DeviceManager(Provider[DeviceState]):
     """The Device Manager with its state."""
+
+    file_name = device_checkpoint.FILE_NAME
 
     def __init__(self, plan: Plan, state: DeviceState) -> None:
         """Takes the state that the checkpoint holds, before any plugin reports."""
-        self._plan = plan
-        self.state = self._saved = state
+        super().__init__(plan, state)
         self.has_plugins = False
 
     def report(self, lists: tuple[DeviceResource, ...]) -> None:
@@ -156,9 +187,8 @@ class DeviceManager:
 
     def allocate(self, pod: Pod, container: Container, affinity: KeptHint) -> None:
         """Gives the container its devices."""
-        near = None if affinity.nodes is None else NUMASet.from_mask(affinity.nodes)
         try:
-            self.state = allocation.allocate(self.state, pod, container, near)
+            self.state = allocation.allocate(self.state, pod, container, affinity.numa)
         except allocation.DeviceError as error:
             self.state = error.state
             raise unexpected(error) from None
@@ -170,21 +200,20 @@ class DeviceManager:
     def end(self, uid: str, name: str) -> None:
         """Leaves the container its devices: they stay until its pod goes."""
 
-    def save(self) -> None:
-        """Writes the checkpoint if it changed."""
-        if self.state is not self._saved:
-            self._plan.write(device_checkpoint.FILE_NAME, device_checkpoint.dump(self.state))
-            self._saved = self.state
+    def dump(self) -> bytes:
+        """The content of the Device Manager's own checkpoint."""
+        return device_checkpoint.dump(self.state)
 
 
-class MemoryManager:
+class MemoryManager(ContainerProvider[MemoryState]):
     """The Memory Manager with its state."""
+
+    file_name = memory_checkpoint.FILE_NAME
 
     def __init__(self, plan: Plan, state: MemoryState) -> None:
         """Takes the state as the start restored and wrote it."""
-        self._plan = plan
+        super().__init__(plan, state)
         self._policy = plan.memory
-        self.state = self._saved = state
         self._reuse = MemoryReuse()
 
     def hints(self, pod: Pod, container: Container | None) -> Resources:
@@ -206,19 +235,6 @@ class MemoryManager:
         except AllocationError as error:
             raise unexpected(error) from None
 
-    def reclaim(self, pods: Mapping[str, Pod]) -> None:
-        """Takes back what containers hold that no pod on the node has."""
-        for uid, name, _ in tuple(self.state):
-            if _is_gone(uid, name, pods):
-                self.end(uid, name)
-
-    def end(self, uid: str, name: str) -> None:
-        """Takes back the container's memory."""
-        self.state = self.state.release(uid, name)
-
-    def save(self) -> None:
-        """Writes ``memory_manager_state`` if it changed."""
-        if self.state is not self._saved:
-            content = memory_checkpoint.dump(self.state, self._plan.memory_policy)
-            self._plan.write(memory_checkpoint.FILE_NAME, content)
-            self._saved = self.state
+    def dump(self) -> bytes:
+        """The content of ``memory_manager_state``."""
+        return memory_checkpoint.dump(self.state, self._plan.memory_policy)

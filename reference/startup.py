@@ -7,6 +7,7 @@ Manager made, CPU Manager started (it reads its checkpoint), Memory Manager star
 from __future__ import annotations
 
 import math
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from numaproof.reference.errors import NotBuiltError, StartError
 from numaproof.reference.kubernetes import checkpoint, pods
 from numaproof.reference.kubernetes import config as configuration
 from numaproof.reference.kubernetes.defects import FREE_CORE_BY_AVERAGE
+from numaproof.reference.kubernetes.options import OptionError
 from numaproof.reference.machine import topology as cpu_topology
 from numaproof.reference.managers import Node
 from numaproof.reference.memory import checkpoint as memory_checkpoint
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 
     from numaproof.protocol import messages
     from numaproof.protocol.machine import MachineInfo
+    from numaproof.protocol.messages import Stage
     from numaproof.reference.devices.state import DeviceState
     from numaproof.reference.kubernetes.config import Config
     from numaproof.reference.kubernetes.pods import Pod
@@ -60,9 +63,11 @@ def start(
         if args.root is None:
             raise ValueError("start needs a machine or a root")
         machine = discover(args.root, release)
-    reserved = _reserved(config, machine, release)
+    averages = release.has(FREE_CORE_BY_AVERAGE)
+    derive = cache(partial(cpu_topology.derive, machine, averages=averages))
+    reserved = _reserved(config, derive)
     topology_policy = _topology_policy(config, machine, release)
-    topology = _topology(machine, release)
+    topology = _topology(derive)
     _check_built(config)
     plan = Plan(
         release=release,
@@ -96,12 +101,10 @@ def _configuration(args: messages.StartArgs, release: Release) -> Config:
         raise StartError("config", str(error)) from None
 
 
-def _reserved(config: Config, machine: MachineInfo, release: Release) -> Fraction:
+def _reserved(config: Config, derive: Callable[[], CPUTopology]) -> Fraction:
     """The CPU reservation; CPUs reserved by name are looked up before any manager is made."""
     try:
-        if not config.named_cpus:
-            return configuration.reserved_cpus(config, CPUSet())
-        online = cpu_topology.derive(machine, averages=release.has(FREE_CORE_BY_AVERAGE)).all_cpus
+        online = derive().all_cpus if config.named_cpus else CPUSet()
         return configuration.reserved_cpus(config, online)
     except cpu_topology.TopologyError as error:
         raise StartError("config", f"unable to discover CPU topology info: {error}") from None
@@ -115,15 +118,15 @@ def _topology_policy(
     try:
         topology_options.check_gate(config.topology_options, config.gates)
         return topology_policies.make(config, machine, release)
-    except topology_options.TopologyOptionError as error:
+    except OptionError as error:
         raise StartError("config", str(error)) from None
     except topology_policies.TopologyManagerError as error:
         raise StartError("topology", str(error)) from None
 
 
-def _topology(machine: MachineInfo, release: Release) -> CPUTopology:
+def _topology(derive: Callable[[], CPUTopology]) -> CPUTopology:
     try:
-        return cpu_topology.derive(machine, averages=release.has(FREE_CORE_BY_AVERAGE))
+        return derive()
     except cpu_topology.TopologyError as error:
         raise StartError("cpu", str(error)) from None
 
@@ -169,7 +172,7 @@ def _cpu_policy(
             config.named_cpus.mask,
             release,
         )
-    except (cpu_options.OptionError, PolicyError) as error:
+    except (OptionError, PolicyError) as error:
         raise StartError("cpu", f"new static policy error: {error}") from None
 
 
@@ -185,6 +188,15 @@ def _memory_policy(
     except reservation.ReservationError as error:
         raise StartError("memory", str(error)) from None
     return memory_policies.make_static(machine, reserved, release)
+
+
+def _unreadable(stage: Stage, name: str, path: Path, error: Exception) -> StartError:
+    return StartError(
+        stage,
+        f"start {stage} manager error: could not restore state from checkpoint: {error}, "
+        f"please drain this node and delete the {name} manager checkpoint file "
+        f'"{path}" before restarting Kubelet',
+    )
 
 
 def _start_cpus(plan: Plan, present: tuple[Pod, ...]) -> CPUState:
@@ -203,12 +215,7 @@ def _start_cpus(plan: Plan, present: tuple[Pod, ...]) -> CPUState:
         try:
             restored = cpu_checkpoint.restore(content, plan.cpu_policy, running, plan.release)
         except checkpoint.CheckpointError as error:
-            raise StartError(
-                "cpu",
-                f"start cpu manager error: could not restore state from checkpoint: {error}, "
-                "please drain this node and delete the CPU manager checkpoint file "
-                f'"{path}" before restarting Kubelet',
-            ) from None
+            raise _unreadable("cpu", "CPU", path, error) from None
     if plan.cpu is None:
         return restored
     try:
@@ -233,12 +240,7 @@ def _start_memory(plan: Plan) -> MemoryState:
             restored = memory_checkpoint.restore(content, plan.memory_policy, plan.release)
         memory = plan.memory.restore(restored) if plan.memory else restored
     except checkpoint.CheckpointError as error:
-        raise StartError(
-            "memory",
-            f"start memory manager error: could not restore state from checkpoint: {error}, "
-            "please drain this node and delete the memory manager checkpoint file "
-            f'"{path}" before restarting Kubelet',
-        ) from None
+        raise _unreadable("memory", "memory", path, error) from None
     except memory_policies.RestoreError as error:
         raise StartError("memory", f"start memory manager error: {error}") from None
     if content is None or memory is not restored:

@@ -22,7 +22,7 @@ def assign(args: messages.AssignArgs, release: Release) -> CPUSet:
     """The CPUs that a request gets out of those available.
 
     Raises:
-        cpu_options.OptionError: the options cannot be.
+        OptionError: the options cannot be.
         TopologyError: the machine description holds no CPUs.
         AdmissionError: the request cannot be met.
     """

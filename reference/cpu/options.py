@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from numaproof.reference.kubernetes.options import OptionError, boolean
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -32,13 +34,6 @@ _GATES = {
     "alpha": ("Alpha", "CPUManagerPolicyAlphaOptions"),
     "beta": ("Beta", "CPUManagerPolicyBetaOptions"),
 }
-
-_TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
-_FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
-
-
-class OptionError(Exception):
-    """The options cannot be; the text is the kubelet's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +85,7 @@ def _value(name: str, text: str, release: Release, gates: Mapping[str, bool] | N
                 f'CPU Manager Policy {level}-level Options not enabled, but option "{name}" '
                 "provided"
             )
-    if text not in _TRUE | _FALSE:
-        raise OptionError(
-            f'bad value for option "{name}": strconv.ParseBool: parsing "{text}": invalid syntax'
-        )
-    return text in _TRUE
+    return boolean(name, text)
 
 
 def validate(options: StaticOptions, topology: CPUTopology, topology_policy: str) -> None:

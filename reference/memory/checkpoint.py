@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from numaproof.protocol.sets import NUMASet
 from numaproof.reference.kubernetes import checkpoint, gojson
 from numaproof.reference.kubernetes.gosyntax import GoJSONError
-from numaproof.reference.memory.state import Block, MemoryState, NodeMemory, Table, members
+from numaproof.reference.memory.state import Block, MemoryState, NodeMemory, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -139,14 +140,18 @@ def _document(state: MemoryState, policy: str) -> dict[str, Any]:
                     }
                     for kind, table in memory.tables.items()
                 },
-                "cells": [*members(memory.cells)],
+                "cells": [*NUMASet.from_mask(memory.cells)],
             }
             for node, memory in state.nodes.items()
         },
         "entries": {
             uid: {
                 name: [
-                    {"numaAffinity": [*members(own.nodes)], "type": own.kind, "size": own.size}
+                    {
+                        "numaAffinity": [*NUMASet.from_mask(own.nodes)],
+                        "type": own.kind,
+                        "size": own.size,
+                    }
                     for own in blocks
                 ]
                 for name, blocks in containers.items()

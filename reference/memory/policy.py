@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from numaproof.protocol.sets import NUMASet
 from numaproof.reference.kubernetes import defects, pods, quantity
 from numaproof.reference.memory import hints
 from numaproof.reference.memory.state import (
@@ -19,7 +20,6 @@ from numaproof.reference.memory.state import (
     NodeMemory,
     Reuse,
     Table,
-    members,
     reserved,
 )
 from numaproof.reference.topology.hints import Hint
@@ -65,7 +65,9 @@ class StaticPolicy:
             for kind, table in memory.tables.items()
             if table.allocatable
         ]
-        return tuple(sorted(found, key=lambda block: (block.kind, f"[{_lowest(block.nodes)}]")))
+        return tuple(
+            sorted(found, key=lambda block: (block.kind, f"[{NUMASet.from_mask(block.nodes)}]"))
+        )
 
     def hints_for_container(
         self, state: MemoryState, reuse: Reuse, pod: Pod, container: Container
@@ -80,7 +82,7 @@ class StaticPolicy:
         blocks = state.of(pod.uid, container.name)
         if blocks is not None:
             return hints.regenerated(blocks, amounts)
-        return self._hints(state, reuse, pod, amounts)
+        return hints.calculated(state, reuse, pod.uid, amounts)
 
     def hints_for_pod(self, state: MemoryState, reuse: Reuse, pod: Pod) -> Resources:
         """The hints for the pod as a whole; nothing for no preference.
@@ -97,9 +99,6 @@ class StaticPolicy:
             blocks = state.of(pod.uid, container.name)
             if blocks is not None:
                 return hints.regenerated(blocks, amounts)
-        return self._hints(state, reuse, pod, amounts)
-
-    def _hints(self, state: MemoryState, reuse: Reuse, pod: Pod, amounts: Amounts) -> Resources:
         return hints.calculated(state, reuse, pod.uid, amounts)
 
     def allocate(
@@ -165,7 +164,7 @@ class StaticPolicy:
             return False
         return any(
             state.nodes[node].assignments and state.nodes[node].cells != nodes
-            for node in members(nodes)
+            for node in NUMASet.from_mask(nodes)
         )
 
     def restore(self, state: MemoryState) -> MemoryState:
@@ -184,7 +183,7 @@ class StaticPolicy:
         for uid, name, blocks in state:
             place = f"[memorymanager] (pod: {uid}, container: {name}) the memory assignment uses "
             for block in blocks:
-                for node in members(block.nodes):
+                for node in NUMASet.from_mask(block.nodes):
                     if node not in expected:
                         raise RestoreError(f"{place}the NUMA that does not exist")
                     if block.kind not in expected[node].tables:
@@ -301,7 +300,7 @@ def _satisfies(state: MemoryState, nodes: int, amounts: Amounts) -> bool:
     return all(
         sum(
             state.nodes[node].tables[kind].free
-            for node in members(nodes)
+            for node in NUMASet.from_mask(nodes)
             if kind in state.nodes[node].tables
         )
         >= size
@@ -332,7 +331,7 @@ def _same_kind(
             for amounts in zip(
                 *(
                     (side[member].tables[kind].free, side[member].tables[kind].reserved)
-                    for member in members(real[node].cells)
+                    for member in NUMASet.from_mask(real[node].cells)
                 ),
                 strict=True,
             )
@@ -340,7 +339,3 @@ def _same_kind(
         for side in sides
     ]
     return fixed[0] == fixed[1] and sums[0] == sums[1]
-
-
-def _lowest(nodes: int) -> int:
-    return next(members(nodes))

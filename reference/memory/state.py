@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from numaproof.protocol.sets import NUMASet
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -104,7 +106,7 @@ class MemoryState:
         nodes = dict(self.nodes)
         for block in blocks:
             size = block.size
-            for node in members(block.nodes):
+            for node in NUMASet.from_mask(block.nodes):
                 size -= _give_back(nodes, node, block.kind, size)
         return MemoryState(nodes, entries)
 
@@ -112,7 +114,7 @@ class MemoryState:
 def reserved(nodes: Mapping[int, NodeMemory], block: Block, size: int) -> Nodes:
     """The nodes with the block on them, `size` of it newly taken, lowest node first."""
     found = dict(nodes)
-    for node in members(block.nodes):
+    for node in NUMASet.from_mask(block.nodes):
         memory = found[node]
         table = memory.tables[block.kind]
         taken = min(size, table.free)
@@ -133,11 +135,3 @@ def _give_back(nodes: Nodes, node: int, kind: str, size: int) -> int:
         left, {**memory.tables, kind: table.take(-given)}, memory.cells if left else 1 << node
     )
     return given
-
-
-def members(nodes: int) -> Iterator[int]:
-    """The ids of the nodes in a set, ascending."""
-    while nodes:
-        lowest = nodes & -nodes
-        yield lowest.bit_length() - 1
-        nodes ^= lowest

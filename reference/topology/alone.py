@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from numaproof.protocol import messages
 from numaproof.protocol.sets import NUMASet
 from numaproof.reference.errors import StartError
+from numaproof.reference.kubernetes.options import OptionError
 from numaproof.reference.topology import options as topology_options
 from numaproof.reference.topology import policy as policies
 from numaproof.reference.topology.hints import ANYWHERE, Hint
@@ -34,11 +35,10 @@ def merge(args: messages.MergeArgs, release: Release) -> messages.Merged:
         if args.policy not in _POLICIES:
             raise ValueError(f"no Topology Manager policy {args.policy!r}")
         policy = policies.of_nodes(args.policy, options, rows)
-    except (topology_options.TopologyOptionError, policies.TopologyManagerError) as error:
+    except (OptionError, policies.TopologyManagerError) as error:
         raise StartError("topology", str(error)) from None
     kept, admit = policy.merge([_resources(provider) for provider in args.providers])
-    numa = None if kept.nodes is None else NUMASet.from_mask(kept.nodes)
-    return messages.Merged(messages.Hint(numa, kept.preferred), admit)
+    return messages.Merged(messages.Hint(kept.numa, kept.preferred), admit)
 
 
 def _resources(provider: messages.ProviderHints | None) -> Resources:

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import NamedTuple
 
 from numaproof.protocol import messages
@@ -71,26 +73,28 @@ class Family:
     sockets: tuple[int, ...] = ()
     per_socket: int = 0
 
-    def signature(self, node: int) -> Hashable:
-        """What these hints know of a node; two nodes with one signature may be swapped."""
-        if node not in self.nodes:
-            return None
+    def signatures(self) -> dict[int, Hashable]:
+        """What these hints know of each of `nodes`; two with one signature may be swapped."""
         groups = [*self.touching]
         for named, cell in self.cells:
             groups += [1 << named, cell]
         for need in self.needs:
             groups += [one.nodes for one in (*need.free, *need.total) if not _single(one)]
             groups += [one.nodes for one in need.reusable]
-        if any(group >> node & 1 for group in groups):
-            return node, "named"
-        amounts = tuple(
-            (_by_node(need.free).get(node, 0), _by_node(need.total).get(node, 0))
-            for need in self.needs
-        )
-        return amounts, tuple(socket >> node & 1 for socket in self.sockets)
+        named_ones = reduce(or_, groups, 0)
+        amounts = [_by_node(some) for need in self.needs for some in (need.free, need.total)]
+        return {
+            node: (node, "named")
+            if named_ones >> node & 1
+            else (
+                tuple(by_node.get(node, 0) for by_node in amounts),
+                tuple(socket >> node & 1 for socket in self.sockets),
+            )
+            for node in self.nodes
+        }
 
     def among(self, twins: Twins) -> list[Hint]:
-        """The hints that are representatives of `twins`, which must keep to `signature`."""
+        """The hints that are representatives of `twins`, which must keep to `signatures`."""
         sets = twins.representatives()
         outside = ~sum(1 << node for node in self.nodes)
         sets = [0 if nodes & outside else nodes for nodes in sets]
@@ -118,7 +122,8 @@ class Family:
 
     def narrowest(self, containing: int = 0) -> Hint | None:
         """The best hint that has all of `containing`: preferred, then few nodes, then low ids."""
-        twins = classify(self.nodes, lambda node: (self.signature(node), containing >> node & 1))
+        known = self.signatures()
+        twins = classify(self.nodes, lambda node: (known[node], containing >> node & 1))
         fitting = [hint for hint in self.among(twins) if not containing & ~hint.nodes]
         return min(
             fitting,

@@ -115,7 +115,7 @@ def _twins(rules: Rules, lists: Sequence[Hints]) -> Twins:
             named.append(reduce(or_, masks, 0))
             common.append(reduce(and_, masks, ANYWHERE))
             nodes |= named[-1]
-    families = [hints for hints in lists if isinstance(hints, Family)]
+    known = [hints.signatures() for hints in lists if isinstance(hints, Family)]
     # A node that is in some hints of a list and not in others is told apart from all.
     apart = reduce(or_, (some & ~all_of for some, all_of in zip(named, common, strict=True)), 0)
 
@@ -123,13 +123,13 @@ def _twins(rules: Rules, lists: Sequence[Hints]) -> Twins:
         if apart >> node & 1:
             return node
         inside = tuple(some >> node & 1 for some in (rules.nodes, *named))
-        return inside, tuple(family.signature(node) for family in families)
+        return inside, tuple(signatures.get(node) for signatures in known)
 
     distances = rules.distances
     if distances is not None and nodes & ~rules.nodes:
         outside = nodes & ~rules.nodes
-        known = classify(NUMASet.from_mask(rules.nodes), signature, distances).classes
-        return Twins((*known, *((node,) for node in NUMASet.from_mask(outside))))
+        inside = classify(NUMASet.from_mask(rules.nodes), signature, distances).classes
+        return Twins((*inside, *((node,) for node in NUMASet.from_mask(outside))))
     return classify(NUMASet.from_mask(nodes), signature, distances)
 
 

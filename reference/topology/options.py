@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from numaproof.reference.kubernetes.options import OptionError, boolean
+from numaproof.reference.machine import numerals
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,14 +28,6 @@ _GATES = {
     "beta": "TopologyManagerPolicyBetaOptions",
 }
 
-_TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
-_FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
-_INTEGERS = range(-(1 << 63), 1 << 63)
-
-
-class TopologyOptionError(Exception):
-    """The options cannot be; the text is the kubelet's."""
-
 
 @dataclass(frozen=True, slots=True)
 class TopologyOptions:
@@ -47,11 +41,11 @@ def check_gate(given: Mapping[str, str], gates: Mapping[str, bool]) -> None:
     """Checks that options may be given at all; the kubelet does so with its configuration.
 
     Raises:
-        TopologyOptionError: there are options, and their feature gate is off.
+        OptionError: there are options, and their feature gate is off.
     """
     if given and not gates[_GATE]:
         written = " ".join(f"{name}:{given[name]}" for name in sorted(given))
-        raise TopologyOptionError(
+        raise OptionError(
             f'topology manager policy options map[{written}] require feature gates "{_GATE}" '
             "enabled"
         )
@@ -65,13 +59,13 @@ def parse(
     Of several bad options the first by name is reported; the kubelet picks any.
 
     Raises:
-        TopologyOptionError: unknown, hidden by its gate, or not a value that it can have.
+        OptionError: unknown, hidden by its gate, or not a value that it can have.
     """
     for name in sorted(given):
         _check_available(name, release, gates)
-        _ = _closest(given[name]) if name == CLOSEST else _most_nodes(given[name])
+        _ = boolean(name, given[name]) if name == CLOSEST else _most_nodes(given[name])
     return TopologyOptions(
-        closest=CLOSEST in given and _closest(given[CLOSEST]),
+        closest=CLOSEST in given and boolean(CLOSEST, given[CLOSEST]),
         most_nodes=_most_nodes(given.get(MOST_NODES, str(MOST_NODES_BY_DEFAULT))),
     )
 
@@ -79,35 +73,23 @@ def parse(
 def _check_available(name: str, release: Release, gates: Mapping[str, bool] | None) -> None:
     maturity = release.topology_options.get(name)
     if maturity is None:
-        raise TopologyOptionError(f'unknown Topology Manager Policy option: "{name}"')
+        raise OptionError(f'unknown Topology Manager Policy option: "{name}"')
     if gates is not None and maturity in _GATES and not gates[_GATES[maturity]]:
-        raise TopologyOptionError(
+        raise OptionError(
             f"topology manager policy {maturity}-level options not enabled, but option "
             f'"{name}" provided'
         )
 
 
-def _closest(text: str) -> bool:
-    if text not in _TRUE | _FALSE:
-        raise TopologyOptionError(
-            f'bad value for option "{CLOSEST}": strconv.ParseBool: parsing "{text}": invalid syntax'
-        )
-    return text in _TRUE
-
-
 def _most_nodes(text: str) -> int:
-    wrong = ""
-    if not re.fullmatch(r"[+-]?[0-9]+", text):
-        wrong = "invalid syntax"
-    elif int(text) not in _INTEGERS:
-        wrong = "value out of range"
-    if wrong:
-        raise TopologyOptionError(
-            f'unable to convert policy option to integer "{MOST_NODES}": strconv.Atoi: '
-            f'parsing "{text}": {wrong}'
-        )
-    if int(text) < MOST_NODES_BY_DEFAULT:
-        raise TopologyOptionError(
+    try:
+        most = numerals.signed(text)
+    except numerals.NumeralError as error:
+        raise OptionError(
+            f'unable to convert policy option to integer "{MOST_NODES}": {error}'
+        ) from None
+    if most < MOST_NODES_BY_DEFAULT:
+        raise OptionError(
             f'the minimum value of "{MOST_NODES}" should not be less than {MOST_NODES_BY_DEFAULT}'
         )
-    return int(text)
+    return most

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from numaproof.protocol.sets import NUMASet
+from numaproof.reference.kubernetes.options import OptionError
 from numaproof.reference.topology import options as topology_options
 from numaproof.reference.topology.merge import Rules, merge
 
@@ -38,6 +39,11 @@ class KeptHint(NamedTuple):
 
     nodes: int | None
     preferred: bool
+
+    @property
+    def numa(self) -> NUMASet | None:
+        """The nodes as a set; None for no affinity."""
+        return None if self.nodes is None else NUMASet.from_mask(self.nodes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +76,7 @@ def make(config: Config, machine: MachineInfo, release: Release) -> TopologyPoli
         return None
     try:
         options = topology_options.parse(config.topology_options, release, config.gates)
-    except topology_options.TopologyOptionError as error:
+    except OptionError as error:
         raise TopologyManagerError(str(error)) from None
     rows = {node.node_id: node.distances for node in machine.topology or ()}
     try:

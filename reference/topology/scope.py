@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from numaproof.reference.errors import AdmissionError
 from numaproof.reference.topology.policy import KeptHint
@@ -26,7 +26,7 @@ NO_AFFINITY = KeptHint(None, preferred=False)
 def admit(
     policy: TopologyPolicy | None,
     scope: str,
-    providers: Sequence[Provider],
+    providers: Sequence[Provider[Any]],
     pod: Pod,
     keep: Keep,
 ) -> None:
@@ -51,7 +51,10 @@ def admit(
 
 
 def _affinity(
-    policy: TopologyPolicy, providers: Sequence[Provider], pod: Pod, container: Container | None
+    policy: TopologyPolicy,
+    providers: Sequence[Provider[Any]],
+    pod: Pod,
+    container: Container | None,
 ) -> KeptHint:
     affinity, admitted = policy.merge([provider.hints(pod, container) for provider in providers])
     if not admitted:

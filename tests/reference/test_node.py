@@ -203,20 +203,27 @@ def test_a_release_that_is_not_known_is_unsupported(node: Player) -> None:
     assert what == "Kubernetes release '1.20' is not one of 1.33, 1.34, 1.35, 1.36"
 
 
+NICS = [{"resource": "v.example/nic", "ids": [{"id": "d0", "numa": [1]}]}]
+STATIC = {"cpuManagerPolicy": "static", "kubeReserved": {"cpu": "1"}}
+
+
+def with_nic(pod: dict[str, Any]) -> dict[str, Any]:
+    """The pod, whose first container asks for one of `NICS` too."""
+    pod["spec"]["containers"][0]["resources"]["limits"]["v.example/nic"] = "1"
+    return pod
+
+
 def test_a_container_is_placed_where_its_device_and_its_cpus_are(
     node: Player, machine: Machine, pod: Pod
 ) -> None:
-    nics = [{"resource": "v.example/nic", "ids": [{"id": "d0", "numa": [1]}]}]
     config = {
-        "cpuManagerPolicy": "static",
-        "kubeReserved": {"cpu": "1"},
+        **STATIC,
         "topologyManagerPolicy": "single-numa-node",
     }
     # Up to 1.35 a set of nodes is a hint too that has nodes without devices in it.
-    place = {"state_dir": str(node.state_dir), "devices": nics, "kubernetes": "1.35"}
+    place = {"state_dir": str(node.state_dir), "devices": NICS, "kubernetes": "1.35"}
     node.ask("start", machine=machine(nodes=2), config=config, **place)
-    asked = pod("u", "2")
-    asked["spec"]["containers"][0]["resources"]["limits"]["v.example/nic"] = "1"
+    asked = with_nic(pod("u", "2"))
     hints = node.ask("hints", pod=asked, container="app0")["ok"]
     assert hints["devices"] == {
         "v.example/nic": [{"numa": [1], "preferred": True}, {"numa": [0, 1], "preferred": False}]
@@ -230,19 +237,14 @@ def test_a_container_is_placed_where_its_device_and_its_cpus_are(
 def test_a_device_that_is_taken_is_refused_by_the_topology_manager(
     node: Player, machine: Machine, pod: Pod
 ) -> None:
-    nics = [{"resource": "v.example/nic", "ids": [{"id": "d0", "numa": [1]}]}]
     config = {
-        "cpuManagerPolicy": "static",
-        "kubeReserved": {"cpu": "1"},
+        **STATIC,
         "topologyManagerPolicy": "restricted",
     }
     node.ask("start", machine=machine(nodes=2), config=config, state_dir=str(node.state_dir))
-    assert node.ask("devices", devices=nics) == {"ok": {}}
-    first, second = pod("a", "2"), pod("b", "2")
-    for one in (first, second):
-        one["spec"]["containers"][0]["resources"]["limits"]["v.example/nic"] = "1"
-    assert "ok" in node.ask("admit", pod=first)
-    assert node.ask("admit", pod=second) == {
+    assert node.ask("devices", devices=NICS) == {"ok": {}}
+    assert "ok" in node.ask("admit", pod=with_nic(pod("a", "2")))
+    assert node.ask("admit", pod=with_nic(pod("b", "2"))) == {
         "refused": {
             "reason": "TopologyAffinityError",
             "message": "Resources cannot be allocated with Topology locality",
@@ -257,8 +259,7 @@ def test_a_device_that_is_taken_is_refused_by_the_topology_manager(
 
 def test_a_pod_of_scope_pod_is_placed_as_a_whole(node: Player, machine: Machine, pod: Pod) -> None:
     config = {
-        "cpuManagerPolicy": "static",
-        "kubeReserved": {"cpu": "1"},
+        **STATIC,
         "topologyManagerPolicy": "single-numa-node",
         "topologyManagerScope": "pod",
     }

@@ -184,32 +184,18 @@ def states() -> Iterator[Path]:
 
 @needs_recordings
 @pytest.mark.parametrize("release", RELEASES)
-def test_every_recorded_scenario_of_the_cpu_manager_is_answered_as_the_kubelet_did(
-    release: str, states: Path
+@pytest.mark.parametrize(("family", "least"), [("cpu-scenarios", 2300), ("scenarios", 1300)])
+def test_every_recorded_scenario_is_answered_as_the_kubelet_did(
+    family: str, least: int, release: str, states: Path
 ) -> None:
     calls = 0
-    for number, scenario in enumerate(lines(f"cpu-scenarios-{release}.jsonl.gz")):
+    for number, scenario in enumerate(lines(f"{family}-{release}.jsonl.gz")):
         state_dir = states / str(number)
         state_dir.mkdir()
         answered, differences = play(scenario, state_dir)
         assert differences == []
         calls += answered
-    assert calls > 2300
-
-
-@needs_recordings
-@pytest.mark.parametrize("release", RELEASES)
-def test_every_recorded_scenario_of_a_whole_node_is_answered_as_the_kubelet_did(
-    release: str, states: Path
-) -> None:
-    calls = 0
-    for number, scenario in enumerate(lines(f"scenarios-{release}.jsonl.gz")):
-        state_dir = states / str(number)
-        state_dir.mkdir()
-        answered, differences = play(scenario, state_dir)
-        assert differences == []
-        calls += answered
-    assert calls > 1300
+    assert calls > least
 
 
 @needs_recordings

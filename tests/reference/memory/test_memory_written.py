@@ -6,41 +6,14 @@ import gzip
 import json
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from numaproof.reference.kubernetes import releases
 from numaproof.reference.memory import checkpoint
-from numaproof.reference.memory.state import Block, MemoryState, NodeMemory, Table
 
 _ROOT = Path(__file__).parents[3]
 _KUBELET = Path(os.environ.get("NUMAPROOF_SHARED", _ROOT / "../shared")) / "kubelet"
-
-
-def _mask(nodes: list[int]) -> int:
-    return sum(1 << node for node in nodes)
-
-
-def _state(file: dict[str, Any]) -> MemoryState:
-    nodes = {
-        int(node): NodeMemory(
-            memory["numberOfAssignments"],
-            {kind: Table(*table.values()) for kind, table in memory["memoryMap"].items()},
-            _mask(memory["cells"]),
-        )
-        for node, memory in file["machineState"].items()
-    }
-    entries = {
-        uid: {
-            name: tuple(
-                Block(_mask(block["numaAffinity"]), block["type"], block["size"])
-                for block in blocks
-            )
-            for name, blocks in containers.items()
-        }
-        for uid, containers in file.get("entries", {}).items()
-    }
-    return MemoryState(nodes, entries)
 
 
 def _recorded(release: str) -> set[str]:
@@ -61,4 +34,5 @@ def test_every_recorded_file_is_written_again_byte_for_byte(release: str) -> Non
     texts = _recorded(release)
     assert texts
     for text in texts:
-        assert checkpoint.dump(_state(json.loads(text)), "Static").decode() == text
+        state = checkpoint.restore(text.encode(), "Static", releases.release(release))
+        assert checkpoint.dump(state, "Static").decode() == text

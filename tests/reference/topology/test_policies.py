@@ -9,6 +9,7 @@ import pytest
 from numaproof.protocol import codec, messages
 from numaproof.protocol.machine import MachineInfo, Node
 from numaproof.reference.kubernetes import config, releases
+from numaproof.reference.kubernetes.options import OptionError
 from numaproof.reference.node import Reference
 from numaproof.reference.topology import options, policy
 from numaproof.reference.topology.hints import Hint
@@ -137,7 +138,7 @@ def test_the_limit_of_nodes_is_an_option_in_beta_until_1_34(release: str, *, ope
 
 def test_options_need_their_feature_gate() -> None:
     options.check_gate({}, {"TopologyManagerPolicyOptions": False})
-    with pytest.raises(options.TopologyOptionError) as raised:
+    with pytest.raises(OptionError) as raised:
         options.check_gate({"b": "2", "a": "1"}, {"TopologyManagerPolicyOptions": False})
     assert str(raised.value) == (
         "topology manager policy options map[a:1 b:2] require feature gates "
