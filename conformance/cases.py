@@ -70,18 +70,31 @@ class NoArguments(Written, frozen=True):
     """A step that needs nothing said: ``{}``."""
 
 
+class NodeMemory(Written, frozen=True):
+    """What a NUMA node has since it was changed: all its memory, or its huge pages of one size.
+
+    `bytes` are of memory, or with `hugepages` (the size of a page in KiB) of such pages.
+    """
+
+    node: Number
+    bytes: Number
+    hugepages: Number | None = None
+
+
 class StartStep(Written, frozen=True):
     """A kubelet start or restart.
 
     `config` is merged over the case's own. `gone` names pods that left while the kubelet was
-    down, `offline` CPUs (Linux list format) that the machine has lost since. `tree` makes the
-    implementation discover the machine from its tree. `devices` are what the plugins report
-    then; without them, what they reported last.
+    down, `offline` CPUs (Linux list format) that the machine has lost since, `memory` what its
+    nodes have now where that has changed. `tree` makes the implementation discover the machine
+    from its tree. `devices` are what the plugins report then; without them, what they reported
+    last.
     """
 
     config: dict[str, Any] = msgspec.field(default_factory=dict)
     gone: tuple[str, ...] = ()
     offline: str = ""
+    memory: tuple[NodeMemory, ...] = ()
     tree: bool = False
     devices: Devices | None = None
 

@@ -10,7 +10,9 @@ from numaproof.protocol.messages import Device, DeviceResource
 from numaproof.protocol.sets import NUMASet
 
 if TYPE_CHECKING:
-    from numaproof.conformance.cases import ContainerSpec, PodSpec
+    from collections.abc import Iterable
+
+    from numaproof.conformance.cases import ContainerSpec, NodeMemory, PodSpec
     from numaproof.protocol.machine import Core, MachineInfo, Node
     from numaproof.protocol.messages import KubeletConfiguration, Pod
     from numaproof.protocol.sets import CPUSet
@@ -131,3 +133,44 @@ def _node_without(node: Node, offline: CPUSet) -> Node:
 def _core_without(core: Core, offline: CPUSet) -> Core:
     left = tuple(cpu for cpu in core.thread_ids or () if cpu not in offline)
     return msgspec.structs.replace(core, thread_ids=left)
+
+
+def with_memory(machine: MachineInfo, changes: Iterable[NodeMemory]) -> MachineInfo:
+    """The machine with other amounts of memory on some nodes; its total stays the sum.
+
+    Raises:
+        ValueError: the machine has no such node, or the node no huge pages of such a size.
+    """
+    for change in changes:
+        machine = _with_memory(machine, change)
+    return machine
+
+
+def _with_memory(machine: MachineInfo, change: NodeMemory) -> MachineInfo:
+    nodes = {node.node_id: node for node in machine.topology or ()}
+    if change.node not in nodes:
+        raise ValueError(f"the machine has no node {change.node}")
+    before = nodes[int(change.node)]
+    after = _node_with(before, change)
+    return msgspec.structs.replace(
+        machine,
+        memory_capacity=machine.memory_capacity + after.memory - before.memory,
+        topology=tuple(after if node is before else node for node in nodes.values()),
+    )
+
+
+def _node_with(node: Node, change: NodeMemory) -> Node:
+    amount = int(change.bytes)
+    if change.hugepages is None:
+        return msgspec.structs.replace(node, memory=amount)
+    size = int(change.hugepages)
+    pools = node.hugepages or ()
+    if all(pool.page_size != size for pool in pools):
+        raise ValueError(f"node {node.node_id} has no huge pages of {size} KiB")
+    changed = (
+        msgspec.structs.replace(pool, num_pages=amount // (size * 1024))
+        if pool.page_size == size
+        else pool
+        for pool in pools
+    )
+    return msgspec.structs.replace(node, hugepages=tuple(changed))

@@ -122,9 +122,9 @@ class Player:
     def _start(self, step: StartStep, expected: Expectation) -> None:
         for name in step.gone:
             self.session.pods.pop(manifests.uid(name))
-        if step.offline:
-            lost = CPUSet.parse(step.offline)
-            self.session.machine = manifests.without_cpus(self.session.machine, lost)
+        if step.offline or step.memory:
+            machine = manifests.without_cpus(self.session.machine, CPUSet.parse(step.offline))
+            self.session.machine = manifests.with_memory(machine, step.memory)
             self.facts = type(self.facts)(self.session.machine)
             self.watch.facts = self.facts
         written = merged(self.case.config, step.config)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from numaproof.conformance import manifests
-from numaproof.conformance.cases import ContainerSpec, PodSpec
+from numaproof.conformance.cases import ContainerSpec, NodeMemory, PodSpec
 from numaproof.conformance.session import replace_text, tamper
-from numaproof.protocol.machine import Core, MachineInfo, Node
+from numaproof.protocol.machine import Core, HugePages, MachineInfo, Node
 from numaproof.protocol.sets import CPUSet
 
 if TYPE_CHECKING:
@@ -87,6 +87,43 @@ def test_an_offline_thread_leaves_its_core_and_both_threads_take_it_along() -> N
     assert left.topology is not None
     assert left.topology[0].cores == (Core(0, (0,), 0, None),)
     assert (left.num_cores, left.num_physical_cores) == (1, 1)
+
+
+def with_pages() -> MachineInfo:
+    pages = (HugePages(2048, 3), HugePages(1048576, 0))
+    return MachineInfo(
+        memory_capacity=12 << 20,
+        topology=(Node(0, memory=8 << 20, hugepages=pages), Node(2, memory=4 << 20)),
+    )
+
+
+def test_the_memory_of_a_node_can_change_and_with_it_the_total() -> None:
+    after = manifests.with_memory(with_pages(), [NodeMemory(node=2, bytes=5 << 20)])
+    assert after.topology is not None
+    assert [node.memory for node in after.topology] == [8 << 20, 5 << 20]
+    assert after.memory_capacity == 13 << 20
+    assert after.topology[0] == (with_pages().topology or ())[0]
+
+
+def test_the_huge_pages_of_one_size_can_change_alone() -> None:
+    change = NodeMemory(node=0, hugepages=2048, bytes=4 << 21)
+    after = manifests.with_memory(with_pages(), [change])
+    assert after.topology is not None
+    assert after.topology[0].hugepages == (HugePages(2048, 4), HugePages(1048576, 0))
+    assert after.memory_capacity == with_pages().memory_capacity
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (NodeMemory(node=1, bytes=1), "the machine has no node 1"),
+        (NodeMemory(node=0, hugepages=64, bytes=1), "node 0 has no huge pages of 64 KiB"),
+        (NodeMemory(node=2, hugepages=2048, bytes=1), "node 2 has no huge pages of 2048 KiB"),
+    ],
+)
+def test_memory_that_is_not_there_cannot_change(change: NodeMemory, complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        manifests.with_memory(with_pages(), [change])
 
 
 @pytest.mark.parametrize(

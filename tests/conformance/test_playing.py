@@ -105,6 +105,28 @@ steps:
     assert verdict == Verdict("pass")
 
 
+def test_the_memory_of_a_machine_can_change_between_two_starts(
+    play: Play, reference: Target
+) -> None:
+    verdict, _ = play(
+        reference,
+        """
+config:
+  memoryManagerPolicy: Static
+  systemReserved: {memory: 924Mi}
+  reservedMemory: [{numaNode: 0, limits: {memory: 1Gi}}]
+steps:
+- start: {}
+- start: {memory: [{node: 0, bytes: "${memory(0) + 4096}"}]}
+  expect: {refused: memory}
+- tamper: {file: memory_manager_state, how: delete}
+- start: {}
+  expect: {memory: {memory: "${memory(0) - gib(1)}"}}
+""",
+    )
+    assert verdict == Verdict("pass")
+
+
 def test_a_tree_is_discovered_where_there_is_one(
     tmp_path: Path, laptop: Machine, reference: Target, make_case: Callable[[str], Any]
 ) -> None:
