@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
+from itertools import compress
 from operator import or_
 from typing import NamedTuple
 
@@ -101,24 +102,33 @@ class Family:
         full = [(need.total, (), need.amount) for need in self.needs]
         fewest = min(map(int.bit_count, _enough(full, sets, twins)), default=len(self.nodes))
         free = [(need.free, need.reusable, need.amount) for need in self.needs]
-        found = _enough(free, sets, twins)
-        if self.touching or self.cells:
-            found = [nodes for nodes in found if self._allows(nodes)]
-        return [
-            Hint(nodes, nodes.bit_count() == fewest or self._in_few_sockets(nodes, fewest))
-            for nodes in found
-        ]
+        found = self._allowed(_enough(free, sets, twins))
+        few_sockets = self._in_few_sockets(found, fewest)
+        return [Hint(nodes, nodes.bit_count() == fewest or nodes in few_sockets) for nodes in found]
 
-    def _allows(self, nodes: int) -> bool:
-        return all(nodes & group for group in self.touching) and all(
-            nodes == cell for node, cell in self.cells if nodes >> node & 1
-        )
+    def _allowed(self, found: list[int]) -> list[int]:
+        if self.cells:
+            named = reduce(or_, (1 << node for node, _ in self.cells))
+            groups = self._whole_groups()
+            found = [nodes for nodes in found if not nodes & named or nodes in groups]
+        for group in self.touching:
+            found = [nodes for nodes in found if nodes & group]
+        return found
 
-    def _in_few_sockets(self, nodes: int, fewest: int) -> bool:
+    def _whole_groups(self) -> set[int]:
+        """The groups in `cells` on which all of their own nodes agree."""
+        return {
+            group
+            for node, group in self.cells
+            if group >> node & 1
+            and all(other == group for member, other in self.cells if group >> member & 1)
+        }
+
+    def _in_few_sockets(self, found: list[int], fewest: int) -> set[int]:
         if not self.sockets or not self.per_socket:
-            return False
-        touched = sum(1 for socket in self.sockets if nodes & socket)
-        return touched == -(-fewest // self.per_socket)
+            return set()
+        wanted = -(-fewest // self.per_socket)
+        return {nodes for nodes in found if sum(1 for one in self.sockets if nodes & one) == wanted}
 
     def narrowest(self, containing: int = 0) -> Hint | None:
         """The best hint that has all of `containing`: preferred, then few nodes, then low ids."""
@@ -159,7 +169,7 @@ def _enough(
     A need is what there is, what there is besides for exact sets, and the amount. `sets` stand
     at the places of the representatives of `twins`.
     """
-    found = [nodes for nodes in sets if nodes]
+    enough: list[list[bool]] = []
     for supplies, reusable, amount in needs:
         sums = twins.weigh(_by_node(supplies))
         for supply in supplies:
@@ -173,9 +183,8 @@ def _enough(
                 total + supply.amount if nodes == supply.nodes else total
                 for nodes, total in zip(sets, sums, strict=True)
             ]
-        having = {nodes for nodes, total in zip(sets, sums, strict=True) if total >= amount}
-        found = [nodes for nodes in found if nodes in having]
-    return found
+        enough.append([total >= amount for total in sums])
+    return [nodes for nodes in compress(sets, map(all, zip(*enough, strict=True))) if nodes]
 
 
 Hints = tuple[Hint, ...] | Family
