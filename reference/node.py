@@ -62,6 +62,11 @@ class Reference:
         self._documented = documented
         self._node: Node | None = None
 
+    @property
+    def node(self) -> Node | None:
+        """The started node; None before a start and after one that was refused."""
+        return self._node
+
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
         """The answer to one request; every error is an answer too.
 

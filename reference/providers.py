@@ -129,23 +129,23 @@ class CPUManager(ContainerProvider[CPUState]):
         """Takes the state as the start restored and wrote it."""
         super().__init__(plan, state)
         self._policy = plan.cpu
-        self._reuse = Reuse()
+        self.reuse = Reuse()
 
     def hints(self, pod: Pod, container: Container | None) -> Resources:
         """Where the request could be met."""
         if self._policy is None:
             return {}
         if container is None:
-            return cpu_hints.for_pod(self._policy, self.state, self._reuse, pod)
-        return cpu_hints.for_container(self._policy, self.state, self._reuse, pod, container)
+            return cpu_hints.for_pod(self._policy, self.state, self.reuse, pod)
+        return cpu_hints.for_container(self._policy, self.state, self.reuse, pod, container)
 
     def allocate(self, pod: Pod, container: Container, affinity: KeptHint) -> None:
         """Gives the container its exclusive CPUs."""
         if self._policy is None:
             return
         try:
-            self.state, self._reuse = self._policy.allocate(
-                self.state, self._reuse, pod, container, affinity.numa
+            self.state, self.reuse = self._policy.allocate(
+                self.state, self.reuse, pod, container, affinity.numa
             )
         except SMTAlignmentError as error:
             raise AdmissionError("SMTAlignmentError", str(error)) from None
@@ -214,23 +214,23 @@ class MemoryManager(ContainerProvider[MemoryState]):
         """Takes the state as the start restored and wrote it."""
         super().__init__(plan, state)
         self._policy = plan.memory
-        self._reuse = MemoryReuse()
+        self.reuse = MemoryReuse()
 
     def hints(self, pod: Pod, container: Container | None) -> Resources:
         """Where the request could be met."""
         if self._policy is None:
             return {}
         if container is None:
-            return self._policy.hints_for_pod(self.state, self._reuse, pod)
-        return self._policy.hints_for_container(self.state, self._reuse, pod, container)
+            return self._policy.hints_for_pod(self.state, self.reuse, pod)
+        return self._policy.hints_for_container(self.state, self.reuse, pod, container)
 
     def allocate(self, pod: Pod, container: Container, affinity: KeptHint) -> None:
         """Gives the container its memory."""
         if self._policy is None:
             return
         try:
-            self.state, self._reuse = self._policy.allocate(
-                self.state, self._reuse, pod, container, affinity
+            self.state, self.reuse = self._policy.allocate(
+                self.state, self.reuse, pod, container, affinity
             )
         except AllocationError as error:
             raise unexpected(error) from None

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol
 
 from numaproof.reference.errors import AdmissionError
 from numaproof.reference.topology.policy import KeptHint
@@ -14,10 +14,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numaproof.reference.kubernetes.pods import Container, Pod
-    from numaproof.reference.providers import Provider
+    from numaproof.reference.topology.hints import Resources
     from numaproof.reference.topology.policy import TopologyPolicy
 
     Keep = Callable[[Container, KeptHint], None]
+
+
+class Provider(Protocol):
+    """What an admission asks of a manager; `numaproof.reference.providers` has them."""
+
+    def hints(self, pod: Pod, container: Container | None) -> Resources:
+        """Where the request could be met."""
+
+    def allocate(self, pod: Pod, container: Container, affinity: KeptHint) -> None:
+        """Gives the container what it is due, or raises an `AdmissionError`."""
+
 
 NO_AFFINITY = KeptHint(None, preferred=False)
 """What is kept for a container that the Topology Manager has not judged."""
@@ -26,7 +37,7 @@ NO_AFFINITY = KeptHint(None, preferred=False)
 def admit(
     policy: TopologyPolicy | None,
     scope: str,
-    providers: Sequence[Provider[Any]],
+    providers: Sequence[Provider],
     pod: Pod,
     keep: Keep,
 ) -> None:
@@ -52,7 +63,7 @@ def admit(
 
 def _affinity(
     policy: TopologyPolicy,
-    providers: Sequence[Provider[Any]],
+    providers: Sequence[Provider],
     pod: Pod,
     container: Container | None,
 ) -> KeptHint:
