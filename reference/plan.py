@@ -50,9 +50,7 @@ class Plan:
 
     def write(self, name: str, content: bytes) -> None:
         """Writes a checkpoint file; `name` is relative to the state directory."""
-        path = self.state_dir / name
-        path.parent.mkdir(exist_ok=True)
-        checkpoint.write(path, content)
+        checkpoint.write(self.state_dir / name, content)
 
     def files(self) -> dict[str, str]:
         """The checkpoint files that exist, by name."""

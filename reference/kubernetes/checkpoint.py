@@ -9,12 +9,14 @@ This module and discovery are the only places of the reference that touch files.
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+_JSON = json.JSONEncoder(ensure_ascii=False)
+_HTML = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
 
 
 class CheckpointError(Exception):
@@ -39,10 +41,7 @@ def checksum(dump: str) -> int:
 
 def quoted(text: str) -> str:
     """A JSON string as Go writes it, which escapes what HTML could take for its own."""
-    escaped = json.dumps(text, ensure_ascii=False)
-    for character in "<>&\u2028\u2029":
-        escaped = escaped.replace(character, f"\\u{ord(character):04x}")
-    return escaped
+    return _JSON.encode(text).translate(_HTML)
 
 
 def read(path: Path) -> bytes | None:
@@ -55,12 +54,11 @@ def read(path: Path) -> bytes | None:
 
 def write(path: Path, content: bytes) -> None:
     """Replaces the file in one step: it holds the old bytes or the new ones, never a part."""
+    unfinished = path.with_name(f".{path.name}")
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}", dir=path.parent)
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.replace(name, path)  # noqa: PTH105 - mkstemp gives a name, not a path
+        unfinished.write_bytes(content)
+        unfinished.replace(path)
     except BaseException:
-        os.unlink(name)  # noqa: PTH108 - likewise
+        unfinished.unlink(missing_ok=True)
         raise
