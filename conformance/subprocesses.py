@@ -32,7 +32,7 @@ _SHOWN = 200
 """Bytes of a bad line that a message shows."""
 
 _PARTING = 1.0
-"""Seconds that a program has between closing its output and ending by itself."""
+"""Seconds that a program has to end by itself once its output or its input is closed."""
 
 
 class Subprocess:
@@ -65,23 +65,30 @@ class Subprocess:
             line = process.exchange(request, time.monotonic() + self._timeout)
             return codec.decode_answer(line, self._number, operation)
         except codec.ProtocolError as error:
-            self.close()
+            self._kill()
             seen = f"; the line was {_shown(line)}" if line else ""
             raise BrokeProtocol(f"{error}{seen}", process.stderr()) from None
         except TimeoutError:
-            self.close()
+            self._kill()
             message = f"no answer to {operation} within {self._timeout:g} s"
             raise TimedOut(message, process.stderr()) from None
         except EOFError:
             process.wait(_PARTING)
-            self.close()
+            self._kill()
             message = f"the program ended at {operation} with {_ending(process.returncode)}"
             raise Crashed(message, process.stderr()) from None
         except BaseException:
-            self.close()
+            self._kill()
             raise
 
     def close(self) -> None:
+        """Ends the program's input, gives it a moment to end by itself, and kills what is left."""
+        if self._running:
+            self._running.end_input()
+            self._running.wait(_PARTING)
+            self._kill()
+
+    def _kill(self) -> None:
         """Kills the program and everything in its process group."""
         if self._running:
             self._running.kill()
@@ -180,6 +187,10 @@ class _Process:
     def stderr(self) -> str:
         """The end of the standard error, as text."""
         return self._tail.decode("utf-8", "replace")
+
+    def end_input(self) -> None:
+        """Tells the program that no request will follow."""
+        self._stdin.close()
 
     def wait(self, seconds: float) -> None:
         """Gives the program time to end by itself, for its own exit code."""

@@ -24,6 +24,7 @@ func main() {
 	}
 	// A panic in the reconcile loop's goroutine is reported by the operation that ran the pass.
 	utilruntime.ReallyCrash = false
+	go keepCoverage()
 	if err := serve(os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

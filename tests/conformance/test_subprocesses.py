@@ -215,6 +215,34 @@ def test_no_process_is_left_behind_not_even_a_grandchild(program: Program, tmp_p
         assert ended
 
 
+def test_a_program_may_end_by_itself_when_its_input_ends(program: Program, tmp_path: Path) -> None:
+    tidied = tmp_path / "tidied"
+    body = f"""
+    answer(read(), ok={{"shared": "", "pods": {{}}}})
+    sys.stdin.read()
+    open({str(tidied)!r}, "w").close()
+    """
+    one = program(body)
+    ask(one)
+    one.close()
+    assert tidied.exists()
+
+
+def test_a_program_that_does_not_heed_the_end_of_its_input_is_killed(program: Program) -> None:
+    body = """
+    answer(read(), ok={"shared": str(os.getpid()), "pods": {}})
+    while True: time.sleep(60)
+    """
+    one = program(body)
+    answer = ask(one)
+    assert isinstance(answer, messages.State)
+    descriptor = os.pidfd_open(int(str(answer.shared)))
+    one.close()
+    ended, _, _ = select.select([descriptor], [], [], 0.0)
+    os.close(descriptor)
+    assert ended
+
+
 def test_an_implementation_of_another_protocol_is_refused(program: Program) -> None:
     one = program("answer(read(), ok={**hello, 'protocol': 2})\nread()")
     with pytest.raises(BrokeProtocol, match="speaks protocol 2"):

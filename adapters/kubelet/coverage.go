@@ -1,0 +1,27 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime/coverage"
+	"time"
+)
+
+// coveragePeriod is shorter than any time that a harness gives a call: a program that is killed in
+// an endless call has written what it reached before.
+const coveragePeriod = 5 * time.Second
+
+// keepCoverage writes what a program built with -cover has reached, from time to time: Go itself
+// does so at a regular end only.
+func keepCoverage() {
+	dir := os.Getenv("GOCOVERDIR")
+	if dir == "" {
+		return
+	}
+	for range time.Tick(coveragePeriod) {
+		if err := coverage.WriteCountersDir(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return
+		}
+	}
+}
