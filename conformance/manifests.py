@@ -62,7 +62,13 @@ def _container(name: str, spec: ContainerSpec) -> dict[str, Any]:
     return made
 
 
-_MAPS_OF_TEXT = ("kubeReserved", "systemReserved", "evictionHard", "cpuManagerPolicyOptions")
+_MAPS_OF_TEXT = (
+    "kubeReserved",
+    "systemReserved",
+    "evictionHard",
+    "cpuManagerPolicyOptions",
+    "topologyManagerPolicyOptions",
+)
 
 
 def texts_where_due(config: KubeletConfiguration) -> KubeletConfiguration:
