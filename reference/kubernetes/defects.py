@@ -45,6 +45,9 @@ SINGLE_NODE_IN_GROUP = "single-node-taken-out-of-group"
 RESERVATION_WRAPS = "reservation-beyond-node-wraps"
 MISSING_PAGES_PANIC = "missing-huge-pages-panic"
 VANISHED_DEVICE_PANIC = "hints-panic-on-vanished-device"
+CLOSEST_PANIC = "closest-nodes-panic-on-node-id"
+ALL_COMBINATIONS = "merge-of-all-combinations"
+ALL_NODES_FOR_DEVICES = "device-hints-over-all-nodes"
 
 _ISSUES = "https://github.com/kubernetes/kubernetes/issues/"
 _PULLS = "https://github.com/kubernetes/kubernetes/pull/"
@@ -223,6 +226,36 @@ DEFECTS: tuple[Defect, ...] = (
         "",
         "A Guaranteed pod that asks for huge pages of a size that a node does not have ends in a "
         "panic.",
+        answers=False,
+    ),
+    Defect(
+        CLOSEST_PANIC,
+        _ALL,
+        "If the prefer-closest-numa-nodes policy option is specified, the best-effort and "
+        "restricted policies favor sets of NUMA nodes with shorter distance between them.",
+        "",
+        "Distances are looked up by node id where they are stored by position, so that comparing "
+        "hints for nodes whose ids are not 0, 1, 2 and so on ends in a panic.",
+        answers=False,
+    ),
+    Defect(
+        ALL_COMBINATIONS,
+        _ALL,
+        "The maximum number of NUMA nodes that the Topology Manager allows is 8; with more there "
+        "is a state explosion when it enumerates the possible affinities.",
+        f"{_ISSUES}131738",
+        "Every combination of the providers' hints is merged: on eight nodes with four resources "
+        "that are 255 to the power of 4, and an admission takes minutes.",
+        answers=False,
+    ),
+    Defect(
+        ALL_NODES_FOR_DEVICES,
+        ("1.33", "1.34", "1.35"),
+        "With max-allowable-numa-nodes nodes with more than 8 NUMA nodes can run with the "
+        "Topology Manager enabled.",
+        f"{_ISSUES}135541",
+        "Hints for devices are made from all sets of the machine's nodes, so that on 34 nodes an "
+        "admission with devices never ends.",
         answers=False,
     ),
 )
