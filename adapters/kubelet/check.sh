@@ -1,0 +1,16 @@
+#!/bin/sh
+# Builds the adapter for one Kubernetes release and runs the whole suite on it:
+# check.sh FOLDER [options of numaproof check]. The release is $NUMAPROOF_KUBELET, else the newest.
+set -eu
+folder=$1
+shift
+here=$(dirname "$0")
+if ! command -v go >/dev/null; then
+    echo "skipped: there is no Go to build the kubelet adapter with"
+    exit 0
+fi
+release=${NUMAPROOF_KUBELET:-$(cd "$here/releases" && ls -- *.mod | sort -V | tail -1)}
+release=${release%.mod}
+"$here/build.sh" "$release" "$folder/kubelet"
+exec numaproof check --implementation "$folder/kubelet -v=-1" --kubernetes "$release" \
+    --out "$folder/report" "$@"

@@ -1,0 +1,122 @@
+"""Measures what the suite reaches of the kubelet's own managers: statement coverage by package.
+
+Builds the adapter with Go's coverage instrumentation, lets `numaproof check` and `numaproof fuzz`
+run against it, and reports every statement that was not reached. `unreached.yaml` says of which
+statements no call of the protocol can reach them, and why; the others are open. The exit code is 0
+where every package reaches its goal or has no open statement.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from reasons import read_reasons
+from report import Report
+from statements import MANAGERS, Source, read_profile
+
+HERE = Path(__file__).resolve().parent
+ADAPTER = HERE.parent
+
+INSTRUMENTED = (
+    "numaproof/adapters/kubelet",
+    *(f"{MANAGERS}{name}/..." for name in ("cpumanager", "memorymanager", "topologymanager")),
+    f"{MANAGERS}devicemanager",
+)
+
+
+def run(release: str, out: Path, examples: int, seed: int) -> None:
+    """Builds the instrumented adapter and runs the suite on it; everything made is below `out`."""
+    shutil.rmtree(out, ignore_errors=True)
+    counters = out / "counters"
+    counters.mkdir(parents=True)
+    program = out / "kubelet"
+    instrumented = ("-cover", "-covermode=atomic", f"-coverpkg={','.join(INSTRUMENTED)}")
+    _run([str(ADAPTER / "build.sh"), release, str(program), *instrumented])
+    target = ("--implementation", f"{program} -v=-1", "--kubernetes", release, "--timeout", "15s")
+    environment = {**os.environ, "GOCOVERDIR": str(counters)}
+    _play(["check", *target, "--out", str(out / "check")], environment)
+    if examples:
+        budget = ("--max-examples", str(examples), "--seed", str(seed))
+        _play(["fuzz", *target, *budget, "--out", str(out / "fuzz")], environment)
+
+
+def measure(release: str, out: Path) -> Report:
+    """What a run that left its counters below `out` has reached."""
+    profile = out / "profile.txt"
+    _run(["go", "tool", "covdata", "textfmt", f"-i={out / 'counters'}", f"-o={profile}"])
+    blocks = read_profile(profile.read_text(encoding="utf-8"))
+    folder, version = _module(release)
+    sources = {
+        file: Source((folder / "pkg/kubelet/cm" / file).read_text(encoding="utf-8").splitlines())
+        for file in {block.file for block in blocks}
+    }
+    reasons = read_reasons((HERE / "unreached.yaml").read_text(encoding="utf-8"))
+    return Report(release, version, blocks, sources, reasons)
+
+
+def _play(arguments: list[str], environment: dict[str, str]) -> None:
+    """Runs numaproof; a failure of the suite is its own report's business, not this one's."""
+    command = [sys.executable, "-m", "numaproof", *arguments]
+    ended = subprocess.run(command, env=environment, check=False)  # noqa: S603 - our own command
+    if ended.returncode not in {0, 1}:
+        sys.exit(ended.returncode)
+
+
+def _module(release: str) -> tuple[Path, str]:
+    """Where the source of a release lies, and its version."""
+    listed = _run(
+        ["go", "list", "-m", "-json", f"-modfile=releases/{release}.mod", "k8s.io/kubernetes"]
+    )
+    module: dict[str, Any] = json.loads(listed)
+    return Path(module["Dir"]), module["Version"]
+
+
+def _run(command: list[str]) -> str:
+    ended = subprocess.run(  # noqa: S603 - our own command
+        command, cwd=ADAPTER, check=False, capture_output=True, text=True
+    )
+    if ended.returncode:
+        sys.exit(f"{' '.join(command)} ended with {ended.returncode}\n{ended.stderr}")
+    return ended.stdout
+
+
+def newest() -> str:
+    """The newest release that the adapter can be built for."""
+    found = (ADAPTER / "releases").glob("*.mod")
+    return max((file.stem for file in found), key=lambda name: [int(n) for n in name.split(".")])
+
+
+def main() -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--release", default=os.environ.get("NUMAPROOF_KUBELET") or newest())
+    parser.add_argument("--out", type=Path, default=Path("numaproof-coverage"))
+    parser.add_argument("--again", action="store_true", help="only read what is in OUT already")
+    parser.add_argument("--examples", type=int, default=300, help="of fuzzing")
+    parser.add_argument("--seed", type=int, default=1, help="of fuzzing")
+    parser.add_argument("--pages", type=Path, help="folder in which coverage/RELEASE.md is written")
+    options = parser.parse_args()
+    if shutil.which("go") is None:
+        sys.stdout.write("skipped: there is no Go to build the kubelet adapter with\n")
+        return 0
+    out = options.out.resolve()
+    if not options.again:
+        run(options.release, out, options.examples, options.seed)
+    report = measure(options.release, out)
+    sys.stdout.write(report.text())
+    if options.pages:
+        folder = options.pages / "coverage"
+        folder.mkdir(exist_ok=True)
+        (folder / f"{report.release}.md").write_text(report.page(), encoding="utf-8")
+    return 0 if all(package.good for package in report.packages()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

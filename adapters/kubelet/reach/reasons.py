@@ -1,0 +1,51 @@
+"""Why no call of the protocol can reach some statements: patterns over files and functions."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+import yaml
+
+if TYPE_CHECKING:
+    from statements import Block, Source
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why no call of the protocol reaches some statements.
+
+    `where` has patterns of files, and for each patterns of functions; ``NAME: TEXT`` is only the
+    blocks of the function in whose lines the regular expression TEXT is found.
+    """
+
+    why: str
+    where: dict[str, tuple[str, ...]]
+
+    def covers(self, block: Block, source: Source) -> bool:
+        """Whether a block is among the statements."""
+        return any(
+            fnmatchcase(block.file, file) and _is_named(pattern, block, source)
+            for file, patterns in self.where.items()
+            for pattern in patterns
+        )
+
+
+def _is_named(pattern: str, block: Block, source: Source) -> bool:
+    name, _, text = pattern.partition(": ")
+    return fnmatchcase(source.function(block), name) and bool(
+        not text or re.search(text, source.text(block))
+    )
+
+
+def read_reasons(text: str) -> list[Reason]:
+    """The reasons in a YAML text: a list of ``why`` and ``where``."""
+    return [
+        Reason(
+            " ".join(one["why"].split()),
+            {file: tuple(patterns) for file, patterns in one["where"].items()},
+        )
+        for one in yaml.safe_load(text)
+    ]

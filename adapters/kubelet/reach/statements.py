@@ -1,0 +1,80 @@
+"""Which statements of the kubelet's managers were reached, by Go's profile and the source."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MANAGERS = "k8s.io/kubernetes/pkg/kubelet/cm/"
+
+COUNTED = {"devicemanager": frozenset({"manager.go", "topology_hints.go"})}
+"""The files of a package that count, where not all do."""
+
+
+@dataclass(frozen=True, order=True)
+class Block:
+    """Statements that run together: lines of a file, below ``pkg/kubelet/cm/``."""
+
+    file: str
+    first: int
+    last: int
+    statements: int
+    reached: bool
+
+    @property
+    def package(self) -> str:
+        """The folder of the file."""
+        return str(Path(self.file).parent)
+
+
+_BLOCK = re.compile(r"(.+):(\d+)\.\d+,(\d+)\.\d+ (\d+) (\d+)")
+
+
+def read_profile(text: str) -> list[Block]:
+    """The blocks of a profile in Go's text form that count, in the order of the source."""
+    blocks = []
+    for line in text.splitlines()[1:]:
+        file, first, last, statements, count = _BLOCK.fullmatch(line).groups()  # type: ignore[union-attr]
+        if not file.startswith(MANAGERS):
+            continue
+        block = Block(
+            file.removeprefix(MANAGERS), int(first), int(last), int(statements), count != "0"
+        )
+        if Path(file).name in COUNTED.get(block.package, {Path(file).name}):
+            blocks.append(block)
+    return sorted(blocks)
+
+
+@dataclass(frozen=True)
+class Source:
+    """The lines of a Go file."""
+
+    lines: Sequence[str]
+
+    @cached_property
+    def functions(self) -> list[str]:
+        """The function that each line is in, as ``Name`` or ``Type.Name``."""
+        names, current = [], ""
+        for line in self.lines:
+            if begun := _FUNCTION.match(line):
+                receiver, name = begun.groups()
+                current = f"{receiver}.{name}" if receiver else name
+            names.append(current)
+        return names
+
+    def function(self, block: Block) -> str:
+        """The function that a block is in."""
+        return self.functions[block.first - 1]
+
+    def text(self, block: Block) -> str:
+        """The lines of a block."""
+        return "\n".join(self.lines[block.first - 1 : block.last])
+
+
+_FUNCTION = re.compile(r"func (?:\(\w*\s*\*?(\w+)(?:\[.*?\])?\) )?(\w+)")
