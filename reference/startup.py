@@ -105,11 +105,13 @@ def _reserved(config: Config, derive: Callable[[], CPUTopology]) -> Fraction:
     """The CPU reservation; CPUs reserved by name are looked up before any manager is made."""
     try:
         online = derive().all_cpus if config.named_cpus else CPUSet()
-        return configuration.reserved_cpus(config, online)
+        reserved = configuration.reserved_cpus(config, online)
+        configuration.check_thresholds(config)
     except cpu_topology.TopologyError as error:
         raise StartError("config", f"unable to discover CPU topology info: {error}") from None
     except configuration.ConfigError as error:
         raise StartError("config", str(error)) from None
+    return reserved
 
 
 def _topology_policy(

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from numaproof.reference.kubernetes import quantity
+from numaproof.reference.kubernetes import eviction, quantity
 from numaproof.reference.kubernetes.cpulist import CPUListError
 from numaproof.reference.kubernetes.cpulist import parse as parse_cpus
 
@@ -24,12 +24,6 @@ if TYPE_CHECKING:
 _TOPOLOGY_POLICIES = ("none", "best-effort", "restricted", "single-numa-node")
 _SCOPES = ("container", "pod")
 _RESERVABLE = ("cpu", "memory", "ephemeral-storage", "pid")
-_EVICTION_HARD = {
-    "imagefs.available": "15%",
-    "memory.available": "100Mi",
-    "nodefs.available": "10%",
-    "nodefs.inodesFree": "5%",
-}
 _DURATION = re.compile(r"[+-]?(0|([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+")
 _WITHOUT_UNIT = re.compile(r"[+-]?([0-9.]+[a-zµμ]+)*[0-9.]+")
 
@@ -77,9 +71,7 @@ def load(given: Mapping[str, Any], release: Release) -> Config:
     # Gates are set while the defaults are filled in, before the validation.
     gates = _gates(given, release)
     reservations = _reservations(given)
-    thresholds = _texts(given, "evictionHard")
-    if given.get("evictionHard") is None:
-        thresholds = _EVICTION_HARD
+    thresholds = _thresholds(given)
     problems = [
         *_topology_problems(policy, scope),
         *_named_problems(given, named),
@@ -108,6 +100,17 @@ def load(given: Mapping[str, Any], release: Release) -> Config:
     )
 
 
+def _thresholds(given: Mapping[str, Any]) -> Mapping[str, str]:
+    """The hard eviction thresholds: the defaults only where none are given, unless merged."""
+    merged = given.get("mergeDefaultEvictionSettings")
+    if not isinstance(merged, bool | None):
+        raise _wrong_type("mergeDefaultEvictionSettings", merged, "bool")
+    thresholds = _texts(given, "evictionHard")
+    if merged or given.get("evictionHard") is None:
+        return {**eviction.DEFAULTS, **thresholds}
+    return thresholds
+
+
 _TEXT_MAPS = (
     "cpuManagerPolicyOptions",
     "topologyManagerPolicyOptions",
@@ -133,6 +136,18 @@ def reserved_cpus(config: Config, online: CPUSet) -> Fraction:
         kube.pop("cpu", None)
         system["cpu"] = str(len(config.named_cpus))
     return _reservation(kube, "kube") + _reservation(system, "system")
+
+
+def check_thresholds(config: Config) -> None:
+    """Checks the hard eviction thresholds, which the kubelet reads after the reservation.
+
+    Raises:
+        ConfigError: one of them cannot be.
+    """
+    try:
+        eviction.check(config.eviction_hard)
+    except eviction.ThresholdError as error:
+        raise ConfigError(str(error)) from None
 
 
 def _reservation(amounts: Mapping[str, str], whose: str) -> Fraction:

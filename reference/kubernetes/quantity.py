@@ -9,6 +9,10 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 from functools import lru_cache
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
@@ -105,18 +109,43 @@ def exact(text: str | float) -> int | None:
     return int(number) if fits and abs(number) < 1 << 63 else None
 
 
-def is_binary(text: str | float) -> bool:
-    """Whether the quantity is written with a binary suffix."""
-    return str(text).endswith("i")
+Style = Literal["binary", "decimal", "exponent"]
+"""How a quantity is written: ``2Ki``, ``2k`` or ``2e3``."""
 
 
-def canonical(number: int, *, binary: bool) -> str:
-    """A whole number with the largest suffix that leaves it whole, as quantities are written."""
-    base, suffixes = (1024, "KMGTPE") if binary else (1000, "kMGTPE")
-    power = 0
-    if not binary or abs(number) >= base:
-        while number and power < len(suffixes) and number % base == 0:
-            number //= base
-            power += 1
-    suffix = suffixes[power - 1] if power else ""
-    return f"{number}{suffix}{'i' if binary and suffix else ''}"
+def style(text: str | float) -> Style:
+    """How the quantity is written."""
+    found = _FORM.fullmatch(str(text))
+    if found and found["exponent"]:
+        return "exponent"
+    return "binary" if found and found["suffix"] in _BINARY else "decimal"
+
+
+def canonical(number: Fraction | int, style: Style) -> str:
+    """The number in the canonical form of a style, with the largest suffix that leaves it whole.
+
+    What is below 1Ki or not whole has no binary form. (Kubernetes API, `resource.Quantity`,
+    "Before serializing, Quantity will be put in canonical form".) A decimal number of 10**21 and
+    more loses its suffix there, in Kubernetes 1.33 to 1.36.
+    """
+    if style == "binary" and (abs(number) < _KI or number.denominator != 1):
+        style = "decimal"
+    base, power = (_KI, 0) if style == "binary" else (_KILO, -3)
+    number = Fraction(number) / Fraction(base) ** power
+    if not number:
+        return "0"
+    while number % base == 0:
+        number /= base
+        power += 1
+    if style == "exponent":
+        return f"{number}e{3 * power}" if power else str(number)
+    suffixes = _BY_POWER[style]
+    return f"{number}{suffixes.get(power, '')}"
+
+
+_KI = 1024
+_KILO = 1000
+_BY_POWER: Mapping[str, Mapping[int, str]] = {
+    "binary": {power: suffix for suffix, power in _BINARY.items()},
+    "decimal": {power // 3: suffix for suffix, power in _DECIMAL.items()},
+}

@@ -209,7 +209,8 @@ def make_static(
         tables: dict[str, Table] = {}
         pages = 0
         for pool in node.hugepages or ():
-            kind = f"hugepages-{quantity.canonical(pool.page_size * 1024, binary=True)}"
+            page = quantity.canonical(pool.page_size * 1024, "binary")
+            kind = f"hugepages-{page}"
             total = pool.num_pages * pool.page_size * 1024
             tables[kind] = _table(total, kept.get(kind, 0), 0, release)
             pages += total

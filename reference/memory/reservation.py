@@ -7,11 +7,9 @@ documentation, "Control Memory Management Policies on a Node: Reserved memory fl
 
 from __future__ import annotations
 
-import math
-import struct
 from typing import TYPE_CHECKING
 
-from numaproof.reference.kubernetes import quantity
+from numaproof.reference.kubernetes import eviction, quantity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +21,6 @@ Reserved = dict[int, dict[str, int]]
 """Bytes by NUMA node and memory type."""
 
 _MEMORY = "memory"
-_THRESHOLD = "memory.available"
 
 
 class ReservationError(Exception):
@@ -62,7 +59,7 @@ def _check_sums(config: Config, machine: MachineInfo) -> None:
         for amount in (
             config.system_reserved.get(_MEMORY),
             config.kube_reserved.get(_MEMORY),
-            _eviction(config, machine),
+            eviction.of_memory(config.eviction_hard, machine.memory_capacity),
         )
         if amount is not None
     ]
@@ -78,24 +75,8 @@ def _check_sums(config: Config, machine: MachineInfo) -> None:
             )
 
 
-def _eviction(config: Config, machine: MachineInfo) -> str | None:
-    """The hard eviction threshold for memory as a quantity, None where there is none."""
-    text = config.eviction_hard.get(_THRESHOLD)
-    if text is None or not text.endswith("%"):
-        return text
-    # The kubelet keeps a percentage as a float of 32 bits.
-    share = _single(_single(float(text[:-1])) / 100)
-    size = quantity.canonical(int(machine.memory_capacity * share), binary=True)
-    return None if size == "0" else size
-
-
-def _single(number: float) -> float:
-    found: float = struct.unpack("f", struct.pack("f", number))[0]
-    return found
-
-
 def _sum(amounts: Iterable[str]) -> str:
-    """The sum, written in the way of the first amount that is not zero."""
+    """The sum, written in the style of the first amount that is not zero."""
     present = [text for text in amounts if quantity.parse(text)]
-    binary = bool(present) and quantity.is_binary(present[0])
-    return quantity.canonical(math.ceil(sum(map(quantity.parse, present))), binary=binary)
+    style = quantity.style(present[0]) if present else "decimal"
+    return quantity.canonical(sum(map(quantity.parse, present)), style)

@@ -91,6 +91,24 @@ FORM = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKM
                 'node 0 and resource "memory"'
             ),
         ),
+        ({"evictionHard": {"foo": "1Gi"}}, "unsupported eviction signal foo"),
+        ({"evictionHard": {"pid.available": None}}, FORM),
+        (
+            {"evictionHard": {"foo": "1Gi"}, "kubeReserved": {"gpu": "1"}},
+            '--kube-reserved value failed to parse: cannot reserve "gpu" resource',
+        ),
+        (
+            {"evictionHard": {"foo": "1Gi"}, "topologyManagerPolicyOptions": {"x": "1"}}
+            | {"featureGates": {"TopologyManagerPolicyOptions": False}},
+            "unsupported eviction signal foo",
+        ),
+        (
+            {"mergeDefaultEvictionSettings": "x"},
+            (
+                "failed to decode: json: cannot unmarshal string into Go struct field "
+                "KubeletConfiguration.mergeDefaultEvictionSettings of type bool"
+            ),
+        ),
         ({"cpuManagerReconcilePeriod": "x"}, 'failed to decode: time: invalid duration "x"'),
         ({"cpuManagerReconcilePeriod": None}, 'failed to decode: time: invalid duration ""'),
         (
@@ -108,6 +126,31 @@ def test_the_validation_of_the_kubelet_speaks_first(
     node: Player, config: dict[str, Any], message: str
 ) -> None:
     assert node.refusal(**config) == ("config", message)
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ({}, "100Mi"),
+        ({"evictionHard": None}, "100Mi"),
+        ({"evictionHard": {}}, "0"),
+        ({"evictionHard": {}, "mergeDefaultEvictionSettings": True}, "100Mi"),
+        ({"evictionHard": {"nodefs.available": "5%"}}, "0"),
+        (
+            {"evictionHard": {"memory.available": "50Mi"}, "mergeDefaultEvictionSettings": True},
+            "50Mi",
+        ),
+    ],
+)
+def test_default_thresholds_hold_where_none_are_given_or_they_are_merged(
+    node: Player, given: dict[str, Any], wanted: str
+) -> None:
+    stage, message = node.refusal(memoryManagerPolicy="Static", **given)
+    told = f'type "memory" is not equal to the value "{wanted}"'
+    if wanted == "0":
+        told = "you should specify the system reserved memory"
+    assert stage == "memory"
+    assert told in message
 
 
 @pytest.mark.parametrize(

@@ -64,3 +64,28 @@ def test_an_exponent_that_no_machine_has_is_refused_rather_than_computed() -> No
 )
 def test_only_whole_cpus_at_milli_precision_count_as_whole(text: str, cpus: int | None) -> None:
     assert quantity.whole_cpus(text) == cpus
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("0Mi", "0"),
+        ("1024Ki", "1Mi"),
+        ("1000Ki", "1000Ki"),
+        ("0.5Ki", "512"),
+        ("0.1Gi", "107374182400m"),
+        ("-1.5Gi", "-1536Mi"),
+        ("1000", "1k"),
+        ("1024", "1024"),
+        ("1.5", "1500m"),
+        ("0.000000001", "1n"),
+        ("12e4", "120e3"),
+        ("3e2", "300"),
+        ("1E-3", "1e-3"),
+        ("1e21", "1e21"),
+        ("1E", "1E"),
+        ("1000E", "1"),
+    ],
+)
+def test_a_quantity_is_written_in_its_style(text: str, written: str) -> None:
+    assert quantity.canonical(quantity.parse(text), quantity.style(text)) == written
