@@ -44,6 +44,7 @@ DIVISION_PANIC = "cpus-per-core-zero-panic"
 SINGLE_NODE_IN_GROUP = "single-node-taken-out-of-group"
 RESERVATION_WRAPS = "reservation-beyond-node-wraps"
 MISSING_PAGES_PANIC = "missing-huge-pages-panic"
+INIT_ONLY_PAGES = "init-only-huge-pages-not-hinted"
 VANISHED_DEVICE_PANIC = "hints-panic-on-vanished-device"
 CLOSEST_PANIC = "closest-nodes-panic-on-node-id"
 ALL_COMBINATIONS = "merge-of-all-combinations"
@@ -218,6 +219,14 @@ DEFECTS: tuple[Defect, ...] = (
         "",
         "Where reservedMemory and huge pages exceed a node's memory, the difference wraps around: "
         "the node has almost 2**64 bytes to hand out.",
+    ),
+    Defect(
+        INIT_ONLY_PAGES,
+        _ALL,
+        _AT_ONCE,
+        f"{_ISSUES}140814",
+        "Under scope pod the Memory Manager leaves out of its hints what only init containers ask "
+        "for, such as huge pages.",
     ),
     Defect(
         MISSING_PAGES_PANIC,

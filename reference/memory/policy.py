@@ -92,7 +92,9 @@ class StaticPolicy:
         if not _is_served(pod):
             return {}
         try:
-            amounts = requested_at_once(pod)
+            amounts = requested_at_once(
+                pod, with_init_only=not self.release.has(defects.INIT_ONLY_PAGES)
+            )
         except AllocationError:
             return {}
         for container in pod.containers:
@@ -241,14 +243,17 @@ def requested(container: Container) -> Amounts:
     return found
 
 
-def requested_at_once(pod: Pod) -> Amounts:
+def requested_at_once(pod: Pod, *, with_init_only: bool = False) -> Amounts:
     """What the pod needs of each memory type that its app containers ask for.
+
+    `with_init_only` adds the types that only its init containers ask for.
 
     Raises:
         AllocationError: an amount is not an integer to the API machinery.
     """
     amounts = {container.name: requested(container) for container in pod.containers}
-    kinds = {kind for app in pod.containers if not app.init for kind in amounts[app.name]}
+    asking = [one.name for one in pod.containers if with_init_only or not one.init]
+    kinds = {kind for name in asking for kind in amounts[name]}
     return {
         kind: pods.at_once(pod.containers, partial(_amount, amounts, kind))
         for kind in sorted(kinds)

@@ -30,7 +30,7 @@ def static(machine: MachineInfo = TWO, *, documented: bool = False) -> policy.St
 def pod(
     uid: str,
     *apps: str | dict[str, str],
-    init: tuple[str, ...] = (),
+    init: tuple[str | dict[str, str], ...] = (),
     sidecars: tuple[str, ...] = (),
 ) -> pods.Pod:
     def container(name: str, memory: str | dict[str, str], **more: str) -> dict[str, Any]:
@@ -158,6 +158,19 @@ def test_no_hint_is_no_resource() -> None:
 def test_huge_pages_that_no_node_has_are_refused() -> None:
     with pytest.raises(policy.AllocationError, match="no NUMA nodes"):
         admitted(static(), pod("a", {"memory": "1Gi", "hugepages-1Gi": "1Gi"}))
+
+
+@pytest.mark.parametrize(
+    ("documented", "kinds"), [(False, ["memory"]), (True, ["hugepages-2Mi", "memory"])]
+)
+def test_what_only_an_init_container_asks_for_is_hinted_as_documented(
+    documented: bool, kinds: list[str]
+) -> None:
+    chosen = static(documented=documented)
+    pages = {"memory": "1Gi", "hugepages-2Mi": "1Gi"}
+    state, reuse = admitted(chosen, pod("a", pages))
+    hints = chosen.hints_for_pod(state, reuse, pod("b", "1Gi", init=(pages,)))
+    assert list(hints) == kinds
 
 
 def test_a_restored_state_is_kept_where_it_fits_the_machine() -> None:
