@@ -35,12 +35,28 @@ _BROKEN_CORES = frozenset(
     }
 )
 
+_WRAPPED = 1 << 63
+"""No machine has as many bytes; a negative number read as unsigned is more."""
+
 _EXPLAINS: dict[str, Callable[[Violation, Facts], bool]] = {
     "free-core-by-average": lambda violation, facts: (
         (violation.invariant in _BROKEN_CORES or _given_back_twice(violation)) and not _even(facts)
     ),
+    "single-node-taken-out-of-group": lambda violation, _: (
+        violation.invariant == "memory-node-alone-or-in-group"
+    ),
+    "reservation-beyond-node-wraps": lambda violation, _: (
+        violation.invariant == "memory-allocatable-but-reserved" and violation.size >= _WRAPPED
+    ),
 }
 """By defect: whether it explains a broken invariant on a machine."""
+
+_MEMORY = "memory-"
+_SPOILS = {
+    "single-node-taken-out-of-group": _MEMORY,
+    "reservation-beyond-node-wraps": _MEMORY,
+}
+"""By defect: how the names begin of the invariants that may break, for it, once it was met."""
 
 
 _BY_NAME = {defect.name: defect for defect in DEFECTS}
@@ -76,10 +92,22 @@ def judge(
     if case.defect in known:
         return _with_defect(outcome, case.defect)
     if outcome == "fail" and violations:
-        names = [explain(violation, facts, known) for violation in violations]
-        if all(names):
-            return "expected failure", names[0]
+        names: list[str] = []
+        for violation in violations:
+            name = explain(violation, facts, known) or _spoilt(violation, names)
+            if name is None:
+                return outcome, None
+            names.append(name)
+        return "expected failure", names[0]
     return outcome, None
+
+
+def _spoilt(violation: Violation, met: Sequence[str]) -> str | None:
+    """The defect met before that explains a broken invariant as what followed from it."""
+    return next(
+        (name for name in met if name in _SPOILS and violation.invariant.startswith(_SPOILS[name])),
+        None,
+    )
 
 
 def _with_defect(outcome: Outcome, defect: str) -> tuple[Outcome, str | None]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from numaproof.conformance import invariants
-from numaproof.conformance.entitlement import is_static
 from numaproof.conformance.invariants import View, Violation
 from numaproof.protocol import messages
 
@@ -46,6 +45,11 @@ class Watch:
         """
         previous = self.now
         self.before, self.now = previous, None
+        args = self._session.calls[-1].args
+        alone = list(invariants.on_answer_alone(args, answer, self._session.level))
+        return alone + self._of_node(previous, answer, uid)
+
+    def _of_node(self, previous: View | None, answer: messages.Answer, uid: str) -> list[Violation]:
         if self._session.started is None or not self._session.claims.has("state"):
             return []
         state = self._session.call("state", messages.NoArgs())
@@ -54,7 +58,7 @@ class Watch:
         view = View.of(self._session, self.facts, state)
         self.now = view
         found = [*self._of_answer(answer, view, uid), *invariants.on_state(view)]
-        if previous and self._continuous and is_static(previous.config) == is_static(view.config):
+        if previous and self._continuous:
             found += invariants.on_change(previous, view)
         self._continuous = True
         return found
@@ -64,7 +68,7 @@ class Watch:
             case messages.Started():
                 return list(invariants.on_start(view))
             case messages.Admitted():
-                return list(invariants.on_admission(answer, view, uid))
+                return list(invariants.on_admission(answer, self.before, view, uid))
             case messages.AdmissionRefused() if self.before and uid not in self.before.pods:
                 return list(invariants.on_refusal(self.before, view))
         return []

@@ -223,7 +223,7 @@ def test_a_refusal_leaves_the_pool_as_it_was(view: View) -> None:
 
 def test_the_state_keeps_what_an_admission_gave(view: View) -> None:
     good = messages.Admitted({"app": container("2-3", "2-3")})
-    assert names(invariants.on_admission(good, view, "uid-a")) == []
-    assert names(invariants.on_admission(good, view, "uid-gone")) == []
+    assert names(invariants.on_admission(good, view, view, "uid-a")) == []
+    assert names(invariants.on_admission(good, view, view, "uid-gone")) == []
     other = messages.Admitted({"app": container("6-7", "6-7")})
-    assert names(invariants.on_admission(other, view, "uid-a")) == ["state-keeps-what-was-given"]
+    assert names(invariants.on_admission(other, view, view, "uid-a")) == ["state-keeps-what-was-given"]
