@@ -22,13 +22,17 @@ if TYPE_CHECKING:
 
 
 class MachineName(click.ParamType[str]):
-    """A bundled profile's name, a glob of such names, or a profile file."""
+    """A bundled profile's name, a glob of such names, or a profile file; a tree too if so told."""
 
     name = "machine"
 
+    def __init__(self, metavar: str) -> None:
+        """Takes what ``--help`` shows."""
+        self._metavar = metavar
+
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
         """What ``--help`` shows."""
-        return "NAME|FILE"
+        return self._metavar
 
     def shell_complete(
         self,
@@ -43,7 +47,11 @@ class MachineName(click.ParamType[str]):
         return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
-MACHINE = MachineName()
+MACHINE = MachineName("NAME|FILE")
+"""For `load_machine`."""
+
+ANY_MACHINE = MachineName("NAME|FILE|TREE")
+"""For `discover_machine`."""
 
 
 def load_machine(name: str) -> fakesys.Profile:
@@ -65,9 +73,18 @@ def load_machine(name: str) -> fakesys.Profile:
 def discover_machine(name: str, kubernetes: str) -> MachineInfo:
     """What a kubelet of the release makes of the machine that a user names.
 
+    That is as for `load_machine`, or a tree: ``/``, a directory with ``sys`` and ``proc``, or a
+    tar file of one.
+
     Raises:
         click.BadParameter: as for `load_machine`, like its other error.
+        fakesys.TreeError: the tree cannot be read.
+        DiscoveryError: there is no machine in it.
     """
+    is_tree = Path(name).is_dir() or ".tar" in Path(name).suffixes[-2:]
+    if is_tree and name not in fakesys.bundled_profiles():
+        with fakesys.open_tree(name) as root:
+            return discover(root, kubernetes)
     tree = fakesys.TreePath.root(fakesys.build_tree(load_machine(name)))
     return discover(tree, kubernetes)
 

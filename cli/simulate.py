@@ -1,97 +1,153 @@
-"""`numaproof simulate`: would these pods be admitted, and what would they get."""
+"""`numaproof simulate`: would these pods be admitted, what would they get, and why not."""
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 import click
-from rich import box
+from rich.console import Console
 from rich.table import Table
 
-from numaproof.catalogue import MACHINE, discover_machine
-from numaproof.protocol import codec, messages
+from numaproof.catalogue import ANY_MACHINE, discover_machine
+from numaproof.protocol import codec
 from numaproof.reference.kubernetes.releases import RELEASES
-from numaproof.reports.terminal import as_plain, encodable
+from numaproof.reports import answer_page, answer_text
+from numaproof.reports.terminal import PLAIN_WIDTH, as_plain, encodable, is_live
+from numaproof.simulated import answer
+from numaproof.simulation import devices as given_devices
 from numaproof.simulation import documents, pods
-from numaproof.simulation.admission import CannotAnswerError, Question, Simulation
+from numaproof.simulation.admission import CannotAnswerError, Question
 from numaproof.simulation.admission import simulate as run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from numaproof.protocol.sets import NUMASet
+    from numaproof.reports.answers import Answer
 
 SOME_REFUSED = 1
+_WHOLE = 400
+
+
+def _out_file(_: click.Context, __: click.Parameter, value: Path | None) -> Path | None:
+    if value is not None and value.suffix not in answer_page.WRITERS:
+        kinds = " or ".join(answer_page.WRITERS)
+        raise click.BadParameter(f"{value.name}: the name must end with {kinds}")
+    return value
 
 
 @click.command()
-@click.option("--machine", type=MACHINE, required=True, help="A bundled profile, or a file.")
-@click.option("--config", type=click.File(encoding="utf-8"), required=True)
+@click.option(
+    "--machine",
+    type=ANY_MACHINE,
+    required=True,
+    help="A bundled profile, a profile file, or a tree: / for this machine, a directory, a tar.",
+)
+@click.option(
+    "--config",
+    type=click.File(encoding="utf-8"),
+    required=True,
+    metavar="FILE",
+    help="The KubeletConfiguration.",
+)
+@click.option(
+    "--devices",
+    multiple=True,
+    metavar="NAME=COUNT@NODES,...|FILE",
+    help="Devices that the node has: 4 near node 0 are vendor.example/nic=4@0. Repeatable.",
+)
+@click.option(
+    "--replicas",
+    type=click.IntRange(min=0),
+    help="Pods of each workload on this node; else as many as it has replicas.",
+)
 @click.option("--kubernetes", type=click.Choice(RELEASES), default=RELEASES[-1], show_default=True)
 @click.option("--documented", is_flag=True, help="Leave out the kubelet's known defects.")
+@click.option("--explain", is_flag=True, help="Explain admissions too, not only refusals.")
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    callback=_out_file,
+    metavar="FILE.html|FILE.svg",
+    help="Write a page or a drawing, too.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 @click.argument("files", metavar="PODS...", type=click.File(encoding="utf-8"), nargs=-1)
 def simulate(
+    *,
     machine: str,
     config: TextIO,
+    devices: tuple[str, ...],
+    replicas: int | None,
     kubernetes: str,
-    files: Iterable[TextIO],
-    *,
+    out: Path | None,
+    files: tuple[TextIO, ...],
     documented: bool,
+    explain: bool,
     as_json: bool,
 ) -> int:
-    """Say whether pods would be admitted, one after the other, and which CPUs they would get.
+    """Say whether a node would admit pods, one after the other, what they get, and why not.
 
-    PODS are manifests of Pods and workloads, - for standard input. A workload counts as one
-    pod. Exit code 0: all admitted, 1: a pod or the kubelet's start refused.
+    PODS are manifests of Pods and workloads, - for standard input; a workload counts as all of
+    its replicas.
+
+    Exit code 0: all admitted, 1: a pod or the kubelet's start refused, 2: wrong input.
 
     \b
-    Example:
+    Examples:
       numaproof simulate --machine laptop-4c8t --config kubelet.yaml pods.yaml
+      numaproof simulate --machine laptop-4c8t --config kubelet.yaml \\
+        --devices vendor.example/nic=2@0 --out node.html pods.yaml
+      numaproof simulate --machine laptop-4c8t --config kubelet.yaml --json - < pods.yaml
     """
+    if sum(file.name == "<stdin>" for file in (config, *files)) > 1:
+        raise click.UsageError("standard input can be read once: only one file can be -")
     try:
-        asked = pods.read((file.name, file.read()) for file in files)
+        asked = pods.read(((file.name, file.read()) for file in files), replicas)
         settings = documents.configuration(config.read(), config.name)
     except UnicodeDecodeError:
         raise click.UsageError("a file is not UTF-8 text; save it as UTF-8") from None
-    if not asked.pods:
-        raise click.UsageError("no pods in the given files; name manifests of Pods or workloads")
     for note in asked.notes:
         click.echo(note, err=True)
+    if not asked.pods:
+        raise click.UsageError("no pods in the given files; name manifests of Pods or workloads")
     info = discover_machine(machine, kubernetes)
-    question = Question(info, settings, kubernetes, documented)
+    try:
+        plugins = given_devices.read(devices, info)
+    except given_devices.DevicesError as error:
+        raise click.BadParameter(str(error), param_hint="--devices") from None
+    question = Question(info, settings, kubernetes, documented, plugins)
     with tempfile.TemporaryDirectory() as state_dir:
         try:
-            found = run(question, asked.pods, state_dir)
+            found = run(question, asked.pods, state_dir, explain_all=explain)
         except CannotAnswerError as error:
             raise click.UsageError(str(error)) from None
-    click.echo(codec.encode(found) if as_json else encodable(_told(found), sys.stdout))
+    told = answer(found, question, machine)
+    if out is not None:
+        out.write_text(answer_page.WRITERS[out.suffix](told), encoding="utf-8")
+    if as_json:
+        click.echo(codec.encode(found))
+    else:
+        _show(told)
+        if out is not None:
+            click.echo(f"\nwrote {out}")
     return 0 if found.admitted else SOME_REFUSED
 
 
-def _told(found: Simulation) -> str:
-    if isinstance(found.start, messages.StartRefused):
-        return f"The kubelet does not start ({found.start.stage}): {found.start.message}"
-    table = Table("pod", "container", "CPUs", "", "memory", "aligned to", box=box.SIMPLE)
-    refusals = []
-    for one in found.pods:
-        if one.refusal:
-            table.add_row(one.pod, "", "", "refused", "", "")
-            refusals.append(f"{one.pod}: {one.refusal.reason}: {one.refusal.message}")
-        for name, held in (one.containers or {}).items():
-            kind = "exclusive" if held.exclusive else "shared"
-            table.add_row(
-                one.pod,
-                name,
-                str(held.exclusive or held.cpus),
-                kind,
-                "; ".join(f"{b.size} {_nodes(b.numa)}" for b in held.memory),
-                "" if held.affinity.numa is None else _nodes(held.affinity.numa),
-            )
-    return "\n".join((as_plain(table), f"Shared at the end: {found.shared}", *refusals))
-
-
-def _nodes(nodes: NUMASet) -> str:
-    return f"node {nodes}" if len(nodes) == 1 else f"nodes {nodes}"
+def _show(told: Answer) -> None:
+    """Prints the answer: in colour on a terminal, plain anywhere else."""
+    if not is_live(sys.stdout, os.environ):
+        parts = answer_text.parts(told, width=PLAIN_WIDTH, color=False)
+        # Lines of a table are for programs too, so that none is folded.
+        widths = ((part, _WHOLE if isinstance(part, Table) else PLAIN_WIDTH) for part in parts)
+        text = "\n\n".join(as_plain(part, width).strip("\n") for part, width in widths)
+        click.echo(encodable(text, sys.stdout))
+        return
+    width = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns
+    console = Console(width=width, highlight=False)
+    for number, part in enumerate(answer_text.parts(told, width=width, color=True)):
+        if number:
+            console.print()
+        console.print(part)

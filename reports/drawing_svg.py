@@ -13,35 +13,25 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
 
+from numaproof.reports.drawing_stock import apart, of_node
+from numaproof.reports.drawing_svg_stock import shelf
+from numaproof.reports.drawing_swatch import HEIGHT, LETTER, swatch
 from numaproof.reports.untrusted import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numaproof.reports.drawing_stock import Stock
+    from numaproof.reports.drawing_svg_stock import Shelf
     from numaproof.reports.layout import DrawnCore, Group
     from numaproof.reports.ownership import Holder, Ownership
 
 WIDEST = 1040
 """Width that a drawing keeps to, in CSS pixels."""
 
-_CELL_HEIGHT = 18
 _GAP = 6
 _PAD = 8
 _LABEL = 16
-_LETTER = 6.9
-
-# Told apart with every common kind of colour blindness; dark text can be read on all of them.
-_COLOURS = (
-    "#56b4e9",
-    "#f0a531",
-    "#5fc9a4",
-    "#f0e442",
-    "#d68fb8",
-    "#e58a66",
-    "#9fb2ff",
-    "#c3bb96",
-)
-_SHARED, _RESERVED, _OFFLINE = "#e4e7eb", "#aeb6c0", "#f4f4f4"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +41,22 @@ class _Box:
     group: Group
     width: int
     height: int
+    shelf: Shelf
     boxes: tuple[tuple[int, int, _Box], ...] = ()
     cores: tuple[tuple[int, int, DrawnCore], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class _Grid:
-    """The size of a thread's cell, which the longest CPU number sets."""
+    """The size of a thread's cell, which the longest CPU number sets, and what nodes have."""
 
     cell: int
+    stock: Stock
+    held: Ownership
 
     def core_size(self, core: DrawnCore) -> tuple[int, int]:
         columns, rows = _shape(len(core.cpus))
-        return columns * self.cell + 4, rows * _CELL_HEIGHT + 4
+        return columns * self.cell + 4, rows * HEIGHT + 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +68,16 @@ class _Pen:
     parts: list[str]
 
 
-def draw(machine: Group, held: Ownership) -> Markup:
+def draw(machine: Group, held: Ownership, stock: Stock) -> Markup:
     """The arranged machine as one ``<svg>`` element."""
     longest = len(str(max(held.holders, default=0)))
-    grid = _Grid(10 + 7 * longest + (0 if not held.legend else 8))
+    grid = _Grid(10 + 7 * longest + (0 if not held.legend else 8), stock, held)
     box = _measure(machine, WIDEST, grid)
-    legend, legend_height = _legend(held, box.height + 4, max(box.width, 420))
-    width, height = max(box.width, 420 if legend else 0), box.height + legend_height
+    other = shelf(apart(stock), held)
+    below = box.height + (other.height + _GAP if other else 0)
+    legend, legend_height = _legend(held, below + 4, max(box.width, 420))
+    width = max(box.width, other.width, 420 if legend else 0)
+    height = below + legend_height
     opening = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
         f'width="{width}" height="{height}" role="img" '
@@ -90,6 +86,7 @@ def draw(machine: Group, held: Ownership) -> Markup:
     )
     pen = _Pen(grid, held, [opening])
     _emit(box, 0, 0, pen)
+    pen.parts.append(_shelf(other, 0, box.height + _GAP))
     return Markup("".join([*pen.parts, *legend, "</svg>"]))  # noqa: S704  # all text is escaped
 
 
@@ -116,12 +113,15 @@ def _measure(group: Group, limit: int, grid: _Grid) -> _Box:
         more, wider, higher = _flow(sizes[full:], inner, _GAP)
         places += [(x, y + height + _GAP) for x, y in more]
         width, height = max(width, wider), height + _GAP + higher
-    label = 0 if bare else ceil(len(_heading(group)) * _LETTER)
+    label = 0 if bare else ceil(len(_heading(group)) * LETTER)
+    mine = shelf(of_node(grid.stock, group.node), grid.held)
+    top += mine.height
     placed = [(x + pad, y + top) for x, y in places]
     return _Box(
         group,
-        max(width, label) + 2 * pad,
-        height + top + (0 if bare else pad if sizes else 0),
+        max(width, label, mine.width) + 2 * pad,
+        height + top + (0 if bare else pad if sizes or mine else 0),
+        mine,
         tuple((x, y, box) for (x, y), box in zip(placed, boxes, strict=False)),
         ()
         if boxes
@@ -174,10 +174,15 @@ def _emit(box: _Box, x: int, y: int, pen: _Pen) -> None:
             f'<text x="{x + _PAD}" y="{y + _LABEL}" font-weight="{weight}">'
             f"{escape(_heading(group))}</text></g>"
         )
+    pen.parts.append(_shelf(box.shelf, x + _PAD, y + _LABEL + 6))
     for dx, dy, inner in box.boxes:
         _emit(inner, x + dx, y + dy, pen)
     for dx, dy, core in box.cores:
         pen.parts.append(_core(core, x + dx, y + dy, pen))
+
+
+def _shelf(mine: Shelf, x: int, y: int) -> str:
+    return f'<g transform="translate({x} {y})">{mine.drawn}</g>' if mine else ""
 
 
 def _core(core: DrawnCore, x: int, y: int, pen: _Pen) -> str:
@@ -192,7 +197,7 @@ def _core(core: DrawnCore, x: int, y: int, pen: _Pen) -> str:
         _thread(
             (core.core, cpu),
             pen.held.holders[cpu],
-            (x + 2 + index % columns * grid.cell, y + 2 + index // columns * _CELL_HEIGHT),
+            (x + 2 + index % columns * grid.cell, y + 2 + index // columns * HEIGHT),
             grid.cell,
         )
         for index, cpu in enumerate(core.cpus)
@@ -208,43 +213,9 @@ def _thread(ids: tuple[int | None, int], holder: Holder, place: tuple[int, int],
     shown = letter if holder.kind not in {"plain", "shared"} else ""
     dark = "" if holder.kind == "nobody" else ' fill="#14181d"'
     return (
-        f"<g><title>{where}{whose}</title>{_swatch(holder, x, y, cell)}"
+        f"<g><title>{where}{whose}</title>{swatch(holder, x, y, cell)}"
         f'<text x="{x + cell // 2}" y="{y + 13}" text-anchor="middle"{dark}>{cpu}{shown}</text></g>'
     )
-
-
-def _swatch(holder: Holder, x: int, y: int, width: int) -> str:
-    """The ground of a cell: a colour, and lines across it where colour alone would not do."""
-    wide, high = width - 1, _CELL_HEIGHT - 1
-    size = f'x="{x}" y="{y}" width="{wide}" height="{high}" rx="2"'
-    match holder.kind:
-        case "container":
-            return f'<rect {size} fill="{_colour(holder.number)}"/>'
-        case "reserved":
-            return f'<rect {size} fill="{_RESERVED}"/>{_hatch(x, y, wide, high, "#5c6773")}'
-        case "offline":
-            cross = f'<path d="M{x} {y}l{wide} {high}m0 {-high}l{-wide} {high}" stroke="#bbb"/>'
-            return f'<rect {size} fill="{_OFFLINE}" stroke="#999" stroke-dasharray="2 2"/>{cross}'
-        case "several":
-            first, second = ([_colour(n) for n in holder.parts] + [_SHARED, _SHARED])[:2]
-            return (
-                f'<rect {size} fill="{first}"/>'
-                f'<path d="M{x + wide} {y}v{high}h{-wide}z" fill="{second}"/>'
-                f'<rect {size} fill="none" stroke="#c1121f" stroke-width="2"/>'
-            )
-        case "nobody":
-            return f'<rect {size} fill="none" stroke="#d9822b" stroke-dasharray="3 2"/>'
-        case _:
-            return f'<rect {size} fill="{_SHARED}"/>'
-
-
-def _colour(number: int) -> str:
-    return _COLOURS[number % len(_COLOURS)]
-
-
-def _hatch(x: int, y: int, wide: int, high: int, colour: str) -> str:
-    lines = "".join(f"M{x + start} {y + high}l{high} {-high}" for start in range(0, wide - high, 6))
-    return f'<path d="{lines}" stroke="{colour}" stroke-opacity=".55"/>'
 
 
 def _legend(held: Ownership, top: int, width: int) -> tuple[list[str], int]:
@@ -253,15 +224,15 @@ def _legend(held: Ownership, top: int, width: int) -> tuple[list[str], int]:
     x, y = 0, top + 6
     for holder, cpus in held.legend:
         text = one_line(f"{holder.name} {cpus}", 120)
-        taken = 40 + ceil(len(text) * _LETTER)
+        taken = 40 + ceil(len(text) * LETTER)
         if x and x + taken > width:
-            x, y = 0, y + _CELL_HEIGHT + 6
+            x, y = 0, y + HEIGHT + 6
         dark = "" if holder.kind == "nobody" else ' fill="#14181d"'
         parts.append(
-            f"<g>{_swatch(holder, x, y, 26)}"
+            f"<g>{swatch(holder, x, y, 26)}"
             f'<text x="{x + 13}" y="{y + 13}" text-anchor="middle" font-weight="700"{dark}>'
             f"{escape(holder.symbol)}</text>"
             f'<text x="{x + 32}" y="{y + 13}">{escape(text)}</text></g>'
         )
         x += taken + 12
-    return parts, (y + _CELL_HEIGHT + 2 - top + 4) if parts else 0
+    return parts, (y + HEIGHT + 2 - top + 4) if parts else 0

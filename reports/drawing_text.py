@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 
 from numaproof.protocol.sets import IntegerSet
+from numaproof.reports.drawing_stock import apart, of_node
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from numaproof.reports.drawing_stock import Device, Memory, Stock
     from numaproof.reports.layout import DrawnCore, Group
     from numaproof.reports.ownership import Holder, Kind, Ownership
 
@@ -34,27 +36,30 @@ _STYLES: Mapping[Kind, str] = {
     "nobody": "bold yellow",
     "plain": "",
 }
+_BAR = 20
 
 
 @dataclass(frozen=True, slots=True)
 class _Pen:
-    """How the drawing is written: the columns it may use, and whether in rich's markup."""
+    """How the drawing is written: columns to keep to, what nodes have, whether in rich's markup."""
 
     width: int
     digits: int
     color: bool
+    stock: Stock
 
     def styled(self, text: str, style: str) -> str:
         safe = escape(text) if self.color else text
         return f"[{style}]{safe}[/]" if self.color and style else safe
 
 
-def draw(machine: Group, held: Ownership, width: int, *, color: bool) -> str:
+def draw(machine: Group, held: Ownership, stock: Stock, width: int, *, color: bool) -> str:
     """The arranged machine as lines of text; `width` in columns, `color` for rich's markup."""
     largest = max(held.holders, default=0)
-    pen = _Pen(width, len(str(largest)), color)
+    pen = _Pen(width, len(str(largest)), color, stock)
     lines = [pen.styled(f"{machine.label} · {machine.detail}", "bold")]
     lines += _children(machine, "", held, pen)
+    lines += _stock_lines(apart(stock), "  ", held, pen)
     lines += _legend(held, pen)
     return "\n".join(line.rstrip() for line in lines)
 
@@ -63,7 +68,7 @@ def _children(group: Group, rail: str, held: Ownership, pen: _Pen) -> Iterator[s
     if group.cores:
         yield from (f"{rail}  {row}" for row in _rows(group.cores, len(rail) + 2, held, pen))
         return
-    parts = _memory_only_together(group.groups)
+    parts = _memory_only_together(group.groups, pen)
     column = _label_column(parts, len(rail), pen)
     for number, part in enumerate(parts, 1):
         branch, below = ("└ ", "  ") if number == len(parts) else ("├ ", "│ ")
@@ -75,6 +80,8 @@ def _children(group: Group, rail: str, held: Ownership, pen: _Pen) -> Iterator[s
         )
         if not column:
             yield f"{rail}{branch}{label}"
+            within = rail + below + ("│ " if part.groups else "  ")
+            yield from _stock_lines(of_node(pen.stock, part.node), within, held, pen)
             yield from _children(part, rail + below, held, pen)
             continue
         label += " " * (column - len(name) - len(detail))
@@ -90,17 +97,21 @@ def _label_column(parts: list[Group], used: int, pen: _Pen) -> int:
     with a single core each.
     """
     beside = bool(parts) and all(
-        part.cores and (part.kind == "cache" or len(part.cores) == 1) for part in parts
+        part.cores
+        and (part.kind == "cache" or len(part.cores) == 1)
+        and not of_node(pen.stock, part.node)
+        for part in parts
     )
     column = max((len(part.label) + len(part.detail) + 4 for part in parts), default=0)
     return column if beside and used + column < pen.width // 2 else 0
 
 
-def _memory_only_together(groups: tuple[Group, ...]) -> list[Group]:
+def _memory_only_together(groups: tuple[Group, ...], pen: _Pen) -> list[Group]:
     """The groups, with neighbouring nodes alike that have no CPUs as one."""
     merged: list[tuple[Group, list[int]]] = []
     for group in groups:
         bare = group.kind == "node" and not group.cores and not group.groups
+        bare = bare and not of_node(pen.stock, group.node)
         if bare and merged and merged[-1][1] and merged[-1][0].detail == group.detail:
             merged[-1][1].append(group.node or 0)
         else:
@@ -132,6 +143,39 @@ def _core(core: DrawnCore, held: Ownership, pen: _Pen) -> str:
 
 def _thread(cpu: int, holder: Holder, pen: _Pen) -> str:
     return pen.styled(f"{cpu:>{pen.digits}}{holder.symbol}", _style(holder))
+
+
+def _stock_lines(stock: Stock, rail: str, held: Ownership, pen: _Pen) -> Iterator[str]:
+    """Memory and devices of a node, a line for each type of memory and each resource."""
+    column = max((len(one.kind) for one in stock.memory), default=0)
+    for memory in stock.memory:
+        yield f"{rail}{memory.kind.ljust(column)} {_bar(memory, pen)} {memory.text}"
+    for resource, devices in stock.by_resource().items():
+        line, used = f"{rail}{resource}", len(rail) + len(resource)
+        for device in devices:
+            text, holder = _tile(device, held)
+            if used + 2 + len(text) > pen.width:
+                yield line
+                line, used = f"{rail}  ", len(rail) + 2
+            line += "  " + pen.styled(text, _style(holder) if holder else "")
+            used += 2 + len(text)
+        yield line
+
+
+def _bar(memory: Memory, pen: _Pen) -> str:
+    reserved, allocated = (round(_BAR * share) for share in memory.shares)
+    # What is there is seen, be it ever so small.
+    reserved = max(reserved, memory.reserved > 0)
+    allocated = max(allocated, memory.allocated > 0)
+    free = "." * max(_BAR - reserved - allocated, 0)
+    return pen.styled(f"[{'#' * reserved}{'=' * allocated}{free}]", "cyan")
+
+
+def _tile(device: Device, held: Ownership) -> tuple[str, Holder | None]:
+    holder = held.named.get(device.owner)
+    if holder is None:
+        return f"{device.label}{'' if device.healthy else ' unhealthy'}", None
+    return f"{device.label} {holder.symbol}", holder
 
 
 def _style(holder: Holder) -> str:

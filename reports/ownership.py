@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from numaproof.protocol.sets import CPUSet, ListFormatError
@@ -58,11 +58,15 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class Ownership:
-    """The holder of each CPU, and the legend: holders with the CPUs that are theirs."""
+    """The holder of each CPU, and the legend: holders with the CPUs that are theirs.
+
+    `named` has the holders by the names of the owners.
+    """
 
     holders: Mapping[int, Holder]
     legend: tuple[tuple[Holder, str], ...]
     elsewhere: frozenset[int]
+    named: Mapping[str, Holder] = field(default_factory=dict)
 
 
 def ownership(cpus: frozenset[int], owners: Iterable[Owner], shared: str) -> Ownership:
@@ -82,9 +86,9 @@ def ownership(cpus: frozenset[int], owners: Iterable[Owner], shared: str) -> Own
     if not owners and not shared:
         plain = Holder("plain", "", "")
         return Ownership(dict.fromkeys(cpus, plain), (), frozenset())
-    sets = [
-        _holder_and_cpus(owner, number) for number, owner in enumerate(_containers_first(owners))
-    ]
+    ordered = _containers_first(owners)
+    sets = [_holder_and_cpus(owner, number) for number, owner in enumerate(ordered)]
+    named = {owner.name: holder for owner, (holder, _) in zip(ordered, sets, strict=True)}
     pool = Holder("shared", _SYMBOLS["shared"], _NAMES["shared"])
     sets.append((pool, _parsed(shared)))
     claims: dict[int, list[Holder]] = {}
@@ -94,7 +98,8 @@ def ownership(cpus: frozenset[int], owners: Iterable[Owner], shared: str) -> Own
     nobody = Holder("nobody", _SYMBOLS["nobody"], _NAMES["nobody"])
     everyone = cpus | claims.keys()
     holders = {cpu: _settled(claims.get(cpu, [nobody])) for cpu in sorted(everyone)}
-    return Ownership(holders, _legend(sets, holders), frozenset(claims.keys() - cpus))
+    legend = _legend(sets, holders)
+    return Ownership(holders, legend, frozenset(claims.keys() - cpus), named)
 
 
 def _containers_first(owners: tuple[Owner, ...]) -> list[Owner]:
@@ -134,10 +139,15 @@ def _settled(claims: list[Holder]) -> Holder:
     )
 
 
+def _is_told(holder: Holder, claimed: CPUSet) -> bool:
+    # A container without CPUs of its own may have devices.
+    return bool(claimed) or holder.kind == "container"
+
+
 def _legend(
     sets: list[tuple[Holder, CPUSet]], holders: Mapping[int, Holder]
 ) -> tuple[tuple[Holder, str], ...]:
-    rows = [(holder, str(claimed)) for holder, claimed in sets if claimed]
+    rows = [(holder, str(claimed)) for holder, claimed in sets if _is_told(holder, claimed)]
     kinds: tuple[Kind, ...] = ("several", "nobody")
     for kind in kinds:
         found = [cpu for cpu, holder in holders.items() if holder.kind == kind]

@@ -30,6 +30,7 @@ from numaproof.reports.groups import likeness
 from numaproof.reports.layout import plural
 from numaproof.reports.summary import summarize
 from numaproof.reports.terminal_summary import OUTCOME_STYLES, print_part, summary_parts
+from numaproof.reports.transcript import transcript
 from numaproof.reports.untrusted import one_line
 from numaproof.reports.wording import SYMBOLS, claimed, implementation
 
@@ -72,6 +73,7 @@ class Terminal:
         environment: the environment variables that decide between live and plain; those of
             the process where left out.
         reports: where the written reports are, to be named at the end.
+        calls: whether every call of a case run is shown, where its event has them.
     """
 
     def __init__(
@@ -79,11 +81,14 @@ class Terminal:
         stream: TextIO | None = None,
         environment: Mapping[str, str] | None = None,
         reports: str = "",
+        *,
+        calls: bool = False,
     ) -> None:
         self._stream = stream or sys.stdout
         environment = os.environ if environment is None else environment
         self._live = is_live(self._stream, environment)
         self._reports = reports
+        self._calls = calls
         self._seen: list[AnyEvent] = []
         self._total: int | None = None
         self._done = 0
@@ -141,7 +146,9 @@ class Terminal:
                 self._start(event)
             case events.CaseFinished():
                 self._done += 1
-                if event.outcome not in GOOD:
+                if self._calls:
+                    self._told(event)
+                elif event.outcome not in GOOD:
                     self._failure(f"{event.case} on {event.machine}", event)
                 self._advance(event.at, f"{event.case} on {event.machine}")
             case events.DivergenceFound():
@@ -206,6 +213,11 @@ class Terminal:
             line.append(f"  {one_line(event.message, 160)}", style="default")
         self._line(line)
 
+    def _told(self, event: CaseFinished) -> None:
+        self._bad += event.outcome not in GOOD
+        for line in transcript(event):
+            self._line(Text(line))
+
     def _line(self, text: Text) -> None:
         if self._live:
             self._console.print(text)
@@ -236,15 +248,15 @@ def encodable(text: str, stream: TextIO) -> str:
     return text
 
 
-def as_plain(part: RenderableType) -> str:
-    """What rich makes of something, without colour, `PLAIN_WIDTH` columns wide.
+def as_plain(part: RenderableType, width: int = PLAIN_WIDTH) -> str:
+    """What rich makes of something, without colour, `width` columns wide.
 
     A text that is not to be wrapped is a longer line.
     """
     written = StringIO()
     console = Console(
         file=written,
-        width=PLAIN_WIDTH,
+        width=width,
         color_system=None,
         highlight=False,
         emoji=False,

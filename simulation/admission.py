@@ -9,10 +9,17 @@ import msgspec
 from numaproof.protocol import messages
 from numaproof.protocol.machine import MachineInfo
 from numaproof.reference.node import Reference
-from numaproof.simulation.pods import Asked  # noqa: TC001 - likewise
+from numaproof.simulation import requests
+from numaproof.simulation.explaining import explain
+from numaproof.simulation.explanation import Explanation, Scheduling
+from numaproof.simulation.holdings import NodeView, view
+from numaproof.simulation.watching import snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from numaproof.reference.managers import Node
+    from numaproof.simulation.pods import Asked
 
 
 class CannotAnswerError(Exception):
@@ -20,28 +27,36 @@ class CannotAnswerError(Exception):
 
 
 class Question(msgspec.Struct, frozen=True):
-    """A node: its machine, its configuration, the release, and whether defects are left out."""
+    """A node: its machine, its configuration, the release, and what its device plugins report.
+
+    `documented` leaves out the kubelet's known defects.
+    """
 
     machine: MachineInfo
     config: messages.KubeletConfiguration
     kubernetes: str
     documented: bool = False
+    devices: tuple[messages.DeviceResource, ...] = ()
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """What became of one pod: its containers at its admission, or the refusal."""
+    """What became of one pod: its containers at its admission, or the refusal, explained.
+
+    A pod that the scheduler would not place here has the refusal `FailedScheduling`.
+    """
 
     pod: str
     containers: messages.Containers | None = None
     refusal: messages.AdmissionRefused | None = None
+    explanation: Explanation | None = None
 
 
 class Simulation(msgspec.Struct, frozen=True):
-    """The start, the pods in order, and the CPUs shared at the end; no pods after a refusal."""
+    """The start, the pods in order, and the node at the end; only the start if it was refused."""
 
     start: messages.Started | messages.StartRefused
     pods: tuple[Verdict, ...] = ()
-    shared: str = ""
+    node: NodeView | None = None
 
     @property
     def admitted(self) -> bool:
@@ -50,8 +65,12 @@ class Simulation(msgspec.Struct, frozen=True):
         return started and all(one.refusal is None for one in self.pods)
 
 
-def simulate(question: Question, pods: Iterable[Asked], state_dir: str) -> Simulation:
+def simulate(
+    question: Question, pods: Iterable[Asked], state_dir: str, *, explain_all: bool = False
+) -> Simulation:
     """Admits the pods in order; `state_dir` is an empty directory for the checkpoints.
+
+    Refusals are explained; admissions too with `explain_all`.
 
     Raises:
         CannotAnswerError: the reference does not have what the configuration asks for.
@@ -59,10 +78,14 @@ def simulate(question: Question, pods: Iterable[Asked], state_dir: str) -> Simul
     reference, start = begin(question, state_dir)
     if isinstance(start, messages.StartRefused):
         return Simulation(start)
-    verdicts = tuple(_admit(reference, pod) for pod in pods)
-    state = _answer(reference, "state", messages.NoArgs())
-    assert isinstance(state, messages.State)
-    return Simulation(start, verdicts, str(state.shared))
+    verdicts = tuple(_admit(reference, pod, explain_all=explain_all) for pod in pods)
+    _answer(reference, "state", messages.NoArgs())
+    return Simulation(start, verdicts, view(_node(reference)))
+
+
+def _node(reference: Reference) -> Node:
+    assert reference.node is not None
+    return reference.node
 
 
 def begin(
@@ -79,18 +102,45 @@ def begin(
         state_dir=state_dir,
         kubernetes=question.kubernetes,
         machine=question.machine,
+        devices=question.devices,
     )
     start = _answer(reference, "start", args)
     assert isinstance(start, messages.Started | messages.StartRefused)
     return reference, start
 
 
-def _admit(reference: Reference, pod: Asked) -> Verdict:
-    answer = _answer(reference, "admit", messages.AdmitArgs(pod.manifest))
-    if isinstance(answer, messages.AdmissionRefused):
-        return Verdict(pod.name, refusal=answer)
-    assert isinstance(answer, messages.Admitted)
-    return Verdict(pod.name, containers=answer.containers)
+def _admit(reference: Reference, asked: Asked, *, explain_all: bool) -> Verdict:
+    node = _node(reference)
+    pod = node.plan.read_pod(asked.manifest)
+    served = node.device_manager.state.serves
+    missing = {name: n for name, n in requests.extended(pod).items() if not served(name)}
+    if missing:
+        return _unscheduled(asked.name, missing)
+    before = snapshot(node)
+    answer = _answer(reference, "admit", messages.AdmitArgs(asked.manifest))
+    refusal = answer if isinstance(answer, messages.AdmissionRefused) else None
+    why = explain(before, pod) if refusal or explain_all else None
+    if isinstance(answer, messages.Admitted):
+        return Verdict(asked.name, containers=answer.containers, explanation=why)
+    return Verdict(asked.name, refusal=refusal, explanation=why)
+
+
+def _unscheduled(pod: str, missing: dict[str, int]) -> Verdict:
+    names = ", ".join(missing)
+    text = (
+        f"no device plugin of this node serves {names}, so the scheduler never places the pod here"
+        " (a kubelet that had it all the same would pass the resource over)"
+    )
+    given = " ".join(f"--devices {name}={count}@0" for name, count in missing.items())
+    return Verdict(
+        pod,
+        refusal=messages.AdmissionRefused("FailedScheduling", f"Insufficient {names}"),
+        explanation=Explanation(
+            f"the node has no {names}",
+            (Scheduling(text),),
+            (f"say which devices the node has, such as {given}",),
+        ),
+    )
 
 
 def _answer(reference: Reference, operation: str, args: messages.Args) -> messages.Answer:

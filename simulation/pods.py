@@ -1,7 +1,8 @@
-"""The pods that documents ask for: Pods, and one pod of each workload's template."""
+"""The pods that documents ask for: Pods, and the replicas of each workload's template."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -13,7 +14,7 @@ from numaproof.simulation.documents import mapping, parts
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from numaproof.fakesys.documents import Document, PathTuple
+    from numaproof.fakesys.documents import Document, DocumentError, PathTuple
 
 _TEMPLATE: dict[str, tuple[str, ...]] = {
     "Pod": (),
@@ -28,9 +29,30 @@ _TEMPLATE: dict[str, tuple[str, ...]] = {
 }
 """Where each kind keeps what a pod is made from."""
 
+_REPLICAS: dict[str, tuple[PathTuple, ...]] = {
+    "Deployment": (("spec", "replicas"),),
+    "StatefulSet": (("spec", "replicas"),),
+    "ReplicaSet": (("spec", "replicas"),),
+    "ReplicationController": (("spec", "replicas"),),
+    "Job": (("spec", "parallelism"), ("spec", "completions")),
+    "CronJob": (
+        ("spec", "jobTemplate", "spec", "parallelism"),
+        ("spec", "jobTemplate", "spec", "completions"),
+    ),
+}
+"""Where each kind says how many pods run at once: the least of what is given; else one does."""
+
+_FIELD = re.compile(r"(spec[^ :]*):? *(.*)", re.DOTALL)
+
+MOST_PODS = 1000
+"""More than any node runs (Kubernetes documentation, "Considerations for large clusters": 110)."""
+
 
 class Asked(msgspec.Struct, frozen=True):
-    """A pod that a document asks for; `name` is ``KIND/NAMESPACE/NAME``, its uid too."""
+    """A pod that a document asks for; `name` is its uid too.
+
+    The name is ``KIND/NAMESPACE/NAME``, with ``#NUMBER`` for one of several replicas.
+    """
 
     name: str
     manifest: Pod
@@ -43,11 +65,14 @@ class Reading(msgspec.Struct, frozen=True):
     notes: tuple[str, ...]
 
 
-def read(files: Iterable[tuple[str, str]]) -> Reading:
-    """The pods in files, each given by its name and its text; replicas are not counted.
+def read(files: Iterable[tuple[str, str]], replicas: int | None = None) -> Reading:
+    """The pods in files, each given by its name and its text.
+
+    `replicas` is how many pods each workload has that can have several, whatever it says.
 
     Raises:
-        fakesys.DocumentError: a document can't be read, or two ask for the same pod.
+        fakesys.DocumentError: a document can't be read, two ask for the same pod, or there are
+            more than `MOST_PODS`.
     """
     found: dict[str, Asked] = {}
     notes = []
@@ -55,14 +80,19 @@ def read(files: Iterable[tuple[str, str]]) -> Reading:
         for document in parts(text, file):
             for path, item in _objects(document, document.data, ()):
                 kind = item.get("kind")
-                if kind not in _TEMPLATE:
+                if not isinstance(kind, str) or kind not in _TEMPLATE:
                     where = f"{file}:{document.line(path)}"
                     notes.append(f"{where}: {kind or 'a document without kind'} has no pods")
                     continue
                 asked = _asked(document, item, path)
-                if asked.name in found:
+                count = _count(document, item, path, replicas)
+                if asked.name in found or f"{asked.name}#1" in found:
                     raise document.error(path, f"a second {asked.name}", "give it another name")
-                found[asked.name] = asked
+                if len(found) + count > MOST_PODS:
+                    raise document.error(path, f"more than {MOST_PODS} pods", "ask for fewer")
+                if not count:
+                    notes.append(f"{file}:{document.line(path)}: {asked.name} has 0 replicas")
+                found |= {one.name: one for one in _replicated(asked, count)}
     return Reading(tuple(found.values()), tuple(notes))
 
 
@@ -70,17 +100,49 @@ def _objects(
     document: Document, value: Any, path: PathTuple
 ) -> Iterator[tuple[PathTuple, dict[str, Any]]]:
     item = mapping(document, value, path)
-    if item.get("kind") != "List":
+    # kubectl writes List, the API server PodList, DeploymentList and so on.
+    if not str(item.get("kind")).endswith("List"):
         yield path, item
         return
+    of = str(item["kind"]).removesuffix("List")
     for number, one in enumerate(_sequence(document, item.get("items"), (*path, "items"))):
-        yield from _objects(document, one, (*path, "items", number))
+        # The items of a typed list have no kind of their own.
+        typed = {"kind": of, **one} if of and isinstance(one, dict) else one
+        yield from _objects(document, typed, (*path, "items", number))
 
 
 def _sequence(document: Document, value: Any, path: PathTuple) -> list[Any]:
     if not isinstance(value, list):
         raise document.error(path, "must be a list", "see the Kubernetes API reference")
     return value
+
+
+def _count(document: Document, item: dict[str, Any], path: PathTuple, replicas: int | None) -> int:
+    places = _REPLICAS.get(item["kind"], ())
+    if places and replicas is not None:
+        return replicas
+    given = []
+    for place in places:
+        value: Any = item
+        for step in place:
+            value = value.get(step) if isinstance(value, dict) else None
+        if value is not None:
+            if type(value) is not int or value < 0:
+                raise document.error(
+                    (*path, *place), f"{value!r}", "write a whole number, 0 or more"
+                )
+            given.append(value)
+    return min(given, default=1)
+
+
+def _replicated(asked: Asked, count: int) -> Iterator[Asked]:
+    if count == 1:
+        yield asked
+        return
+    for number in range(1, count + 1):
+        name = f"{asked.name}#{number}"
+        metadata = {**asked.manifest["metadata"], "uid": name}
+        yield Asked(name, {**asked.manifest, "metadata": metadata})
 
 
 def _asked(document: Document, item: dict[str, Any], path: PathTuple) -> Asked:
@@ -114,8 +176,22 @@ def _asked(document: Document, item: dict[str, Any], path: PathTuple) -> Asked:
     try:
         kubernetes.parse(manifest)
     except kubernetes.PodError as error:
-        raise document.error(place, str(error), "see the Kubernetes API reference") from None
+        raise _placed(document, place, str(error)) from None
     return Asked(full, manifest)
+
+
+def _placed(document: Document, place: PathTuple, text: str) -> DocumentError:
+    """The error about a pod whose text begins with the field, as ``spec.containers[0].name``."""
+    field, message = _FIELD.fullmatch(text).groups()  # type: ignore[union-attr] # it always fits
+    outer, _, resource = re.sub(r"[.](limits|requests)[.]", r".\1 ", field).partition(" ")
+    steps: list[str | int] = [
+        int(index) if index else name for name, index in re.findall(r"[.](\w+)|\[(\d+)\]", outer)
+    ]
+    mend = "see the Kubernetes API reference"
+    if resource:
+        steps.append(resource)
+        mend = "write a quantity, such as 2, 500m or 1Gi"
+    return document.error((*place, *steps), message, mend)
 
 
 def _defaulted(document: Document, value: Any, path: PathTuple) -> dict[str, Any]:

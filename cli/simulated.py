@@ -1,0 +1,165 @@
+"""A simulation as the answer that people are shown: rows, owners, stock, stories."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from numaproof.protocol.events import Owner
+from numaproof.reports.answers import Answer, Item, Mark, Row, Step, Story
+from numaproof.reports.drawing_stock import Device, Memory, Stock
+from numaproof.reports.layout import plural
+from numaproof.reports.ownership import RESERVED
+from numaproof.simulation.amounts import nodes_text, size
+from numaproof.simulation.explanation import Allocation, Hints
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numaproof.protocol import messages
+    from numaproof.simulation.admission import Question, Simulation, Verdict
+    from numaproof.simulation.explanation import Candidate, Candidates
+    from numaproof.simulation.explanation import Mark as Verdicts
+    from numaproof.simulation.explanation import Step as ToldStep
+    from numaproof.simulation.holdings import NodeView
+
+_MARKS: dict[Verdicts, Mark] = {"preferred": "good", "possible": "fair", "impossible": "bad"}
+_MOST_DEVICES = 4
+
+
+def answer(found: Simulation, question: Question, machine: str) -> Answer:
+    """The answer about the machine that the user named `machine`."""
+    node, start = found.node, found.start
+    setting = [("machine", machine), ("Kubernetes", question.kubernetes)]
+    if node is None:
+        assert not hasattr(start, "cpus")
+        said = f"{start.stage}: {start.message}"
+        story = Story("the kubelet does not start", False, said, "no pod can run", (), ())
+        title = "The kubelet does not start"
+        return Answer(title, False, tuple(setting), (), (story,), question.machine)
+    policies = node.policies
+    setting += [
+        ("CPU Manager", policies.cpu),
+        ("Memory Manager", policies.memory),
+        ("Topology Manager", f"{policies.topology}, scope {policies.scope}"),
+    ]
+    refused = sum(one.refusal is not None for one in found.pods)
+    pods = plural(len(found.pods), "pod")
+    return Answer(
+        title=f"{refused} of {pods} refused" if refused else f"{pods} admitted, none refused",
+        good=found.admitted,
+        setting=tuple(setting),
+        rows=tuple(_rows(found)),
+        stories=tuple(_stories(found)),
+        machine=question.machine,
+        owners=tuple(_owners(found, node)),
+        shared=str(node.shared),
+        stock=_stock(node),
+    )
+
+
+def _alike(found: Simulation) -> Iterator[tuple[str, list[Verdict]]]:
+    """Pods in turn, with replicas together that were refused for the same reason."""
+
+    def kind(one: Verdict) -> tuple[object, ...]:
+        if one.refusal is None or one.explanation is None:
+            return (one.pod,)
+        return one.pod.partition("#")[0], one.refusal.message, one.explanation.summary
+
+    for _, group in groupby(found.pods, key=kind):
+        pods = list(group)
+        name = pods[0].pod
+        if len(pods) > 1:
+            name = f"{name} to {pods[-1].pod.partition('#')[2]}"
+        yield name, pods
+
+
+def _rows(found: Simulation) -> Iterator[Row]:
+    for name, (one, *_) in _alike(found):
+        if one.refusal:
+            yield Row(name, refusal=one.refusal.reason)
+        for container, held in (one.containers or {}).items():
+            numa = held.affinity.numa
+            yield Row(
+                pod=name,
+                container=container,
+                cpus=str(held.exclusive) or "shared pool",
+                memory=", ".join(_block(block) for block in held.memory),
+                devices=", ".join(_devices(held)),
+                aligned="" if numa is None else nodes_text(numa),
+            )
+
+
+def _block(block: messages.MemoryBlock) -> str:
+    what = "" if block.type == "memory" else f" {block.type}"
+    return f"{size(block.size)}{what} on {nodes_text(block.numa)}"
+
+
+def _devices(held: messages.Container) -> Iterator[str]:
+    for resource, ids in (held.devices or {}).items():
+        more = f" and {len(ids) - _MOST_DEVICES} more" if len(ids) > _MOST_DEVICES else ""
+        yield f"{resource.partition('/')[2]}: {' '.join(ids[:_MOST_DEVICES])}{more}"
+
+
+def _owners(found: Simulation, node: NodeView) -> Iterator[Owner]:
+    """Who has CPUs or devices of its own, and the reservation."""
+    for one in found.pods:
+        for container, held in (one.containers or {}).items():
+            if held.exclusive or any((held.devices or {}).values()):
+                yield Owner(f"{one.pod}/{container}", str(held.exclusive))
+    if node.reserved:
+        yield Owner(RESERVED, str(node.reserved))
+
+
+def _stock(node: NodeView) -> Stock:
+    return Stock(
+        tuple(
+            Memory(
+                one.node,
+                one.type,
+                one.total,
+                one.reserved,
+                one.allocated,
+                str(one.group) if len(one.group) > 1 else "",
+            )
+            for one in node.memory
+        ),
+        tuple(
+            Device(
+                one.resource,
+                one.id,
+                tuple(one.numa or ()),
+                one.healthy,
+                f"{one.pod}/{one.container}" if one.pod else "",
+            )
+            for one in node.devices
+        ),
+    )
+
+
+def _stories(found: Simulation) -> Iterator[Story]:
+    for name, (one, *_) in _alike(found):
+        why = one.explanation
+        if why is not None:
+            said = one.refusal and f"{one.refusal.reason}: {one.refusal.message}"
+            steps = tuple(_step(step) for step in why.steps)
+            yield Story(name, one.refusal is None, said or "", why.summary, steps, why.advice)
+
+
+def _step(step: ToldStep) -> Step:
+    if isinstance(step, Hints):
+        place = f"{step.manager}, {step.resource}" if step.resource else step.manager
+        return _with(f"{place}: {step.text}", step.candidates)
+    if isinstance(step, Allocation):
+        return _with(f"{step.manager}, container {step.container}: {step.text}", step.candidates)
+    return Step(step.text)
+
+
+def _with(text: str, candidates: Candidates) -> Step:
+    return Step(text, tuple(_item(one) for one in candidates.told), candidates.more)
+
+
+def _item(one: Candidate) -> Item:
+    alike = f" (and {plural(one.alike, 'set')} like it)" if one.alike else ""
+    text = one.text if one.mark == "impossible" else f"{one.mark}: {one.text}"
+    return Item(_MARKS[one.mark], f"{nodes_text(one.numa)}{alike}", text)

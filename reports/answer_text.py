@@ -1,0 +1,101 @@
+"""An answer about a node for a terminal, or as plain text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.console import Group
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from numaproof.reports.answers import HEADS, SIGNS
+from numaproof.reports.drawing import draw_text
+from numaproof.reports.layout import plural
+from numaproof.reports.untrusted import one_line, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import RenderableType
+
+    from numaproof.reports.answers import Answer, Mark, Row, Step, Story
+
+_STYLES: dict[Mark, str] = {"good": "green", "fair": "yellow", "bad": "red"}
+_LONGEST = 80
+
+
+def parts(answer: Answer, *, width: int, color: bool) -> Iterator[RenderableType]:
+    """The answer in what rich prints: a head, the table, the drawing, and each story.
+
+    `width` is in columns; the drawing keeps to it, `color` is for it too.
+    """
+    mark: Mark = "good" if answer.good else "bad"
+    head = Text(f"{SIGNS[mark]} {answer.title}", style=f"bold {_STYLES[mark]}")
+    yield Group(head, Text(" · ".join(f"{name} {value}" for name, value in answer.setting), "dim"))
+    if answer.rows:
+        yield _table(answer.rows)
+    drawing = draw_text(
+        answer.machine,
+        answer.owners,
+        answer.shared,
+        stock=answer.stock,
+        width=width,
+        color=color,
+    )
+    yield Text.from_markup(drawing) if color else Text(drawing)
+    for story in answer.stories:
+        yield _story(story)
+
+
+def _table(rows: tuple[Row, ...]) -> Table:
+    shown = [key for key in HEADS if any(getattr(row, key) for row in rows)]
+    if "cpus" not in shown:
+        shown.append("cpus")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("")
+    for key in shown:
+        table.add_column(HEADS[key], overflow="fold", no_wrap=key == "pod")
+    for row in rows:
+        mark: Mark = "bad" if row.refusal else "good"
+        cells = {key: one_line(getattr(row, key), _LONGEST) for key in shown}
+        if row.refusal:
+            cells["cpus"] = one_line(row.refusal, _LONGEST)
+        style = "red" if row.refusal else ""
+        told = (Text(cell, style) for cell in cells.values())
+        table.add_row(Text(SIGNS[mark], _STYLES[mark]), *told)
+    return table
+
+
+def _story(story: Story) -> RenderableType:
+    mark: Mark = "good" if story.good else "bad"
+    name = f"{SIGNS[mark]} {one_line(story.pod, _LONGEST)}"
+    lines: list[RenderableType] = [Text(name, style=f"bold {_STYLES[mark]}")]
+    if story.said:
+        lines.append(_indented(Text(visible(story.said), "italic")))
+    lines.append(_indented(Text(story.summary, "bold")))
+    if story.steps:
+        lines.append(_indented(_steps(story.steps)))
+    lines += [_indented(Text(f"Hint: {advice}.", "cyan")) for advice in story.advice]
+    return Group(*lines)
+
+
+def _steps(steps: tuple[Step, ...]) -> Table:
+    grid = Table.grid(padding=(0, 1))
+    for number, step in enumerate(steps, 1):
+        items = Table.grid(padding=(0, 2, 0, 0))
+        for item in step.items:
+            cells = (f"{SIGNS[item.mark]} {item.subject}", item.text)
+            items.add_row(*(Text(cell, _STYLES[item.mark]) for cell in cells))
+        if step.more:
+            items.add_row(
+                Text("…", "dim"), Text(f"{plural(step.more, 'more set')} of nodes", "dim")
+            )
+        told: RenderableType = Text(step.text)
+        grid.add_row(f"{number}.", Group(told, items) if step.items else told)
+    return grid
+
+
+def _indented(part: RenderableType) -> Padding:
+    return Padding(part, (0, 0, 0, 2))

@@ -1,0 +1,68 @@
+"""Amounts of what the managers hand out, in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from numaproof.protocol.sets import NUMASet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+CPU = "cpu"
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_MOST_DIGITS = 4
+
+
+def is_memory(resource: str) -> bool:
+    """Whether amounts of the resource are bytes."""
+    return resource == "memory" or resource.startswith("hugepages-")
+
+
+def amount(resource: str, count: int) -> str:
+    """``4 CPUs``, ``1.5 GiB of memory``, ``2 vendor.example/nic``."""
+    if resource == CPU:
+        return f"{count} CPU" + ("" if count == 1 else "s")
+    return f"{size(count)} of {resource}" if is_memory(resource) else f"{count} {resource}"
+
+
+def amounts(asked: Iterable[tuple[str, int]]) -> str:
+    """Several amounts in one list."""
+    return ", ".join(amount(resource, count) for resource, count in asked)
+
+
+def free_of(resource: str, free: int, asked: int) -> str:
+    """``3 of 4 CPUs free``, or ``5 CPUs free`` where that is enough.
+
+    Sizes that are close are told with as many digits as part them.
+    """
+    if free >= asked:
+        return f"{amount(resource, free)} free"
+    if not is_memory(resource):
+        return f"{free} of {amount(resource, asked)} free"
+    for digits in range(1, _MOST_DIGITS + 1):
+        have, wanted = size(free, digits), size(asked, digits)
+        if have != wanted:
+            return f"{have} of {wanted} of {resource} free"
+    return f"{free} of {asked} B of {resource} free"
+
+
+def size(count: int, digits: int = 1) -> str:
+    """Bytes in their largest binary unit, with at most so many digits after the point."""
+    value, unit = float(count), 0
+    while value >= 1024 and unit < len(_UNITS) - 1:  # noqa: PLR2004 - the step between units
+        value, unit = value / 1024, unit + 1
+    # Rounded down: what is told as free is there.
+    factor = 10**digits
+    text = f"{int(value * factor) / factor:.{digits}f}".rstrip("0").removesuffix(".")
+    return f"{text} {_UNITS[unit]}"
+
+
+def nodes_text(nodes: NUMASet) -> str:
+    """``node 0``, ``nodes 0-1``."""
+    return f"node {nodes}" if len(nodes) == 1 else f"nodes {nodes}"
+
+
+def masked(nodes: int) -> str:
+    """Likewise, of a bit mask."""
+    return nodes_text(NUMASet.from_mask(nodes))

@@ -1,0 +1,101 @@
+"""An admission, explained step by step from what the managers of the reference said in it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from numaproof.reference.providers import DeviceManager
+from numaproof.reference.topology.policy import (
+    BEST_EFFORT,
+    RESTRICTED,
+    SINGLE_NUMA_NODE,
+    TopologyPolicy,
+)
+from numaproof.simulation import requests, shortages
+from numaproof.simulation.amounts import amounts, nodes_text
+from numaproof.simulation.explanation import Explanation, Merge, Request
+from numaproof.simulation.hinting import hint_steps, why_not_preferred
+from numaproof.simulation.watching import watch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numaproof.reference.devices.state import DeviceState
+    from numaproof.reference.kubernetes.pods import Container, Pod
+    from numaproof.reference.managers import Node
+    from numaproof.reference.plan import Plan
+    from numaproof.simulation.explanation import Step
+    from numaproof.simulation.watching import Failed, Merged
+
+_WEAKER = {SINGLE_NUMA_NODE: (RESTRICTED, BEST_EFFORT), RESTRICTED: (BEST_EFFORT,)}
+"""Policies that admit what another one does, and more."""
+
+
+def explain(node: Node, pod: Pod) -> Explanation:
+    """Why the node would admit the pod now, or not; the node does not change."""
+    plan = node.plan
+    policy = plan.topology_policy
+    watched = watch(node, pod, policy)
+    steps: list[Step] = []
+    if policy is not None:
+        for merged in watched.merges:
+            steps += _merge_steps(plan, policy, pod, merged)
+    if watched.failed is not None:
+        failed = watched.failed
+        if policy is None:
+            steps.append(_request(plan, node.device_manager.state, pod, failed.container))
+        return _with_failure(plan, pod, tuple(steps), failed)
+    refused = next((one for one in watched.merges if not one.admitted), None)
+    if policy is None or refused is None:
+        return Explanation("every manager has what is asked for", tuple(steps))
+    why = why_not_preferred(policy, pod, refused, _asks(plan, pod, refused))
+    summary = f"{_who(refused.container)}: {why}"
+    return Explanation(summary, tuple(steps), tuple(_advice(node, policy, pod)))
+
+
+def _with_failure(plan: Plan, pod: Pod, steps: tuple[Step, ...], failed: Failed) -> Explanation:
+    allocation, advice = shortages.explain(plan, pod, failed)
+    summary = f"container {failed.container.name}: {allocation.text}"
+    return Explanation(summary, (*steps, allocation), advice)
+
+
+def _merge_steps(plan: Plan, policy: TopologyPolicy, pod: Pod, merged: Merged) -> Iterator[Step]:
+    asked = _asks(plan, pod, merged)
+    name = merged.container.name if merged.container else None
+    yield Request(name, asked, _asks_text(pod, merged.container, asked))
+    for one in merged.hints:
+        yield from hint_steps(plan, pod, one, asked)
+    numa, preferred = merged.affinity.numa, merged.affinity.preferred
+    best = "no affinity" if numa is None else nodes_text(numa)
+    text = f"the best of all hints together is {best}, {'' if preferred else 'not '}preferred; "
+    only = "admits that" if merged.admitted else "admits preferred ones alone"
+    text += f"{policy.name} {only}"
+    yield Merge(policy.name, numa, preferred, merged.admitted, text)
+
+
+def _asks(plan: Plan, pod: Pod, merged: Merged) -> dict[str, int]:
+    devices = next(one.manager for one in merged.hints if isinstance(one.manager, DeviceManager))
+    return requests.asks(plan, devices.state, pod, merged.container)
+
+
+def _request(plan: Plan, devices: DeviceState, pod: Pod, container: Container) -> Request:
+    asked = requests.asks(plan, devices, pod, container)
+    return Request(container.name, asked, _asks_text(pod, container, asked))
+
+
+def _asks_text(pod: Pod, container: Container | None, asked: dict[str, int]) -> str:
+    what = amounts(asked.items()) or "nothing that is aligned"
+    return f"{_who(container)} asks for {what} ({pod.qos})"
+
+
+def _who(container: Container | None) -> str:
+    return "the pod as a whole" if container is None else f"container {container.name}"
+
+
+def _advice(node: Node, policy: TopologyPolicy, pod: Pod) -> Iterator[str]:
+    for name in _WEAKER.get(policy.name, ()):
+        weaker = TopologyPolicy(name, replace(policy.rules, single=False))
+        if watch(node, pod, weaker).admitted:
+            yield f"with topologyManagerPolicy: {name} the pod would be admitted"
+            return

@@ -1,0 +1,119 @@
+"""What a manager's hints say, and why hints do not agree on a preferred set of nodes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from numaproof.reference.providers import CPUManager, DeviceManager, MemoryManager
+from numaproof.reference.topology.hints import Family
+from numaproof.reference.topology.policy import SINGLE_NUMA_NODE
+from numaproof.simulation import requests, shortages
+from numaproof.simulation.amounts import amount, is_memory, nodes_text
+from numaproof.simulation.candidates import candidates
+from numaproof.simulation.explanation import Hints
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numaproof.reference.kubernetes.pods import Pod
+    from numaproof.reference.plan import Plan
+    from numaproof.reference.topology.hints import Hints as ResourceHints
+    from numaproof.reference.topology.policy import TopologyPolicy
+    from numaproof.simulation.explanation import Candidate
+    from numaproof.simulation.watching import Hinted, Merged
+
+_MOST_IN_SENTENCE = 3
+
+
+def hint_steps(plan: Plan, pod: Pod, hinted: Hinted, asked: dict[str, int]) -> Iterator[Hints]:
+    """What a manager answered for each resource that is asked for (`asked` has the amounts)."""
+    if not hinted.resources:
+        yield _without(plan, pod, hinted, asked)
+    first = None
+    for resource, hints in hinted.resources.items():
+        if first and is_memory(resource):
+            text = f"the hints for {first} are for this, too"
+            yield Hints(shortages.name(hinted.manager), resource, text)
+        else:
+            yield _resource(pod, hinted, resource, hints, asked.get(resource, 0))
+            first = resource
+
+
+def why_not_preferred(
+    policy: TopologyPolicy, pod: Pod, merged: Merged, asked: dict[str, int]
+) -> str:
+    """What kept the hints from agreeing on a preferred set of nodes."""
+    wanted = []
+    for hinted in merged.hints:
+        for resource, hints in hinted.resources.items():
+            if hints is None:
+                continue
+            if not isinstance(hints, Family):
+                return _nowhere(pod, hinted, resource, asked.get(resource, 0))
+            best = hints.narrowest()
+            found = candidates(hints, _needed(hinted, resource)).told
+            if best is None or not best.preferred:
+                lacking = [one for one in found if one.mark == "impossible"]
+                kind = "node" if all(len(one.numa) == 1 for one in lacking) else "set of nodes"
+                return (
+                    f"no {kind} has {amount(resource, asked.get(resource, 0))}: {_places(lacking)}"
+                )
+            count = best.nodes.bit_count()
+            if policy.name == SINGLE_NUMA_NODE and count > 1:
+                return (
+                    f"{amount(resource, asked.get(resource, 0))} need {count} nodes even on an "
+                    f"empty machine, where {policy.name} wants one"
+                )
+            places = [str(one.numa) for one in found if one.mark == "preferred"]
+            wanted.append(f"{resource} {' or '.join(places[:_MOST_IN_SENTENCE])}")
+    return f"no nodes are preferred for all: {', '.join(wanted)}"
+
+
+def _places(lacking: list[Candidate]) -> str:
+    told = [f"{nodes_text(one.numa)}: {one.text}" for one in lacking[:_MOST_IN_SENTENCE]]
+    if len(lacking) > _MOST_IN_SENTENCE:
+        told.append(f"{len(lacking) - _MOST_IN_SENTENCE} more likewise")
+    return "; ".join(told)
+
+
+def _without(plan: Plan, pod: Pod, hinted: Hinted, asked: dict[str, int]) -> Hints:
+    """A manager that has no preference for anything, and why."""
+    manager, container = hinted.manager, hinted.container
+    name = shortages.name(manager)
+    reason: str | None = "no devices are asked for"
+    if isinstance(manager, CPUManager):
+        reason = requests.why_no_cpus(plan, pod, container)
+    elif isinstance(manager, MemoryManager):
+        reason = requests.why_no_memory(plan, pod, container)
+        if reason is None:
+            sizes = {kind: size for kind, size in asked.items() if is_memory(kind)}
+            family = shortages.memory_family(manager, pod, sizes)
+            text = "no set of nodes has enough, which it puts as no preference"
+            return Hints(name, None, text, candidates(family, tuple(sizes)))
+    return Hints(name, None, f"no preference: {reason}")
+
+
+def _resource(
+    pod: Pod, hinted: Hinted, resource: str, hints: ResourceHints | None, count: int
+) -> Hints:
+    manager = shortages.name(hinted.manager)
+    if hints is None:
+        return Hints(manager, resource, "no preference: its plugin reports no NUMA nodes")
+    if not isinstance(hints, Family):
+        return Hints(manager, resource, _nowhere(pod, hinted, resource, count))
+    where = "can be had" if hints else "can be had nowhere"
+    found = candidates(hints, _needed(hinted, resource))
+    return Hints(manager, resource, f"{amount(resource, count)} {where}", found)
+
+
+def _needed(hinted: Hinted, resource: str) -> tuple[str, ...]:
+    """What each need of a resource's hints is of: memory of all types is asked for at once."""
+    return tuple(hinted.resources) if is_memory(resource) else (resource,)
+
+
+def _nowhere(pod: Pod, hinted: Hinted, resource: str, count: int) -> str:
+    if isinstance(hinted.manager, DeviceManager):
+        short = shortages.devices_text(hinted.manager.state, pod, resource, count)
+        if short is not None:
+            return short
+    return f"{amount(resource, count)} can be had nowhere"

@@ -1,0 +1,107 @@
+"""What a node has, and who has it: CPUs, memory by NUMA node, devices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from numaproof.protocol.sets import CPUSet, NUMASet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numaproof.reference.managers import Node
+
+
+class Policies(msgspec.Struct, frozen=True):
+    """The policies of the node's managers, as KubeletConfiguration names them."""
+
+    cpu: str
+    memory: str
+    topology: str
+    scope: str
+
+
+class MemoryOfNode(msgspec.Struct, frozen=True):
+    """Memory of one type on one NUMA node, in bytes; `reserved` is the system's.
+
+    What containers have is `allocated`, together on the nodes of `group`.
+    """
+
+    node: int
+    type: str
+    total: int
+    reserved: int
+    allocated: int
+    free: int
+    group: NUMASet
+
+
+class DeviceOfNode(msgspec.Struct, frozen=True):
+    """A device, and whose it is; `pod` and `container` are empty for a free one."""
+
+    resource: str
+    id: str
+    numa: NUMASet | None
+    healthy: bool
+    pod: str = ""
+    container: str = ""
+
+
+class NodeView(msgspec.Struct, frozen=True):
+    """The node after the last admission; memory is empty without the policy Static."""
+
+    policies: Policies
+    shared: CPUSet
+    reserved: CPUSet
+    memory: tuple[MemoryOfNode, ...]
+    devices: tuple[DeviceOfNode, ...]
+
+
+def view(node: Node) -> NodeView:
+    """What is on the node now."""
+    plan = node.plan
+    return NodeView(
+        policies=Policies(
+            plan.cpu_policy,
+            plan.memory_policy,
+            plan.topology_policy.name if plan.topology_policy else "none",
+            plan.scope,
+        ),
+        shared=CPUSet.from_mask(node.cpus.state.shared),
+        reserved=CPUSet.from_mask(plan.cpu.reserved if plan.cpu else 0),
+        memory=tuple(_memory(node)),
+        devices=tuple(_devices(node)),
+    )
+
+
+def _memory(node: Node) -> Iterator[MemoryOfNode]:
+    for number, memory in node.memory.state.nodes.items():
+        for kind, table in sorted(memory.tables.items()):
+            if table.total:
+                yield MemoryOfNode(
+                    node=number,
+                    type=kind,
+                    total=table.total,
+                    reserved=table.system,
+                    allocated=table.reserved,
+                    free=table.free,
+                    group=NUMASet.from_mask(memory.cells),
+                )
+
+
+def _devices(node: Node) -> Iterator[DeviceOfNode]:
+    state = node.device_manager.state
+    owners = {
+        (resource, device): (uid, name)
+        for uid, containers in state.held.items()
+        for name, resources in containers.items()
+        for resource, ids in resources.items()
+        for device in ids
+    }
+    for resource, devices in sorted(state.lists.items()):
+        for device, near in devices.nodes.items():
+            numa = None if near is None else NUMASet.from_mask(near)
+            owner = owners.get((resource, device), ("", ""))
+            yield DeviceOfNode(resource, device, numa, device in devices.healthy, *owner)

@@ -1,0 +1,96 @@
+"""What a container, or a pod as a whole, is due of what the managers hand out, and why not more."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from numaproof.reference.devices import allocation
+from numaproof.reference.kubernetes import pods, quantity
+from numaproof.reference.memory.policy import AllocationError, requested, requested_at_once
+from numaproof.simulation.amounts import CPU
+
+if TYPE_CHECKING:
+    from numaproof.reference.devices.state import DeviceState
+    from numaproof.reference.kubernetes.pods import Container, Pod
+    from numaproof.reference.plan import Plan
+
+
+def asks(plan: Plan, devices: DeviceState, pod: Pod, container: Container | None) -> dict[str, int]:
+    """Amounts by resource, in CPUs, bytes and devices; a container of None is the whole pod."""
+    found = {CPU: exclusive_cpus(pod, container)} if plan.cpu else {}
+    if plan.memory and why_no_memory(plan, pod, container) is None:
+        found |= requested(container) if container else requested_at_once(pod)
+    if container is None:
+        names = {name for one in pod.containers for name in allocation.requested(devices, one)}
+        for name in sorted(names):
+            found[name] = pods.at_once(
+                pod.containers, lambda one, name=name: _devices(devices, one, name)
+            )
+    else:
+        found |= allocation.requested(devices, container)
+    return {resource: count for resource, count in found.items() if count}
+
+
+def exclusive_cpus(pod: Pod, container: Container | None) -> int:
+    """The exclusive CPUs that are due; a container of None is the whole pod."""
+    return pod.exclusive_cpus(container) if container else pod.exclusive_cpus_at_once()
+
+
+def why_no_cpus(plan: Plan, pod: Pod, container: Container | None) -> str | None:
+    """Why no exclusive CPUs are due; None where some are."""
+    if plan.cpu is None:
+        return "its policy is none"
+    if exclusive_cpus(pod, container):
+        return None
+    if (reason := _not_served(pod)) is not None:
+        return reason
+    asked = container.requests.get(CPU, 0) if container else 0
+    if quantity.parse(asked):
+        return f"{asked} CPUs are no whole number, so they come from the shared pool"
+    return "no whole number of CPUs is asked for" if container is None else "no CPUs are asked for"
+
+
+def why_no_memory(plan: Plan, pod: Pod, container: Container | None) -> str | None:
+    """Why no memory of certain nodes is due; None where some is."""
+    if plan.memory is None:
+        return "its policy is None"
+    if (reason := _not_served(pod)) is not None:
+        return reason
+    try:
+        amounts = requested(container) if container else requested_at_once(pod)
+    except AllocationError:
+        return "an amount is no whole number of bytes to the API machinery"
+    return None if amounts else "no memory is asked for"
+
+
+def _not_served(pod: Pod) -> str | None:
+    if pod.qos != "Guaranteed":
+        return f"the pod is {pod.qos}, not Guaranteed"
+    return "the pod has resources of its own" if pod.shared_pool else None
+
+
+def _devices(state: DeviceState, container: Container, resource: str) -> int:
+    return allocation.requested(state, container).get(resource, 0)
+
+
+def extended(pod: Pod) -> dict[str, int]:
+    """How much the pod asks for of each extended resource: devices, to most clusters.
+
+    (Kubernetes documentation, "Extended resources".)
+    """
+    names = {
+        name
+        for container in pod.containers
+        for name in (*container.requests, *container.limits)
+        if "/" in name and not name.partition("/")[0].endswith("kubernetes.io")
+    }
+    found = {
+        name: pods.at_once(
+            pod.containers,
+            lambda one, name=name: quantity.value(
+                one.limits.get(name) or one.requests.get(name, 0)
+            ),
+        )
+        for name in sorted(names)
+    }
+    return {name: count for name, count in found.items() if count}
