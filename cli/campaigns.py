@@ -36,6 +36,7 @@ def conduct(
     *,
     as_json: bool,
     added: Iterable[str] = (),
+    calls: bool = False,
 ) -> int:
     """Runs a campaign and reports it; the exit code.
 
@@ -47,6 +48,7 @@ def conduct(
         out: the folder of the reports.
         as_json: whether the summary is printed as JSON.
         added: what the command needs besides what was typed to do the same again.
+        calls: whether every call is shown.
 
     Raises:
         click.ClickException: the options do not fit the implementation, or each other.
@@ -56,7 +58,7 @@ def conduct(
     try:
         with open_target(**target) as opened:
             campaign = Campaign(opened, registry, command_line(added), VERSION)
-            return follow(make(campaign), out, as_json=as_json)
+            return follow(make(campaign), out, as_json=as_json, calls=calls)
     except ImplementationFailure as failure:
         failed = FailedGreeting(
             failure=failure,

@@ -1,24 +1,21 @@
-"""`numaproof fuzz` and `numaproof replay`."""
+"""`numaproof fuzz`: generated nodes and call sequences."""
 
 from __future__ import annotations
 
 import random
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from numaproof.campaigns import conduct
-from numaproof.catalogue import catalogue
 from numaproof.conformance import fuzz as fuzzing
-from numaproof.conformance import runner, tables
-from numaproof.conformance.scratch import scratch_folder
 from numaproof.durations import Duration
 from numaproof.outputs import out_option
 from numaproof.targets import target_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from numaproof.conformance.campaign import Campaign
     from numaproof.protocol.events import AnyEvent
@@ -65,32 +62,3 @@ def fuzz(
         return fuzzing.fuzz(campaign, budget, chosen, out / "findings")
 
     return conduct(start, target, out, as_json=as_json, added=seeded)
-
-
-@click.command()
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@target_options
-@out_option("numaproof-replay")
-@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
-def replay(file: Path, out: Path, *, as_json: bool, **target: Any) -> int:
-    """Play a case file again, such as one that `numaproof fuzz` wrote.
-
-    \b
-    Example:
-      numaproof replay numaproof-report/findings/fuzz-0f3c9a12.yaml
-    """
-    cases = tables.read_file(file)
-    with scratch_folder() as trees:
-        machines = catalogue((), trees)
-
-        def start(campaign: Campaign) -> Iterator[AnyEvent]:
-            chosen = campaign.target
-            runs = runner.select(cases, machines, chosen)
-            if not runs:
-                raise click.UsageError(
-                    f"no case in {file} applies at level {chosen.level}"
-                    f" to Kubernetes {chosen.kubernetes}"
-                )
-            return runner.run(runs, campaign)
-
-        return conduct(start, target, out, as_json=as_json)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from numaproof import check, config, discover, fuzz, profiles, serve, simulate, state
+from numaproof import check, config, discover, fuzz, profiles, replay, serve, simulate, state
 from numaproof.conformance.player import CaseError
 from numaproof.conformance.releases import ConstraintError
 from numaproof.fakesys import DocumentError, ProfileError, TreeError, WriteError
@@ -73,7 +73,7 @@ def cli() -> None:
 for command in (
     check.check,
     fuzz.fuzz,
-    fuzz.replay,
+    replay.replay,
     serve.reference,
     discover.discover,
     profiles.profile,

@@ -36,15 +36,15 @@ def out_option(default: str) -> Callable[[F], F]:
     )
 
 
-def follow(events: Iterator[AnyEvent], out: Path, *, as_json: bool) -> int:
-    """Shows and records events as they come; the exit code of the run.
+def follow(events: Iterator[AnyEvent], out: Path, *, as_json: bool, calls: bool = False) -> int:
+    """Shows and records events as they come, with `calls` call by call; the exit code of the run.
 
     An interrupt ends the run early: what was measured until then is reported, as incomplete.
     """
     stream = sys.stderr if as_json else sys.stdout
     done: Counter[str] = Counter()
     began = time.monotonic()
-    with Recorder(out) as recorder, Terminal(stream, reports=str(out)) as terminal:
+    with Recorder(out) as recorder, Terminal(stream, reports=str(out), calls=calls) as terminal:
         try:
             for event in events:
                 recorder.record(event)

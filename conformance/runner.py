@@ -58,8 +58,12 @@ def _machines(case: Case, catalogue: Sequence[Machine]) -> Sequence[AnyMachine]:
     return machines.select(catalogue, case.machines)
 
 
-def run(runs: Sequence[CaseRun], campaign: Campaign) -> Iterator[events.AnyEvent]:
+def run(
+    runs: Sequence[CaseRun], campaign: Campaign, *, every_call: bool = False
+) -> Iterator[events.AnyEvent]:
     """Runs cases one after the other and yields what happens.
+
+    With `every_call` the events of runs that pass have their calls too.
 
     The stream always ends with `CampaignEnded`, unless the consumer stops listening.
 
@@ -72,20 +76,23 @@ def run(runs: Sequence[CaseRun], campaign: Campaign) -> Iterator[events.AnyEvent
     outcomes: Counter[str] = Counter()
     with scratch_folder() as scratch:
         for number, one in enumerate(runs):
-            finished = run_case(one, campaign, scratch / str(number))
+            finished = run_case(one, campaign, scratch / str(number), every_call=every_call)
             outcomes[finished.outcome] += 1
             yield finished
     rows = campaign.registry.requirements
     yield campaign.ended(outcomes, (row.id for row in rows if row.untested))
 
 
-def run_case(one: CaseRun, campaign: Campaign, scratch: Path) -> events.CaseFinished:
+def run_case(
+    one: CaseRun, campaign: Campaign, scratch: Path, *, every_call: bool = False
+) -> events.CaseFinished:
     """Plays one case on one machine.
 
     Args:
         one: the case and the machine.
         campaign: whose target it is played against.
         scratch: an empty place for state directories.
+        every_call: whether the calls of a run that passes are kept too.
 
     Raises:
         CaseError: the case can't be played as it is written.
@@ -106,7 +113,7 @@ def run_case(one: CaseRun, campaign: Campaign, scratch: Path) -> events.CaseFini
         seconds=now - began,
         requirements=one.case.requirements,
         message=verdict.message,
-        steps=playing.steps() if shown else (),
+        steps=playing.steps() if shown or every_call else (),
         pictures=playing.pictures() if shown else (),
         stderr=verdict.stderr,
         defect=verdict.defect,

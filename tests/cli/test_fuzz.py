@@ -1,4 +1,4 @@
-"""`numaproof fuzz` and `numaproof replay`."""
+"""`numaproof fuzz`, and `numaproof replay` of what it finds."""
 
 from __future__ import annotations
 
@@ -70,50 +70,3 @@ def test_a_finding_is_a_case_file_that_fails_again_and_passes_once_mended(
     kept.write_text(file.read_text())
     assert command("replay", kept, *args, "--out", "again").code == 1
     assert command("replay", kept, "--out", "healthy").code == 0
-
-
-CASE = """\
-cases:
-- id: mine
-  title: Mine
-  requirements: []
-  kubernetes: "%s"
-  machines: {names: [vm-1-cpu]}
-  steps:
-  - start: {config: {cpuManagerPolicy: %s}}
-"""
-
-
-def test_a_persons_own_case_is_played_on_bundled_machines(command: Command) -> None:
-    Path("mine.yaml").write_text(CASE % ("", "none"))
-    ended = command("replay", "mine.yaml")
-    assert ended.code == 0
-    assert "1 case run (1 pass)" in ended.out
-
-
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        (CASE % ("1.12", "none"), "no case in mine.yaml applies at level kubelet to Kubernetes"),
-        (CASE % ("newest", "none"), "'newest' is not a release such as '1.35'"),
-        (CASE % ("", "none") + "  - admit: lost\n", "case mine, step 2: 'lost'"),
-        (CASE % ("", '"${lost}"'), "'lost' is not known here"),
-        (
-            CASE.replace("title", "titel") % ("", "none"),
-            "mine.yaml:3: cases[0].titel: unknown key 'titel'",
-        ),
-        ("cases: []", "no case in mine.yaml"),
-        ("cases: [*a]", "mine.yaml:1: YAML aliases are not allowed (write the value out)"),
-        ("a: &a [1]\nb: [*a, *a]", "mine.yaml:2: YAML aliases are not allowed"),
-        ("cases: [", "mine.yaml:2: not YAML"),
-    ],
-)
-def test_a_wrong_case_file_is_2_with_its_line(command: Command, text: str, complaint: str) -> None:
-    Path("mine.yaml").write_text(text)
-    ended = command("replay", "mine.yaml")
-    assert ended.code == 2
-    assert complaint in ended.err
-
-
-def test_a_case_file_that_is_not_there_is_2(command: Command) -> None:
-    assert command("replay", "lost.yaml").code == 2

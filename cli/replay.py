@@ -1,0 +1,81 @@
+"""`numaproof replay`: the cases of a file played again, call by call."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from numaproof.campaigns import conduct
+from numaproof.catalogue import MACHINE, catalogue
+from numaproof.conformance import runner, tables
+from numaproof.conformance.scratch import scratch_folder
+from numaproof.outputs import out_option
+from numaproof.protocol.events import CaseFinished
+from numaproof.targets import target_options
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from numaproof.conformance.campaign import Campaign
+    from numaproof.protocol.events import AnyEvent
+
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@target_options
+@click.option("--select", metavar="ID-GLOB", default="*", help="Only cases whose id matches.")
+@click.option(
+    "--machine",
+    "machine_names",
+    type=MACHINE,
+    multiple=True,
+    help="Only this machine: a bundled profile (globs too) or a profile file. Repeatable.",
+)
+@out_option("numaproof-replay")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+def replay(
+    file: Path,
+    select: str,
+    machine_names: Iterable[str],
+    out: Path,
+    *,
+    as_json: bool,
+    **target: Any,
+) -> int:
+    """Play the cases of a file and show every call, its answer and what is wrong with it.
+
+    FILE is a case file: one that `numaproof fuzz` wrote, a finding of the documentation, or your
+    own.
+
+    \b
+    Examples:
+      numaproof replay numaproof-report/findings/fuzz-0f3c9a12.yaml
+      numaproof replay finding.yaml --implementation "./kubelet-1.35 -v=-1"
+    """
+    cases = tables.read_file(file)
+    with scratch_folder() as trees:
+        machines = catalogue(machine_names, trees)
+
+        def start(campaign: Campaign) -> Iterator[AnyEvent]:
+            chosen = campaign.target
+            runs = runner.select(cases, machines, chosen, select)
+            if not runs:
+                raise click.UsageError(
+                    f"no case in {file} applies at level {chosen.level}"
+                    f" to Kubernetes {chosen.kubernetes}"
+                )
+            return _replayed(runner.run(runs, campaign, every_call=True), campaign)
+
+        return conduct(start, target, out, as_json=as_json, calls=True)
+
+
+def _replayed(events: Iterator[AnyEvent], campaign: Campaign) -> Iterator[AnyEvent]:
+    """The events, in which this command is what runs a case again: the file is not bundled."""
+    for event in events:
+        if isinstance(event, CaseFinished):
+            yield msgspec.structs.replace(event, reproduce=campaign.command)
+        else:
+            yield event

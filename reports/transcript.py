@@ -1,0 +1,55 @@
+"""Every call of one case run, for a person who replays it: what was asked, answered and judged."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from numaproof.reports.untrusted import one_line
+from numaproof.reports.values import compact, without_machine
+from numaproof.reports.wording import SYMBOLS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numaproof.protocol.events import CaseFinished, Step
+
+_VALUE = 300
+"""Characters of a call's arguments or answer; the saved stream of events has all of them."""
+
+_MANIFEST = ("uid", "name", "namespace")
+
+
+def transcript(run: CaseFinished) -> Iterator[str]:
+    """The lines that tell one case run, call by call.
+
+    `run` must have its steps; see `runner.run`.
+    """
+    yield f"{run.case} on {run.machine}: {run.title}"
+    for number, step in enumerate(run.steps, 1):
+        yield f"{number:>4} {step.operation} {_short(_arguments(step))}"
+        answer = "no answer" if step.answer is None else _short(step.answer)
+        yield f"     {answer}"
+        for problem in step.problems:
+            yield f"     {SYMBOLS['fail']} {one_line(problem, _VALUE)}"
+    defect = f" ({run.defect})" if run.defect else ""
+    message = f": {one_line(run.message, _VALUE)}" if run.message else ""
+    yield f"  {SYMBOLS[run.outcome]} {run.outcome}{defect}{message}"
+
+
+def _arguments(step: Step) -> dict[str, Any]:
+    """The arguments with the machine and the pods that a start is told of in short."""
+    args = without_machine(step.args)
+    pods = args.get("pods")
+    if isinstance(pods, list) and pods:
+        args["pods"] = [_name(pod) for pod in pods]
+    return args
+
+
+def _name(pod: Any) -> str:
+    metadata = pod.get("metadata") if isinstance(pod, dict) else None
+    known = metadata if isinstance(metadata, dict) else {}
+    return next((str(known[key]) for key in _MANIFEST if key in known), "?")
+
+
+def _short(value: Any) -> str:
+    return one_line(compact(value), _VALUE)

@@ -1,0 +1,111 @@
+"""`numaproof replay`: case files of one's own, call by call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Command = Callable[..., Any]
+Program = Callable[[str], str]
+
+CASE = """\
+cases:
+- id: mine
+  title: Mine
+  requirements: []
+  kubernetes: "%s"
+  machines: {names: [vm-1-cpu]}
+  steps:
+  - start: {config: {cpuManagerPolicy: %s}}
+"""
+
+
+def test_a_persons_own_case_is_played_on_bundled_machines(command: Command) -> None:
+    Path("mine.yaml").write_text(CASE % ("", "none"))
+    ended = command("replay", "mine.yaml")
+    assert ended.code == 0
+    assert "1 case run (1 pass)" in ended.out
+
+
+ADMISSION = """\
+  - admit: {pod: p, containers: {app: {limits: {cpu: 1, memory: 1Gi}}}}
+    expect: {refused: %s}
+"""
+
+
+def test_every_call_is_shown_with_its_answer_also_where_nothing_is_wrong(command: Command) -> None:
+    Path("mine.yaml").write_text(CASE % ("", "none"))
+    shown = command("replay", "mine.yaml").out.splitlines()
+    at = shown.index("mine on vm-1-cpu: Mine")
+    assert shown[at + 1].startswith('   1 start {"config": {"cpuManagerPolicy": "none"}')
+    assert "(the machine: CPUs 1, NUMA nodes 1)" in shown[at + 1]
+    assert shown[at + 2].startswith('     {"cpus": {"all": "0"')
+    assert shown[at + 3] == "   2 state {}"
+    assert "  ✓ pass" in shown[at + 4 :]
+
+
+def test_what_is_wrong_stands_below_its_call_and_the_exit_code_is_1(command: Command) -> None:
+    Path("mine.yaml").write_text(CASE % ("", "none") + ADMISSION % "TopologyAffinityError")
+    ended = command("replay", "mine.yaml")
+    assert ended.code == 1
+    shown = ended.out.splitlines()
+    (at,) = (number for number, line in enumerate(shown) if line.startswith("   3 admit "))
+    assert '"containers": {"app"' in shown[at + 1]
+    assert shown[at + 2].startswith("     ✗ ")
+    assert any(line.startswith("  ✗ fail: ") for line in shown)
+    assert "reproduce: numaproof replay mine.yaml" in ended.out
+
+
+def test_pods_that_a_restart_finds_are_named_only(command: Command) -> None:
+    again = "  - admit: {pod: p, containers: {app: {}}}\n  - start: {}\n"
+    Path("mine.yaml").write_text(CASE % ("", "none") + again)
+    shown = command("replay", "mine.yaml").out
+    assert '"pods": ["uid-p"]' in shown
+
+
+def test_only_the_chosen_cases_and_machines_are_played(command: Command) -> None:
+    text = (CASE % ("", "none")).replace("vm-1-cpu", "'*'")
+    Path("mine.yaml").write_text(text)
+    args = ("--machine", "laptop-4c8t", "--machine", "vm-1-cpu", "--json")
+    assert command("replay", "mine.yaml", *args).json()["outcomes"] == {"pass": 2}
+    assert command("replay", "mine.yaml", "--select", "other").code == 2
+
+
+def test_a_program_without_an_answer_is_shown_so(command: Command, program: Program) -> None:
+    dying = program("sys.exit(3) if request.op == 'start' else answer(request)")
+    Path("mine.yaml").write_text(CASE % ("", "none"))
+    ended = command("replay", "mine.yaml", "--implementation", dying)
+    assert ended.code == 1
+    assert "     no answer\n" in ended.out
+    assert "  † crash: the program ended at start with exit code 3" in ended.out
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (CASE % ("1.12", "none"), "no case in mine.yaml applies at level kubelet to Kubernetes"),
+        (CASE % ("newest", "none"), "'newest' is not a release such as '1.35'"),
+        (CASE % ("", "none") + "  - admit: lost\n", "case mine, step 2: 'lost'"),
+        (CASE % ("", '"${lost}"'), "'lost' is not known here"),
+        (
+            CASE.replace("title", "titel") % ("", "none"),
+            "mine.yaml:3: cases[0].titel: unknown key 'titel'",
+        ),
+        ("cases: []", "no case in mine.yaml"),
+        ("cases: [*a]", "mine.yaml:1: YAML aliases are not allowed (write the value out)"),
+        ("a: &a [1]\nb: [*a, *a]", "mine.yaml:2: YAML aliases are not allowed"),
+        ("cases: [", "mine.yaml:2: not YAML"),
+    ],
+)
+def test_a_wrong_case_file_is_2_with_its_line(command: Command, text: str, complaint: str) -> None:
+    Path("mine.yaml").write_text(text)
+    ended = command("replay", "mine.yaml")
+    assert ended.code == 2
+    assert complaint in ended.err
+
+
+def test_a_case_file_that_is_not_there_is_2(command: Command) -> None:
+    assert command("replay", "lost.yaml").code == 2
