@@ -183,6 +183,8 @@ def _memory_policy(
 ) -> memory_policies.StaticPolicy | None:
     if config.memory_policy == "None":
         return None
+    if config.memory_policy == "BestEffort":
+        raise StartError("memory", 'policy "BestEffort" is not available for platform "linux"')
     if config.memory_policy != "Static":
         raise StartError("memory", f'unknown policy: "{config.memory_policy}"')
     try:

@@ -269,6 +269,8 @@ def test_more_than_there_is_cannot_be_reserved(node: Player) -> None:
 def test_an_unknown_policy_is_refused(node: Player) -> None:
     assert node.refusal(cpuManagerPolicy="Static") == ("cpu", 'unknown policy: "Static"')
     assert node.refusal(memoryManagerPolicy="x") == ("memory", 'unknown policy: "x"')
+    windows = 'policy "BestEffort" is not available for platform "linux"'
+    assert node.refusal(memoryManagerPolicy="BestEffort") == ("memory", windows)
 
 
 def test_the_policy_none_takes_no_options(node: Player) -> None:

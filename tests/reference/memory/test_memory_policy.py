@@ -164,7 +164,7 @@ def test_huge_pages_that_no_node_has_are_refused() -> None:
     ("documented", "kinds"), [(False, ["memory"]), (True, ["hugepages-2Mi", "memory"])]
 )
 def test_what_only_an_init_container_asks_for_is_hinted_as_documented(
-    documented: bool, kinds: list[str]
+    *, documented: bool, kinds: list[str]
 ) -> None:
     chosen = static(documented=documented)
     pages = {"memory": "1Gi", "hugepages-2Mi": "1Gi"}
