@@ -12,13 +12,11 @@ import pytest
 from numaproof import fakesys
 from numaproof.conformance import manifests
 from numaproof.conformance.cases import ContainerSpec, PodSpec
-from numaproof.conformance.scratch import scratch_folder
 from numaproof.protocol import messages
 from numaproof.reference.machine.discovery import discover
 from numaproof.reference.node import Reference
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from pytest_benchmark.fixture import BenchmarkFixture
@@ -30,13 +28,6 @@ MACHINES = (
     "epyc-9654-2s-nps4",
 )
 """8 CPUs on 1 node, 80 on 2, 256 on 8, 384 on 8."""
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    """A state directory in memory."""
-    with scratch_folder() as made:
-        yield made
 
 
 def started(name: str, folder: Path) -> Reference:

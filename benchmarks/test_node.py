@@ -6,24 +6,19 @@ them. Run by hand: ``tox run -e benchmark``. Nothing here passes or fails by its
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from numaproof import fakesys
 from numaproof.conformance import manifests
 from numaproof.conformance.cases import ContainerSpec, PodSpec
-from numaproof.conformance.scratch import scratch_folder
 from numaproof.protocol import messages
 from numaproof.reference import startup
 from numaproof.reference.kubernetes import releases
-from numaproof.reference.machine.discovery import discover
-from numaproof.reference.topology import options, scope
+from numaproof.reference.topology import scope
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
+    from conftest import NodeStart
     from pytest_benchmark.fixture import BenchmarkFixture
 
     from numaproof.protocol.machine import MachineInfo
@@ -43,40 +38,13 @@ POD = PodSpec("web", {"app": ContainerSpec(limits={"cpu": 3, "memory": "64Mi"})}
 """What is asked; on every machine it fits one node."""
 
 
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    """A state directory in memory."""
-    with scratch_folder() as made:
-        yield made
+def started(args: messages.StartArgs) -> Node:
+    """The reference's node that a start makes; the machine is given."""
 
+    def unused(*_: object) -> MachineInfo:
+        raise AssertionError("no tree is read")
 
-def machine(name: str) -> MachineInfo:
-    """A bundled machine as discovery finds it."""
-    return discover(fakesys.TreePath.root(fakesys.build_tree(fakesys.load_profile(name))))
-
-
-def config(nodes: int) -> Mapping[str, Any]:
-    """A kubelet configuration with everything on, for a machine of so many NUMA nodes."""
-    made: dict[str, Any] = {
-        "cpuManagerPolicy": "static",
-        "memoryManagerPolicy": "Static",
-        "topologyManagerPolicy": "best-effort",
-        "kubeReserved": {"cpu": "1", "memory": "924Mi"},
-        "evictionHard": {"memory.available": "100Mi"},
-        "reservedMemory": [{"numaNode": 0, "limits": {"memory": "1Gi"}}],
-    }
-    if nodes > options.MOST_NODES_BY_DEFAULT:
-        made["topologyManagerPolicyOptions"] = {"max-allowable-numa-nodes": "64"}
-    return made
-
-
-def started(name: str, folder: Path, pods: tuple[messages.Pod, ...] = ()) -> Node:
-    """The reference's node on a bundled machine."""
-    found = machine(name)
-    args = messages.StartArgs(
-        config(len(found.topology or ())), str(folder), machine=found, pods=pods
-    )
-    return startup.start(args, releases.release(None), lambda *_: found)
+    return startup.start(args, releases.release(None), unused)
 
 
 def fill(node: Node) -> list[messages.Pod]:
@@ -98,8 +66,10 @@ def fill(node: Node) -> list[messages.Pod]:
 @pytest.mark.benchmark(group="one admission and removal of a pod, no files")
 @pytest.mark.parametrize("state", ["empty", "half full"])
 @pytest.mark.parametrize("name", MACHINES)
-def test_admission(benchmark: BenchmarkFixture, name: str, state: str, folder: Path) -> None:
-    node = started(name, folder)
+def test_admission(
+    benchmark: BenchmarkFixture, name: str, state: str, node_start: NodeStart
+) -> None:
+    node = started(node_start(name))
     if state == "half full" and name != "laptop-4c8t":
         fill(node)
     manifest = manifests.manifest(POD)
@@ -123,8 +93,10 @@ def test_admission(benchmark: BenchmarkFixture, name: str, state: str, folder: P
 
 @pytest.mark.benchmark(group="the same through the protocol's calls, files in memory written")
 @pytest.mark.parametrize("name", MACHINES)
-def test_admission_with_files(benchmark: BenchmarkFixture, name: str, folder: Path) -> None:
-    node = started(name, folder)
+def test_admission_with_files(
+    benchmark: BenchmarkFixture, name: str, node_start: NodeStart
+) -> None:
+    node = started(node_start(name))
     admit = messages.AdmitArgs(manifests.manifest(POD))
     remove = messages.RemoveArgs(manifests.uid("web"))
 
@@ -138,20 +110,16 @@ def test_admission_with_files(benchmark: BenchmarkFixture, name: str, folder: Pa
 
 @pytest.mark.benchmark(group="hints of one container: all managers, listed")
 @pytest.mark.parametrize("name", MACHINES[:4])
-def test_hints(benchmark: BenchmarkFixture, name: str, folder: Path) -> None:
-    node = started(name, folder)
+def test_hints(benchmark: BenchmarkFixture, name: str, node_start: NodeStart) -> None:
+    node = started(node_start(name))
     args = messages.HintsArgs(manifests.manifest(POD), "app")
     assert benchmark(node.hints, args).cpu
 
 
 @pytest.mark.benchmark(group="a start with a full checkpoint")
 @pytest.mark.parametrize("name", MACHINES)
-def test_start(benchmark: BenchmarkFixture, name: str, folder: Path) -> None:
-    pods = fill(started(name, folder)) if name != "laptop-4c8t" else []
-    found = machine(name)
-    args = messages.StartArgs(
-        config(len(found.topology or ())), str(folder), machine=found, pods=tuple(pods)
-    )
-    release = releases.release(None)
-    node = benchmark(startup.start, args, release, lambda *_: found)
+def test_start(benchmark: BenchmarkFixture, name: str, node_start: NodeStart) -> None:
+    pods = fill(started(node_start(name))) if name != "laptop-4c8t" else []
+    args = node_start(name, tuple(pods))
+    node = benchmark(started, args)
     assert len(node.pods) == len(pods)

@@ -1,0 +1,61 @@
+"""What the benchmarks start: a kubelet with everything on, on a bundled machine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from numaproof import fakesys
+from numaproof.conformance.scratch import scratch_folder
+from numaproof.protocol import messages
+from numaproof.reference.machine.discovery import discover
+from numaproof.reference.topology import options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from numaproof.protocol.machine import MachineInfo
+
+    NodeStart = Callable[..., messages.StartArgs]
+
+
+def machine(name: str) -> MachineInfo:
+    """A bundled machine as discovery finds it."""
+    return discover(fakesys.TreePath.root(fakesys.build_tree(fakesys.load_profile(name))))
+
+
+def config(nodes: int) -> Mapping[str, Any]:
+    """A kubelet configuration with everything on, for a machine of so many NUMA nodes."""
+    made: dict[str, Any] = {
+        "cpuManagerPolicy": "static",
+        "memoryManagerPolicy": "Static",
+        "topologyManagerPolicy": "best-effort",
+        "kubeReserved": {"cpu": "1", "memory": "924Mi"},
+        "evictionHard": {"memory.available": "100Mi"},
+        "reservedMemory": [{"numaNode": 0, "limits": {"memory": "1Gi"}}],
+    }
+    if nodes > options.MOST_NODES_BY_DEFAULT:
+        made["topologyManagerPolicyOptions"] = {"max-allowable-numa-nodes": "64"}
+    return made
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A state directory in memory."""
+    with scratch_folder() as made:
+        yield made
+
+
+@pytest.fixture
+def node_start(folder: Path) -> NodeStart:
+    """Makes the arguments of a start on the bundled machine `name`, with `pods` on the node."""
+
+    def make(name: str, pods: tuple[messages.Pod, ...] = ()) -> messages.StartArgs:
+        found = machine(name)
+        return messages.StartArgs(
+            config(len(found.topology or ())), str(folder), machine=found, pods=pods
+        )
+
+    return make
