@@ -1,17 +1,44 @@
-"""An answer about a node as one self-contained HTML page, or as an SVG drawing."""
+"""An answer about a node as one self-contained HTML page, or as an SVG drawing.
+
+The page needs nothing else and runs nothing: its content security policy lets only its own style
+in, by its hash. Jinja escapes every value, and hidden characters are made visible on the way.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from markupsafe import Markup
+
+from numaproof.reports.answers import HEADS, SIGNS, shown
 from numaproof.reports.drawing import draw_svg
+from numaproof.reports.pages import environment, own_file, source_hash
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from markupsafe import Markup
+    from numaproof.reports.answers import Answer, Mark
 
-    from numaproof.reports.answers import Answer
+_WORDS: Mapping[Mark, str] = {"good": "preferred", "fair": "possible", "bad": "impossible"}
+
+
+def html(answer: Answer) -> str:
+    """The whole answer as a page."""
+    style = own_file("answer.css")
+    return (
+        environment()
+        .get_template("answer.html.j2")
+        .render(
+            answer=answer,
+            style=Markup(style),  # noqa: S704  # our own file
+            style_hash=source_hash(style),
+            signs=SIGNS,
+            words=_WORDS,
+            heads=HEADS,
+            shown=shown(answer.rows),
+            drawing=_drawing(answer),
+        )
+    )
 
 
 def svg(answer: Answer) -> str:
@@ -26,5 +53,5 @@ def _drawing(answer: Answer) -> Markup:
     return draw_svg(answer.machine, answer.owners, answer.shared, stock=answer.stock)
 
 
-WRITERS: Mapping[str, Callable[[Answer], str]] = {".svg": svg}
+WRITERS: Mapping[str, Callable[[Answer], str]] = {".html": html, ".svg": svg}
 """What writes a file, by the end of its name."""

@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from numaproof.reports.answers import HEADS, SIGNS
+from numaproof.reports.answers import HEADS, SIGNS, shown
 from numaproof.reports.drawing import draw_text
 from numaproof.reports.layout import plural
 from numaproof.reports.untrusted import one_line, visible
@@ -50,16 +50,14 @@ def parts(answer: Answer, *, width: int, color: bool) -> Iterator[RenderableType
 
 
 def _table(rows: tuple[Row, ...]) -> Table:
-    shown = [key for key in HEADS if any(getattr(row, key) for row in rows)]
-    if "cpus" not in shown:
-        shown.append("cpus")
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    keys = shown(rows)
     table.add_column("")
-    for key in shown:
+    for key in keys:
         table.add_column(HEADS[key], overflow="fold", no_wrap=key == "pod")
     for row in rows:
         mark: Mark = "bad" if row.refusal else "good"
-        cells = {key: one_line(getattr(row, key), _LONGEST) for key in shown}
+        cells = {key: one_line(getattr(row, key), _LONGEST) for key in keys}
         if row.refusal:
             cells["cpus"] = one_line(row.refusal, _LONGEST)
         style = "red" if row.refusal else ""

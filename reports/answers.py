@@ -86,3 +86,8 @@ class Answer:
     owners: tuple[Owner, ...] = ()
     shared: str = ""
     stock: Stock = NOTHING
+
+
+def shown(rows: tuple[Row, ...]) -> list[str]:
+    """The columns in which a row has something, and always those that a refusal needs."""
+    return [key for key in HEADS if key in {"pod", "cpus"} or any(getattr(r, key) for r in rows)]

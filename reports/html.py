@@ -7,18 +7,14 @@ hashes, so that text which should still get through as markup could do nothing.
 
 from __future__ import annotations
 
-import base64
-import hashlib
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-import jinja2
 from markupsafe import Markup
 
 from numaproof.reports.drawing import draw_svg
 from numaproof.reports.html_failures import told_failures
-from numaproof.reports.layout import plural
+from numaproof.reports.pages import environment, own_file, source_hash
 from numaproof.reports.story import source
 from numaproof.reports.summary import OUTCOMES
 from numaproof.reports.untrusted import visible
@@ -35,13 +31,13 @@ _MOST_DRAWN_CPUS = 8_000
 
 def html(summary: Summary) -> str:
     """The run as an HTML page."""
-    style, script = _part("report.css"), _part("report.js")
+    style, script = own_file("report.css"), own_file("report.js")
     told, untold = told_failures(summary)
     return _TEMPLATE.render(
         style=Markup(style),  # noqa: S704  # our own file
         script=Markup(script),  # noqa: S704  # our own file
-        style_hash=_hash(style),
-        script_hash=_hash(script),
+        style_hash=source_hash(style),
+        script_hash=source_hash(script),
         summary=summary,
         outcomes=OUTCOMES,
         verdict=VERDICTS[summary.verdict],
@@ -59,16 +55,6 @@ def html(summary: Summary) -> str:
         area_numbers={area: number for number, area in enumerate(_areas(summary))},
         machine_numbers={name: number for number, name in enumerate(summary.machines)},
     )
-
-
-def _part(name: str) -> str:
-    return resources.files("numaproof.reports").joinpath(name).read_text("utf-8")
-
-
-def _hash(text: str) -> str:
-    """The text's source expression for a content security policy."""
-    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-    return f"sha256-{digest}"
 
 
 def _links(summary: Summary) -> Iterator[tuple[str, str]]:
@@ -166,24 +152,12 @@ def _worst(tally: Tally) -> Outcome:
     return next(outcome for outcome in order if tally.of(outcome))
 
 
-def _shown(value: object) -> object:
-    return visible(value) if type(value) is str else value
-
-
-_ENVIRONMENT = jinja2.Environment(
-    loader=jinja2.PackageLoader("numaproof.reports", ""),
-    autoescape=True,
-    undefined=jinja2.StrictUndefined,
-    finalize=_shown,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
+_ENVIRONMENT = environment()
 _ENVIRONMENT.filters |= {
     "number": _number,
     "bars": _bars,
     "worst": _worst,
     "source": source,
-    "plural": plural,
 }
 _ENVIRONMENT.globals |= {"symbols": SYMBOLS}
 _TEMPLATE = _ENVIRONMENT.get_template("report.html.j2")

@@ -1,0 +1,41 @@
+"""What pages are made with: our own files, their hashes, and templates that escape everything."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from importlib import resources
+
+import jinja2
+
+from numaproof.reports.layout import plural
+from numaproof.reports.untrusted import visible
+
+
+def own_file(name: str) -> str:
+    """The text of a file that is installed beside this one."""
+    return resources.files("numaproof.reports").joinpath(name).read_text("utf-8")
+
+
+def source_hash(text: str) -> str:
+    """The text's source expression for a content security policy."""
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return f"sha256-{digest}"
+
+
+def environment() -> jinja2.Environment:
+    """Templates in which every value is escaped and hidden characters are made visible."""
+    made = jinja2.Environment(
+        loader=jinja2.PackageLoader("numaproof.reports", ""),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=_shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["plural"] = plural
+    return made
+
+
+def _shown(value: object) -> object:
+    return visible(value) if type(value) is str else value
