@@ -144,7 +144,7 @@ def _batch(target: Target, seed: int, count: int) -> FoundError | None:
         derandomize=False,
         deadline=None,
         print_blob=False,
-        phases=(Phase.generate, Phase.shrink),
+        phases=(Phase.generate, Phase.target, Phase.shrink),
         suppress_health_check=tuple(HealthCheck),
         report_multiple_bugs=False,
     )

@@ -1,211 +1,110 @@
-"""Hypothesis strategies for machines, configurations and pods.
+"""Hypothesis strategies for machines, configurations, pods and whole scenarios.
 
-What they make is legal more often than not, with the odd shapes that real machines have: sparse
-ids, memory-only nodes, split last-level caches, cores with threads offline.
+They are for the project's own fuzzing and for properties that people write about their own
+programs. What they make is legal more often than not, with the odd shapes that real machines
+have. Everything shrinks towards one core, one node, one Guaranteed container with one CPU::
+
+    @given(machine=strategies.machines(most_nodes=2), data=st.data())
+    def test_a_pod_never_gets_more_than_the_machine_has(machine, data):
+        config = data.draw(strategies.kubelet_configurations(machine))
+        pod = data.draw(strategies.pods(machine, "web"))
+        ...
+
+A pod becomes a manifest with `numaproof.conformance.manifests.manifest`. What a seed makes
+without Hypothesis is `seeded_scenario`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from functools import cache
+from typing import TYPE_CHECKING
 
-from hypothesis import strategies as st
-
-from numaproof.conformance.cases import ContainerSpec, PodSpec, Quantities
-from numaproof.protocol.machine import Core, HugePages, MachineInfo, Node, UncoreCache
-from numaproof.protocol.sets import CPUSet
+from numaproof.conformance.claims import Claims
+from numaproof.conformance.facts import Facts
+from numaproof.conformance.generation import devices
+from numaproof.conformance.generation import pods as making
+from numaproof.conformance.generation.choices import drawn
+from numaproof.conformance.generation.configurations import configuration
+from numaproof.conformance.generation.focus import focus
+from numaproof.conformance.generation.machines import (
+    MOST_CPUS,
+    MOST_NODES,
+    machine,
+    page_kinds,
+)
+from numaproof.conformance.generation.scenarios import scenario, seeded_scenario
+from numaproof.conformance.implementation import hello_args
+from numaproof.reference.kubernetes.releases import NEWEST
+from numaproof.reference.node import Reference
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from hypothesis import strategies as st
 
-    from numaproof.conformance.claims import Claims
-    from numaproof.conformance.facts import Facts
+    from numaproof.conformance.cases import Case, PodSpec
+    from numaproof.conformance.generation.choices import Choices
+    from numaproof.protocol.machine import MachineInfo
     from numaproof.protocol.messages import KubeletConfiguration
 
-_GIB = 1 << 30
-_CACHE_BYTES = 32 << 20
-_LOCAL, _NEAR, _FAR = 10, 12, 21
-_POLICIES = ("static", "static", "static", "none")
+__all__ = ["kubelet_configurations", "machines", "pods", "scenarios", "seeded_scenario"]
 
 
-@st.composite
-def machines(draw: st.DrawFn, max_cpus: int = 64) -> MachineInfo:
-    """Machines of up to `max_cpus` CPUs: 1 to 4 sockets, 1 to 8 nodes, 1, 2 or 4 threads a core."""
-    sockets = draw(st.sampled_from((1, 1, 2, 2, 4)))
-    nodes = draw(st.sampled_from((1, 1, 2, 4)))
-    smt = draw(st.sampled_from((2, 2, 1, 4)))
-    most = max(1, min(8, max_cpus // (sockets * nodes * smt)))
-    cores = draw(st.integers(1, most))
-    cores_per_cache = draw(st.sampled_from((0, cores, 1, 2)))
-    adjacent = draw(st.booleans())
-    gap = draw(st.sampled_from((1, 1, 1, 2)))
-    total = sockets * nodes * cores
-    made = []
-    for node in range(sockets * nodes):
-        numbers = range(node * cores, (node + 1) * cores)
-        made.append(
-            tuple(
-                Core(
-                    core_id=number % (nodes * cores),
-                    thread_ids=_threads(number, smt, total, adjacent=adjacent),
-                    socket_id=node // nodes,
-                    uncore_caches=_caches(number, cores_per_cache),
-                )
-                for number in numbers
-            )
-        )
-    offline = draw(_offline(total * smt))
-    memory_only = draw(st.sampled_from((0, 0, 0, 1)))
-    return _machine(_without(made, offline) + [()] * memory_only, sockets, gap)
+@cache
+def _everything() -> Claims:
+    """The claims of the reference: all that can be asked of a kubelet."""
+    return Claims(Reference().hello(hello_args("numaproof")), NEWEST)
 
 
-def _threads(core: int, smt: int, total: int, *, adjacent: bool) -> tuple[int, ...]:
-    if adjacent:
-        return tuple(range(core * smt, (core + 1) * smt))
-    return tuple(core + thread * total for thread in range(smt))
+def machines(
+    *, most_nodes: int = MOST_NODES, most_cpus: int = MOST_CPUS
+) -> st.SearchStrategy[MachineInfo]:
+    """Machines, from one core to `most_nodes` NUMA nodes and `most_cpus` CPUs.
 
-
-def _caches(core: int, cores_per_cache: int) -> tuple[UncoreCache, ...] | None:
-    if not cores_per_cache:
-        return None
-    return (UncoreCache(core // cores_per_cache, _CACHE_BYTES, "Unified", 3),)
-
-
-def _offline(cpus: int) -> st.SearchStrategy[CPUSet]:
-    """Mostly none; never CPU 0, which can't go offline."""
-    some = st.sets(st.integers(1, max(1, cpus - 1)), max_size=min(3, cpus - 1)).map(CPUSet)
-    return st.one_of(st.just(CPUSet()), st.just(CPUSet()), st.just(CPUSet()), some)
-
-
-def _without(nodes: Sequence[tuple[Core, ...]], offline: CPUSet) -> list[tuple[Core, ...]]:
-    return [
-        tuple(
-            Core(core.core_id, online, core.socket_id, core.uncore_caches)
-            for core in cores
-            if (online := tuple(cpu for cpu in core.thread_ids or () if cpu not in offline))
-        )
-        for cores in nodes
-    ]
-
-
-def _machine(nodes: Sequence[tuple[Core, ...]], sockets: int, gap: int) -> MachineInfo:
-    per_socket = max(1, len(nodes) // sockets)
-    pages = (HugePages(1048576, 0), HugePages(2048, 512))
-    cores = [core for node in nodes for core in node]
-    return MachineInfo(
-        num_cores=sum(len(core.thread_ids or ()) for core in cores),
-        num_physical_cores=len(cores),
-        num_sockets=sockets,
-        memory_capacity=len(nodes) * 4 * _GIB,
-        hugepages=tuple(HugePages(one.page_size, one.num_pages * len(nodes)) for one in pages),
-        topology=tuple(
-            Node(
-                node_id=number * gap,
-                memory=4 * _GIB,
-                hugepages=pages,
-                distances=tuple(
-                    _LOCAL
-                    if other == number
-                    else (_NEAR if other // per_socket == number // per_socket else _FAR)
-                    for other in range(len(nodes))
-                ),
-                cores=node,
-            )
-            for number, node in enumerate(nodes)
-        ),
-    )
-
-
-@st.composite
-def kubelet_configurations(draw: st.DrawFn, facts: Facts, claims: Claims) -> KubeletConfiguration:
-    """Configurations with a policy, options, gates and a reservation for the CPU Manager.
-
-    Policies and options are those that the implementation claims.
+    One to four sockets (or a node that spans them), one, two or four threads a core, numbered
+    either way, some offline or missing; node ids with gaps; nodes without CPUs or without
+    memory; unequal memory, huge pages of 2 MiB and 1 GiB; uncore caches of any size; distances.
     """
-    gates = {
-        name: draw(st.sampled_from((True, True, True, True, True, False)))
-        for name in ("CPUManagerPolicyAlphaOptions", "CPUManagerPolicyBetaOptions")
-    }
-    config: dict[str, Any] = {
-        "featureGates": gates,
-        "kubeReserved": {"cpu": draw(_reserved_amounts())},
-    }
-    policies = [one for one in _POLICIES if one in claims.cpu_policies()]
-    if policies:
-        config["cpuManagerPolicy"] = draw(st.sampled_from(policies))
-    # Policy none takes no options: they are tried with it now and then.
-    wanted = config.get("cpuManagerPolicy") != "none" or draw(st.sampled_from((False, False, True)))
-    if wanted and (options := claims.cpu_options()):
-        chosen = draw(st.sets(st.sampled_from(options), max_size=2))
-        if chosen:
-            config["cpuManagerPolicyOptions"] = dict.fromkeys(sorted(chosen), "true")
-    if draw(st.booleans()):
-        cpus = sorted(facts.all)
-        some = draw(st.sets(st.sampled_from(cpus), min_size=1, max_size=min(4, len(cpus))))
-        config["reservedSystemCPUs"] = str(CPUSet(some))
-    return config
+    return drawn(lambda choices: machine(choices, most_nodes=most_nodes, most_cpus=most_cpus))
 
 
-def _reserved_amounts() -> st.SearchStrategy[str]:
-    return st.sampled_from(("1", "1", "1", "2", "2", "500m", "1500m", "0"))
+def kubelet_configurations(
+    machine: MachineInfo, claims: Claims | None = None
+) -> st.SearchStrategy[KubeletConfiguration]:
+    """Configurations for a machine, with the policies and options that are claimed.
 
-
-def cpu_amounts(facts: Facts) -> st.SearchStrategy[str]:
-    """CPU quantities: mostly whole, of every size up to a little more than the machine has."""
-    largest = len(facts.all) + 1
-    smt = int(facts.properties["smt"])
-    whole = st.one_of(
-        st.integers(1, min(largest, 8)),
-        st.integers(1, largest),
-        st.integers(1, max(1, largest // smt)).map(lambda cores: cores * smt),
-    )
-    return st.one_of(
-        whole.map(str),
-        whole.map(str),
-        whole.map(lambda count: f"{count}000m"),
-        st.sampled_from(("500m", "1500m", "1.5", "0")),
-    )
-
-
-_ANY_KIND = ("limits", "limits", "limits", "both", "requests", "none")
-_GUARANTEED = ("limits",)
-
-
-@st.composite
-def containers(
-    draw: st.DrawFn, facts: Facts, *, sidecars: bool = False, kinds: tuple[str, ...] = _ANY_KIND
-) -> ContainerSpec:
-    """Containers: mostly with equal limits and requests, the rest of every QoS class."""
-    restart: Literal["Always"] | None = None
-    if sidecars and draw(st.booleans()):
-        restart = "Always"
-    amount = draw(cpu_amounts(facts))
-    kind = draw(st.sampled_from(kinds))
-    both: Quantities = {"cpu": amount, "memory": "64Mi"}
-    match kind:
-        case "limits":
-            return ContainerSpec(limits=both, restartPolicy=restart)
-        case "both":
-            return ContainerSpec(
-                requests={**both, "cpu": draw(st.sampled_from((amount, "100m")))},
-                limits=both,
-                restartPolicy=restart,
-            )
-        case "requests":
-            return ContainerSpec(requests=both, restartPolicy=restart)
-    return ContainerSpec(restartPolicy=restart)
-
-
-@st.composite
-def pods(draw: st.DrawFn, facts: Facts, name: str) -> PodSpec:
-    """Pods of one to three containers, up to two init containers, sidecars among them.
-
-    Three of four are Guaranteed: one container that is not makes the whole pod another class.
+    Without `claims`, with all that the newest release has. About one in ten is one that a
+    kubelet refuses.
     """
-    kinds = draw(st.sampled_from((_GUARANTEED, _GUARANTEED, _GUARANTEED, _ANY_KIND)))
-    apps = draw(st.lists(containers(facts, kinds=kinds), min_size=1, max_size=3))
-    inits = draw(st.lists(containers(facts, sidecars=True, kinds=kinds), max_size=2))
-    return PodSpec(
-        pod=name,
-        containers={f"app{number}": spec for number, spec in enumerate(apps)},
-        init={f"init{number}": spec for number, spec in enumerate(inits)},
-    )
+
+    def make(choices: Choices) -> KubeletConfiguration:
+        facts = Facts(machine)
+        about = focus(choices, facts, claims or _everything(), page_kinds(machine))
+        return configuration(choices, facts, about)
+
+    return drawn(make)
+
+
+def pods(
+    machine: MachineInfo, name: str = "pod", claims: Claims | None = None
+) -> st.SearchStrategy[PodSpec]:
+    """Pods whose sizes fit the machine, or nearly.
+
+    Of every QoS class, with init containers, sidecars, huge pages, devices of `vendor.example`,
+    and rarely with resources of the pod as a whole.
+    """
+
+    def make(choices: Choices) -> PodSpec:
+        facts = Facts(machine)
+        about = focus(choices, facts, claims or _everything(), page_kinds(machine))
+        reported = dict.fromkeys(devices.RESOURCES[: about.devices], 4)
+        return making.pod(choices, name, making.Room(facts, len(facts.all), reported), about)
+
+    return drawn(make)
+
+
+def scenarios(claims: Claims | None = None) -> st.SearchStrategy[Case]:
+    """Whole scenarios as cases: a machine, a start, and up to sixteen things that happen then.
+
+    Every step expects anything: play them with `numaproof.conformance.playing`, which holds
+    the answers against the invariants, and against the reference where it is asked to.
+    """
+    return drawn(lambda choices: scenario(choices, claims or _everything()))

@@ -4,29 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from numaproof.conformance import runner, strategies, tables
+from numaproof.conformance import runner, tables
 from numaproof.conformance.campaign import Campaign
-from numaproof.conformance.claims import Claims
 from numaproof.conformance.facts import Facts
 from numaproof.conformance.fuzz import Budget, fuzz
 from numaproof.conformance.implementation import InProcess
-from numaproof.conformance.manifests import manifest
 from numaproof.conformance.playing import Target
 from numaproof.conformance.registry import load_registry
 from numaproof.protocol import events, messages
 from numaproof.protocol.sets import CPUSet
-from numaproof.reference.kubernetes import pods
 from numaproof.reference.node import Reference
 from numaproof.reports.summary import summarize
-
-if TYPE_CHECKING:
-    from numaproof.protocol.machine import MachineInfo
 
 MakeTarget = Callable[..., Target]
 
@@ -184,54 +176,3 @@ def test_without_a_start_nothing_is_tested(make_target: MakeTarget, tmp_path: Pa
     summary = summarize(run(target, tmp_path))
     assert summary.verdict == "nothing tested"
     assert summary.exit_code == 2
-
-
-# What examples are made of
-
-QUICK = settings(
-    max_examples=60,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
-
-
-@QUICK
-@given(machine=strategies.machines(max_cpus=64))
-def test_machines_are_whole(machine: MachineInfo) -> None:
-    facts = Facts(machine)
-    cpus = [cpu for core in facts.cores for cpu in core]
-    assert len(cpus) == len(set(cpus)) == machine.num_cores
-    assert 0 in facts.all
-    assert machine.num_cores <= 64
-    nodes = machine.topology or ()
-    assert all(len(node.distances or ()) == len(nodes) for node in nodes)
-
-
-@QUICK
-@given(data=st.data())
-def test_pods_are_manifests_that_a_kubelet_reads(data: st.DataObject) -> None:
-    facts = Facts(data.draw(strategies.machines()))
-    spec = data.draw(strategies.pods(facts, "a"))
-    assert spec.pod == "a"
-    names = [container.name for container in pods.parse(manifest(spec)).containers]
-    assert names == [*spec.init, *spec.containers]
-
-
-@QUICK
-@given(data=st.data())
-def test_configurations_ask_for_claimed_policies_and_options(
-    data: st.DataObject, reference: Target
-) -> None:
-    hello = msgspec.structs.replace(
-        reference.hello,
-        policies=messages.Policies(cpu=("static",)),
-        options=messages.Options(cpu=("full-pcpus-only", "unheard-of")),
-    )
-    facts = Facts(data.draw(strategies.machines()))
-    config = data.draw(strategies.kubelet_configurations(facts, Claims(hello, "1.35")))
-    assert config["cpuManagerPolicy"] == "static"
-    assert set(config.get("cpuManagerPolicyOptions", ())) <= {"full-pcpus-only"}
-    if "reservedSystemCPUs" in config:
-        assert CPUSet.parse(config["reservedSystemCPUs"]).issubset(facts.all)

@@ -1,0 +1,81 @@
+"""Where made-up things take their choices from: Hypothesis, or a seed.
+
+Everything that is generated is built from one kind of choice, an integer in a range. So the same
+code serves Hypothesis, which shrinks every choice towards the lowest, and scenarios that follow
+from a seed alone, the same on every version of Python and of Hypothesis.
+"""
+
+from __future__ import annotations
+
+import random
+from abc import ABC, abstractmethod
+from functools import lru_cache
+from typing import TYPE_CHECKING, TypeVar
+
+from hypothesis import strategies as st
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+_T = TypeVar("_T")
+
+
+class Choices(ABC):
+    """A source of choices. What is simplest is the lowest integer and the first option."""
+
+    @abstractmethod
+    def integer(self, low: int, high: int) -> int:
+        """An integer from `low` to `high`, both included."""
+
+    def pick(self, options: Sequence[_T]) -> _T:
+        """One of the options; what stands there twice is twice as likely."""
+        return options[self.integer(0, len(options) - 1)]
+
+    def chance(self, one_in: int) -> bool:
+        """True once in so many times; False is the simpler."""
+        return self.integer(0, one_in - 1) == one_in - 1
+
+    def some(self, options: Sequence[_T], least: int, most: int) -> list[_T]:
+        """From `least` to `most` different ones of the options, in the options' order."""
+        left = list(range(len(options)))
+        count = self.integer(min(least, len(left)), min(most, len(left)))
+        taken = [left.pop(self.integer(0, len(left) - 1)) for _ in range(count)]
+        return [options[place] for place in sorted(taken)]
+
+
+class Seeded(Choices):
+    """Choices that follow from a seed."""
+
+    def __init__(self, seed: int) -> None:
+        # Of all its methods only `random` promises the same numbers in every version of Python.
+        self._next = random.Random(seed).random  # noqa: S311 - reproducible on purpose
+
+    def integer(self, low: int, high: int) -> int:
+        """See `Choices.integer`."""
+        return low + int(self._next() * (high - low + 1))
+
+
+class Drawn(Choices):
+    """Choices that Hypothesis draws, and shrinks."""
+
+    def __init__(self, draw: Callable[[st.SearchStrategy[int]], int]) -> None:
+        self._draw = draw
+
+    def integer(self, low: int, high: int) -> int:
+        """See `Choices.integer`; nothing is drawn where there is no choice."""
+        return low if low == high else self._draw(_integers(low, high))
+
+
+@lru_cache(maxsize=4096)
+def _integers(low: int, high: int) -> st.SearchStrategy[int]:
+    return st.integers(low, high)
+
+
+def drawn(make: Callable[[Choices], _T]) -> st.SearchStrategy[_T]:
+    """What `make` makes of choices, as a strategy."""
+    return _made(make)
+
+
+@st.composite
+def _made(draw: st.DrawFn, make: Callable[[Choices], _T]) -> _T:
+    return make(Drawn(draw))
