@@ -8,8 +8,10 @@ Sets of CPUs are bit masks in this module.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from numaproof.reference.kubernetes import defects
 from numaproof.reference.machine.topology import touching
 from numaproof.reference.topology.hints import Family, Need, Supply
 
@@ -32,7 +34,7 @@ def for_container(
         return {}
     held = state.of(pod.uid, container.name)
     if held is None:
-        return {"cpu": generate(policy, policy.available(state), reuse.of(pod.uid), count)}
+        return {"cpu": _reusing(policy, policy.available(state), reuse.of(pod.uid), count)}
     if held.bit_count() != count:
         return UNSATISFIABLE
     return {"cpu": generate(policy, held, 0, count)}
@@ -53,6 +55,15 @@ def for_pod(policy: StaticPolicy, state: CPUState, reuse: Reuse, pod: Pod) -> Re
     if held.bit_count() == count:
         return {"cpu": generate(policy, held, 0, count)}
     return {"cpu": generate(policy, policy.available(state), reuse.of(pod.uid) | held, count)}
+
+
+def _reusing(policy: StaticPolicy, available: int, reusable: int, count: int) -> Family:
+    """The hints near `reusable`; elsewhere too, as documented, where none near is preferred."""
+    near = generate(policy, available, reusable, count)
+    if not reusable or policy.release.has(defects.INIT_CPUS_BIND):
+        return near
+    best = near.narrowest()
+    return near if best and best.preferred else replace(near, touching=())
 
 
 def generate(policy: StaticPolicy, available: int, reusable: int, count: int) -> Family:

@@ -169,10 +169,13 @@ class StaticPolicy:
     def _choose(self, state: CPUState, count: int, reusable: int, affinity: NUMASet | None) -> int:
         available = self.available(state)
         fits = count <= (available | reusable).bit_count()
-        first = reusable if fits and not self.release.has(defects.INIT_CPUS_NOT_REUSED) else 0
+        near = -1 if affinity is None else self._aligned(affinity)
+        first = reusable & near
+        if not fits or self.release.has(defects.INIT_CPUS_NOT_REUSED):
+            first = 0
         preferred = [first] if first else []
         if affinity is not None:
-            preferred.append((available | reusable) & self._aligned(affinity))
+            preferred.append((available | reusable) & near)
         chosen = 0
         for cpus in preferred:
             left = cpus & ~chosen

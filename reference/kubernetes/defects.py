@@ -31,6 +31,7 @@ FREE_CORE_BY_AVERAGE = "free-core-by-average"
 OWN_POD_REFUSED = "full-pcpus-only-refuses-own-pod"
 COMBINATION_OVERWRITTEN = "distribute-combination-overwritten"
 INIT_CPUS_NOT_REUSED = "init-cpus-not-reused"
+INIT_CPUS_BIND = "init-cpus-bind-later-containers"
 ENDED_INIT_SERVED = "ended-init-served-again"
 BROKEN_CORE_TAKEN = "full-pcpus-only-takes-broken-core"
 NODES_ACROSS_SOCKETS = "distribute-across-numa-ignores-sockets"
@@ -109,6 +110,15 @@ DEFECTS: tuple[Defect, ...] = (
         f"{_ISSUES}112228",
         "An app container takes CPUs of ended init containers and free ones alike, so that the "
         "pod holds more CPUs than it ever needs at once.",
+    ),
+    Defect(
+        INIT_CPUS_BIND,
+        _ALL,
+        "In scope container there is no notion of grouping the containers to a specific set of "
+        "NUMA nodes; the Topology Manager aligns each container by itself.",
+        f"{_ISSUES}94220",
+        "An app container must be on the nodes of the CPUs that its pod's init containers had, "
+        "and is refused where it fits on other nodes alone.",
     ),
     Defect(
         ENDED_INIT_SERVED,

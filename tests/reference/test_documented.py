@@ -169,3 +169,14 @@ def test_distribution_over_nodes_stays_in_a_socket_that_holds_the_request(
     shape, config = machine(nodes=4, sockets=2, smt=1), options(*names)
     assert both(node, documented, shape, pod("u", "6"), **config) == ["4-6,8-10", "1-6"]
     assert both(node, documented, shape, pod("u", "10"), **config) == ["4-10,12-14"] * 2
+
+
+def test_the_cpus_of_an_ended_init_container_do_not_keep_the_app_off_other_nodes(
+    node: Player, documented: Player, machine: Machine, pod: Pod
+) -> None:
+    shape = machine(nodes=2, cores=8, sockets=2, smt=1)
+    config = {"topologyManagerPolicy": "restricted", "reservedSystemCPUs": "0"}
+    refusal = "Resources cannot be allocated with Topology locality"
+    small_first = pod("u", "8", init=("1",))
+    assert both(node, documented, shape, small_first, **config) == [refusal, "8-15"]
+    assert both(node, documented, shape, pod("u", "7", init=("1",)), **config) == ["1-7"] * 2
