@@ -23,11 +23,13 @@ if TYPE_CHECKING:
 
 FILE_NAME = "cpu_manager_state"
 
-_BY_CONTAINER_ID = gojson.Keyed(gojson.Text(), "map[string]string")
 _ENTRIES = {
-    "V1": _BY_CONTAINER_ID,
-    "": gojson.Keyed(_BY_CONTAINER_ID, "map[string]map[string]string"),
+    "V1": gojson.Keyed(gojson.Text(), "map[string]string", made=True),
+    "": gojson.Keyed(
+        gojson.Keyed(gojson.Text(), "map[string]string"), "map[string]map[string]string", made=True
+    ),
 }
+_WRITTEN_TYPE = "state.CPUManagerCheckpoint"
 
 
 def restore(
@@ -41,7 +43,9 @@ def restore(
         checkpoint.CheckpointError: the file is damaged, or another policy's.
     """
     version, found = _first_readable(content, release)
-    entries = _by_pod(found["entries"], running, release) if version == "V1" else found["entries"]
+    entries = found["entries"] or {}
+    if version == "V1":
+        entries = _by_pod(entries, running, release)
     if found["policyName"] != policy:
         raise checkpoint.CheckpointError(
             f'configured policy "{policy}" differs from state checkpoint policy '
@@ -54,7 +58,7 @@ def restore(
                 text,
                 f'could not parse cpuset {{0}} for container "{name}" in pod "{uid}": {{1}}',
             )
-            for name, text in containers.items()
+            for name, text in (containers or {}).items()
         }
         for uid, containers in entries.items()
     }
@@ -112,13 +116,13 @@ def _first_readable(content: bytes, release: Release) -> tuple[str, dict[str, An
     problem: Exception = checkpoint.CorruptCheckpointError()
     for version in release.checkpoint_attempts:
         try:
-            return version, _read_as(version, content)
+            return version, _read_as(version, content, release)
         except (GoJSONError, checkpoint.CheckpointError) as error:
             problem = error
     raise checkpoint.CheckpointError(str(problem))
 
 
-def _read_as(version: str, content: bytes) -> dict[str, Any]:
+def _read_as(version: str, content: bytes, release: Release) -> dict[str, Any]:
     found: dict[str, Any] = gojson.decode(
         content,
         gojson.Fields(
@@ -132,23 +136,32 @@ def _read_as(version: str, content: bytes) -> dict[str, Any]:
         ),
     )
     # A file of the time before checksums has none, and is taken as it is.
-    if found["checksum"] and found["checksum"] != _checksum(
-        version, found["policyName"], found["defaultCpuSet"], found["entries"]
-    ):
+    structures = {_WRITTEN_TYPE, _WRITTEN_TYPE if version else release.cpu_checkpoint_type}
+    content_of = (found["policyName"], found["defaultCpuSet"], found["entries"])
+    checksums = {_checksum(version, *content_of, structure) for structure in structures}
+    if found["checksum"] and found["checksum"] not in checksums:
         raise checkpoint.CorruptCheckpointError
     return found
 
 
-def _checksum(version: str, policy: str, shared: str, entries: Mapping[str, Any]) -> int:
+def _checksum(
+    version: str,
+    policy: str,
+    shared: str,
+    entries: Mapping[str, Any] | None,
+    structure: str = _WRITTEN_TYPE,
+) -> int:
     kind = _ENTRIES[version].go
     return checkpoint.checksum(
-        f"(*state.CPUManagerCheckpoint){{PolicyName:(string){policy} "
+        f"(*{structure}){{PolicyName:(string){policy} "
         f"DefaultCPUSet:(string){shared} Entries:({kind}){_map(entries)} "
         "Checksum:(checksum.Checksum)0}"
     )
 
 
-def _map(entries: Mapping[str, Any]) -> str:
+def _map(entries: Mapping[str, Any] | None) -> str:
+    if entries is None:
+        return "<nil>"
     parts = (
         f"{key}:{value if isinstance(value, str) else _map(value)}"
         for key, value in sorted(entries.items())

@@ -53,17 +53,19 @@ class Anything:
 class Keyed:
     """Wants a JSON object with any keys, all values of one kind.
 
-    With `numbered`, keys are integers written as text, and are kept as integers.
+    With `numbered`, keys are integers written as text, and are kept as integers. What is absent
+    is None, unless it is `made` before the text is read; ``null`` is None always.
     """
 
     values: Kind
     go: str
     numbered: bool = False
+    made: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """Wants a JSON array, all values of one kind."""
+    """Wants a JSON array, all values of one kind; what is absent or ``null`` is None."""
 
     values: Kind
     go: str
@@ -71,17 +73,21 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """Wants a JSON object with these fields, as the Go structure `go` has them."""
+    """Wants a JSON object with these fields, as the Go structure `go` has them.
+
+    A `pointer` to one is None for ``null``.
+    """
 
     go: str
     fields: Mapping[str, Kind]
+    pointer: bool = False
 
 
 Kind = Text | Unsigned | Signed | Anything | Keyed | Listed | Fields
 
 
 def decode(data: bytes, kind: Kind) -> Any:
-    """The value of `kind` that the text holds; ``null`` leaves a field at its zero value.
+    """The value of `kind` that the text holds; ``null`` leaves a plain field as it is.
 
     Raises:
         GoJSONError: bad syntax, or a value of a wrong type.
@@ -104,6 +110,8 @@ class _Store:
         """The value for a place that holds `old`, which stays where the text says nothing."""
         found = old if old is not None else zero(kind)
         match kind:
+            case Keyed() | Listed() | Fields(pointer=True) if tree is None:
+                found = None
             case _ if tree is None:
                 pass
             case Text() if isinstance(tree, str):
@@ -123,7 +131,7 @@ class _Store:
         return found
 
     def fields(self, tree: Pairs, kind: Fields, old: Any, path: str) -> dict[str, Any]:
-        found = dict(old)
+        found = dict(old or _zeros(kind))
         names = {name.lower(): name for name in kind.fields}
         for key, value in tree:
             name = key if key in kind.fields else names.get(key.lower())
@@ -146,7 +154,7 @@ class _Store:
     def keyed(
         self, tree: Pairs, kind: Keyed, old: Any, struct: str | None, path: str
     ) -> dict[Any, Any]:
-        found = dict(old)
+        found = dict(old or {})
         for key, value in tree:
             stored = self.convert(value, kind.values, None, struct, path)
             place = _integer(key, Signed()) if kind.numbered else key
@@ -171,11 +179,15 @@ def zero(kind: Kind) -> Any:
         case Anything():
             return False
         case Keyed():
-            return {}
-        case Listed():
-            return []
+            return {} if kind.made else None
+        case Listed() | Fields(pointer=True):
+            return None
         case Fields():
-            return {name: zero(field) for name, field in kind.fields.items()}
+            return _zeros(kind)
+
+
+def _zeros(kind: Fields) -> dict[str, Any]:
+    return {name: zero(field) for name, field in kind.fields.items()}
 
 
 def _integer(text: str, kind: Unsigned | Signed) -> int | None:

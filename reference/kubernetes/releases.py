@@ -38,10 +38,12 @@ class Release:
         pod_level_in_shared_pool: whether containers of pods with pod-level resources get no
             exclusive CPUs (where the gate ``PodLevelResources`` is on).
         checkpoint_attempts: the formats that a CPU Manager checkpoint is tried as, in order.
+        cpu_checkpoint_type: what a CPU Manager checkpoint's structure is called; besides, all
+            releases take the checksum of the name that 1.33 has for it.
         migration_error: how a failure to move a version 1 checkpoint on begins.
         memory_takes_no_checksum: whether a Memory Manager checkpoint without checksum is taken
             as it is.
-        memory_checkpoint_type: what errors about a Memory Manager checkpoint call its structure.
+        memory_checkpoint_type: what a Memory Manager checkpoint's structure is called, likewise.
         device_nodes_only: whether hints for devices are looked for among the nodes that a device
             of the resource is near to, in ascending order, instead of all in the machine's order.
         defects: the names of the defects that it has and that end with an answer.
@@ -54,6 +56,7 @@ class Release:
     uncore_takes_odd_requests: bool
     pod_level_in_shared_pool: bool
     checkpoint_attempts: tuple[str, ...]
+    cpu_checkpoint_type: str
     migration_error: str
     memory_takes_no_checksum: bool
     memory_checkpoint_type: str
@@ -107,6 +110,7 @@ _1_33 = Release(
     uncore_takes_odd_requests=False,
     pod_level_in_shared_pool=False,
     checkpoint_attempts=("V1", ""),
+    cpu_checkpoint_type="state.CPUManagerCheckpoint",
     migration_error="error migrating v1 checkpoint state to v2 checkpoint state",
     memory_takes_no_checksum=False,
     memory_checkpoint_type="state.MemoryManagerCheckpoint",
@@ -136,6 +140,7 @@ _1_36 = replace(
     gates=gates.of_release("1.36"),
     cpu_options=_OPTIONS_1_36,
     checkpoint_attempts=("", "V1"),
+    cpu_checkpoint_type="state.CPUManagerCheckpointV2",
     migration_error="failed to migrate checkpoint from v1 to v2",
     memory_takes_no_checksum=True,
     memory_checkpoint_type="state.MemoryManagerCheckpointV1",

@@ -50,6 +50,37 @@ def test_a_state_is_written_byte_for_byte_and_read_again(
         assert cpu_checkpoint.restore(text.encode(), policy, {}, release) == state
 
 
+@pytest.mark.parametrize(
+    ("entries", "checksum", "pods"),
+    [
+        ('"entries":null,', 1897607687, {}),
+        ('"entries":null,', 2371553304, {}),
+        ('"entries":{},', 14413152, {}),
+        ('"entries":{"u":null},', 3077337298, {}),
+        ('"entries":{"u":{}},', 25906203, {}),
+        ('"podEntries":{},', 14413152, {}),
+    ],
+)
+def test_null_and_empty_entries_have_checksums_of_their_own(
+    entries: str, checksum: int, pods: dict[str, dict[str, int]]
+) -> None:
+    text = f'{{"policyName":"static","defaultCpuSet":"0-7",{entries}"checksum":{checksum}}}'
+    for release in TABLE.values():
+        state = cpu_checkpoint.restore(text.encode(), "static", {}, release)
+        assert state == CPUState(0xFF, pods)
+
+
+@pytest.mark.parametrize(("release", "known"), [("1.33", False), ("1.35", False), ("1.36", True)])
+def test_1_36_also_takes_the_checksum_of_its_own_name(release: str, known: bool) -> None:  # noqa: FBT001 - a parameter of the test
+    text = b'{"policyName":"static","defaultCpuSet":"0-7","checksum":1506833380}'
+    try:
+        cpu_checkpoint.restore(text, "static", {}, TABLE[release])
+    except checkpoint.CheckpointError:
+        assert not known
+    else:
+        assert known
+
+
 def test_names_are_escaped_as_go_does_for_html() -> None:
     assert checkpoint.quoted("a<b>&\u2028é") == '"a\\u003cb\\u003e\\u0026\\u2028é"'
 

@@ -81,10 +81,10 @@ def test_the_first_value_of_a_wrong_type_is_named_with_its_place(text: bytes, me
 
 def test_names_match_in_any_case_and_unknown_ones_are_passed_over() -> None:
     found = gojson.decode(b' {"POLICYNAME":"x","nobody":[1,null,false],"Extra":{}} ', STATE)
-    assert found == {"policyName": "x", "entries": {}, "extra": True, "checksum": 0}
+    assert found == {"policyName": "x", "entries": None, "extra": True, "checksum": 0}
 
 
-def test_null_changes_nothing_and_a_repeated_object_adds_to_the_first() -> None:
+def test_null_changes_no_plain_field_and_a_repeated_object_adds_to_the_first() -> None:
     text = b'{"entries":{"u":{"a":"1"}},"entries":{"v":{}},"policyName":"p","policyName":null}'
     found = gojson.decode(text, STATE)
     assert found["entries"] == {"u": {"a": "1"}, "v": {}}
@@ -107,7 +107,27 @@ def test_integers_with_a_sign_lists_and_numbered_keys_are_read() -> None:
     assert gojson.decode(b'{"10":[1,-2],"-3":[],"4":null}', NUMBERED) == {
         10: [1, -2],
         -3: [],
-        4: [],
+        4: None,
+    }
+
+
+def test_what_is_null_or_absent_has_no_object_unless_it_was_made_before() -> None:
+    inner = gojson.Fields("state.Inner", {"a": gojson.Signed()}, pointer=True)
+    kind = gojson.Fields(
+        "state.Outer",
+        {
+            "absent": gojson.Keyed(inner, "map[string]*state.Inner"),
+            "made": gojson.Keyed(inner, "map[string]*state.Inner", made=True),
+            "gone": gojson.Keyed(inner, "map[string]*state.Inner", made=True),
+            "pointers": gojson.Keyed(inner, "map[string]*state.Inner"),
+        },
+    )
+    text = b'{"gone":null,"pointers":{"n":null,"z":{},"p":{"a":1}}}'
+    assert gojson.decode(text, kind) == {
+        "absent": None,
+        "made": {},
+        "gone": None,
+        "pointers": {"n": None, "z": {"a": 0}, "p": {"a": 1}},
     }
 
 
