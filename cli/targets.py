@@ -78,7 +78,7 @@ def open_target(
         ImplementationFailure: the program did not answer the greeting.
     """
 
-    def reference() -> Implementation:
+    def reference() -> InProcess:
         return InProcess(lambda: Reference(documented=documented))
 
     command = _words(implementation)

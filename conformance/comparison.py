@@ -13,9 +13,13 @@ import msgspec
 
 from numaproof.conformance.tables import applies
 from numaproof.protocol import codec, messages
+from numaproof.reference.kubernetes import checkpoint, releases
+from numaproof.reference.memory import checkpoint as memory_checkpoint
 
 if TYPE_CHECKING:
     from numaproof.protocol.messages import Level
+
+_SEVERAL = 2
 
 
 def difference(left: messages.Answer, right: messages.Answer, level: Level) -> str | None:
@@ -55,40 +59,23 @@ def any_option(answer: messages.Answer) -> messages.Answer:
     return answer
 
 
-Places = dict[str, dict[str, tuple[int, ...]]]
-"""The NUMA nodes of every device that was ever reported, by resource and id."""
+_UNAVAILABLE = re.compile(
+    r"requested number of devices unavailable for \S+ Requested: \d+, Available: \d+"
+    r"|(?:no healthy devices present|previously allocated devices are no longer healthy);"
+    r" cannot allocate unhealthy devices [^, ]+"
+    r"|cannot allocate unregistered device [^, ]+"
+)
 
 
-def any_device(answer: messages.Answer, places: Places) -> messages.Answer:
-    """An answer whose devices are told by their NUMA nodes in the place of their ids.
+def any_resource(answer: messages.Answer) -> messages.Answer:
+    """A refusal for want of devices without the resource that it names.
 
-    Of several devices on the same nodes the kubelet picks any: it walks a set.
+    Of several resources that a container can't have the kubelet names any: it walks a map.
     """
-    match answer:
-        case messages.Admitted():
-            return messages.Admitted(_by_nodes(answer.containers, places))
-        case messages.State():
-            pods = {uid: _by_nodes(held, places) for uid, held in answer.pods.items()}
-            return msgspec.structs.replace(answer, pods=pods)
-        case _:
-            return answer
-
-
-def _by_nodes(containers: messages.Containers, places: Places) -> messages.Containers:
-    return {
-        name: msgspec.structs.replace(
-            container,
-            devices=None
-            if container.devices is None
-            else {
-                resource: tuple(sorted(str(list(places[resource][one])) for one in ids))
-                if all(one in places.get(resource, {}) for one in ids)
-                else ids
-                for resource, ids in container.devices.items()
-            },
-        )
-        for name, container in containers.items()
-    }
+    if isinstance(answer, messages.AdmissionRefused):
+        message = _UNAVAILABLE.sub("the devices of a resource can't be had", answer.message)
+        return msgspec.structs.replace(answer, message=message)
+    return answer
 
 
 def _kind(answer: messages.Answer) -> str:
@@ -121,19 +108,39 @@ def _comparable(answer: messages.Answer, *, exact: bool) -> Any:
 
 
 def _file(text: str) -> Any:
-    """A checkpoint's content, without the order in which the kubelet happens to write blocks."""
+    """A checkpoint in the form that is the same in every run, which mostly is its text.
+
+    Of a container's blocks of several memory types the kubelet writes any first, and the
+    checksum goes with that: such a file is compared by its content, and its checksum with it.
+    """
     try:
         content = msgspec.json.decode(text)
     except msgspec.DecodeError:
         return text
+    blocks = _blocks(content)
+    if all(len(one) < _SEVERAL for one in blocks):
+        return text
+    for one in blocks:
+        one.sort(key=lambda block: block["type"])
+    return {**content, "checksum": _fits(text, content["policyName"])}
+
+
+def _blocks(content: Any) -> list[list[dict[str, Any]]]:
+    """The blocks of each container in the Memory Manager's checkpoint; none in another file."""
     entries = content.get("entries") if isinstance(content, dict) else None
     if not isinstance(entries, dict) or "machineState" not in content:
-        return text
-    for containers in entries.values():
-        for blocks in containers.values():
-            blocks.sort(key=lambda block: block["type"])
-    content.pop("checksum", None)
-    return content
+        return []
+    return [blocks for containers in entries.values() for blocks in containers.values()]
+
+
+def _fits(text: str, policy: str) -> bool:
+    """Whether the checksum is the one of the text as it stands."""
+    try:
+        # The oldest release takes no file without a checksum.
+        memory_checkpoint.restore(text.encode(), policy, releases.TABLE[releases.RELEASES[0]])
+    except checkpoint.CheckpointError:
+        return False
+    return True
 
 
 def _first_difference(where: str, left: Any, right: Any) -> str | None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _BROKEN_CORES = frozenset(
     {
+        "assigned-out-of-available",
         "shared-or-exclusive",
         "exclusive-to-one",
         "reserved-never-exclusive",

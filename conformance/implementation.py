@@ -11,9 +11,10 @@ import traceback
 from typing import TYPE_CHECKING, Protocol
 
 from numaproof.protocol import messages
+from numaproof.reference.node import Reference
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from numaproof.protocol.events import Outcome
 
@@ -85,6 +86,14 @@ class InProcess:
         except Exception as error:  # noqa: BLE001 - any exception is the object's fault
             self._callee = self._make()
             return messages.Fault(f"{type(error).__name__}: {error}", traceback.format_exc())
+
+    def favour(self, devices: Mapping[str, Mapping[str, tuple[str, ...]]]) -> None:
+        """Lets the object take these devices, by container and resource, where any would do.
+
+        Only the reference can be asked to; any other object takes what it takes.
+        """
+        if isinstance(self._callee, Reference):
+            self._callee.favour(devices)
 
     def close(self) -> None:
         """Nothing is left to end."""

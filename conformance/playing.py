@@ -14,9 +14,10 @@ from numaproof.conformance import defects
 from numaproof.conformance.claims import Claims, NotSupportedError
 from numaproof.conformance.facts import Facts
 from numaproof.conformance.implementation import ImplementationFailure
+from numaproof.conformance.mirror import Mirror
 from numaproof.conformance.pictures import pictures
 from numaproof.conformance.player import Player
-from numaproof.conformance.session import Mirror, Session
+from numaproof.conformance.session import Session
 from numaproof.conformance.tables import applies
 from numaproof.conformance.watch import Watch
 from numaproof.protocol import events, messages
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from numaproof.conformance.cases import Case
     from numaproof.conformance.implementation import Implementation
+    from numaproof.conformance.mirror import Led
     from numaproof.protocol.events import Outcome, Picture
     from numaproof.protocol.machine import MachineInfo
     from numaproof.protocol.messages import Hello, Level
@@ -51,7 +53,7 @@ class Target:
     kubernetes: str
     level: Level
     command: tuple[str, ...] = ()
-    mirror: Callable[[], Implementation] | None = None
+    mirror: Callable[[], Led] | None = None
     documented: bool = False
 
     @property

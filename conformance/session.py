@@ -10,9 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from numaproof.conformance.comparison import any_device, any_option, difference
+from numaproof.conformance.mirror import STATE_DIR, Mirror, without_path
 from numaproof.protocol import codec, messages
 
 if TYPE_CHECKING:
@@ -23,9 +21,6 @@ if TYPE_CHECKING:
     from numaproof.conformance.implementation import Implementation
     from numaproof.protocol.machine import MachineInfo
 
-STATE_DIR = "$STATE_DIR"
-"""What stands for the state directory in everything that is compared or shown."""
-
 
 @dataclass
 class Call:
@@ -35,66 +30,6 @@ class Call:
     args: messages.Args
     answer: messages.Answer | None = None
     problems: list[str] = field(default_factory=list)
-
-
-def _without_path(answer: messages.Answer, state_dir: Path) -> messages.Answer:
-    if isinstance(answer, messages.StartRefused):
-        message = answer.message.replace(str(state_dir), STATE_DIR)
-        return msgspec.structs.replace(answer, message=message)
-    return answer
-
-
-def _has_several_options(args: messages.Args) -> bool:
-    match args:
-        case messages.StartArgs():
-            return len(args.config.get("cpuManagerPolicyOptions") or {}) > 1
-        case messages.AssignArgs():
-            return len(args.options) > 1
-        case _:
-            return False
-
-
-@dataclass
-class Mirror:
-    """The reference beside an implementation: the same calls, in a state directory of its own.
-
-    Where it does not support a start, it has nothing to say until the next one (`silent`).
-    """
-
-    reference: Implementation
-    state_dir: Path
-    silent: bool = False
-    _places: dict[str, dict[str, tuple[int, ...]]] = field(default_factory=dict)
-
-    def disagreement(
-        self,
-        operation: str,
-        args: messages.Args,
-        answer: messages.Answer,
-        level: messages.Level,
-    ) -> str | None:
-        """How the reference's answer to a call differs from `answer`; None where it does not."""
-        if isinstance(args, messages.StartArgs):
-            args = msgspec.structs.replace(args, state_dir=str(self.state_dir))
-            self.silent = False
-        if isinstance(args, messages.StartArgs | messages.DevicesArgs):
-            self._learn(args.devices)
-        if self.silent:
-            return None
-        own = _without_path(self.reference.call(operation, args), self.state_dir)
-        if isinstance(args, messages.StartArgs):
-            self.silent = isinstance(own, messages.Unsupported)
-        if _has_several_options(args):
-            answer, own = any_option(answer), any_option(own)
-        answer, own = any_device(answer, self._places), any_device(own, self._places)
-        found = difference(answer, own, level)
-        return f"differs from the reference: {found}" if found else None
-
-    def _learn(self, devices: tuple[messages.DeviceResource, ...]) -> None:
-        """A device that is no longer reported may still be held: its place is kept."""
-        for one in devices:
-            places = self._places.setdefault(one.resource, {})
-            places |= {device.id: tuple(device.numa or ()) for device in one.ids}
 
 
 @dataclass
@@ -156,7 +91,7 @@ class Session:
 
     def normal(self, answer: messages.Answer) -> messages.Answer:
         """An answer with the state directory written as `STATE_DIR`."""
-        return _without_path(answer, self.state_dir)
+        return without_path(answer, self.state_dir)
 
     def tamper(self, file: str, how: str, text: str) -> None:
         """Changes a checkpoint file by hand, the mirror's too."""

@@ -28,9 +28,10 @@ from numaproof.reference.machine.topology import TopologyError
 from numaproof.reference.topology import alone as topology_alone
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from numaproof.protocol.machine import MachineInfo
+    from numaproof.reference.devices.allocation import Favoured
     from numaproof.reference.kubernetes.releases import Release
     from numaproof.reference.managers import Node
 
@@ -66,6 +67,15 @@ class Reference:
     def node(self) -> Node | None:
         """The started node; None before a start and after one that was refused."""
         return self._node
+
+    def favour(self, devices: Mapping[str, Favoured]) -> None:
+        """Says which devices, by container and resource, to take before others as good.
+
+        A kubelet takes any of them: whoever compares with one lets the reference take the same
+        where it may. Holds until the next start or the next call of this.
+        """
+        if self._node is not None:
+            self._node.device_manager.favoured = devices
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
         """The answer to one request; every error is an answer too.

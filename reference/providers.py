@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from numaproof.protocol.messages import DeviceResource
+    from numaproof.reference.devices.allocation import Favoured
     from numaproof.reference.kubernetes.pods import Container, Pod
     from numaproof.reference.plan import Plan
     from numaproof.reference.topology.hints import Resources
@@ -158,7 +159,11 @@ class CPUManager(ContainerProvider[CPUState]):
 
 
 class DeviceManager(Provider[DeviceState]):
-    """The Device Manager with its state."""
+    """The Device Manager with its state.
+
+    `favoured` are devices by container and resource that it takes before others that would do
+    as well.
+    """
 
     file_name = device_checkpoint.FILE_NAME
 
@@ -166,6 +171,7 @@ class DeviceManager(Provider[DeviceState]):
         """Takes the state that the checkpoint holds, before any plugin reports."""
         super().__init__(plan, state)
         self.has_plugins = False
+        self.favoured: Mapping[str, Favoured] = {}
 
     def report(self, lists: tuple[DeviceResource, ...]) -> None:
         """Takes what device plugins report."""
@@ -187,8 +193,9 @@ class DeviceManager(Provider[DeviceState]):
 
     def allocate(self, pod: Pod, container: Container, affinity: KeptHint) -> None:
         """Gives the container its devices."""
+        favoured = self.favoured.get(container.name, {})
         try:
-            self.state = allocation.allocate(self.state, pod, container, affinity.numa)
+            self.state = allocation.allocate(self.state, pod, container, affinity.numa, favoured)
         except allocation.DeviceError as error:
             self.state = error.state
             raise unexpected(error) from None

@@ -1,13 +1,16 @@
 """Allocating devices to a container.
 
 (Kubernetes documentation, "Device Plugins" and "Topology Manager"; for reuse, "Resource sharing
-within containers".) Where a kubelet takes any of several devices, the lowest id is taken here.
+within containers".) Where a kubelet takes any of several devices, the lowest id is taken here, but
+for those that are favoured.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from numaproof.reference.devices.state import NONE, DeviceState, Reuse
 from numaproof.reference.kubernetes import quantity
@@ -16,14 +19,24 @@ if TYPE_CHECKING:
     from numaproof.protocol.sets import NUMASet
     from numaproof.reference.kubernetes.pods import Container, Pod
 
+Favoured: TypeAlias = Mapping[str, Collection[str]]
+"""Ids of devices by resource."""
+
+_NOTHING: Favoured = MappingProxyType({})
+
 
 class Request(NamedTuple):
-    """A number of devices of one resource, for a container."""
+    """A number of devices of one resource, for a container; those favoured before their like."""
 
     uid: str
     container: str
     resource: str
     amount: int
+    favoured: frozenset[str] = NONE
+
+    def order(self, device: str) -> tuple[bool, str]:
+        """In which order devices are taken that would do as well as each other."""
+        return device not in self.favoured, device
 
 
 class DeviceError(Exception):
@@ -56,11 +69,13 @@ def allocate(
     pod: Pod,
     container: Container,
     affinity: NUMASet | None,
+    favoured: Favoured = _NOTHING,
 ) -> DeviceState:
     """The state once the container has the devices that it asks for.
 
-    `affinity` is the Topology Manager's hint for it: devices near its nodes are taken first. The
-    state must have been reclaimed for the pods on the node, this one among them. Resources that
+    `affinity` is the Topology Manager's hint for it: devices near its nodes are taken first.
+    `favoured` are ids by resource that are taken before others that would do as well. The state
+    must have been reclaimed for the pods on the node, this one among them. Resources that
     no plugin serves are none of the Device Manager's: they are passed over.
 
     Raises:
@@ -69,7 +84,9 @@ def allocate(
     kept = state.reuse.devices if state.reuse.uid == pod.uid else {}
     state = replace(state, reuse=Reuse(pod.uid, kept))
     for resource, count in requested(state, container).items():
-        state = _allocate(state, Request(pod.uid, container.name, resource, count), affinity)
+        first = frozenset(favoured.get(resource, ()))
+        request = Request(pod.uid, container.name, resource, count, first)
+        state = _allocate(state, request, affinity)
     ended = container.init and not container.sidecar
     reuse = dict(kept)
     for resource, ids in state.of(pod.uid, container.name).items():
@@ -79,7 +96,7 @@ def allocate(
 
 
 def _allocate(state: DeviceState, request: Request, affinity: NUMASet | None) -> DeviceState:
-    uid, name, resource, count = request
+    uid, name, resource, count, _ = request
     held = state.of(uid, name).get(resource)
     if held is not None and len(held) != count:
         raise DeviceError(
@@ -90,7 +107,7 @@ def _allocate(state: DeviceState, request: Request, affinity: NUMASet | None) ->
     _check_health(state, resource, held or NONE)
     if held is not None or not count:
         return state
-    first = frozenset(sorted(state.reuse.of(uid, resource))[:count])
+    first = frozenset(sorted(state.reuse.of(uid, resource), key=request.order)[:count])
     if first:
         state = state.take(resource, first)
     needed = count - len(first)
@@ -101,7 +118,7 @@ def _allocate(state: DeviceState, request: Request, affinity: NUMASet | None) ->
             f"Requested: {needed}, Available: {len(available)}",
             state,
         )
-    chosen = first.union(_by_affinity(state, resource, available, affinity)[:needed])
+    chosen = first.union(_by_affinity(state, request, available, affinity)[:needed])
     return state.give(uid, name, resource, chosen)
 
 
@@ -122,15 +139,15 @@ def _check_health(state: DeviceState, resource: str, held: frozenset[str]) -> No
 
 
 def _by_affinity(
-    state: DeviceState, resource: str, available: frozenset[str], affinity: NUMASet | None
+    state: DeviceState, request: Request, available: frozenset[str], affinity: NUMASet | None
 ) -> list[str]:
     """The devices in the order in which they are taken: near, far, and near no node at all."""
     if affinity is None:
-        return sorted(available)
-    nodes = state.lists[resource].nodes
+        return sorted(available, key=request.order)
+    nodes = state.lists[request.resource].nodes
 
-    def rank(device: str) -> tuple[int, str]:
+    def rank(device: str) -> tuple[int, bool, str]:
         near = nodes[device] or 0
-        return (2 if not near else 0 if near & affinity.mask else 1), device
+        return (2 if not near else 0 if near & affinity.mask else 1), *request.order(device)
 
     return sorted(available, key=rank)

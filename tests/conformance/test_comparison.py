@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from numaproof.conformance.comparison import any_device, any_option, difference
+from numaproof.conformance.comparison import any_option, any_resource, difference
 from numaproof.protocol import messages
 from numaproof.protocol.machine import MachineInfo, Node
 from numaproof.protocol.sets import CPUSet, NUMASet
+from numaproof.reference.memory import checkpoint as memory_checkpoint
+from numaproof.reference.memory.state import Block, MemoryState
 
 if TYPE_CHECKING:
     from numaproof.protocol.messages import Level
@@ -28,9 +30,11 @@ def state(file: str) -> messages.State:
     return messages.State(CPUSet(), {}, {"memory_manager_state": file})
 
 
-def memory_file(types: tuple[str, ...], checksum: int = 1) -> str:
-    blocks = ",".join(f'{{"type":"{one}"}}' for one in types)
-    return f'{{"machineState":{{}},"entries":{{"p":{{"c":[{blocks}]}}}},"checksum":{checksum}}}'
+def memory_file(*types: str, right: bool = True) -> str:
+    """A checkpoint with one container that has a block of each type, in this order."""
+    blocks = tuple(Block(1, one, 64) for one in types)
+    written = memory_checkpoint.dump(MemoryState({}, {"uid-a": {"app": blocks}}), "Static").decode()
+    return written if right else written.replace('"checksum":', '"checksum":1')
 
 
 NO = messages.AdmissionRefused("SMTAlignmentError", "no")
@@ -94,10 +98,28 @@ def test_answers_differ_in_what_their_level_compares(
         assert difference_found.startswith(found)
 
 
+TWO = ("memory", "hugepages-2Mi")
+
+
 def test_the_order_in_which_the_kubelet_happens_to_write_blocks_is_no_difference() -> None:
-    one = state(memory_file(("memory", "hugepages-1Gi"), checksum=1))
-    other = state(memory_file(("hugepages-1Gi", "memory"), checksum=2))
-    assert difference(one, other, "kubelet") is None
+    one, other = memory_file(*TWO), memory_file(*TWO[::-1])
+    assert one != other
+    assert difference(state(one), state(other), "kubelet") is None
+
+
+def test_a_checksum_that_is_not_the_one_of_its_text_is_a_difference() -> None:
+    one, other = memory_file(*TWO), memory_file(*TWO[::-1], right=False)
+    assert difference(state(one), state(other), "kubelet") == (
+        "files.memory_manager_state.checksum is True against False"
+    )
+
+
+def test_a_file_with_one_block_for_each_container_is_compared_by_its_text() -> None:
+    one, other = memory_file("memory"), memory_file("memory", right=False)
+    assert difference(state(one), state(one), "kubelet") is None
+    found = difference(state(one), state(other), "kubelet")
+    assert found is not None
+    assert found.startswith("files.memory_manager_state is '{")
 
 
 def test_the_order_of_hints_is_a_difference() -> None:
@@ -127,32 +149,23 @@ def test_other_refusals_keep_their_words() -> None:
     assert any_option(refused) == refused
 
 
-def held(*devices: str) -> messages.Admitted:
-    none = messages.Hint(None, preferred=False)
-    one = messages.Container(CPUSet(), CPUSet(), (), none, {"nic": devices})
-    return messages.Admitted({"app": one})
+NIC = "Requested: 2, Available: 1, which is unexpected"
 
 
-PLACES = {"nic": {"d0": (0,), "d1": (0,), "d2": (1,)}}
+@pytest.mark.parametrize(
+    "what",
+    [
+        f"requested number of devices unavailable for v.example/nic. {NIC}",
+        "no healthy devices present; cannot allocate unhealthy devices v.example/gpu,",
+        "cannot allocate unregistered device v.example/gpu,",
+    ],
+)
+def test_of_several_resources_without_devices_any_may_be_named(what: str) -> None:
+    refused = any_resource(messages.AdmissionRefused("UnexpectedAdmissionError", f"No: {what}"))
+    assert isinstance(refused, messages.AdmissionRefused)
+    assert refused.message.startswith("No: the devices of a resource can't be had,")
 
 
-def test_which_of_several_devices_on_a_node_is_picked_is_no_difference() -> None:
-    left, right = any_device(held("d0", "d2"), PLACES), any_device(held("d2", "d1"), PLACES)
-    assert difference(left, right, "kubelet") is None
-
-
-@pytest.mark.parametrize("other", [("d2",), ("d0", "d1"), ("unknown",), ()])
-def test_devices_on_other_nodes_or_another_number_of_them_are_a_difference(
-    other: tuple[str, ...],
-) -> None:
-    left, right = any_device(held("d0"), PLACES), any_device(held(*other), PLACES)
-    assert difference(left, right, "placement") is not None
-
-
-def test_devices_in_the_state_are_told_by_their_nodes_too() -> None:
-    states = [
-        messages.State(CPUSet(), {"uid-a": held(one).containers}) for one in ("d0", "d1", "d2")
-    ]
-    first, alike, other = (any_device(state, PLACES) for state in states)
-    assert difference(first, alike, "kubelet") is None
-    assert difference(first, other, "kubelet") is not None
+def test_a_refusal_for_another_reason_keeps_its_words() -> None:
+    assert any_resource(NO) == NO
+    assert any_resource(admitted("1")) == admitted("1")
