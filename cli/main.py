@@ -21,6 +21,8 @@ from numaproof.metadata import VERSION
 from numaproof.reference.kubernetes.releases import UnknownReleaseError
 from numaproof.reference.machine.discovery import DiscoveryError
 from numaproof.reports.files import EventsError
+from numaproof.simulation.admission import CannotAnswerError
+from numaproof.simulation.devices import DevicesError
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -29,8 +31,10 @@ WRONG_INPUT = 2
 CUT_SHORT = 3
 
 INPUT_ERRORS = (
+    CannotAnswerError,
     CaseError,
     ConstraintError,
+    DevicesError,
     DiscoveryError,
     DocumentError,
     EventsError,

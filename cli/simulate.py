@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 from rich.console import Console
-from rich.table import Table
 
 from numaproof.catalogue import ANY_MACHINE, discover_machine
 from numaproof.protocol import codec
@@ -21,21 +20,15 @@ from numaproof.reports.terminal import PLAIN_WIDTH, as_plain, encodable, is_live
 from numaproof.simulated import answer
 from numaproof.simulation import devices as given_devices
 from numaproof.simulation import documents, pods
-from numaproof.simulation.admission import CannotAnswerError, Question
+from numaproof.simulation.admission import Question
 from numaproof.simulation.admission import simulate as run
 
 if TYPE_CHECKING:
+    from numaproof.protocol.messages import KubeletConfiguration
     from numaproof.reports.answers import Answer
 
 SOME_REFUSED = 1
-_WHOLE = 400
-
-
-def _out_file(_: click.Context, __: click.Parameter, value: Path | None) -> Path | None:
-    if value is not None and value.suffix not in answer_page.WRITERS:
-        kinds = " or ".join(answer_page.WRITERS)
-        raise click.BadParameter(f"{value.name}: the name must end with {kinds}")
-    return value
+_WHOLE = 2000
 
 
 @click.command()
@@ -69,7 +62,6 @@ def _out_file(_: click.Context, __: click.Parameter, value: Path | None) -> Path
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
-    callback=_out_file,
     metavar="FILE.html|FILE.svg",
     help="Write a page or a drawing, too.",
 )
@@ -102,28 +94,15 @@ def simulate(
         --devices vendor.example/nic=2@0 --out node.html pods.yaml
       numaproof simulate --machine laptop-4c8t --config kubelet.yaml --json - < pods.yaml
     """
-    if sum(file.name == "<stdin>" for file in (config, *files)) > 1:
-        raise click.UsageError("standard input can be read once: only one file can be -")
-    try:
-        asked = pods.read(((file.name, file.read()) for file in files), replicas)
-        settings = documents.configuration(config.read(), config.name)
-    except UnicodeDecodeError:
-        raise click.UsageError("a file is not UTF-8 text; save it as UTF-8") from None
-    for note in asked.notes:
-        click.echo(note, err=True)
-    if not asked.pods:
-        raise click.UsageError("no pods in the given files; name manifests of Pods or workloads")
+    if out is not None and out.suffix not in answer_page.WRITERS:
+        kinds = " or ".join(answer_page.WRITERS)
+        raise click.BadParameter(f"{out}: the name must end with {kinds}", param_hint="--out")
+    asked, settings = _read(files, config, replicas)
     info = discover_machine(machine, kubernetes)
-    try:
-        plugins = given_devices.read(devices, info)
-    except given_devices.DevicesError as error:
-        raise click.BadParameter(str(error), param_hint="--devices") from None
+    plugins = given_devices.read(devices, info)
     question = Question(info, settings, kubernetes, documented, plugins)
     with tempfile.TemporaryDirectory() as state_dir:
-        try:
-            found = run(question, asked.pods, state_dir, explain_all=explain)
-        except CannotAnswerError as error:
-            raise click.UsageError(str(error)) from None
+        found = run(question, asked, state_dir, explain_all=explain)
     told = answer(found, question, machine)
     if out is not None:
         out.write_text(answer_page.WRITERS[out.suffix](told), encoding="utf-8")
@@ -136,13 +115,30 @@ def simulate(
     return 0 if found.admitted else SOME_REFUSED
 
 
+def _read(
+    files: tuple[TextIO, ...], config: TextIO, replicas: int | None
+) -> tuple[tuple[pods.Asked, ...], KubeletConfiguration]:
+    """The pods and the configuration in the files; what has no pods is noted on standard error."""
+    if sum(file.name == "<stdin>" for file in (config, *files)) > 1:
+        raise click.UsageError("standard input can be read once: only one file can be -")
+    try:
+        asked = pods.read(((file.name, file.read()) for file in files), replicas)
+        settings = documents.configuration(config.read(), config.name)
+    except UnicodeDecodeError:
+        raise click.UsageError("a file is not UTF-8 text; save it as UTF-8") from None
+    for note in asked.notes:
+        click.echo(note, err=True)
+    if not asked.pods:
+        raise click.UsageError("no pods in the given files; name manifests of Pods or workloads")
+    return asked.pods, settings
+
+
 def _show(told: Answer) -> None:
     """Prints the answer: in colour on a terminal, plain anywhere else."""
     if not is_live(sys.stdout, os.environ):
         parts = answer_text.parts(told, width=PLAIN_WIDTH, color=False)
-        # Lines of a table are for programs too, so that none is folded.
-        widths = ((part, _WHOLE if isinstance(part, Table) else PLAIN_WIDTH) for part in parts)
-        text = "\n\n".join(as_plain(part, width).strip("\n") for part, width in widths)
+        # Lines are for programs too, so none is folded.
+        text = "\n\n".join(as_plain(part, _WHOLE).strip("\n") for part in parts)
         click.echo(encodable(text, sys.stdout))
         return
     width = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns

@@ -5,18 +5,19 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from numaproof.protocol import messages
 from numaproof.protocol.events import Owner
 from numaproof.reports.answers import Answer, Item, Mark, Row, Step, Story
 from numaproof.reports.drawing_stock import Device, Memory, Stock
 from numaproof.reports.layout import plural
 from numaproof.reports.ownership import RESERVED
 from numaproof.simulation.amounts import nodes_text, size
+from numaproof.simulation.candidates import likewise
 from numaproof.simulation.explanation import Allocation, Hints
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numaproof.protocol import messages
     from numaproof.simulation.admission import Question, Simulation, Verdict
     from numaproof.simulation.explanation import Candidate, Candidates
     from numaproof.simulation.explanation import Mark as Verdicts
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 _MARKS: dict[Verdicts, Mark] = {"preferred": "good", "possible": "fair", "impossible": "bad"}
 _MOST_DEVICES = 4
+_CONFIG_CHECK = "numaproof config check tells all that is wrong with it, and what to do"
 
 
 def answer(found: Simulation, question: Question, machine: str) -> Answer:
@@ -32,9 +34,9 @@ def answer(found: Simulation, question: Question, machine: str) -> Answer:
     node, start = found.node, found.start
     setting = [("machine", machine), ("Kubernetes", question.kubernetes)]
     if node is None:
-        assert not hasattr(start, "cpus")
+        assert isinstance(start, messages.StartRefused)
         said = f"{start.stage}: {start.message}"
-        story = Story("the kubelet does not start", False, said, "no pod can run", (), ())
+        story = Story("KubeletConfiguration", False, said, "no pod can run", (), (_CONFIG_CHECK,))
         title = "The kubelet does not start"
         return Answer(title, False, tuple(setting), (), (story,), question.machine)
     policies = node.policies
@@ -160,6 +162,5 @@ def _with(text: str, candidates: Candidates) -> Step:
 
 
 def _item(one: Candidate) -> Item:
-    alike = f" (and {plural(one.alike, 'set')} like it)" if one.alike else ""
     text = one.text if one.mark == "impossible" else f"{one.mark}: {one.text}"
-    return Item(_MARKS[one.mark], f"{nodes_text(one.numa)}{alike}", text)
+    return Item(_MARKS[one.mark], f"{nodes_text(one.numa)}{likewise(one)}", text)

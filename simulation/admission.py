@@ -39,7 +39,7 @@ class Question(msgspec.Struct, frozen=True):
     devices: tuple[messages.DeviceResource, ...] = ()
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
     """What became of one pod: its containers at its admission, or the refusal, explained.
 
     A pod that the scheduler would not place here has the refusal `FailedScheduling`.
@@ -51,7 +51,7 @@ class Verdict(msgspec.Struct, frozen=True):
     explanation: Explanation | None = None
 
 
-class Simulation(msgspec.Struct, frozen=True):
+class Simulation(msgspec.Struct, frozen=True, omit_defaults=True):
     """The start, the pods in order, and the node at the end; only the start if it was refused."""
 
     start: messages.Started | messages.StartRefused

@@ -17,16 +17,17 @@ from typing import TYPE_CHECKING
 from numaproof.protocol.sets import NUMASet
 from numaproof.reference.topology.hints import Hint
 from numaproof.reference.topology.twins import Twins, classify
-from numaproof.simulation.amounts import amount, free_of, masked
+from numaproof.simulation.amounts import amount, free_of, masked, nodes_text
 from numaproof.simulation.explanation import Candidate, Candidates
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numaproof.reference.topology.hints import Family, Need, Supply
 
 MOST_TOLD = 8
-_ROOM_FOR_OTHERS = 2
+MOST_OTHERS = 2
+_MOST_IN_SENTENCE = 3
 _MOST_SINGLE = 8
 """On machines of more nodes, sets that differ in ids alone are told as one."""
 
@@ -40,18 +41,36 @@ def candidates(family: Family, resources: tuple[str, ...]) -> Candidates:
     now = {hint.nodes: hint for hint in _among(family, twins)}
     empty = [hint.nodes for hint in _among(_emptied(family), twins) if hint.preferred]
     wanted = [now.get(nodes) or nodes for nodes in empty]
+    wanted += [group for group in _groups_in_use(family) if group not in now and group not in empty]
     others = [hint for nodes, hint in now.items() if nodes not in empty]
     if not (wanted or others):
         wanted = [reduce(or_, (1 << node for node in family.nodes), 0)]
     # Where not all can be told: what works, then what lacks little.
-    room = MOST_TOLD - min(len(others), _ROOM_FOR_OTHERS)
-    best = sorted(wanted, key=lambda one: (not isinstance(one, Hint), _lacking(family, one)))[:room]
-    told = [one for one in wanted if one in best]
-    told += others[: MOST_TOLD - len(told)]
+    best = sorted(wanted, key=lambda one: (not isinstance(one, Hint), _lacking(family, one)))
+    told = [one for one in wanted if one in best[:MOST_TOLD]] + others[:MOST_OTHERS]
     return Candidates(
         tuple(_told(family, resources, twins, one) for one in told),
         len(wanted) + len(others) - len(told),
     )
+
+
+def places(lacking: Sequence[Candidate]) -> str:
+    """Which sets lack what, in a sentence; single nodes with the same lack together."""
+    told = []
+    if all(len(one.numa) == 1 and not one.alike for one in lacking):
+        nodes: dict[str, list[int]] = {}
+        for one in lacking:
+            nodes.setdefault(one.text, []).extend(one.numa)
+        told = [f"{nodes_text(NUMASet(members))}: {text}" for text, members in nodes.items()]
+    else:
+        told = [f"{nodes_text(one.numa)}{likewise(one)}: {one.text}" for one in lacking]
+    others = ["and others"] if len(told) > _MOST_IN_SENTENCE else []
+    return "; ".join(told[:_MOST_IN_SENTENCE] + others)
+
+
+def likewise(one: Candidate) -> str:
+    """How many more sets are like this one, to stand behind its name."""
+    return f" (and {one.alike} like it)" if one.alike else ""
 
 
 def lacks(family: Family, resources: tuple[str, ...], nodes: int) -> Iterator[str]:
@@ -64,10 +83,8 @@ def lacks(family: Family, resources: tuple[str, ...], nodes: int) -> Iterator[st
             yield text if total >= need.amount else f"{text} ({amount(resource, total)} in all)"
     for node, group in family.cells:
         if nodes >> node & 1 and nodes != group:
-            yield (
-                f"memory of node {node} is in use "
-                + (f"with {masked(group)} as a group" if group != 1 << node else "by itself alone")
-            )
+            alone = group == 1 << node
+            yield f"node {node} is in use " + ("alone" if alone else f"as one of {masked(group)}")
     for group in family.touching:
         if not nodes & group:
             yield f"what an init container of the pod had is on {masked(group)}"
@@ -78,7 +95,7 @@ def _told(family: Family, resources: tuple[str, ...], twins: Twins, one: Hint | 
     alike = _alike(twins, nodes)
     numa = NUMASet.from_mask(nodes)
     if not isinstance(one, Hint):
-        return Candidate(numa, "impossible", "; ".join(lacks(family, resources, nodes)), alike)
+        return Candidate(numa, "impossible", ", ".join(lacks(family, resources, nodes)), alike)
     have = ", ".join(
         free_of(resource, _free(need, nodes), need.amount)
         for need, resource in zip(family.needs, resources, strict=True)
@@ -95,6 +112,11 @@ def _emptied(family: Family) -> Family:
     """The same request on the machine with nothing in use."""
     needs = tuple(replace(need, free=need.total, reusable=()) for need in family.needs)
     return replace(family, needs=needs, touching=(), cells=())
+
+
+def _groups_in_use(family: Family) -> list[int]:
+    """The groups of several nodes that are in use together."""
+    return sorted({group for _, group in family.cells if group.bit_count() > 1})
 
 
 def _twins(family: Family) -> Twins:

@@ -76,7 +76,7 @@ class _Blame:
 
     def __call__(self, message: str, mend: str = "") -> ValueError:
         if self._document is None:
-            return DevicesError(f"{self._words!r}: {message}; {mend or _HOW}")
+            return DevicesError(f"--devices {self._words}: {message} ({mend or _HOW})")
         return self._document.error(self._path, message, mend)
 
 

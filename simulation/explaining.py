@@ -40,7 +40,9 @@ def explain(node: Node, pod: Pod) -> Explanation:
     steps: list[Step] = []
     if policy is not None:
         for merged in watched.merges:
-            steps += _merge_steps(plan, policy, pod, merged)
+            # Of a refusal the container matters that it is about, which is the last one.
+            in_full = watched.admitted or merged is watched.merges[-1]
+            steps += _merge_steps(plan, policy, pod, merged, in_full=in_full)
     if watched.failed is not None:
         failed = watched.failed
         if policy is None:
@@ -60,12 +62,15 @@ def _with_failure(plan: Plan, pod: Pod, steps: tuple[Step, ...], failed: Failed)
     return Explanation(summary, (*steps, allocation), advice)
 
 
-def _merge_steps(plan: Plan, policy: TopologyPolicy, pod: Pod, merged: Merged) -> Iterator[Step]:
+def _merge_steps(
+    plan: Plan, policy: TopologyPolicy, pod: Pod, merged: Merged, *, in_full: bool
+) -> Iterator[Step]:
     asked = _asks(plan, pod, merged)
     name = merged.container.name if merged.container else None
     yield Request(name, asked, _asks_text(pod, merged.container, asked))
-    for one in merged.hints:
-        yield from hint_steps(plan, pod, one, asked)
+    if in_full:
+        for one in merged.hints:
+            yield from hint_steps(plan, pod, one, asked)
     numa, preferred = merged.affinity.numa, merged.affinity.preferred
     best = "no affinity" if numa is None else nodes_text(numa)
     text = f"the best of all hints together is {best}, {'' if preferred else 'not '}preferred; "

@@ -8,8 +8,8 @@ from numaproof.reference.providers import CPUManager, DeviceManager, MemoryManag
 from numaproof.reference.topology.hints import Family
 from numaproof.reference.topology.policy import SINGLE_NUMA_NODE
 from numaproof.simulation import requests, shortages
-from numaproof.simulation.amounts import amount, is_memory, nodes_text
-from numaproof.simulation.candidates import candidates
+from numaproof.simulation.amounts import amount, is_memory
+from numaproof.simulation.candidates import candidates, places
 from numaproof.simulation.explanation import Hints
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from numaproof.reference.plan import Plan
     from numaproof.reference.topology.hints import Hints as ResourceHints
     from numaproof.reference.topology.policy import TopologyPolicy
-    from numaproof.simulation.explanation import Candidate
     from numaproof.simulation.watching import Hinted, Merged
 
 _MOST_IN_SENTENCE = 3
@@ -56,7 +55,7 @@ def why_not_preferred(
                 lacking = [one for one in found if one.mark == "impossible"]
                 kind = "node" if all(len(one.numa) == 1 for one in lacking) else "set of nodes"
                 return (
-                    f"no {kind} has {amount(resource, asked.get(resource, 0))}: {_places(lacking)}"
+                    f"no {kind} has {amount(resource, asked.get(resource, 0))}: {places(lacking)}"
                 )
             count = best.nodes.bit_count()
             if policy.name == SINGLE_NUMA_NODE and count > 1:
@@ -64,16 +63,9 @@ def why_not_preferred(
                     f"{amount(resource, asked.get(resource, 0))} need {count} nodes even on an "
                     f"empty machine, where {policy.name} wants one"
                 )
-            places = [str(one.numa) for one in found if one.mark == "preferred"]
-            wanted.append(f"{resource} {' or '.join(places[:_MOST_IN_SENTENCE])}")
+            good = [str(one.numa) for one in found if one.mark == "preferred"]
+            wanted.append(f"{resource} {' or '.join(good[:_MOST_IN_SENTENCE])}")
     return f"no nodes are preferred for all: {', '.join(wanted)}"
-
-
-def _places(lacking: list[Candidate]) -> str:
-    told = [f"{nodes_text(one.numa)}: {one.text}" for one in lacking[:_MOST_IN_SENTENCE]]
-    if len(lacking) > _MOST_IN_SENTENCE:
-        told.append(f"{len(lacking) - _MOST_IN_SENTENCE} more likewise")
-    return "; ".join(told)
 
 
 def _without(plan: Plan, pod: Pod, hinted: Hinted, asked: dict[str, int]) -> Hints:

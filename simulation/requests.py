@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from numaproof.reference.devices import allocation
@@ -23,9 +24,7 @@ def asks(plan: Plan, devices: DeviceState, pod: Pod, container: Container | None
     if container is None:
         names = {name for one in pod.containers for name in allocation.requested(devices, one)}
         for name in sorted(names):
-            found[name] = pods.at_once(
-                pod.containers, lambda one, name=name: _devices(devices, one, name)
-            )
+            found[name] = pods.at_once(pod.containers, partial(_devices, devices, name))
     else:
         found |= allocation.requested(devices, container)
     return {resource: count for resource, count in found.items() if count}
@@ -69,7 +68,7 @@ def _not_served(pod: Pod) -> str | None:
     return "the pod has resources of its own" if pod.shared_pool else None
 
 
-def _devices(state: DeviceState, container: Container, resource: str) -> int:
+def _devices(state: DeviceState, resource: str, container: Container) -> int:
     return allocation.requested(state, container).get(resource, 0)
 
 
@@ -84,13 +83,9 @@ def extended(pod: Pod) -> dict[str, int]:
         for name in (*container.requests, *container.limits)
         if "/" in name and not name.partition("/")[0].endswith("kubernetes.io")
     }
-    found = {
-        name: pods.at_once(
-            pod.containers,
-            lambda one, name=name: quantity.value(
-                one.limits.get(name) or one.requests.get(name, 0)
-            ),
-        )
-        for name in sorted(names)
-    }
+    found = {name: pods.at_once(pod.containers, partial(_count, name)) for name in sorted(names)}
     return {name: count for name, count in found.items() if count}
+
+
+def _count(resource: str, container: Container) -> int:
+    return quantity.value(container.limits.get(resource) or container.requests.get(resource, 0))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference.cpu import hints as cpu_hints
@@ -10,9 +10,9 @@ from numaproof.reference.devices import allocation
 from numaproof.reference.devices.state import Devices
 from numaproof.reference.memory import hints as memory_hints
 from numaproof.reference.memory.policy import AllocationError, requested
-from numaproof.reference.providers import CPUManager, DeviceManager, MemoryManager
-from numaproof.simulation.amounts import amount, amounts
-from numaproof.simulation.candidates import candidates
+from numaproof.reference.providers import CPUManager, DeviceManager, MemoryManager, Provider
+from numaproof.simulation.amounts import amount, amounts, nodes_text
+from numaproof.simulation.candidates import candidates, lacks, places
 from numaproof.simulation.explanation import Allocation, Candidates
 
 if TYPE_CHECKING:
@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from numaproof.simulation.watching import Failed
 
 _MOST_HOLDERS = 4
+_NAMES: dict[type[Provider[Any]], str] = {
+    CPUManager: "CPU Manager",
+    DeviceManager: "Device Manager",
+    MemoryManager: "Memory Manager",
+}
 
 
 def explain(plan: Plan, pod: Pod, failed: Failed) -> tuple[Allocation, tuple[str, ...]]:
@@ -37,12 +42,9 @@ def explain(plan: Plan, pod: Pod, failed: Failed) -> tuple[Allocation, tuple[str
     return _devices(manager.state, pod, failed)
 
 
-def name(manager: object) -> str:
+def name(manager: Provider[Any]) -> str:
     """The manager's name in the documents."""
-    names = {CPUManager: "CPU Manager", MemoryManager: "Memory Manager"}
-    return next(
-        (text for kind, text in names.items() if isinstance(manager, kind)), "Device Manager"
-    )
+    return _NAMES[type(manager)]
 
 
 def memory_family(manager: MemoryManager, pod: Pod, sizes: dict[str, int]) -> Family:
@@ -60,7 +62,7 @@ def _cpus(
     where = candidates(cpu_hints.generate(policy, available, reusable, count), ("cpu",))
     per_core = policy.cpus_per_core
     if failed.error.reason != "SMTAlignmentError":
-        text = f"{amount('cpu', count)} asked for, {free} free. {_held(policy, manager)}"
+        text = f"{amount('cpu', count)} asked for, {free} free. {_held(policy, manager, reusable)}"
         return _allocation(failed, text, where), (f"ask for at most {amount('cpu', free)}",) * (
             0 < free < count
         )
@@ -72,15 +74,19 @@ def _cpus(
             f"ask for {choice} CPUs",
         )
     broken = CPUSet.from_mask(policy.broken & ~policy.reserved)
-    spoilt = f" CPUs {broken} share a core with a reserved one and do not count." if broken else ""
+    spoilt = f" CPUs on a core with a reserved one do not count: {broken}." if broken else ""
     whole = (available & ~policy.broken).bit_count()
-    text = f"{rule}: {count} asked for, {whole} free.{spoilt} {_held(policy, manager)}"
+    text = f"{rule}: {count} asked for, {whole} free.{spoilt} {_held(policy, manager, reusable)}"
     return _allocation(failed, text, Candidates()), ()
 
 
-def _held(policy: StaticPolicy, manager: CPUManager) -> str:
-    """Who has the CPUs that are not free."""
-    held = [f"{uid} {name} {CPUSet.from_mask(cpus)}" for uid, name, cpus in manager.state]
+def _held(policy: StaticPolicy, manager: CPUManager, reusable: int) -> str:
+    """Who has the CPUs that are not free, nor `reusable` for the pod."""
+    held = [
+        f"{uid}/{name} {CPUSet.from_mask(cpus & ~reusable)}"
+        for uid, name, cpus in manager.state
+        if cpus & ~reusable
+    ]
     told = ", ".join(held[:_MOST_HOLDERS]) or "nobody has CPUs of its own"
     more = f" and {len(held) - _MOST_HOLDERS} more" if len(held) > _MOST_HOLDERS else ""
     reserved = CPUSet.from_mask(policy.reserved)
@@ -97,10 +103,15 @@ def _memory(manager: MemoryManager, pod: Pod, failed: Failed) -> tuple[Allocatio
         )
     family = memory_family(manager, pod, sizes)
     where = candidates(family, tuple(sizes))
-    text = f"{amounts(sizes.items())} asked for"
-    if failed.affinity.numa is not None:
-        text += f" on what the hints merged to, NUMA {failed.affinity.numa}"
-    text += ": no set of nodes has it" if not family else ": the Memory Manager can't use that"
+    numa = failed.affinity.numa
+    if not family:
+        lacking = places([one for one in where.told if one.mark == "impossible"])
+        text = f"no set of nodes has {amounts(sizes.items())}: {lacking}"
+    elif numa is not None:
+        why = ", ".join(lacks(family, tuple(sizes), numa.mask)) or "another group of nodes"
+        text = f"the hints merged to {nodes_text(numa)}, which the Memory Manager can't use: {why}"
+    else:
+        text = f"{amounts(sizes.items())} can't be had where a preferred hint is kept"
     return _allocation(failed, text, where), ()
 
 

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pytest
+
+from numaproof import fakesys
+from numaproof.reports.terminal import PLAIN_WIDTH
 
 Command = Callable[..., Any]
 
@@ -44,47 +51,243 @@ spec:
 
 HUGE = PODS.replace("cpu: 2", "cpu: 8")
 
+ALIGNED = (
+    CONFIG
+    + """
+memoryManagerPolicy: Static
+reservedMemory:
+- numaNode: 0
+  limits: {memory: 100Mi}
+topologyManagerPolicy: restricted
+"""
+)
+
+NIC = PODS.replace("memory: 1Gi", "memory: 1Gi, vendor.example/nic: 1")
+
 
 @pytest.fixture
 def ask(command: Command) -> Command:
-    def run(pods: str, *more: str, config: str = CONFIG) -> Any:
+    def run(pods: str, *more: str, config: str = CONFIG, machine: str = "laptop-4c8t") -> Any:
         Path("kubelet.yaml").write_text(config)
         Path("pods.yaml").write_text(pods)
-        node = ("--machine", "laptop-4c8t", "--config", "kubelet.yaml")
-        return command("simulate", *node, "pods.yaml", *more)
+        return command(
+            "simulate", "--machine", machine, "--config", "kubelet.yaml", "pods.yaml", *more
+        )
 
     return run
+
+
+def rows(out: str) -> list[list[str]]:
+    return [re.split(r" {2,}", line.strip()) for line in out.splitlines()]
+
+
+def workload(kind: str, spec: str) -> str:
+    template = "template: {spec: {containers: [{name: c}]}}"
+    spec = spec.replace("TEMPLATE", template) if "TEMPLATE" in spec else f"{spec}, {template}"
+    return f"kind: {kind}\nmetadata: {{name: w}}\nspec: {{{spec}}}\n"
+
+
+def item(name: str) -> str:
+    return f"{{kind: Pod, metadata: {{name: {name}}}, spec: {{containers: [{{name: c}}]}}}}"
+
+
+# The table
 
 
 def test_admitted_pods_are_shown_with_their_cpus(ask: Command) -> None:
     ended = ask(PODS)
     assert ended.code == 0
-    rows = [line.split() for line in ended.out.splitlines()]
-    assert ["Pod/default/db", "main", "2-3", "exclusive"] in rows
-    assert ["Deployment/shop/web", "app", "0-1,4-7", "shared"] in rows
+    assert "✓ 4 pods admitted, none refused" in ended.out
+    assert ["✓", "Pod/default/db", "main", "2-3"] in rows(ended.out)
+    assert ["✓", "Deployment/shop/web#3", "app", "shared pool"] in rows(ended.out)
     assert "pods.yaml:10: Service has no pods" in ended.err
+
+
+def test_memory_and_the_nodes_that_a_container_is_aligned_to_are_told(ask: Command) -> None:
+    ended = ask(PODS, config=ALIGNED)
+    assert ended.code == 0
+    assert ["✓", "Pod/default/db", "main", "2-3", "1 GiB on node 0", "node 0"] in rows(ended.out)
+
+
+def test_lines_of_the_table_are_never_folded(ask: Command) -> None:
+    name = "n" * 60
+    told = rows(ask(PODS.replace("name: db", f"name: {name}")).out)
+    assert ["✓", f"Pod/default/{name}", "main", "2-3"] in told
+
+
+def test_the_drawing_shows_memory_and_devices_and_whose_they_are(ask: Command) -> None:
+    out = ask(NIC, "--devices", "vendor.example/nic=2@0", config=ALIGNED).out
+    assert "memory [#=..................] 1 GiB of 13.5 GiB allocated, 100 MiB reserved" in out
+    assert "vendor.example/nic  nic-0 A  nic-1\n" in out
+    assert " A  Pod/default/db/main      2-3" in out
+
+
+# Refusals
 
 
 def test_a_refused_pod_is_1_and_later_pods_are_still_asked(ask: Command) -> None:
     ended = ask(HUGE, "--json")
     assert ended.code == 1
-    refused, admitted = ended.json()["pods"]
+    refused, *admitted = ended.json()["pods"]
     assert refused["refusal"]["reason"] == "UnexpectedAdmissionError"
-    assert "app" in admitted["containers"]
-    assert "not enough cpus" in ask(HUGE).out
+    assert all("app" in one["containers"] for one in admitted)
+
+
+def test_a_refusal_is_told_with_the_kubelets_words_and_what_lacks(ask: Command) -> None:
+    out = ask(HUGE).out
+    assert ["✗", "Pod/default/db", "UnexpectedAdmissionError"] in rows(out)
+    assert "not enough cpus available to satisfy request: requested=8, available=7" in out
+    assert "8 CPUs asked for, 7 free. Of 8, reserved: 0; held: nobody" in out
+    assert "Hint: ask for at most 7 CPUs." in out
+
+
+def test_a_refusal_by_topology_is_told_step_by_step(ask: Command) -> None:
+    taken = HUGE.replace("cpu: 8", "cpu: 50") + "---" + HUGE.replace("name: db", "name: other")
+    told = ask(taken, "--replicas", "0", config=ALIGNED, machine="xeon-gold-6230-2s")
+    assert told.code == 1
+    lines = [line.strip() for line in told.out.splitlines()]
+    assert "container main: no nodes are preferred for all: cpu 0-1, memory 0 or 1" in lines
+    assert "3. CPU Manager, cpu: 50 CPUs can be had" in lines
+    assert "✓ nodes 0-1  preferred: 79 CPUs free" in lines
+    best = "5. the best of all hints together is node 0, not preferred"
+    assert f"{best}; restricted admits preferred ones alone" in lines
+    assert "Hint: with topologyManagerPolicy: best-effort the pod would be admitted." in lines
+
+
+def test_replicas_that_are_refused_alike_are_told_once(ask: Command) -> None:
+    out = ask(PODS.replace("requests: {cpu: 500m}", "limits: {cpu: 6, memory: 1Gi}")).out
+    assert out.count("✗ Deployment/shop/web#1 to 3\n") == 1
+    assert out.count("Allocate failed") == 1
 
 
 def test_a_refused_start_is_1_with_its_message(ask: Command) -> None:
     ended = ask(PODS, config=CONFIG.replace('reservedSystemCPUs: "0"', ""))
     assert ended.code == 1
-    assert "The kubelet does not start (cpu)" in ended.out
+    assert "✗ The kubelet does not start" in ended.out
+    assert "cpu: [cpumanager] unable to determine reserved CPU resources" in ended.out
 
 
-def test_a_list_gives_the_pods_of_its_items(ask: Command) -> None:
-    item = "{kind: Pod, metadata: {name: %s}, spec: {containers: [{name: c}]}}"
-    ended = ask("kind: List\nitems:\n- " + item % "a" + "\n- " + item % "b" + "\n", "--json")
-    assert [one["pod"] for one in ended.json()["pods"]] == ["Pod/default/a", "Pod/default/b"]
+def test_admissions_are_explained_on_demand(ask: Command) -> None:
+    assert "every manager has what is asked for" not in ask(PODS, config=ALIGNED).out
+    out = ask(PODS, "--explain", config=ALIGNED).out
+    assert "✓ Pod/default/db\n  every manager has what is asked for" in out
+    assert "CPU Manager: no preference: the pod is Burstable, not Guaranteed" in out
 
+
+# Devices
+
+
+def test_devices_that_no_plugin_serves_keep_the_scheduler_from_placing_the_pod(
+    ask: Command,
+) -> None:
+    ended = ask(NIC)
+    assert ended.code == 1
+    assert ["✗", "Pod/default/db", "FailedScheduling"] in rows(ended.out)
+    assert "Insufficient vendor.example/nic" in ended.out
+    assert "such as --devices vendor.example/nic=1@0" in ended.out
+
+
+def test_devices_come_from_words_and_from_files(ask: Command) -> None:
+    Path("devices.yaml").write_text(
+        "vendor.example/gpu:\n- {id: g0, numa: [0], healthy: false}\n- {count: 2, numa: [0]}\n"
+    )
+    given = ("--devices", "devices.yaml", "--devices", "vendor.example/nic=1,1@0")
+    found = ask(NIC.replace("nic: 1", "gpu: 1"), *given, "--json").json()
+    assert found["pods"][0]["containers"]["main"]["devices"] == {"vendor.example/gpu": ["gpu-1"]}
+    assert [(one["id"], one["numa"], one["healthy"]) for one in found["node"]["devices"]] == [
+        ("g0", [0], False),
+        ("gpu-1", [0], True),
+        ("gpu-2", [0], True),
+        ("nic-0", None, True),
+        ("nic-1", [0], True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("nothing", "there is no such file"),
+        ("nic=1", "'nic' is no name of a device resource"),
+        ("v.example/nic=x", "'x' is not COUNT@NODES"),
+        ("v.example/nic=1@3-1", "'3-1' is not a list of NUMA nodes"),
+        ("v.example/nic=1@7", "the machine has no NUMA node 7"),
+        ("v.example/nic=0@0", "0 devices"),
+        ("v.example/nic=4000@0,4000@0", "more than 4096 devices"),
+    ],
+)
+def test_devices_that_cannot_be_are_2_and_say_why(ask: Command, given: str, told: str) -> None:
+    ended = ask(PODS, "--devices", given)
+    assert ended.code == 2
+    assert told in ended.err
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("v.example/nic: 3\n", "devices.yaml:1: v.example/nic: expected `array`"),
+        ("v.example/nic:\n- {cuont: 1}\n", "did you mean 'count'?"),
+        ("v.example/nic:\n- {numa: [0]}\n", "devices.yaml:2: v.example/nic[0]: a group has either"),
+        ("v.example/nic:\n- {id: a}\n- {id: a}\n", "devices.yaml:3"),
+    ],
+)
+def test_wrong_files_of_devices_are_2_with_the_line(ask: Command, text: str, told: str) -> None:
+    Path("devices.yaml").write_text(text)
+    ended = ask(PODS, "--devices", "devices.yaml")
+    assert ended.code == 2
+    assert told in ended.err
+
+
+# Which pods
+
+
+@pytest.mark.parametrize(
+    ("pods", "names"),
+    [
+        (
+            workload("Deployment", "replicas: 2"),
+            ["Deployment/default/w#1", "Deployment/default/w#2"],
+        ),
+        (workload("StatefulSet", "replicas: 1"), ["StatefulSet/default/w"]),
+        (workload("DaemonSet", "replicas: 2"), ["DaemonSet/default/w"]),
+        (workload("Job", "parallelism: 3, completions: 2"), ["Job/default/w#1", "Job/default/w#2"]),
+        (
+            workload("CronJob", "jobTemplate: {spec: {parallelism: 1, TEMPLATE}}"),
+            ["CronJob/default/w"],
+        ),
+        (
+            f"kind: PodList\nitems:\n- {item('a').replace('kind: Pod, ', '')}\n",
+            ["Pod/default/a"],
+        ),
+        (
+            f"kind: List\nitems:\n- {item('a')}\n- {item('b')}\n",
+            ["Pod/default/a", "Pod/default/b"],
+        ),
+    ],
+)
+def test_workloads_and_lists_give_all_their_pods(ask: Command, pods: str, names: list[str]) -> None:
+    assert [one["pod"] for one in ask(pods, "--json").json()["pods"]] == names
+
+
+def test_replicas_can_be_given_for_every_workload(ask: Command) -> None:
+    found = ask(PODS, "--replicas", "1", "--json").json()
+    assert [one["pod"] for one in found["pods"]] == ["Pod/default/db", "Deployment/shop/web"]
+    ended = ask(PODS, "--replicas", "0")
+    assert "pods.yaml:14: Deployment/shop/web has 0 replicas" in ended.err
+
+
+@pytest.mark.parametrize("tree", ["node", "node.tar.xz"])
+def test_the_machine_may_be_a_tree(ask: Command, command: Command, tree: str) -> None:
+    assert command("profile", "tree", "laptop-4c8t", "--to", tree).code == 0
+    assert ask(PODS, "--json", machine=tree).json() == ask(PODS, "--json").json()
+
+
+def test_the_machine_may_be_a_profile_file(ask: Command) -> None:
+    text = fakesys.dump_profile(fakesys.load_profile("laptop-4c8t"))
+    Path("mine.yaml").write_text(text)
+    assert ask(PODS, "--json", machine="mine.yaml").json() == ask(PODS, "--json").json()
+
+
+# Wrong input
 
 GATE = "featureGates: {PodLevelResourceManagers: true}\n"
 
@@ -95,10 +298,21 @@ GATE = "featureGates: {PodLevelResourceManagers: true}\n"
         (PODS, "kind: Pod\n", "kubelet.yaml:1: apiVersion"),
         (PODS, "", "0 documents"),
         (PODS.replace("{name: db}", "{}"), CONFIG, "pods.yaml:4: metadata.name"),
-        (PODS.replace("cpu: 2", "cpu: two"), CONFIG, "spec.containers[0]"),
+        (
+            PODS.replace("cpu: 2", "cpu: two"),
+            CONFIG,
+            "pods.yaml:8: spec.containers[0].resources.limits.cpu: quantities must match",
+        ),
         (PODS.replace("- name: main", "- nothing"), CONFIG, "pods.yaml"),
+        (
+            PODS.replace("- name: main", "- image: main"),
+            CONFIG,
+            "pods.yaml:7: spec.containers[0].name: must be a text",
+        ),
         (PODS.replace("  containers:", "  others:", 1), CONFIG, "a pod needs a container"),
         (PODS + "---" + PODS, CONFIG, "a second Pod/default/db"),
+        (PODS.replace("replicas: 3", "replicas: 3x"), CONFIG, "pods.yaml:18: spec.replicas: '3x'"),
+        (PODS.replace("replicas: 3", "replicas: 3000"), CONFIG, "more than 1000 pods"),
         ("kind: List\nitems: 1\n", CONFIG, "pods.yaml:2: items: must be a list"),
         ("- 1\n", CONFIG, "must be a mapping"),
         ("kind: Service\n", CONFIG, "no pods in the given files"),
@@ -111,21 +325,97 @@ def test_wrong_input_is_2_and_says_where(ask: Command, pods: str, config: str, t
     assert told in ended.err
 
 
-ALIGNED = """
-apiVersion: kubelet.config.k8s.io/v1beta1
-kind: KubeletConfiguration
-cpuManagerPolicy: static
-reservedSystemCPUs: "0"
-memoryManagerPolicy: Static
-reservedMemory:
-- numaNode: 0
-  limits: {memory: 100Mi}
-topologyManagerPolicy: restricted
-"""
+def test_a_file_that_is_no_text_is_2(ask: Command, command: Command) -> None:
+    ask(PODS)
+    Path("pods.yaml").write_bytes(b"\xff\xfe")
+    ended = command("simulate", "--machine", "laptop-4c8t", "--config", "kubelet.yaml", "pods.yaml")
+    assert ended.code == 2
+    assert "not UTF-8" in ended.err
 
 
-def test_memory_and_the_nodes_that_a_container_is_aligned_to_are_told(ask: Command) -> None:
-    ended = ask(PODS, config=ALIGNED)
-    assert ended.code == 0
-    row = next(line for line in ended.out.splitlines() if "Pod/default/db" in line)
-    assert row.count("node 0") == 2
+def test_standard_input_is_read_for_one_file_only() -> None:
+    words = ("simulate", "--machine", "laptop-4c8t", "--config", "-", "-")
+    ended = subprocess.run(
+        [sys.executable, "-m", "numaproof", *words],
+        check=False,
+        input="",
+        capture_output=True,
+        text=True,
+    )
+    assert ended.returncode == 2
+    assert "only one file can be -" in ended.stderr
+
+
+# Files
+
+
+def test_a_page_is_written_that_needs_nothing_else(ask: Command) -> None:
+    ended = ask(HUGE, "--out", "node.html")
+    assert ended.code == 1
+    assert "wrote node.html" in ended.out
+    page = Path("node.html").read_text()
+    assert "<h1>1 of 4 pods refused</h1>" in page
+    assert "8 CPUs asked for, 7 free" in page
+    assert not re.findall(r"(?:src|href)=", page)
+
+
+def test_a_drawing_is_written_as_a_file_of_its_own(ask: Command) -> None:
+    ask(PODS, "--out", "node.svg", "--json")
+    drawing = ET.XML(Path("node.svg").read_text())
+    assert drawing.tag == "{http://www.w3.org/2000/svg}svg"
+
+
+def test_a_file_of_another_kind_is_2(ask: Command) -> None:
+    ended = ask(PODS, "--out", "node.pdf")
+    assert ended.code == 2
+    assert "must end with .html or .svg" in ended.err
+
+
+# Looks
+
+
+def test_a_terminal_has_colours_and_other_streams_have_none(
+    ask: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("numaproof.simulate.is_live", lambda *_: True)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "100")
+    assert "\x1b[" in ask(HUGE).out
+    monkeypatch.undo()
+
+
+def test_plain_output_has_no_colours_and_a_drawing_of_a_fixed_width(ask: Command) -> None:
+    out = ask(HUGE, machine="xeon-gold-6230-2s").out
+    assert "\x1b" not in out
+    drawing = out.partition("Machine ·")[2].partition("\n\n")[0]
+    assert max(map(len, drawing.splitlines())) <= PLAIN_WIDTH
+
+
+def test_the_examples_of_the_help_run_as_they_stand(ask: Command, command: Command) -> None:
+    ask(PODS)
+    text = command("simulate", "--help").out.partition("Examples:\n")[2].partition("\n\n")[0]
+    assert text.count("numaproof simulate") == 3
+    script = text.replace("numaproof simulate", f"{sys.executable} -m numaproof simulate")
+    subprocess.run(["sh", "-ec", script], check=True, capture_output=True)
+    assert Path("node.html").exists()
+
+
+def test_the_answer_as_json_has_its_documented_parts(ask: Command) -> None:
+    found = ask(HUGE, "--json", config=ALIGNED).json()
+    assert set(found) == {"start", "pods", "node"}
+    assert set(found["pods"][0]) == {"pod", "refusal", "explanation"}
+    assert set(found["pods"][1]) == {"pod", "containers"}
+    explanation = found["pods"][0]["explanation"]
+    assert set(explanation) == {"summary", "steps", "advice"}
+    assert [step["step"] for step in explanation["steps"]] == [
+        "request",
+        "hints",
+        "hints",
+        "hints",
+        "merge",
+    ]
+    assert explanation["steps"][2]["candidates"]["told"] == [
+        {"numa": [0], "mark": "impossible", "text": "7 of 8 CPUs free", "alike": 0}
+    ]
+    assert set(found["node"]) == {"policies", "shared", "reserved", "memory", "devices"}
+    assert found["node"]["memory"][0]["reserved"] == 100 * 1024 * 1024
