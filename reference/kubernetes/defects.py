@@ -125,8 +125,8 @@ DEFECTS: tuple[Defect, ...] = (
         _ALL,
         _AT_ONCE,
         f"{_ISSUES}107906",
-        "A pod that is admitted again after a restart is given CPUs for init containers that "
-        "ended long ago; where these are not free the running pod is refused.",
+        "A pod that is admitted again after a restart is given CPUs and memory for init containers "
+        "that ended long ago; where these are not free the running pod is refused.",
     ),
     Defect(
         BROKEN_CORE_TAKEN,

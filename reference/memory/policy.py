@@ -82,6 +82,8 @@ class StaticPolicy:
         blocks = state.of(pod.uid, container.name)
         if blocks is not None:
             return hints.regenerated(blocks, amounts)
+        if self._has_ended(state, pod, container):
+            return {}
         return hints.calculated(state, reuse, pod.uid, amounts)
 
     def hints_for_pod(self, state: MemoryState, reuse: Reuse, pod: Pod) -> Resources:
@@ -123,6 +125,8 @@ class StaticPolicy:
         had = state.of(pod.uid, container.name)
         if had is not None:
             return state, reused(reuse, pod, container, had)
+        if self._has_ended(state, pod, container):
+            return state, reuse
         amounts = requested(container)
         nodes = self._choose(state, reuse, pod, amounts, affinity)
         blocks = tuple(Block(nodes, kind, size) for kind, size in amounts.items())
@@ -131,6 +135,13 @@ class StaticPolicy:
             state = state.reserve(block, max(0, block.size - again))
         state = state.with_blocks(pod.uid, container.name, blocks)
         return _shrunk(state, pod, container, blocks), reused(reuse, pod, container, blocks)
+
+    def _has_ended(self, state: MemoryState, pod: Pod, container: Container) -> bool:
+        """Whether a container without memory ran before one that has its own by now."""
+        if self.release.has(defects.ENDED_INIT_SERVED) or not container.init or container.sidecar:
+            return False
+        apps = (other for other in pod.containers if not other.init)
+        return any(state.of(pod.uid, app.name) is not None for app in apps)
 
     def _choose(
         self, state: MemoryState, reuse: Reuse, pod: Pod, amounts: Amounts, affinity: KeptHint

@@ -160,6 +160,20 @@ def test_huge_pages_that_no_node_has_are_refused() -> None:
         admitted(static(), pod("a", {"memory": "1Gi", "hugepages-1Gi": "1Gi"}))
 
 
+@pytest.mark.parametrize("documented", [False, True])
+def test_an_init_container_that_has_ended_is_served_again_by_kubelets_alone(
+    *, documented: bool
+) -> None:
+    chosen = static(documented=documented)
+    wanted = pod("a", "1Gi", init=("1Gi",))
+    state, _ = admitted(chosen, wanted)
+    ended, reuse = state.release("a", "i0"), Reuse()
+    init = wanted.containers[0]
+    assert bool(chosen.hints_for_container(ended, reuse, wanted, init)) is not documented
+    after, _ = chosen.allocate(ended, reuse, wanted, init, NO_AFFINITY)
+    assert (after == ended) is documented
+
+
 @pytest.mark.parametrize(
     ("documented", "kinds"), [(False, ["memory"]), (True, ["hugepages-2Mi", "memory"])]
 )
