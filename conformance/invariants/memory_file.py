@@ -47,10 +47,10 @@ class Block(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Content(msgspec.Struct, frozen=True, rename="camel"):
-    """What the file holds, as far as it is looked at."""
+    """What the file holds, as far as it is looked at; null stands for nothing."""
 
-    machine_state: dict[int, Node] = {}
-    entries: dict[str, dict[str, tuple[Block, ...]]] = {}
+    machine_state: dict[int, Node] | None = None
+    entries: dict[str, dict[str, tuple[Block, ...]]] | None = None
 
 
 def on_state(view: View) -> Iterator[Violation]:
@@ -64,7 +64,7 @@ def on_state(view: View) -> Iterator[Violation]:
         yield Violation("memory-file-readable", _REQUIREMENT, f"{FILE_NAME}: {error}")
         return
     yield from _entries(view, content)
-    for node, memory in sorted(content.machine_state.items()):
+    for node, memory in sorted((content.machine_state or {}).items()):
         yield from _sums(node, memory)
     yield from _in_use(content)
 
@@ -72,7 +72,7 @@ def on_state(view: View) -> Iterator[Violation]:
 def _entries(view: View, content: Content) -> Iterator[Violation]:
     said = {
         f"{uid}/{name}": sorted(_plain(block) for block in blocks)
-        for uid, containers in content.entries.items()
+        for uid, containers in (content.entries or {}).items()
         for name, blocks in containers.items()
         if blocks
     }
@@ -123,13 +123,13 @@ def _in_use(content: Content) -> Iterator[Violation]:
     """What nodes say of the blocks on them, against the blocks."""
     blocks = [
         block
-        for containers in content.entries.values()
+        for containers in (content.entries or {}).values()
         for held in containers.values()
         for block in held
     ]
     on = Counter(node for block in blocks for node in block.numa_affinity)
     groups = {node: block.numa_affinity for block in blocks for node in block.numa_affinity}
-    for node, memory in sorted(content.machine_state.items()):
+    for node, memory in sorted((content.machine_state or {}).items()):
         group = groups.get(node, (node,))
         if memory.number_of_assignments != on[node] or sorted(memory.cells) != sorted(group):
             yield Violation(
