@@ -89,27 +89,14 @@ def dump(state: CPUState, policy: str) -> bytes:
         for uid, containers in sorted(state.exclusive.items())
     }
     shared = str(CPUSet.from_mask(state.shared))
-    text = [
-        f'"policyName":{checkpoint.quoted(policy)}',
-        f'"defaultCpuSet":{checkpoint.quoted(shared)}',
-    ]
-    if entries:
-        text.append(f'"entries":{_json(entries)}')
-    text.append(f'"checksum":{_checksum("", policy, shared, entries)}')
-    return ("{" + ",".join(text) + "}").encode()
-
-
-def _json(entries: Mapping[str, Mapping[str, str]]) -> str:
-    pods = (
-        f"{checkpoint.quoted(uid)}:{{"
-        + ",".join(
-            f"{checkpoint.quoted(name)}:{checkpoint.quoted(cpus)}"
-            for name, cpus in containers.items()
-        )
-        + "}"
-        for uid, containers in entries.items()
+    return checkpoint.encode(
+        {
+            "policyName": policy,
+            "defaultCpuSet": shared,
+            **({"entries": entries} if entries else {}),
+            "checksum": _checksum("", policy, shared, entries),
+        }
     )
-    return "{" + ",".join(pods) + "}"
 
 
 def _first_readable(content: bytes, release: Release) -> tuple[str, dict[str, Any]]:

@@ -8,14 +8,15 @@ This module and discovery are the only places of the reference that touch files.
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 
-_JSON = json.JSONEncoder(ensure_ascii=False)
 _HTML = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
 
 
@@ -39,9 +40,12 @@ def checksum(dump: str) -> int:
     return hashed
 
 
-def quoted(text: str) -> str:
-    """A JSON string as Go writes it, which escapes what HTML could take for its own."""
-    return _JSON.encode(text).translate(_HTML)
+def encode(document: Mapping[str, Any]) -> bytes:
+    """JSON as Go writes it, which escapes what HTML could take for its own.
+
+    Go writes the keys of maps in the order of their text; `document` has them so.
+    """
+    return msgspec.json.encode(document).decode().translate(_HTML).encode()
 
 
 def read(path: Path) -> bytes | None:
@@ -55,9 +59,12 @@ def read(path: Path) -> bytes | None:
 def write(path: Path, content: bytes) -> None:
     """Replaces the file in one step: it holds the old bytes or the new ones, never a part."""
     unfinished = path.with_name(f".{path.name}")
-    path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        unfinished.write_bytes(content)
+        try:
+            unfinished.write_bytes(content)
+        except FileNotFoundError:
+            path.parent.mkdir(parents=True)
+            unfinished.write_bytes(content)
         unfinished.replace(path)
     except BaseException:
         unfinished.unlink(missing_ok=True)

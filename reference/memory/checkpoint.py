@@ -86,22 +86,11 @@ def restore(content: bytes, policy: str, release: Release) -> MemoryState:
 
 def dump(state: MemoryState, policy: str) -> bytes:
     """The file that holds the state, byte for byte as the kubelet writes it."""
-    written = _document(state, policy)
-    nodes = sorted((str(node), memory) for node, memory in written["machineState"].items())
-    text = [
-        f'"policyName":{checkpoint.quoted(policy)}',
-        '"machineState":' + _object((node, _node(memory)) for node, memory in nodes),
-    ]
-    if written["entries"]:
-        text.append(
-            '"entries":'
-            + _object(
-                (uid, _object((name, _blocks(own)) for name, own in sorted(containers.items())))
-                for uid, containers in sorted(written["entries"].items())
-            )
-        )
-    text.append(f'"checksum":{_checksum(written)}')
-    return ("{" + ",".join(text) + "}").encode()
+    document = _document(state, policy)
+    checksum = _checksum(document)
+    if not document["entries"]:
+        del document["entries"]
+    return checkpoint.encode({**document, "checksum": checksum})
 
 
 def _state(found: Mapping[str, Any]) -> MemoryState:
@@ -143,7 +132,7 @@ def _mask(nodes: Iterable[int] | None) -> int:
 
 
 def _document(state: MemoryState, policy: str) -> dict[str, Any]:
-    """The state as the fields of the file."""
+    """The state as the fields of the file, maps in the order of their keys' text."""
     return {
         "policyName": policy,
         "machineState": {
@@ -157,11 +146,11 @@ def _document(state: MemoryState, policy: str) -> dict[str, Any]:
                         "reserved": table.reserved,
                         "free": table.free,
                     }
-                    for kind, table in memory.tables.items()
+                    for kind, table in sorted(memory.tables.items())
                 },
                 "cells": [*NUMASet.from_mask(memory.cells)],
             }
-            for node, memory in state.nodes.items()
+            for node, memory in sorted(state.nodes.items(), key=lambda item: str(item[0]))
         },
         "entries": {
             uid: {
@@ -173,35 +162,11 @@ def _document(state: MemoryState, policy: str) -> dict[str, Any]:
                     }
                     for own in blocks
                 ]
-                for name, blocks in containers.items()
+                for name, blocks in sorted(containers.items())
             }
-            for uid, containers in state.entries.items()
+            for uid, containers in sorted(state.entries.items())
         },
     }
-
-
-def _object(pairs: Iterable[tuple[str, str]]) -> str:
-    return "{" + ",".join(f"{checkpoint.quoted(key)}:{value}" for key, value in pairs) + "}"
-
-
-def _node(memory: Mapping[str, Any]) -> str:
-    tables = _object(
-        (kind, _object((field, str(table[field])) for field in _TABLE_FIELDS))
-        for kind, table in sorted(memory["memoryMap"].items())
-    )
-    return (
-        f'{{"numberOfAssignments":{memory["numberOfAssignments"]},"memoryMap":{tables},'
-        f'"cells":{_list(memory["cells"], ",")}}}'
-    )
-
-
-def _blocks(blocks: Iterable[Mapping[str, Any]]) -> str:
-    texts = (
-        f'{{"numaAffinity":{_list(block["numaAffinity"], ",")},'
-        f'"type":{checkpoint.quoted(block["type"])},"size":{block["size"]}}}'
-        for block in blocks
-    )
-    return f"[{','.join(texts)}]"
 
 
 def _checksums(found: Mapping[str, Any], release: Release) -> set[int]:
@@ -267,8 +232,4 @@ def _dumped_blocks(blocks: Iterable[Mapping[str, Any]] | None) -> str:
 
 
 def _dumped_list(nodes: Iterable[int] | None) -> str:
-    return _NIL if nodes is None else _list(nodes, " ")
-
-
-def _list(nodes: Iterable[int], between: str) -> str:
-    return f"[{between.join(map(str, nodes))}]"
+    return _NIL if nodes is None else f"[{' '.join(map(str, nodes))}]"

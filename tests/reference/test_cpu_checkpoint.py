@@ -82,7 +82,9 @@ def test_1_36_also_takes_the_checksum_of_its_own_name(release: str, known: bool)
 
 
 def test_names_are_escaped_as_go_does_for_html() -> None:
-    assert checkpoint.quoted("a<b>&\u2028é") == '"a\\u003cb\\u003e\\u0026\\u2028é"'
+    assert checkpoint.encode({"a<b>&\u2028é": "\b\1"}).decode() == (
+        '{"a\\u003cb\\u003e\\u0026\\u2028é":"\\b\\u0001"}'
+    )
 
 
 def broken(reason: str, which: str = "CPU", file: str = NAME) -> str:
