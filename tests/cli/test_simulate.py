@@ -149,7 +149,7 @@ def test_a_refusal_by_topology_is_told_step_by_step(ask: Command) -> None:
     assert "container main: no nodes are preferred for all: cpu 0-1, memory 0 or 1" in lines
     assert "3. CPU Manager, cpu: 50 CPUs can be had" in lines
     assert "✓ nodes 0-1  preferred: 79 CPUs free" in lines
-    best = "5. the best of all hints together is node 0, not preferred"
+    best = "5. the best of all hints together is nodes 0-1, not preferred"
     assert f"{best}; restricted admits preferred ones alone" in lines
     assert "Hint: with topologyManagerPolicy: best-effort the pod would be admitted." in lines
 

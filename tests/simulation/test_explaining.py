@@ -1,0 +1,376 @@
+"""Explanations say what the reference does, of every admission."""
+
+from __future__ import annotations
+
+import tempfile
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from numaproof import fakesys
+from numaproof.protocol import messages
+from numaproof.protocol.sets import NUMASet
+from numaproof.reference.machine.discovery import discover
+from numaproof.reference.topology.hints import Family, Need, Supply, listed
+from numaproof.simulation import devices
+from numaproof.simulation.admission import Question, Simulation, begin, simulate
+from numaproof.simulation.candidates import candidates
+from numaproof.simulation.explanation import Allocation, Hints, Merge
+from numaproof.simulation.pods import Asked
+from numaproof.simulation.watching import watch
+
+if TYPE_CHECKING:
+    from numaproof.protocol.machine import MachineInfo
+    from numaproof.simulation.explanation import Explanation
+
+NIC = "vendor.example/nic"
+GIB = 1 << 30
+MEMORY = {
+    "memoryManagerPolicy": "Static",
+    "reservedMemory": [{"numaNode": 0, "limits": {"memory": "100Mi"}}],
+}
+WHOLE = {"cpuManagerPolicyOptions": {"full-pcpus-only": "true"}}
+
+
+@cache
+def machine(name: str) -> MachineInfo:
+    tree = fakesys.build_tree(fakesys.load_profile(name))
+    return discover(fakesys.TreePath.root(tree))
+
+
+def question(name: str, config: dict[str, Any], *given: str) -> Question:
+    found = machine(name)
+    all_of = {"cpuManagerPolicy": "static", "reservedSystemCPUs": "0,1", **config}
+    return Question(found, all_of, "1.36", devices=devices.read(given, found))
+
+
+def pod(name: str, *limits: dict[str, Any], init: tuple[dict[str, Any], ...] = ()) -> Asked:
+    def containers(kind: str, all_limits: tuple[dict[str, Any], ...]) -> list[dict[str, Any]]:
+        return [
+            {"name": f"{kind}{number}", "resources": {"limits": {"memory": "1Gi", **each}}}
+            for number, each in enumerate(all_limits)
+        ]
+
+    spec = {"initContainers": containers("i", init), "containers": containers("c", limits)}
+    return Asked(name, {"metadata": {"uid": name, "name": name}, "spec": spec})
+
+
+def ask(asked: Question, *pods: Asked, explain_all: bool = False) -> Simulation:
+    with tempfile.TemporaryDirectory() as folder:
+        return simulate(asked, pods, folder, explain_all=explain_all)
+
+
+def why(asked: Question, *pods: Asked) -> Explanation:
+    """The explanation of the last pod, which must be refused."""
+    last = ask(asked, *pods).pods[-1]
+    assert last.refusal is not None
+    assert last.explanation is not None
+    return last.explanation
+
+
+REQUESTS = st.lists(
+    st.lists(
+        st.fixed_dictionaries(
+            {"cpu": st.sampled_from(["1", "2", "3", "8", "20", "38", "41", "1500m"])},
+            optional={
+                "memory": st.sampled_from(["1Gi", "50Gi", "100Gi"]),
+                NIC: st.integers(0, 3),
+            },
+        ),
+        min_size=1,
+        max_size=3,
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    requests=REQUESTS,
+    init=st.booleans(),
+    policy=st.sampled_from(["none", "best-effort", "restricted", "single-numa-node"]),
+    scope=st.sampled_from(["container", "pod"]),
+    memory=st.booleans(),
+    whole=st.booleans(),
+)
+def test_every_refusal_is_explained_by_what_the_reference_did(
+    requests: list[list[dict[str, Any]]],
+    init: bool,  # noqa: FBT001 - drawn
+    policy: str,
+    scope: str,
+    memory: bool,  # noqa: FBT001 - drawn
+    whole: bool,  # noqa: FBT001 - drawn
+) -> None:
+    config = {
+        "topologyManagerPolicy": policy,
+        "topologyManagerScope": scope,
+        **(MEMORY if memory else {}),
+        **(WHOLE if whole else {}),
+    }
+    asked = question("xeon-gold-6230-2s", config, f"{NIC}=2@0,2@1,1@0-1")
+    pods = [
+        pod(f"p{number}", *limits, init=tuple(limits[:1]) if init else ())
+        for number, limits in enumerate(requests)
+    ]
+    for verdict in ask(asked, *pods, explain_all=True).pods:
+        explanation = verdict.explanation
+        assert explanation is not None
+        if verdict.refusal is None:
+            assert explanation.summary == "every manager has what is asked for"
+            continue
+        *_, last = explanation.steps
+        if verdict.refusal.reason == "TopologyAffinityError":
+            assert isinstance(last, Merge)
+            assert not last.admitted
+        else:
+            assert isinstance(last, Allocation)
+            assert last.message == verdict.refusal.message
+            assert last.text
+
+
+@settings(max_examples=40, deadline=None)
+@given(requests=REQUESTS, scope=st.sampled_from(["container", "pod"]))
+def test_what_is_told_of_sets_of_nodes_is_what_the_hints_say(
+    requests: list[list[dict[str, Any]]], scope: str
+) -> None:
+    config = {**MEMORY, "topologyManagerPolicy": "best-effort", "topologyManagerScope": scope}
+    asked = question("epyc-7763-2s-nps4", config, f"{NIC}=2@0,2@1,1@0-1")
+    with tempfile.TemporaryDirectory() as folder:
+        reference, _ = begin(asked, folder)
+        for number, limits in enumerate(requests):
+            node = reference.node
+            assert node is not None
+            manifest = pod(f"p{number}", *limits).manifest
+            watched = watch(node, node.plan.read_pod(manifest), node.plan.topology_policy)
+            families = [
+                (tuple(hinted.resources), hints)
+                for merged in watched.merges
+                for hinted in merged.hints
+                for hints in hinted.resources.values()
+                if isinstance(hints, Family)
+            ]
+            for names, family in families:
+                check(family, names[: len(family.needs)])
+            reference.call("admit", messages.AdmitArgs(manifest))
+
+
+def check(family: Family, names: tuple[str, ...]) -> None:
+    hints = {hint.nodes: hint.preferred for hint in listed(family)}
+    found = candidates(family, names)
+    assert len(found.told) <= 10
+    for one in found.told:
+        marks = {None: "impossible", True: "preferred", False: "possible"}
+        assert one.mark == marks[hints.get(one.numa.mask)]
+        assert one.text
+
+
+def test_watching_leaves_the_node_as_it_is() -> None:
+    asked = question("xeon-gold-6230-2s", {**MEMORY, "topologyManagerPolicy": "restricted"})
+    with tempfile.TemporaryDirectory() as folder:
+        reference, _ = begin(asked, folder)
+        node = reference.node
+        assert node is not None
+        before = reference.call("state", messages.NoArgs())
+        manifest = pod("p", {"cpu": 2}, init=({"cpu": 3},)).manifest
+        assert watch(node, node.plan.read_pod(manifest), node.plan.topology_policy).admitted
+        assert reference.call("state", messages.NoArgs()) == before
+
+
+# What is said
+
+
+@pytest.mark.parametrize(
+    ("config", "pods", "given", "told"),
+    [
+        (
+            {"topologyManagerPolicy": "restricted"},
+            [pod("a", {"cpu": 30}), pod("b", {"cpu": 30}), pod("c", {"cpu": 12})],
+            (),
+            (
+                "container c0: no node has 12 CPUs: node 0: 8 of 12 CPUs free; node 1: 10 of 12"
+                " CPUs free"
+            ),
+        ),
+        (
+            {"topologyManagerPolicy": "single-numa-node"},
+            [pod("a", {"cpu": 60})],
+            (),
+            (
+                "container c0: 60 CPUs need 2 nodes even on an empty machine, where single-"
+                "numa-node wants one"
+            ),
+        ),
+        (
+            {"topologyManagerPolicy": "single-numa-node"},
+            [pod("a", {"cpu": 36}), pod("b", {"cpu": 20, NIC: 1})],
+            (f"{NIC}=1@0",),
+            f"container c0: no nodes are preferred for all: {NIC} 0, cpu 1",
+        ),
+        (
+            {"topologyManagerPolicy": "restricted", "topologyManagerScope": "pod"},
+            [pod("a", {NIC: 2}, {NIC: 2})],
+            (f"{NIC}=3@0",),
+            f"the pod as a whole: 4 {NIC} asked for: 3 on this node, 0 held by containers, 3 free",
+        ),
+        (
+            {},
+            [pod("a", {"cpu": 38, NIC: 1}), pod("b", {"cpu": 2, NIC: 2})],
+            (f"{NIC}=2@0",),
+            f"container c0: 2 {NIC} asked for: 2 on this node, 1 held by containers, 1 free",
+        ),
+        (
+            {},
+            [pod("a", {"cpu": 70}), pod("b", {"cpu": 9})],
+            (),
+            (
+                "container c0: 9 CPUs asked for, 8 free. Of 80, reserved: 0-1; held: a/c0 "
+                "2-16,20-39,42-56,60-79."
+            ),
+        ),
+        (
+            WHOLE,
+            [pod("a", {"cpu": 3})],
+            (),
+            (
+                "container c0: full-pcpus-only hands out whole cores, of 2 CPUs each: 3 is no "
+                "multiple of 2"
+            ),
+        ),
+        (
+            WHOLE,
+            [pod("a", {"cpu": 70}), pod("b", {"cpu": 8})],
+            (),
+            (
+                "container c0: full-pcpus-only hands out whole cores, of 2 CPUs each: 8 asked "
+                "for, 6 free. CPUs on a core with a reserved one do not count: 40-41. Of 80, "
+                "reserved: 0-1; held: a/c0 2-16,20-39,42-56,60-79."
+            ),
+        ),
+        (
+            MEMORY,
+            [pod("a", {"cpu": 2, "memory": "1000Gi"})],
+            (),
+            (
+                "container c0: no set of nodes has 1000 GiB of memory: nodes 0-1: 189.7 GiB of "
+                "1000 GiB of memory free (189.7 GiB of memory in all)"
+            ),
+        ),
+        (
+            {**MEMORY, "topologyManagerPolicy": "best-effort"},
+            [pod("a", {"cpu": 2, "memory": "100Gi"}), pod("b", {"cpu": 2, "memory": "94Gi"})],
+            (),
+            (
+                "container c0: no set of nodes has 94 GiB of memory: node 0: 0 B of 94 GiB of "
+                "memory free, node 0 is in use as one of nodes 0-1; node 1: 89.7 GiB of 94 GiB "
+                "of memory free, node 1 is in use as one of nodes 0-1; nodes 0-1: 89.7 GiB of "
+                "94 GiB of memory free"
+            ),
+        ),
+        (
+            MEMORY,
+            [pod("a", {"cpu": 2, "memory": "1.5Gi"})],
+            (),
+            "container c0: an amount is no whole number of bytes to the API machinery",
+        ),
+    ],
+)
+def test_a_refusal_is_summed_up_in_a_sentence(
+    config: dict[str, Any], pods: list[Asked], given: tuple[str, ...], told: str
+) -> None:
+    assert why(question("xeon-gold-6230-2s", config, *given), *pods).summary == told
+
+
+def test_what_would_help_is_told_where_it_is_certain() -> None:
+    small = "laptop-4c8t"
+    assert why(question(small, WHOLE), pod("a", {"cpu": 3})).advice == ("ask for 2 or 4 CPUs",)
+    assert why(question(small, WHOLE), pod("a", {"cpu": 1})).advice == ("ask for 2 CPUs",)
+    assert why(question(small, {}), pod("a", {"cpu": 7})).advice == ("ask for at most 6 CPUs",)
+    nothing = why(question(small, {"topologyManagerPolicy": "restricted"}), pod("a", {"cpu": 7}))
+    assert nothing.advice == ()
+
+
+def test_of_several_containers_the_hints_of_the_one_refused_are_told() -> None:
+    asked = question("laptop-4c8t", {"topologyManagerPolicy": "restricted"})
+    steps = why(asked, pod("a", {"cpu": 2}, {"cpu": 5})).steps
+    assert [type(one).__name__ for one in steps[:3]] == ["Request", "Merge", "Request"]
+    hints = [one for one in steps if isinstance(one, Hints)]
+    assert [one.text for one in hints if one.resource] == ["5 CPUs can be had nowhere"]
+
+
+@pytest.mark.parametrize(
+    ("config", "limits", "told"),
+    [
+        (
+            {"cpuManagerPolicy": "none"},
+            {"cpu": 2},
+            "CPU Manager: no preference: its policy is none",
+        ),
+        ({}, {"cpu": "1500m"}, "CPU Manager: no preference: 1500m CPUs are no whole number"),
+        (MEMORY, {"cpu": 2, "memory": "1.5Gi"}, "Memory Manager: no preference: an amount is no"),
+        ({}, {"cpu": 2, NIC: 1}, f"Device Manager {NIC}: no preference: its plugin reports no"),
+        ({}, {"cpu": 2}, "Memory Manager: no preference: its policy is None"),
+    ],
+)
+def test_a_manager_without_preference_says_why(
+    config: dict[str, Any], limits: dict[str, Any], told: str
+) -> None:
+    asked = question("laptop-4c8t", {"topologyManagerPolicy": "best-effort", **config}, f"{NIC}=1")
+    (verdict,) = ask(asked, pod("a", limits), explain_all=True).pods
+    assert verdict.explanation is not None
+    lines = [
+        f"{one.manager}{f' {one.resource}' if one.resource else ''}: {one.text}"
+        for one in verdict.explanation.steps
+        if isinstance(one, Hints)
+    ]
+    assert any(line.startswith(told) for line in lines), lines
+
+
+# Candidates
+
+
+def family(free: list[int], amount: int, total: int = 16, **more: Any) -> Family:
+    nodes = tuple(range(len(free)))
+    need = Need(
+        amount,
+        tuple(Supply(1 << node, count) for node, count in zip(nodes, free, strict=True)),
+        tuple(Supply(1 << node, total) for node in nodes),
+    )
+    return Family(nodes, (need,), **more)
+
+
+def test_nodes_that_are_alike_are_told_once_on_large_machines() -> None:
+    found = candidates(family([2] + [5] * 33, 8), ("cpu",))
+    first, second, *_ = found.told
+    assert (str(first.numa), first.text, first.alike) == ("0", "2 of 8 CPUs free", 0)
+    assert (str(second.numa), second.text, second.alike) == ("1", "5 of 8 CPUs free", 32)
+
+
+def test_of_many_sets_those_are_told_that_lack_least() -> None:
+    found = candidates(family([1, 2, 3, 4, 5, 6, 7, 0], 20, 16), ("cpu",))
+    assert len(found.told) == 10
+    assert str(found.told[0].numa) == "1,6"
+    assert found.more > 20
+
+
+def test_an_init_containers_nodes_and_groups_in_use_are_named() -> None:
+    found = candidates(
+        family([16, 16], 4, touching=(0b10,), cells=((0, 0b01),)),
+        ("memory",),
+    )
+    told = {str(one.numa): one.text for one in found.told}
+    assert told["0"] == "what an init container of the pod had is on node 1"
+    assert told["1"] == "16 B of memory free"
+    assert NUMASet((0, 1)) not in [one.numa for one in found.told]
+
+
+def test_sizes_that_look_the_same_are_told_with_more_digits() -> None:
+    (one,) = candidates(
+        family([10 * GIB + GIB // 50], 10 * GIB + GIB // 20, 20 * GIB), ("memory",)
+    ).told
+    assert one.text == "10.01 GiB of 10.04 GiB of memory free"
+    (one,) = candidates(family([10 * GIB], 10 * GIB + 1, 20 * GIB), ("memory",)).told
+    assert one.text == "10737418240 of 10737418241 B of memory free"
