@@ -1,0 +1,238 @@
+"""Bugs of the Device Manager: health, who holds what, reuse, affinity, hints."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from numaproof.conformance.gauntlet.seeding import Changes, Seeds
+from numaproof.protocol import messages
+from numaproof.reference import managers, providers
+from numaproof.reference.devices import allocation, hints
+from numaproof.reference.devices.state import Devices, DeviceState, Reuse, all_held
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+seeds = Seeds("devices")
+
+
+# Health and lists
+
+
+@seeds("DEV-HEALTH-001")
+def unhealthy_devices_are_given(changes: Changes) -> None:
+    def healed(original: Any, self: DeviceState, lists: Any) -> DeviceState:
+        state: DeviceState = original(self, lists)
+        known = {
+            name: dataclasses.replace(one, healthy=frozenset(one.nodes))
+            for name, one in state.lists.items()
+        }
+        return dataclasses.replace(state, lists=known)
+
+    changes.around(DeviceState, "report", healed)
+
+
+@seeds("DEV-HEALTH-001")
+def a_pod_stays_with_devices_that_fell_ill(changes: Changes) -> None:
+    changes.around(
+        allocation,
+        "_check_health",
+        lambda original, state, resource, held: None if held else original(state, resource, held),
+    )
+
+
+@seeds("DEV-HEALTH-001")
+def a_new_report_is_not_heard(changes: Changes) -> None:
+    changes.replace(managers.Node, "devices", _deaf)
+
+
+def _deaf(self: managers.Node, _args: messages.DevicesArgs) -> messages.Done:
+    self.save()
+    return messages.Done()
+
+
+@seeds("DEV-HEALTH-001")
+def a_report_of_one_resource_takes_the_others_away(changes: Changes) -> None:
+    changes.around(
+        DeviceState,
+        "report",
+        lambda original, self, lists: original(dataclasses.replace(self, lists={}), lists),
+    )
+
+
+# Allocation
+
+
+@seeds("DEV-ALLOCATE-002")
+def devices_are_given_twice(changes: Changes) -> None:
+    changes.replace(
+        DeviceState,
+        "available",
+        lambda self, resource: self.lists.get(resource, Devices()).healthy,
+    )
+
+
+@seeds("PR #101893", "DEV-ALLOCATE-001")
+def devices_ignore_the_affinity(changes: Changes) -> None:
+    changes.around(
+        allocation,
+        "_by_affinity",
+        lambda original, state, resource, available, affinity: sorted(available),
+    )
+
+
+@seeds("PR #101893", "DEV-ALLOCATE-001")
+def devices_near_several_nodes_count_as_far(changes: Changes) -> None:
+    def strict(
+        original: Any, state: DeviceState, resource: str, available: frozenset[str], affinity: Any
+    ) -> list[str]:
+        order: list[str] = original(state, resource, available, affinity)
+        nodes = state.lists[resource].nodes
+        return sorted(order, key=lambda device: (nodes[device] or 0).bit_count() > 1)
+
+    changes.around(allocation, "_by_affinity", strict)
+
+
+@seeds("DEV-ALLOCATE-001")
+def devices_without_topology_come_first(changes: Changes) -> None:
+    def anywhere_first(
+        original: Any, state: DeviceState, resource: str, available: frozenset[str], affinity: Any
+    ) -> list[str]:
+        order: list[str] = original(state, resource, available, affinity)
+        nodes = state.lists[resource].nodes
+        return sorted(order, key=lambda device: bool(nodes[device]))
+
+    changes.around(allocation, "_by_affinity", anywhere_first)
+
+
+@seeds("DEV-COUNT-001")
+def one_device_of_several_is_given(changes: Changes) -> None:
+    changes.around(
+        allocation,
+        "requested",
+        lambda original, state, container: {
+            resource: min(count, 1) for resource, count in original(state, container).items()
+        },
+    )
+
+
+@seeds("DEV-COUNT-001")
+def too_few_devices_are_enough(changes: Changes) -> None:
+    def modest(original: Any, state: DeviceState, request: Any, affinity: Any) -> DeviceState:
+        had = state.of(request.uid, request.container).get(request.resource)
+        there = len(
+            state.available(request.resource) | state.reuse.of(request.uid, request.resource)
+        )
+        if had is None and there:
+            request = request._replace(amount=min(request.amount, there))
+        after: DeviceState = original(state, request, affinity)
+        return after
+
+    changes.around(allocation, "_allocate", modest)
+
+
+# Containers of one pod
+
+
+def _with_container(changes: Changes, change: Callable[[Any], Any]) -> None:
+    changes.around(
+        allocation,
+        "allocate",
+        lambda original, state, pod, container, affinity: original(
+            state, pod, change(container), affinity
+        ),
+    )
+
+
+@seeds("DEV-INIT-001")
+def init_devices_are_not_reused(changes: Changes) -> None:
+    changes.replace(Reuse, "of", lambda self, uid, resource: frozenset())
+
+
+@seeds("#119442", "DEV-INIT-001")
+def sidecar_devices_are_reused(changes: Changes) -> None:
+    _with_container(changes, lambda container: dataclasses.replace(container, sidecar=False))
+
+
+@seeds("DEV-ALLOCATE-002")
+def app_devices_are_reused(changes: Changes) -> None:
+    _with_container(
+        changes, lambda container: dataclasses.replace(container, init=True, sidecar=False)
+    )
+
+
+# Removal
+
+
+@seeds("DEV-REMOVE-001")
+def removed_pods_keep_their_devices(changes: Changes) -> None:
+    changes.replace(providers.DeviceManager, "reclaim", lambda self, pods: None)
+
+
+@seeds("DEV-REMOVE-001")
+def devices_of_removed_pods_leak(changes: Changes) -> None:
+    def leaking(original: Any, self: DeviceState, present: Any) -> DeviceState:
+        return dataclasses.replace(original(self, present), taken=self.taken)
+
+    changes.around(DeviceState, "reclaim", leaking)
+
+
+@seeds("NODE-STATE-003")
+def ended_containers_lose_their_devices(changes: Changes) -> None:
+    def hasty(original: Any, self: managers.Node, args: messages.RemoveArgs) -> Any:
+        answer = original(self, args)
+        kept = self.device_manager.state
+        if args.container is not None and args.uid in kept.held:
+            pod = {name: own for name, own in kept.held[args.uid].items() if name != args.container}
+            held = {**kept.held, args.uid: pod}
+            self.device_manager.state = dataclasses.replace(kept, held=held, taken=all_held(held))
+        return answer
+
+    changes.around(managers.Node, "remove", hasty)
+
+
+# Hints
+
+
+def _hints_from(changes: Changes, change: Callable[[DeviceState], DeviceState]) -> None:
+    changes.around(
+        hints, "_of_resource", lambda original, state, *rest: original(change(state), *rest)
+    )
+
+
+@seeds("DEV-HINT-002")
+def device_hints_ignore_what_is_taken(changes: Changes) -> None:
+    _hints_from(changes, lambda state: dataclasses.replace(state, taken={}))
+
+
+@seeds("#112234", "DEV-HINT-001")
+def devices_without_topology_are_nowhere(changes: Changes) -> None:
+    def nowhere(original: Any, *args: Any) -> Any:
+        found = original(*args)
+        return () if found is None else found
+
+    changes.around(hints, "_of_resource", nowhere)
+
+
+@seeds("#139430", "DEV-HINT-002")
+def device_hints_prefer_what_is_fewest_now(changes: Changes) -> None:
+    def by_now(original: Any, *args: Any) -> Any:
+        found = original(*args)
+        if not found:
+            return found
+        needs = tuple(dataclasses.replace(need, total=need.free) for need in found.needs)
+        return dataclasses.replace(found, needs=needs)
+
+    changes.around(hints, "_of_resource", by_now)
+
+
+@seeds("#109595", "DEV-HINT-002")
+def device_hints_forget_what_is_held(changes: Changes) -> None:
+    changes.around(
+        hints,
+        "_of_resource",
+        lambda original, state, release, nodes, request: original(
+            state, release, nodes, request._replace(held=frozenset())
+        ),
+    )

@@ -1,0 +1,169 @@
+"""Bugs of restarts: what checkpoints say, what is believed of them, and release gates."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import TYPE_CHECKING, Any
+
+from numaproof.conformance.gauntlet.seeding import Changes, Seeds
+from numaproof.reference import providers, startup
+from numaproof.reference.cpu import checkpoint as cpu_checkpoint
+from numaproof.reference.cpu.policy import StaticPolicy
+from numaproof.reference.cpu.state import CPUState
+from numaproof.reference.devices import checkpoint as device_checkpoint
+from numaproof.reference.devices.state import DeviceState
+from numaproof.reference.kubernetes.checkpoint import CheckpointError
+from numaproof.reference.memory import checkpoint as memory_checkpoint
+from numaproof.reference.memory import policy as memory_policy
+from numaproof.reference.memory.state import MemoryState
+
+if TYPE_CHECKING:
+    from numaproof.reference.kubernetes.releases import Release
+
+seeds = Seeds("restart")
+
+_CHECKSUM = re.compile(rb'"checksum":\d+')
+
+
+@seeds("#86676", "CPU-CHECKPOINT-005")
+def a_wrong_cpu_checksum_is_accepted(changes: Changes) -> None:
+    changes.around(
+        cpu_checkpoint,
+        "_read_as",
+        lambda original, version, content, *rest: original(
+            version, _CHECKSUM.sub(b'"checksum":0', content), *rest
+        ),
+    )
+
+
+@seeds("CPU-RESTART-001")
+def a_restart_forgets_exclusive_cpus(changes: Changes) -> None:
+    changes.replace(StaticPolicy, "restore", lambda self, state: CPUState(self.topology.cpus))
+
+
+@seeds("#124066", "CPU-CHECKPOINT-001")
+def a_restart_accepts_any_set_of_cpus(changes: Changes) -> None:
+    changes.replace(CPUState, "all_cpus", lambda self: -1)
+    changes.around(
+        StaticPolicy,
+        "restore",
+        lambda original, self, state: state if state.shared else original(self, state),
+    )
+
+
+@seeds("#55736", "CPU-CHECKPOINT-007")
+def another_policys_cpu_checkpoint_is_accepted(changes: Changes) -> None:
+    def careless(
+        original: Any, content: bytes, wanted: str, running: Any, release: Release
+    ) -> CPUState:
+        error: CheckpointError | None = None
+        for name in (wanted, "static", "none"):
+            try:
+                found: CPUState = original(content, name, running, release)
+            except CheckpointError as problem:
+                error = problem
+            else:
+                return found
+        assert error is not None
+        raise error
+
+    changes.around(cpu_checkpoint, "restore", careless)
+
+
+@seeds("CPU-CHECKPOINT-002")
+def the_cpu_checkpoint_is_not_written_again(changes: Changes) -> None:
+    changes.replace(providers.CPUManager, "save", lambda self: None)
+
+
+# Memory
+
+
+@seeds("MEM-CHECKPOINT-001")
+def a_wrong_memory_checksum_is_accepted(changes: Changes) -> None:
+    changes.around(
+        memory_checkpoint,
+        "restore",
+        lambda original, content, policy, release: original(
+            _CHECKSUM.sub(b'"checksum":0', content),
+            policy,
+            dataclasses.replace(release, memory_takes_no_checksum=True),
+        ),
+    )
+
+
+@seeds("NODE-STATE-002")
+def the_memory_checkpoint_is_not_written_again(changes: Changes) -> None:
+    changes.replace(providers.MemoryManager, "save", lambda self: None)
+
+
+@seeds("#109996", "MEM-CHECKPOINT-002")
+def another_machines_memory_is_accepted(changes: Changes) -> None:
+    changes.replace(memory_policy, "_same", lambda real, expected: True)
+
+
+@seeds("#113035", "MEM-STATIC-012")
+def memory_within_a_group_must_lie_as_at_first(changes: Changes) -> None:
+    changes.replace(memory_policy, "_same", lambda real, expected: dict(real) == dict(expected))
+
+
+@seeds("MEM-STATIC-012")
+def a_restart_forgets_memory(changes: Changes) -> None:
+    changes.replace(
+        memory_policy.StaticPolicy, "restore", lambda self, state: MemoryState(self.empty)
+    )
+
+
+@seeds("MEM-STATIC-012")
+def memory_is_taken_again_for_a_pod_that_has_it(changes: Changes) -> None:
+    def greedy(
+        original: Any, self: Any, state: MemoryState, reuse: Any, pod: Any, *rest: Any
+    ) -> Any:
+        left = {uid: held for uid, held in state.entries.items() if uid != pod.uid}
+        running = {
+            name: held
+            for name, held in state.entries.get(pod.uid, {}).items()
+            if name != rest[0].name
+        }
+        bare = MemoryState(state.nodes, {**left, pod.uid: running} if running else left)
+        return original(self, bare, reuse, pod, *rest)
+
+    changes.around(memory_policy.StaticPolicy, "allocate", greedy)
+
+
+# Devices
+
+
+@seeds("#102552", "#109595", "NODE-STATE-003")
+def a_restart_forgets_who_has_devices(changes: Changes) -> None:
+    changes.replace(device_checkpoint, "load", lambda content: DeviceState())
+
+
+@seeds("DEV-ALLOCATE-002")
+def devices_held_before_a_restart_are_free(changes: Changes) -> None:
+    changes.around(
+        device_checkpoint,
+        "load",
+        lambda original, content: dataclasses.replace(original(content), taken={}),
+    )
+
+
+# Releases
+
+
+@seeds("PR #133279", "NODE-PODLEVEL-001")
+def pod_level_resources_are_ignored(changes: Changes) -> None:
+    changes.replace(startup, "_pod_level", lambda config, release: "ignored")
+
+
+@seeds("#135541", "DEV-HINT-003")
+def device_hints_name_nodes_of_the_other_releases(changes: Changes) -> None:
+    changes.around(
+        startup,
+        "start",
+        lambda original, args, release, discover: original(
+            args,
+            dataclasses.replace(release, device_nodes_only=not release.device_nodes_only),
+            discover,
+        ),
+    )
