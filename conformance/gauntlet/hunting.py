@@ -36,11 +36,13 @@ _AREAS = {
 """How the ids of cases begin in which a bug of a subject shows first."""
 
 
-def by_table(bug: Bug, cases: Sequence[Case], catalogue: Sequence[Machine]) -> CaseFinished | None:
+def by_table(
+    bug: Bug, cases: Sequence[Case], catalogue: Sequence[Machine], most: int | None = None
+) -> CaseFinished | None:
     """The first run of a case that fails by a bug; None where all of them stay green.
 
     Cases of the bug's own subject come first, and each on one machine before any on another.
-    The reference is not compared with.
+    The reference is not compared with. `most` is how many runs are made at the most.
     """
     with closing(bug.implementation()) as implementation, scratch_folder() as scratch:
         campaign = _campaign(target(implementation, bug.kubernetes))
