@@ -49,19 +49,18 @@ def why_not_preferred(
                 continue
             if not isinstance(hints, Family):
                 return _nowhere(pod, hinted, resource, asked.get(resource, 0))
+            wish = amount(resource, asked.get(resource, 0))
             best = hints.narrowest()
             found = candidates(hints, _needed(hinted, resource)).told
             if best is None or not best.preferred:
                 lacking = [one for one in found if one.mark == "impossible"]
                 kind = "node" if all(len(one.numa) == 1 for one in lacking) else "set of nodes"
-                return (
-                    f"no {kind} has {amount(resource, asked.get(resource, 0))}: {places(lacking)}"
-                )
+                return f"no {kind} can give {wish}: {places(lacking)}"
             count = best.nodes.bit_count()
             if policy.name == SINGLE_NUMA_NODE and count > 1:
                 return (
-                    f"{amount(resource, asked.get(resource, 0))} need {count} nodes even on an "
-                    f"empty machine, where {policy.name} wants one"
+                    f"{wish} need {count} nodes even on an empty machine, where {policy.name} "
+                    "wants one"
                 )
             good = [str(one.numa) for one in found if one.mark == "preferred"]
             wanted.append(f"{resource} {' or '.join(good[:_MOST_IN_SENTENCE])}")

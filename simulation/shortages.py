@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from numaproof.simulation.watching import Failed
 
 _MOST_HOLDERS = 4
+_NOT_AGAIN = "without what the pod's init containers had, too little is free"
 _NAMES: dict[type[Provider[Any]], str] = {
     CPUManager: "CPU Manager",
     DeviceManager: "Device Manager",
@@ -106,9 +107,9 @@ def _memory(manager: MemoryManager, pod: Pod, failed: Failed) -> tuple[Allocatio
     numa = failed.affinity.numa
     if not family:
         lacking = places([one for one in where.told if one.mark == "impossible"])
-        text = f"no set of nodes has {amounts(sizes.items())}: {lacking}"
+        text = f"no set of nodes can give {amounts(sizes.items())}: {lacking}"
     elif numa is not None:
-        why = ", ".join(lacks(family, tuple(sizes), numa.mask)) or "another group of nodes"
+        why = ", ".join(lacks(family, tuple(sizes), numa.mask)) or _NOT_AGAIN
         text = f"the hints merged to {nodes_text(numa)}, which the Memory Manager can't use: {why}"
     else:
         text = f"{amounts(sizes.items())} can't be had where a preferred hint is kept"

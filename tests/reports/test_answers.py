@@ -40,7 +40,7 @@ STOCK = Stock(
 OWNERS = (Owner("db/main", "2-3"), Owner("web/app", ""), Owner("reserved", "0"))
 
 
-def answer(machine: MachineInfo, text: str = "no node has 4 CPUs") -> Answer:
+def answer(machine: MachineInfo, text: str = "no node can give 4 CPUs") -> Answer:
     items = (Item("bad", "node 0", text), Item("fair", "nodes 0-1", "5 CPUs free"))
     story = Story(text, False, text, text, (Step(text, items, 3), Step("merged")), (text,))
     rows = (Row(text, "main", "2-3", "1 GiB", "eth0", "node 0"), Row("web", refusal=text))
@@ -105,10 +105,10 @@ def test_the_drawing_names_what_each_thing_is_in_a_title(make_machine: MakeMachi
 def test_an_answer_is_told_as_text(make_machine: MakeMachine) -> None:
     parts = answer_text.parts(answer(make_machine(2, 1, 2, 1)), width=100, color=False)
     text = "\n".join(map(as_plain, parts))
-    assert "✗ no node has 4 CPUs\nmachine no node has 4 CPUs\n" in text
-    assert "     ✗ node 0     no node has 4 CPUs\n     ~ nodes 0-1  5 CPUs free\n" in text
+    assert "✗ no node can give 4 CPUs\nmachine no node can give 4 CPUs\n" in text
+    assert "     ✗ node 0     no node can give 4 CPUs\n     ~ nodes 0-1  5 CPUs free\n" in text
     assert "     …            3 more sets of nodes\n  2. merged\n" in text
-    assert "  Hint: no node has 4 CPUs." in text
+    assert "  Hint: no node can give 4 CPUs." in text
 
 
 def test_a_coloured_answer_has_the_same_words(make_machine: MakeMachine) -> None:

@@ -191,8 +191,8 @@ def test_watching_leaves_the_node_as_it_is() -> None:
             [pod("a", {"cpu": 30}), pod("b", {"cpu": 30}), pod("c", {"cpu": 12})],
             (),
             (
-                "container c0: no node has 12 CPUs: node 0: 8 of 12 CPUs free; node 1: 10 of 12"
-                " CPUs free"
+                "container c0: no node can give 12 CPUs: node 0: 8 of 12 CPUs free; node 1: 10 of "
+                "12 CPUs free"
             ),
         ),
         (
@@ -255,8 +255,8 @@ def test_watching_leaves_the_node_as_it_is() -> None:
             [pod("a", {"cpu": 2, "memory": "1000Gi"})],
             (),
             (
-                "container c0: no set of nodes has 1000 GiB of memory: nodes 0-1: 189.7 GiB of "
-                "1000 GiB of memory free (189.7 GiB of memory in all)"
+                "container c0: no set of nodes can give 1000 GiB of memory: nodes 0-1: 189.7 GiB "
+                "of 1000 GiB of memory free (189.7 GiB of memory in all)"
             ),
         ),
         (
@@ -264,10 +264,31 @@ def test_watching_leaves_the_node_as_it_is() -> None:
             [pod("a", {"cpu": 2, "memory": "100Gi"}), pod("b", {"cpu": 2, "memory": "94Gi"})],
             (),
             (
-                "container c0: no set of nodes has 94 GiB of memory: node 0: 0 B of 94 GiB of "
+                "container c0: no set of nodes can give 94 GiB of memory: node 0: 0 B of 94 GiB of "
                 "memory free, node 0 is in use as one of nodes 0-1; node 1: 89.7 GiB of 94 GiB "
                 "of memory free, node 1 is in use as one of nodes 0-1; nodes 0-1: 89.7 GiB of "
                 "94 GiB of memory free"
+            ),
+        ),
+        (
+            {**MEMORY, "topologyManagerPolicy": "best-effort", "topologyManagerScope": "pod"},
+            [
+                pod("a", {"cpu": 30, "memory": "60Gi"}),
+                pod("b", {"cpu": 2, "memory": "40Gi"}, {"cpu": 2, "memory": "94Gi"}),
+            ],
+            (),
+            (
+                "container c0: the hints merged to node 0, which the Memory Manager can't use: "
+                "34 GiB of 40 GiB of memory free"
+            ),
+        ),
+        (
+            {**MEMORY, "topologyManagerPolicy": "restricted", "topologyManagerScope": "pod"},
+            [pod("a", {"cpu": 50, "memory": "60Gi"}, init=({"cpu": 2, "memory": "150Gi"},))],
+            (),
+            (
+                "container c0: the hints merged to nodes 0-1, which the Memory Manager can't use: "
+                "without what the pod's init containers had, too little is free"
             ),
         ),
         (
@@ -327,6 +348,20 @@ def test_a_manager_without_preference_says_why(
         if isinstance(one, Hints)
     ]
     assert any(line.startswith(told) for line in lines), lines
+
+
+def test_memory_of_all_types_has_hints_together() -> None:
+    config = {**MEMORY, "topologyManagerPolicy": "restricted"}
+    asked = question("hugepages-2s", config, f"{NIC}=1")
+    limits = {"cpu": 2, "memory": "100Gi", "hugepages-1Gi": "1Gi", NIC: 1}
+    explanation = why(asked, pod("a", limits))
+    assert explanation.summary.endswith("cpu 0 or 1, hugepages-1Gi 0-1, memory 0-1")
+    both = [one for one in explanation.steps if getattr(one, "manager", "") == "Memory Manager"]
+    texts = [one.text for one in both if isinstance(one, Hints)]
+    assert texts == [
+        "1 GiB of hugepages-1Gi can be had",
+        "the hints for hugepages-1Gi are for this, too",
+    ]
 
 
 # Candidates
