@@ -31,6 +31,7 @@ FREE_CORE_BY_AVERAGE = "free-core-by-average"
 OWN_POD_REFUSED = "full-pcpus-only-refuses-own-pod"
 COMBINATION_OVERWRITTEN = "distribute-combination-overwritten"
 INIT_CPUS_NOT_REUSED = "init-cpus-not-reused"
+AFFINITY_SHRUNK = "distribute-shrinks-affinity"
 INIT_CPUS_BIND = "init-cpus-bind-later-containers"
 ENDED_INIT_SERVED = "ended-init-served-again"
 BROKEN_CORE_TAKEN = "full-pcpus-only-takes-broken-core"
@@ -41,6 +42,9 @@ HALF_USED_CORES = "uncore-skips-half-used-cores"
 GATES_PANIC = "bad-feature-gates-panic"
 ENDLESS_LOOP = "distribute-endless-loop"
 NODE_ID_PANIC = "hints-panic-on-node-id"
+CLOSEST_PANIC = "closest-nodes-panic-on-gaps"
+CLOSEST_BY_POSITION = "closest-nodes-by-position"
+NULL_STATE_PANIC = "null-in-machine-state-panic"
 DIVISION_PANIC = "cpus-per-core-zero-panic"
 SINGLE_NODE_IN_GROUP = "single-node-taken-out-of-group"
 RESERVATION_WRAPS = "reservation-beyond-node-wraps"
@@ -67,6 +71,10 @@ _EVENLY = (
     "If the distribute-cpus-across-numa policy option is specified, the static policy will evenly "
     "distribute CPUs across NUMA nodes in cases where more than one NUMA node is required to "
     "satisfy the allocation."
+)
+_CLOSEST = (
+    "If the prefer-closest-numa-nodes policy option is specified, the best-effort and restricted "
+    "policies favor sets of NUMA nodes with shorter distance between them."
 )
 _AT_ONCE = (
     "The total amount of a particular resource demanded for an entire pod is calculated by the "
@@ -146,6 +154,15 @@ DEFECTS: tuple[Defect, ...] = (
         "of several sockets.",
     ),
     Defect(
+        AFFINITY_SHRUNK,
+        _ALL,
+        "The hint is stored in the Topology Manager and used by the Hint Providers when making "
+        "the resource allocation decisions.",
+        f"{_ISSUES}139430",
+        "With distribute-cpus-across-numa CPUs go to as few nodes as can share them, although "
+        "the affinity, which the devices need, has more.",
+    ),
+    Defect(
         SPREAD_BY_CPU_NUMBER,
         _ALL,
         "If the distribute-cpus-across-cores policy option is specified, the static policy will "
@@ -195,6 +212,32 @@ DEFECTS: tuple[Defect, ...] = (
         "The Topology Manager collects hints from Hint Providers.",
         "",
         "Hints on a machine with a NUMA node id below 0 or above 63 end in a panic.",
+        answers=False,
+    ),
+    Defect(
+        CLOSEST_PANIC,
+        _ALL,
+        _CLOSEST,
+        "",
+        "Comparing sets of NUMA nodes by distance ends in a panic where one has a node whose id "
+        "is not below the number of nodes, on machines whose ids have gaps.",
+        answers=False,
+    ),
+    Defect(
+        CLOSEST_BY_POSITION,
+        _ALL,
+        _CLOSEST,
+        "",
+        "On machines whose node ids have gaps, distances are looked up by id where they stand in "
+        "the order of the nodes, so that sets of nodes are compared by distances of others.",
+    ),
+    Defect(
+        NULL_STATE_PANIC,
+        _ALL,
+        "A kubelet whose state file does not fit the machine does not start, and says so.",
+        "",
+        "A node or a memory type that is null in memory_manager_state, under a right checksum, "
+        "ends in a panic when it is compared with the machine.",
         answers=False,
     ),
     Defect(

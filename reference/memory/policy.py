@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from numaproof.protocol.sets import NUMASet
+from numaproof.reference.errors import NotBuiltError
 from numaproof.reference.kubernetes import defects, pods, quantity
 from numaproof.reference.memory import hints
 from numaproof.reference.memory.state import (
@@ -215,7 +216,12 @@ def make_static(
     """The static policy on a machine, with `system` reserved by node and memory type (bytes).
 
     Where more is reserved than a node has, the kubelet's unsigned numbers wrap around.
+
+    Raises:
+        NotBuiltError: a node has a negative id, which the protocol cannot name.
     """
+    if any(node.node_id < 0 for node in machine.topology or ()):
+        raise NotBuiltError("memory on NUMA nodes with negative ids")
     nodes: Nodes = {}
     for node in sorted(machine.topology or (), key=lambda node: node.node_id):
         kept = system.get(node.node_id, {})

@@ -31,7 +31,7 @@ Sets of NUMA nodes are bit masks in this module.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import and_, or_
 from typing import TYPE_CHECKING
@@ -54,12 +54,15 @@ class Rules:
     """What a policy merges by.
 
     `nodes` are all nodes of the machine; `distances`, by node and node, are given where the
-    closest nodes are wanted; `single` leaves only preferred hints of one node.
+    closest nodes are wanted; `single` leaves only preferred hints of one node. `misread` are
+    distances that kubelets take for the true ones, among the nodes that they find any for
+    (`numaproof.reference.kubernetes.defects.CLOSEST_BY_POSITION`).
     """
 
     nodes: int
     distances: Mapping[int, Mapping[int, int]] | None = None
     single: bool = False
+    misread: Mapping[int, Mapping[int, int]] | None = None
 
     def fitness(self, nodes: int) -> tuple[int, float, int]:
         """The less, the fitter."""
@@ -69,6 +72,15 @@ class Rules:
         members = tuple(NUMASet.from_mask(nodes))
         total = sum(self.distances[one][other] for one in members for other in members)
         return size, total / (size * size), nodes
+
+    def comparing(self, results: Iterable[int]) -> Rules:
+        """The rules by which a kubelet compares these results of one size.
+
+        Where one has a node that it finds no distances for it panics, and nothing is misread.
+        """
+        if self.misread is None or any(nodes & ~NUMASet(self.misread).mask for nodes in results):
+            return self
+        return replace(self, distances=self.misread)
 
 
 def merge(rules: Rules, providers: Sequence[Resources | None]) -> Hint:
@@ -81,12 +93,21 @@ def merge(rules: Rules, providers: Sequence[Resources | None]) -> Hint:
         return unmet
     preferred = [nodes for nodes in _preferred(rules, lists) if nodes]
     if preferred:
+        if rules.misread is not None:
+            fewest = min(map(int.bit_count, preferred))
+            preferred = [nodes for nodes in preferred if nodes.bit_count() == fewest]
+            rules = rules.comparing(preferred)
         return Hint(min(preferred, key=rules.fitness), preferred=True)
     best = max(map(_least, lists), default=0)
     masks = [{hint.nodes & rules.nodes for hint in hints} for hints in lists]
-    for nodes in _candidates(rules, twins, best):
-        if _reached(nodes, rules.nodes, masks, twins):
-            return Hint(nodes, preferred=False)
+    for candidates in _candidates(rules, twins, best):
+        found = candidates
+        if rules.misread is not None:
+            # What a kubelet reads depends on all results of the size, not on the best alone.
+            found = [nodes for nodes in found if _reached(nodes, rules.nodes, masks, twins)]
+        for nodes in sorted(found, key=rules.comparing(found).fitness):
+            if _reached(nodes, rules.nodes, masks, twins):
+                return Hint(nodes, preferred=False)
     return unmet
 
 
@@ -125,6 +146,9 @@ def _twins(rules: Rules, lists: Sequence[Hints]) -> Twins:
         inside = tuple(some >> node & 1 for some in (rules.nodes, *named))
         return inside, tuple(signatures.get(node) for signatures in known)
 
+    if rules.misread is not None:
+        # It is the ids themselves that tell nodes apart.
+        return Twins(tuple((node,) for node in NUMASet.from_mask(nodes)))
     distances = rules.distances
     if distances is not None and nodes & ~rules.nodes:
         outside = nodes & ~rules.nodes
@@ -161,15 +185,15 @@ def _preferred(rules: Rules, lists: Sequence[Sequence[Hint]]) -> set[int]:
     return {nodes & rules.nodes for masks in wanted for nodes in masks} | {rules.nodes}
 
 
-def _candidates(rules: Rules, twins: Twins, best: int) -> Iterator[int]:
-    """Sets that could be the result, in the order of the comparison."""
+def _candidates(rules: Rules, twins: Twins, best: int) -> Iterator[list[int]]:
+    """Sets that could be the result, by their sizes in the order of the comparison."""
     by_size: dict[int, list[int]] = {}
     for nodes in twins.representatives():
         if nodes and not nodes & ~rules.nodes:
             by_size.setdefault(nodes.bit_count(), []).append(nodes)
     largest = rules.nodes.bit_count()
     for size in (best, *range(best - 1, 0, -1), *range(best + 1, largest + 1)):
-        yield from sorted(by_size.get(size, ()), key=rules.fitness)
+        yield by_size.get(size, [])
 
 
 def _reached(nodes: int, every: int, lists: Sequence[set[int]], twins: Twins) -> bool:

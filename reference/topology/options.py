@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from numaproof.reference.kubernetes.defects import CLOSEST_BY_POSITION
 from numaproof.reference.kubernetes.options import OptionError, boolean
 from numaproof.reference.machine import numerals
 
@@ -31,10 +32,14 @@ _GATES = {
 
 @dataclass(frozen=True, slots=True)
 class TopologyOptions:
-    """Whether the closest nodes are preferred, and how many nodes a machine may have."""
+    """Whether the closest nodes are preferred, and how many nodes a machine may have.
+
+    `by_position`: whether distances are looked up as if the ids of nodes had no gaps.
+    """
 
     closest: bool = False
     most_nodes: int = MOST_NODES_BY_DEFAULT
+    by_position: bool = False
 
 
 def check_gate(given: Mapping[str, str], gates: Mapping[str, bool]) -> None:
@@ -67,6 +72,7 @@ def parse(
     return TopologyOptions(
         closest=CLOSEST in given and boolean(CLOSEST, given[CLOSEST]),
         most_nodes=_most_nodes(given.get(MOST_NODES, str(MOST_NODES_BY_DEFAULT))),
+        by_position=release.has(CLOSEST_BY_POSITION),
     )
 
 

@@ -48,10 +48,14 @@ class KeptHint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TopologyPolicy:
-    """A policy by its name, and the rules that it merges by."""
+    """A policy by its name, and the rules that it merges by.
+
+    Hints cannot name nodes with negative ids; a policy with some merges nothing.
+    """
 
     name: str
     rules: Rules
+    negative: bool = False
 
     def merge(self, providers: Sequence[Resources | None]) -> tuple[KeptHint, bool]:
         """The hint to keep for what the providers say, and whether it is admitted."""
@@ -107,16 +111,16 @@ def of_nodes(
     # One node is never closer than another to itself alone, so this policy has no use for them.
     wanted = options.closest and name != SINGLE_NUMA_NODE
     rules = Rules(
-        nodes=NUMASet(rows).mask,
+        nodes=NUMASet(node for node in rows if node >= 0).mask,
         distances=_distances(rows) if wanted else None,
         single=name == SINGLE_NUMA_NODE,
+        misread=_by_position(rows) if wanted and options.by_position else None,
     )
-    return TopologyPolicy(name, rules)
+    return TopologyPolicy(name, rules, negative=min(rows, default=0) < 0)
 
 
 def _distances(rows: Mapping[int, Sequence[int] | None]) -> dict[int, dict[int, int]]:
-    # By the order of nodes, as the kernel writes them; a kubelet looks ids up as positions, and
-    # panics where ids have gaps.
+    # By the order of nodes, as the kernel writes them.
     nodes = sorted(rows)
     return {
         node: {
@@ -126,3 +130,11 @@ def _distances(rows: Mapping[int, Sequence[int] | None]) -> dict[int, dict[int, 
         for node in nodes
         for row in (rows[node] or (),)
     }
+
+
+def _by_position(rows: Mapping[int, Sequence[int] | None]) -> dict[int, dict[int, int]] | None:
+    """The distances with ids taken for places in a row; None where they are."""
+    if sorted(rows) == [*range(len(rows))]:
+        return None
+    found = [node for node in rows if all(node < len(row or ()) for row in rows.values())]
+    return {node: {other: (rows[node] or ())[other] for other in found} for node in found}

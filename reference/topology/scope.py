@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from numaproof.reference.errors import AdmissionError
+from numaproof.reference.errors import AdmissionError, NotBuiltError
 from numaproof.reference.topology.policy import KeptHint
 
 if TYPE_CHECKING:
@@ -48,7 +48,11 @@ def admit(
 
     Raises:
         AdmissionError: the policy does not admit the merged hint, or a provider cannot allocate.
+        NotBuiltError: hints would have to name nodes with negative ids, on which kubelets panic
+            and which the protocol cannot name.
     """
+    if policy is not None and policy.negative:
+        raise NotBuiltError("hints for NUMA nodes with negative ids")
     at_once = None
     if policy is not None and scope == "pod":
         at_once = _affinity(policy, providers, pod, None)

@@ -6,16 +6,25 @@ of such twins. One of them is enough to look at: the one with the lowest ids. It
 representative here. A machine of 34 nodes has 2^34 sets of nodes; where 28 nodes are empty and
 alike, it has no more than 2^6 * 29 representatives. Where all nodes differ, every set is one.
 
+More than `MOST_SETS` of them are not looked at: that takes 18 nodes of which no two are alike, and
+no known machine has them.
+
 Sets of NUMA nodes are bit masks in this module.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING
+
+from numaproof.reference.errors import NotBuiltError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping
+
+
+MOST_SETS = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +34,14 @@ class Twins:
     classes: tuple[tuple[int, ...], ...]
 
     def representatives(self) -> list[int]:
-        """The sets with the lowest ids of each class, the empty set first."""
+        """The sets with the lowest ids of each class, the empty set first.
+
+        Raises:
+            NotBuiltError: there are more than `MOST_SETS`.
+        """
+        if prod(len(members) + 1 for members in self.classes) > MOST_SETS:
+            nodes = sum(map(len, self.classes))
+            raise NotBuiltError(f"{nodes} NUMA nodes of {len(self.classes)} kinds, too many sets")
         sets = [0]
         for members in self.classes:
             sets = [known | lowest for lowest in _prefixes(members) for known in sets]

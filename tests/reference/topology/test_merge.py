@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from numaproof.reference.errors import NotBuiltError
 from numaproof.reference.topology.hints import ANYWHERE, Family, Hint, Need, Supply, listed
 from numaproof.reference.topology.merge import Rules, merge
 
@@ -108,3 +109,10 @@ def test_a_machine_of_34_nodes_is_merged_without_listing_its_sets() -> None:
     # GPUs are nowhere near CPUs, so a set that has enough of both is never as few as can be.
     near = [*alone, {"gpu": Family(nodes, (Need(1, gpus, gpus),))}]
     assert merge(rules, near) == Hint(0b11, preferred=False)
+
+
+def test_more_sets_than_can_be_looked_at_are_refused_at_once() -> None:
+    supplies = tuple(Supply(1 << node, 1 + node) for node in range(34))
+    family = Family(nodes=tuple(range(34)), needs=(Need(40, supplies, supplies),))
+    with pytest.raises(NotBuiltError, match="34 NUMA nodes of 34 kinds"):
+        merge(Rules((1 << 34) - 1), [{"cpu": family}])

@@ -164,3 +164,50 @@ def test_distances_go_by_the_order_of_ids_where_ids_have_gaps() -> None:
         providers=[{"cpu": pairs}],
     )
     assert tuple(short.hint.numa) == (0, 5)
+
+
+GAPPED = {"1": [10, 40, 20], "2": [40, 10, 30], "3": [20, 30, 10]}
+
+
+def test_where_a_kubelet_panics_on_gaps_the_distances_are_the_true_ones() -> None:
+    pairs = [{"numa": pair, "preferred": True} for pair in ([1, 2], [1, 3])]
+    answer = ask(
+        nodes=[1, 2, 3],
+        options={"prefer-closest-numa-nodes": "true"},
+        distances=GAPPED,
+        providers=[{"cpu": pairs}],
+    )
+    assert tuple(answer.hint.numa) == (1, 3)
+
+
+@pytest.mark.parametrize("preferred", [True, False])
+def test_with_ids_taken_for_places_other_nodes_look_closest(*, preferred: bool) -> None:
+    distances = {
+        "0": [10, 20, 11, 31, 30],
+        "1": [20, 10, 30, 11, 30],
+        "3": [11, 30, 10, 20, 30],
+        "4": [30, 11, 20, 10, 30],
+        "6": [30, 30, 30, 30, 10],
+    }
+    given = {
+        "nodes": [0, 1, 3, 4, 6],
+        "policy": "best-effort",
+        "options": {"prefer-closest-numa-nodes": "true"},
+        "distances": distances,
+        "providers": [
+            {"cpu": [{"numa": pair, "preferred": preferred} for pair in ([0, 3], [1, 3])]}
+        ],
+    }
+    found = []
+    for made in (Reference(), Reference(documented=True)):
+        answer = made.call("merge", codec.from_plain(given, messages.MergeArgs))
+        assert isinstance(answer, messages.Merged)
+        found.append(list(answer.hint.numa or ()))
+    assert found == [[1, 3], [0, 3]]
+
+
+def test_a_node_with_a_negative_id_keeps_no_policy_from_being_made() -> None:
+    nodes = MachineInfo(topology=(Node(-1), Node(0)))
+    made = make(nodes)
+    assert made is not None
+    assert made.negative
