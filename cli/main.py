@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from numaproof import check, config, discover, fuzz, profiles, replay, serve, simulate, state
+from numaproof import check, config, diff, discover, fuzz, profiles, replay, serve, simulate, state
 from numaproof.conformance.player import CaseError
 from numaproof.conformance.releases import ConstraintError
 from numaproof.fakesys import DocumentError, ProfileError, TreeError, WriteError
@@ -77,6 +77,7 @@ def cli() -> None:
 for command in (
     check.check,
     fuzz.fuzz,
+    diff.diff,
     replay.replay,
     serve.reference,
     discover.discover,

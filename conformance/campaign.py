@@ -39,7 +39,7 @@ class Campaign:
 
     def started(
         self,
-        kind: Literal["check", "fuzz"],
+        kind: Literal["check", "fuzz", "diff"],
         total: int,
         machines: Mapping[str, MachineInfo],
         seed: int | None = None,

@@ -69,8 +69,11 @@ class Mirror:
         if _asks_for_several_devices(args):
             answer, own = any_resource(answer), any_resource(own)
         found = difference(answer, own, level)
-        return f"differs from the reference: {found}" if found else None
+        return f"{DIFFERS}{found}" if found else None
 
+
+DIFFERS = "differs from the reference: "
+"""How a disagreement begins."""
 
 STATE_DIR = "$STATE_DIR"
 """What stands for the state directory in everything that is compared or shown."""

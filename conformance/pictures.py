@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 def pictures(watch: Watch) -> tuple[Picture, ...]:
     """Up to two pictures: around the last call whose states are known."""
     views = (("before", watch.before), ("after", watch.now))
-    return tuple(_picture(title, view) for title, view in views if view is not None)
+    return tuple(picture(title, view) for title, view in views if view is not None)
 
 
-def _picture(title: str, view: View) -> Picture:
+def picture(title: str, view: View) -> Picture:
+    """Who has which CPUs in a view."""
     owners = [
         Owner(f"{manifests.pod_name(uid)}/{name}", str(cpus))
         for (uid, name), cpus in sorted(view.exclusive().items())

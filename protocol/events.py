@@ -56,10 +56,10 @@ class CampaignStarted(Event, frozen=True, tag="campaign started"):
     """A run begins: what runs it, what it is run against, and how much is to come.
 
     `command` is what a person would type to run it again; `total` counts case runs (a case on
-    a machine) or, for fuzzing, examples.
+    a machine) or, for fuzzing and for the comparison of two sides, examples.
     """
 
-    kind: Literal["check", "fuzz"]
+    kind: Literal["check", "fuzz", "diff"]
     numaproof: str
     kubernetes: str
     level: Level
@@ -122,7 +122,10 @@ class CaseFinished(Event, frozen=True, tag="case finished", omit_defaults=True):
 
 
 class DivergenceFound(Event, frozen=True, tag="divergence found", omit_defaults=True):
-    """Fuzzing found a failure, already shrunk; `file` is the case file that replays it."""
+    """Fuzzing found a failure, already shrunk; `file` is the case file that replays it.
+
+    Where two sides are compared, `Step.expected` is the left one's answer.
+    """
 
     title: str
     outcome: Outcome
@@ -136,8 +139,20 @@ class DivergenceFound(Event, frozen=True, tag="divergence found", omit_defaults=
     reproduce: str = ""
 
 
+class AnsweredByChance(Event, frozen=True, tag="answered by chance"):
+    """The right side answers a call differently when the same calls are made again.
+
+    No more of the scenario was compared; `call` is the number of that call in it, from 1.
+    """
+
+    scenario: str
+    call: int
+    operation: str
+    message: str
+
+
 class Progress(Event, frozen=True, tag="progress"):
-    """Fuzzing goes on: `done` examples so far. Not kept in saved streams."""
+    """Fuzzing, or comparing, goes on: `done` examples so far. Not kept in saved streams."""
 
     done: int
 
@@ -155,7 +170,9 @@ class CampaignEnded(Event, frozen=True, tag="campaign ended"):
     message: str = ""
 
 
-AnyEvent = CampaignStarted | CaseFinished | DivergenceFound | Progress | CampaignEnded
+AnyEvent = (
+    CampaignStarted | CaseFinished | DivergenceFound | AnsweredByChance | Progress | CampaignEnded
+)
 
 
 def write_line(event: AnyEvent) -> bytes:

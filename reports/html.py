@@ -74,7 +74,7 @@ def is_web_address(address: str) -> bool:
 
 
 def _areas(summary: Summary) -> list[str]:
-    return [*summary.areas, *(["fuzz"] if summary.fuzz else [])]
+    return [*summary.areas, *([summary.kind] if summary.fuzz else [])]
 
 
 def _drawings(summary: Summary) -> Iterator[tuple[str, Markup]]:

@@ -36,7 +36,7 @@ def junit(summary: Summary) -> bytes:
     for area in summary.areas:
         _suite(root, area, [_case(summary, run, area) for run in by_area[area]], summary)
     if summary.fuzz:
-        _suite(root, "fuzz", _fuzz_cases(summary), summary)
+        _suite(root, summary.kind, _fuzz_cases(summary), summary)
     if problems := _run_errors(summary):
         _suite(root, "run", problems, summary)
     for name in ("tests", "failures", "errors", "skipped"):
@@ -92,9 +92,9 @@ def _case(summary: Summary, run: CaseFinished, area: str) -> ET.Element:
 def _fuzz_cases(summary: Summary) -> list[ET.Element]:
     cases = []
     if summary.tally.total and not summary.failed:
-        cases.append(_element("fuzz", f"{summary.tally.total} examples", summary.seconds))
+        cases.append(_element(summary.kind, f"{summary.tally.total} examples", summary.seconds))
     for divergence in summary.divergences:
-        case = _element("fuzz", divergence.title, 0)
+        case = _element(summary.kind, divergence.title, 0)
         if divergence.outcome not in GOOD:
             _add_failure(case, divergence_failure(summary, divergence))
         if divergence.stderr:

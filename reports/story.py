@@ -48,6 +48,8 @@ class Failure:
     defect: str | None = None
     file: str | None = None
     reproduce: str = ""
+    sides: tuple[str, str] = ("expected", "got")
+    """What the two answers to a call are called."""
 
     @property
     def news(self) -> str:
@@ -97,7 +99,7 @@ def divergence_failure(summary: Summary, found: DivergenceFound) -> Failure:
         name="",
         title=found.title,
         machine="generated",
-        area="fuzz",
+        area=summary.kind,
         outcome=found.outcome,
         message=found.message,
         requirements=summary.named(found.requirements),
@@ -107,6 +109,7 @@ def divergence_failure(summary: Summary, found: DivergenceFound) -> Failure:
         drawn=found.machine,
         file=found.file,
         reproduce=found.reproduce,
+        sides=("left", "right") if summary.kind == "diff" else ("expected", "got"),
     )
 
 
@@ -168,8 +171,8 @@ def _events(failure: Failure) -> Iterator[str]:
         yield from (f"  {problem}" for problem in step.problems)
         for difference in bad.found:
             yield f"  {difference.path}"
-            yield f"    expected {difference.expected}"
-            yield f"    got      {difference.got}"
+            yield f"    {failure.sides[0]:8} {difference.expected}"
+            yield f"    {failure.sides[1]:8} {difference.got}"
         if bad.answer:
             yield f"  answer {bad.answer}"
     if failure.file:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from numaproof.protocol.events import (
     GOOD,
+    AnsweredByChance,
     CampaignEnded,
     CampaignStarted,
     CaseFinished,
@@ -100,14 +101,20 @@ class Summary:
     failures: tuple[CaseFinished, ...]
     expected_failures: tuple[CaseFinished, ...]
     divergences: tuple[DivergenceFound, ...]
+    by_chance: tuple[AnsweredByChance, ...]
     untested: tuple[str, ...]
     gaps: tuple[str, ...]
     seconds: float
 
     @property
     def fuzz(self) -> bool:
-        """Whether this is a fuzzing campaign."""
-        return self.started is not None and self.started.kind == "fuzz"
+        """Whether this is a campaign of generated examples: fuzzing, or comparing two sides."""
+        return self.started is not None and self.started.kind != "check"
+
+    @property
+    def kind(self) -> str:
+        """What kind of campaign this is, as the command calls it."""
+        return self.started.kind if self.started else "check"
 
     @property
     def failed(self) -> bool:
@@ -149,6 +156,7 @@ class Summary:
             "failures": [_plain_run(run) for run in self.failures],
             "expected_failures": [_plain_run(run) for run in self.expected_failures],
             "divergences": [_plain_divergence(one) for one in self.divergences],
+            "by_chance": [_plain_chance(one) for one in self.by_chance],
             "untested": list(self.untested),
         }
 
@@ -175,6 +183,7 @@ def summarize(events: Iterable[AnyEvent]) -> Summary:
     ended: CampaignEnded | None = None
     runs: list[CaseFinished] = []
     divergences: list[DivergenceFound] = []
+    by_chance: list[AnsweredByChance] = []
     done, seconds = 0, 0.0
     for event in events:
         seconds = max(seconds, event.at)
@@ -185,6 +194,8 @@ def summarize(events: Iterable[AnyEvent]) -> Summary:
                 runs.append(event)
             case DivergenceFound():
                 divergences.append(event)
+            case AnsweredByChance():
+                by_chance.append(event)
             case Progress():
                 done = max(done, event.done)
             case CampaignEnded():
@@ -193,7 +204,7 @@ def summarize(events: Iterable[AnyEvent]) -> Summary:
     areas = [area_of(run.requirements, known) for run in runs]
     outcomes = [run.outcome for run in runs]
     in_order = _area_order(areas, known)
-    fuzz = started is not None and started.kind == "fuzz"
+    fuzz = started is not None and started.kind != "check"
     tally = _examples(ended, divergences, done) if fuzz else _count(outcomes)
     machines = dict.fromkeys(
         [*(started.machines if started else ()), *(run.machine for run in runs)]
@@ -217,6 +228,7 @@ def summarize(events: Iterable[AnyEvent]) -> Summary:
         failures=tuple(run for run in runs if run.outcome not in GOOD),
         expected_failures=tuple(run for run in runs if run.outcome == "expected failure"),
         divergences=tuple(divergences),
+        by_chance=tuple(by_chance),
         untested=ended.untested if ended else (),
         gaps=tuple(_gaps(started, ended, tally)),
         seconds=seconds,
@@ -294,4 +306,13 @@ def _plain_divergence(found: DivergenceFound) -> dict[str, Any]:
         "message": found.message,
         "file": found.file,
         "reproduce": found.reproduce,
+    }
+
+
+def _plain_chance(one: AnsweredByChance) -> dict[str, Any]:
+    return {
+        "scenario": one.scenario,
+        "call": one.call,
+        "operation": one.operation,
+        "message": one.message,
     }

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console, RenderableType
 
-    from numaproof.protocol.events import Outcome
+    from numaproof.protocol.events import Outcome, Picture
+    from numaproof.protocol.machine import MachineInfo
     from numaproof.reports.story import BadStep, Failure
     from numaproof.reports.summary import Summary, Verdict
 
@@ -49,6 +50,7 @@ _VERDICT_STYLES: Mapping[Verdict, str] = {
     "nothing tested": "bold yellow",
 }
 _VALUE, _TITLE, _LINES, _NAMES = 400, 600, 6, 12
+_GAP = 2
 
 
 def summary_parts(
@@ -76,6 +78,7 @@ def summary_parts(
         yield Text()
         yield _areas(summary)
     yield from _expected(summary)
+    yield from _by_chance(summary)
     if summary.untested:
         yield Text(f"{untested_line(summary)}.", style="yellow")
     yield from (Text(f"Incomplete run: {visible(gap)}", "bold yellow") for gap in summary.gaps)
@@ -114,6 +117,14 @@ def _expected(summary: Summary) -> Iterator[Text]:
         yield Text(f"{SYMBOLS['expected failure']} expected failure {name}: {count}", "yellow")
 
 
+def _by_chance(summary: Summary) -> Iterator[Text]:
+    for one in summary.by_chance[:_NAMES]:
+        said = one_line(f"{one.scenario}, call {one.call}: {one.message}", _VALUE)
+        yield Text(f"answered differently from run to run: {said}", "yellow")
+    if (left := len(summary.by_chance) - _NAMES) > 0:
+        yield Text(f"{left} more of these are in the reports.", "yellow")
+
+
 def _failure(failure: Failure, width: int, *, color: bool) -> Iterator[RenderableType]:
     where = f"{failure.name} on {failure.machine}" if failure.name else failure.title
     style = OUTCOME_STYLES[failure.outcome]
@@ -137,15 +148,30 @@ def _body(failure: Failure, width: int, *, color: bool) -> Iterator[RenderableTy
     if failure.news:
         yield Text(_few_lines(failure.news))
     for bad in bad_steps(failure):
-        yield from _step(bad)
+        yield from _step(bad, failure.sides)
     if failure.stderr:
         yield Text(f"{failure.log_name}:", "dim")
         yield Text(_few_lines(failure.stderr, last=True))
     if failure.drawn is not None and failure.pictures:
-        last = failure.pictures[-1]
-        yield Text(one_line(last.title, 120), "italic")
-        drawn = draw_text(failure.drawn, last.owners, last.shared, width=width, color=color)
-        yield Text.from_markup(drawn, emoji=False) if color else Text(drawn)
+        both = tuple(one.title for one in failure.pictures) == failure.sides
+        shown = failure.pictures if both else failure.pictures[-1:]
+        yield _beside(failure.drawn, shown, width, color=color)
+
+
+def _beside(
+    machine: MachineInfo, pictures: tuple[Picture, ...], width: int, *, color: bool
+) -> RenderableType:
+    """Pictures of one machine in columns."""
+    columns = Table.grid(padding=(0, _GAP))
+    room = (width - _GAP * (len(pictures) - 1)) // len(pictures)
+    drawn = []
+    for one in pictures:
+        columns.add_column()
+        text = draw_text(machine, one.owners, one.shared, width=room, color=color)
+        drawn.append(Text.from_markup(text, emoji=False) if color else Text(text))
+    columns.add_row(*(Text(one_line(one.title, 120), "italic") for one in pictures))
+    columns.add_row(*drawn)
+    return columns
 
 
 def _whole(label: str, text: str) -> Text:
@@ -153,7 +179,7 @@ def _whole(label: str, text: str) -> Text:
     return Text(label, "dim", no_wrap=True, overflow="ignore").append(visible(text), "bold not dim")
 
 
-def _step(bad: BadStep) -> Iterator[Text]:
+def _step(bad: BadStep, sides: tuple[str, str]) -> Iterator[Text]:
     step, found = bad.step, bad.found
     args = one_line(compact(without_machine(step.args)), _VALUE)
     yield Text(f"step {bad.number}, {step.operation} {args}")
@@ -161,8 +187,8 @@ def _step(bad: BadStep) -> Iterator[Text]:
         yield Text(f"  {_few_lines(problem)}", "bold")
     for one in found[:_LINES]:
         yield Text(f"  {one_line(one.path, 120)}")
-        yield Text(f"    expected {one_line(one.expected, _VALUE)}", "green")
-        yield Text(f"    got      {one_line(one.got, _VALUE)}", "red")
+        yield Text(f"    {sides[0]:8} {one_line(one.expected, _VALUE)}", "green")
+        yield Text(f"    {sides[1]:8} {one_line(one.got, _VALUE)}", "red")
     if len(found) > _LINES:
         yield Text(f"  {len(found) - _LINES} more differences are in the reports")
     if bad.answer:

@@ -1,0 +1,198 @@
+"""`numaproof diff`: the same calls to two implementations."""
+
+from __future__ import annotations
+
+import random
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from numaproof.campaigns import conduct
+from numaproof.catalogue import MACHINE, catalogue
+from numaproof.conformance import tables
+from numaproof.conformance.beside import TRIES, Pair
+from numaproof.conformance.differences import (
+    Course,
+    Scenario,
+    differences,
+    generated,
+    given,
+    shared_claims,
+)
+from numaproof.conformance.generation.choices import Seeded
+from numaproof.conformance.scratch import scratch_folder
+from numaproof.durations import Duration
+from numaproof.outputs import out_option
+from numaproof.protocol.messages import LEVELS
+from numaproof.reference.kubernetes.releases import RELEASES
+from numaproof.seeds import Seeds
+from numaproof.targets import open_target
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from numaproof.conformance.campaign import Campaign
+    from numaproof.conformance.cases import Case
+    from numaproof.conformance.playing import Target
+    from numaproof.protocol.events import AnyEvent
+    from numaproof.protocol.messages import Level
+
+_DEFAULT_EXAMPLES = 200
+_MOST = (1 << 32) - 1
+
+
+@click.command()
+@click.argument("files", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--left", metavar='"CMD ..."', help="One program; the reference where left out.")
+@click.option("--right", metavar='"CMD ..."', required=True, help="The program that is tested.")
+@click.option("--seeds", type=Seeds(), help="Scenarios of these seeds, such as 0:1000.")
+@click.option("--examples", type=click.IntRange(1), help="So many scenarios of other seeds.")
+@click.option("--seed", type=click.IntRange(0), help="Where those seeds come from; else any.")
+@click.option(
+    "--machine",
+    "machine_names",
+    type=MACHINE,
+    multiple=True,
+    help="Play the FILES on this machine only. Repeatable.",
+)
+@click.option(
+    "--timeout",
+    type=Duration(),
+    default="30s",
+    show_default=True,
+    help="Time that one call of a program may take.",
+)
+@click.option("--kubernetes", type=click.Choice(RELEASES), help="The newest that both claim.")
+@click.option("--level", type=click.Choice(LEVELS[1:]), help="The most that both claim.")
+@click.option("--keep-going", is_flag=True, help="Go on after the first difference.")
+@click.option(
+    "--tries",
+    type=click.IntRange(1),
+    default=TRIES,
+    show_default=True,
+    help="Play a scenario that differs so often, to tell it from chance.",
+)
+@out_option("numaproof-diff")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+def diff(
+    *,
+    files: tuple[Path, ...],
+    left: str | None,
+    right: str,
+    seeds: range | None,
+    examples: int | None,
+    seed: int | None,
+    machine_names: Iterable[str],
+    timeout: float,
+    kubernetes: str | None,
+    level: Level | None,
+    tries: int,
+    out: Path,
+    keep_going: bool,
+    as_json: bool,
+) -> int:
+    """Make the same calls to two implementations, and show the first that they answer differently.
+
+    The calls are those of generated scenarios, or of the cases in FILES. What differs is shrunk,
+    shown side by side and written to OUT/findings as a case file for `numaproof replay`.
+
+    \b
+    Examples:
+      numaproof diff --right "./kubelet-1.36 -v=-1" --seeds 0:1000
+      numaproof diff --left "./kubelet-1.35" --right "./my-driver" --level placement
+      numaproof diff --right "./my-driver" my-cases.yaml --machine laptop-4c8t
+    """
+    sides = _Sides(left, right, timeout, kubernetes, level)
+    chosen, added = _seeds(files, seeds, examples, seed)
+    cases = tuple(chain.from_iterable(map(tables.read_file, files)))
+    course = Course(out / "findings", keep_going=keep_going, tries=tries)
+    what = _What(cases, tuple(machine_names), chosen)
+
+    def start(campaign: Campaign) -> Iterator[AnyEvent]:
+        return _events(sides, what, campaign, course)
+
+    return conduct(start, sides.target(right), out, as_json=as_json, added=added)
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """Both programs, and what the user asks of them."""
+
+    left: str | None
+    right: str
+    timeout: float
+    kubernetes: str | None
+    level: Level | None
+
+    def target(self, command: str | None) -> dict[str, Any]:
+        """The values of `targets.target_options` for one side."""
+        return {
+            "implementation": command,
+            "timeout": self.timeout,
+            "kubernetes": self.kubernetes,
+            "level": self.level,
+            "documented": False,
+        }
+
+    @contextmanager
+    def pair(self, right: Target) -> Iterator[Pair]:
+        """The left side opened beside the right one."""
+        kubernetes = right.kubernetes
+        with open_target(**self.target(self.left) | {"kubernetes": kubernetes}) as left:
+            level = min(left.level, right.level, key=LEVELS.index)
+            if level == LEVELS[0]:
+                raise click.UsageError(
+                    "one side claims only level invariants, at which no answers are compared"
+                )
+            claims = shared_claims(left.hello, right.hello, kubernetes)
+            yield Pair(left.implementation, right.implementation, claims, level)
+
+
+@dataclass(frozen=True)
+class _What:
+    """The scenarios that are asked for: of cases, or of seeds."""
+
+    cases: tuple[Case, ...]
+    machines: tuple[str, ...]
+    seeds: Sequence[int]
+
+
+def _events(sides: _Sides, what: _What, campaign: Campaign, course: Course) -> Iterator[AnyEvent]:
+    with sides.pair(campaign.target) as pair, scratch_folder() as trees:
+        # The report names the level at which answers were compared.
+        told = replace(campaign, target=replace(campaign.target, level=pair.level))
+        scenarios: Iterable[Scenario] = generated(what.seeds, pair.claims)
+        total = len(what.seeds)
+        if what.cases:
+            machines = catalogue(what.machines, trees)
+            scenarios = list(given(what.cases, machines, pair.claims.kubernetes))
+            total = len(scenarios)
+            if not scenarios:
+                raise click.UsageError("none of these cases applies to this release or machine")
+        yield from differences(pair, scenarios, total, told, course)
+
+
+def _seeds(
+    files: Sequence[Path], seeds: range | None, examples: int | None, seed: int | None
+) -> tuple[Sequence[int], tuple[str, ...]]:
+    """The seeds of the scenarios, and what the command needs besides to make them again.
+
+    Raises:
+        click.UsageError: the options do not go together.
+    """
+    numbers = examples is not None or seed is not None
+    if (bool(files) + (seeds is not None) + numbers) > 1:
+        raise click.UsageError("give FILES, or --seeds, or --examples and --seed: one of these")
+    if files:
+        return (), ()
+    if seeds is not None:
+        return seeds, ()
+    first = random.SystemRandom().getrandbits(32) if seed is None else seed
+    choices = Seeded(first)
+    count = _DEFAULT_EXAMPLES if examples is None else examples
+    drawn = [choices.integer(0, _MOST) for _ in range(count)]
+    return drawn, (() if seed is not None else ("--seed", str(first)))
