@@ -51,6 +51,7 @@ class Provider(ABC, Generic[State]):
         """Takes the state that the checkpoint file holds."""
         self._plan = plan
         self.state = self._saved = state
+        self._written = b""
 
     @abstractmethod
     def hints(self, pod: Pod, container: Container | None) -> Resources:
@@ -81,9 +82,13 @@ class Provider(ABC, Generic[State]):
 
         The kubelet writes it at every change; between two calls nobody can tell.
         """
-        if self.state is not self._saved:
-            self._plan.write(self.file_name, self.dump())
-            self._saved = self.state
+        if self.state is self._saved:
+            return
+        content = self.dump()
+        if content != self._written:
+            self._plan.write(self.file_name, content)
+            self._written = content
+        self._saved = self.state
 
 
 class Entries(Protocol):
