@@ -40,7 +40,7 @@ def reserved_cpus_are_handed_out(changes: Changes) -> None:
     changes.replace(StaticPolicy, "available", lambda self, state: state.shared)
 
 
-@seeds("CPU-RESERVE-010")
+@seeds("CPU-RESERVE-005")
 def reservation_takes_the_last_cores(changes: Changes) -> None:
     def backwards(
         original: Any, topology: Any, chosen: Any, count: int, named: int, release: Any
@@ -60,7 +60,7 @@ def strict_reservation_is_ignored(changes: Changes) -> None:
     )
 
 
-@seeds("#132187", "CPU-HINT-001")
+@seeds("#132187", "CPU-HINT-008")
 def hints_count_reserved_cpus(changes: Changes) -> None:
     changes.around(
         hints,
@@ -133,7 +133,7 @@ def a_refused_pod_stays(changes: Changes) -> None:
 # Containers of one pod
 
 
-@seeds("#105114", "#107906", "CPU-REMOVE-002")
+@seeds("#105114", "#107906", "CPU-INIT-005")
 def an_ended_init_container_frees_what_its_pod_still_uses(changes: Changes) -> None:
     def hasty(original: Any, self: CPUState, uid: str, name: str) -> CPUState:
         after = original(self, uid, name)
@@ -147,12 +147,12 @@ def init_cpus_are_not_reused(changes: Changes) -> None:
     changes.replace(Reuse, "of", lambda self, uid: 0)
 
 
-@seeds("#119442", "CPU-INIT-007")
+@seeds("#119442", "CPU-INIT-004")
 def sidecar_cpus_are_reused(changes: Changes) -> None:
     _with_container(changes, lambda container: dataclasses.replace(container, sidecar=False))
 
 
-@seeds("#103952", "CPU-STATIC-006")
+@seeds("#103952", "CPU-STATIC-007")
 def a_second_container_drops_the_first(changes: Changes) -> None:
     def dropping(original: Any, self: CPUState, uid: str, name: str, own: int) -> CPUState:
         after = original(self, uid, name, own)
@@ -164,7 +164,7 @@ def a_second_container_drops_the_first(changes: Changes) -> None:
 # Options and layout
 
 
-@seeds("CPU-OPT-FULLPCPUS-001")
+@seeds("CPU-OPT-FULLPCPUS-003")
 def whole_cores_are_not_asked_for(changes: Changes) -> None:
     changes.replace(StaticPolicy, "check_alignment", lambda self, count, free: None)
 
@@ -178,7 +178,7 @@ def siblings_of_reserved_cpus_count_as_whole_cores(changes: Changes) -> None:
     )
 
 
-@seeds("CPU-OPT-FULLPCPUS-001")
+@seeds("CPU-OPT-FULLPCPUS-003")
 def misaligned_requests_have_another_reason(changes: Changes) -> None:
     def other(original: Any, *args: Any) -> None:
         try:
@@ -189,7 +189,7 @@ def misaligned_requests_have_another_reason(changes: Changes) -> None:
     changes.around(providers.CPUManager, "allocate", other)
 
 
-@seeds("CPU-GATE-001")
+@seeds("CPU-GATE-002")
 def hidden_options_are_available(changes: Changes) -> None:
     changes.around(
         options,
@@ -198,17 +198,17 @@ def hidden_options_are_available(changes: Changes) -> None:
     )
 
 
-@seeds("CPU-OPT-001")
+@seeds("CPU-OPT-PAIR-001", "CPU-OPT-PAIR-002")
 def conflicting_options_are_accepted(changes: Changes) -> None:
     changes.replace(options, "_INCOMPATIBLE", ())
 
 
-@seeds("CPU-STATIC-010")
+@seeds("CPU-STATIC-009")
 def single_threads_come_before_whole_cores(changes: Changes) -> None:
     changes.replace(assignment, "_whole_cores", lambda topology, progress: progress)
 
 
-@seeds("CPU-STATIC-010")
+@seeds("CPU-STATIC-009")
 def requests_are_spread_over_cores(changes: Changes) -> None:
     changes.property(
         StaticPolicy,
@@ -217,12 +217,12 @@ def requests_are_spread_over_cores(changes: Changes) -> None:
     )
 
 
-@seeds("#131610", "CPU-OPT-UNCORE-001")
+@seeds("#131610", "CPU-OPT-UNCORE-002")
 def uncore_caches_are_ignored(changes: Changes) -> None:
     changes.property(StaticPolicy, "style", lambda style: style._replace(uncore=None))
 
 
-@seeds("PR #106599", "CPU-OPT-DISTNUMA-001")
+@seeds("PR #106599", "CPU-OPT-DISTNUMA-002")
 def distribution_over_nodes_is_ignored(changes: Changes) -> None:
     changes.replace(
         policy,
@@ -231,7 +231,7 @@ def distribution_over_nodes_is_ignored(changes: Changes) -> None:
     )
 
 
-@seeds("#114642", "NODE-ALIGN-002")
+@seeds("CPU-HINT-015", "NODE-ALIGN-002")
 def the_affinity_is_ignored_by_assignment(changes: Changes) -> None:
     changes.around(
         StaticPolicy,
@@ -242,7 +242,7 @@ def the_affinity_is_ignored_by_assignment(changes: Changes) -> None:
     )
 
 
-@seeds("#114642", "CPU-OPT-ALIGNSOCKET-001")
+@seeds("#114642", "CPU-OPT-ALIGNSOCKET-003")
 def align_by_socket_takes_the_nodes_alone(changes: Changes) -> None:
     def narrow(original: Any, self: StaticPolicy, affinity: Any) -> int:
         bare = dataclasses.replace(self, options=dataclasses.replace(self.options, by_socket=False))
@@ -254,7 +254,7 @@ def align_by_socket_takes_the_nodes_alone(changes: Changes) -> None:
 # Hints
 
 
-@seeds("CPU-HINT-004")
+@seeds("CPU-HINT-006")
 def cpu_hints_prefer_what_is_fewest_now(changes: Changes) -> None:
     def by_now(original: Any, *args: Any) -> Any:
         family = original(*args)
@@ -264,7 +264,7 @@ def cpu_hints_prefer_what_is_fewest_now(changes: Changes) -> None:
     changes.around(hints, "generate", by_now)
 
 
-@seeds("#94220", "#110306", "CPU-HINT-001")
+@seeds("#94220", "#110306", "CPU-HINT-009", "CPU-INIT-008")
 def cpu_hints_leave_out_what_can_be_reused(changes: Changes) -> None:
     changes.around(
         hints,
@@ -273,7 +273,7 @@ def cpu_hints_leave_out_what_can_be_reused(changes: Changes) -> None:
     )
 
 
-@seeds("#129078", "CPU-RESTART-003")
+@seeds("CPU-HINT-010")
 def cpu_hints_forget_what_is_held(changes: Changes) -> None:
     def forgetful(
         original: Any, static: StaticPolicy, state: CPUState, reuse: Any, pod: Any, container: Any
@@ -288,7 +288,7 @@ def cpu_hints_forget_what_is_held(changes: Changes) -> None:
 # Reconcile
 
 
-@seeds("CPU-RECONCILE-001")
+@seeds("CPU-RECONCILE-005")
 def reconcile_repeats_itself(changes: Changes) -> None:
     def chatty(original: Any, self: managers.Node, args: messages.NoArgs) -> Any:
         self.told.clear()
@@ -302,7 +302,7 @@ def reconcile_tells_nobody(changes: Changes) -> None:
     changes.replace(managers.Node, "reconcile", lambda self, args: messages.Reconciled(()))
 
 
-@seeds("#90303", "CPU-RECONCILE-002")
+@seeds("#90303", "CPU-RECONCILE-001")
 def reconcile_tells_ended_containers_too(changes: Changes) -> None:
     def loud(original: Any, self: managers.Node, args: messages.NoArgs) -> Any:
         ended, self.ended = self.ended, set()

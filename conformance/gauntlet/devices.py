@@ -33,7 +33,7 @@ def unhealthy_devices_are_given(changes: Changes) -> None:
     changes.around(DeviceState, "report", healed)
 
 
-@seeds("DEV-HEALTH-001")
+@seeds("DEV-HEALTH-003", "DEV-RESTART-003")
 def a_pod_stays_with_devices_that_fell_ill(changes: Changes) -> None:
     changes.around(
         allocation,
@@ -82,7 +82,7 @@ def devices_ignore_the_affinity(changes: Changes) -> None:
     )
 
 
-@seeds("PR #101893", "DEV-ALLOCATE-001")
+@seeds("PR #101893", "DEV-ALLOCATE-007")
 def devices_near_several_nodes_count_as_far(changes: Changes) -> None:
     def strict(
         original: Any, state: DeviceState, resource: str, available: frozenset[str], affinity: Any
@@ -94,7 +94,7 @@ def devices_near_several_nodes_count_as_far(changes: Changes) -> None:
     changes.around(allocation, "_by_affinity", strict)
 
 
-@seeds("DEV-ALLOCATE-001")
+@seeds("DEV-ALLOCATE-006")
 def devices_without_topology_come_first(changes: Changes) -> None:
     def anywhere_first(
         original: Any, state: DeviceState, resource: str, available: frozenset[str], affinity: Any
@@ -106,7 +106,7 @@ def devices_without_topology_come_first(changes: Changes) -> None:
     changes.around(allocation, "_by_affinity", anywhere_first)
 
 
-@seeds("DEV-COUNT-001")
+@seeds("DEV-ALLOCATE-003")
 def one_device_of_several_is_given(changes: Changes) -> None:
     changes.around(
         allocation,
@@ -117,7 +117,7 @@ def one_device_of_several_is_given(changes: Changes) -> None:
     )
 
 
-@seeds("DEV-COUNT-001")
+@seeds("DEV-ALLOCATE-003")
 def too_few_devices_are_enough(changes: Changes) -> None:
     def modest(original: Any, state: DeviceState, request: Any, affinity: Any) -> DeviceState:
         had = state.of(request.uid, request.container).get(request.resource)
@@ -150,12 +150,12 @@ def init_devices_are_not_reused(changes: Changes) -> None:
     changes.replace(Reuse, "of", lambda self, uid, resource: frozenset())
 
 
-@seeds("#119442", "DEV-INIT-001")
+@seeds("#119442", "DEV-INIT-002")
 def sidecar_devices_are_reused(changes: Changes) -> None:
     _with_container(changes, lambda container: dataclasses.replace(container, sidecar=False))
 
 
-@seeds("DEV-ALLOCATE-002")
+@seeds("DEV-ALLOCATE-002", "DEV-INIT-001")
 def app_devices_are_reused(changes: Changes) -> None:
     _with_container(
         changes, lambda container: dataclasses.replace(container, init=True, sidecar=False)
@@ -178,7 +178,7 @@ def devices_of_removed_pods_leak(changes: Changes) -> None:
     changes.around(DeviceState, "reclaim", leaking)
 
 
-@seeds("NODE-STATE-003")
+@seeds("DEV-REMOVE-002")
 def ended_containers_lose_their_devices(changes: Changes) -> None:
     def hasty(original: Any, self: managers.Node, args: messages.RemoveArgs) -> Any:
         answer = original(self, args)
@@ -227,7 +227,7 @@ def device_hints_prefer_what_is_fewest_now(changes: Changes) -> None:
     changes.around(hints, "_of_resource", by_now)
 
 
-@seeds("#109595", "DEV-HINT-002")
+@seeds("#109595", "DEV-HINT-008")
 def device_hints_forget_what_is_held(changes: Changes) -> None:
     changes.around(
         hints,

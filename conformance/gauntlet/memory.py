@@ -281,7 +281,7 @@ def memory_beyond_the_hint_is_promised(changes: Changes) -> None:
     changes.replace(policy, "_satisfies", lambda state, nodes, amounts: True)
 
 
-@seeds("MEM-HUGE-003")
+@seeds("#104682", "MEM-HUGE-004")
 def memory_alone_decides_whether_a_hint_suffices(changes: Changes) -> None:
     changes.around(
         policy,
@@ -309,7 +309,7 @@ def memory_hints_leave_out_what_can_be_reused(changes: Changes) -> None:
     _hints_changed(changes, without)
 
 
-@seeds("#119442", "PR #120715", "MEM-INIT-002")
+@seeds("#119442", "PR #120715", "MEM-INIT-005")
 def sidecar_memory_is_reused(changes: Changes) -> None:
     changes.around(
         policy,
@@ -320,7 +320,7 @@ def sidecar_memory_is_reused(changes: Changes) -> None:
     )
 
 
-@seeds("MEM-INIT-001")
+@seeds("MEM-INIT-002")
 def app_memory_is_reused(changes: Changes) -> None:
     changes.around(
         policy,
@@ -331,12 +331,12 @@ def app_memory_is_reused(changes: Changes) -> None:
     )
 
 
-@seeds("#100838", "NODE-STATE-002")
+@seeds("#100838", "MEM-INIT-003")
 def reused_memory_is_counted_for_both(changes: Changes) -> None:
     changes.replace(policy, "_shrunk", lambda state, pod, container, blocks: state)
 
 
-@seeds("MEM-INIT-003")
+@seeds("MEM-INIT-004")
 def memory_is_reused_by_other_pods(changes: Changes) -> None:
     changes.replace(Reuse, "of", lambda self, uid, nodes, kind: self.sizes.get((nodes, kind), 0))
 

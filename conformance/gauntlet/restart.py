@@ -97,17 +97,17 @@ def the_memory_checkpoint_is_not_written_again(changes: Changes) -> None:
     changes.replace(providers.MemoryManager, "save", lambda self: None)
 
 
-@seeds("#109996", "MEM-CHECKPOINT-002")
+@seeds("#109996", "MEM-CHECKPOINT-011")
 def another_machines_memory_is_accepted(changes: Changes) -> None:
     changes.replace(memory_policy, "_same", lambda real, expected: True)
 
 
-@seeds("#113035", "MEM-STATIC-012")
+@seeds("#113035", "MEM-RESTART-001")
 def memory_within_a_group_must_lie_as_at_first(changes: Changes) -> None:
     changes.replace(memory_policy, "_same", lambda real, expected: dict(real) == dict(expected))
 
 
-@seeds("MEM-STATIC-012")
+@seeds("MEM-RESTART-001")
 def a_restart_forgets_memory(changes: Changes) -> None:
     changes.replace(
         memory_policy.StaticPolicy, "restore", lambda self, state: MemoryState(self.empty)
@@ -134,7 +134,7 @@ def memory_is_taken_again_for_a_pod_that_has_it(changes: Changes) -> None:
 # Devices
 
 
-@seeds("#102552", "#109595", "NODE-STATE-003")
+@seeds("#102552", "#109595", "NODE-RESTART-001")
 def a_restart_forgets_who_has_devices(changes: Changes) -> None:
     changes.replace(device_checkpoint, "load", lambda content: DeviceState())
 

@@ -54,7 +54,7 @@ def on_admission(
             if len(held.get(resource, ())) != count:
                 yield Violation(
                     "devices-as-requested",
-                    "DEV-COUNT-001",
+                    "DEV-ALLOCATE-003",
                     f"{uid}/{name} asked for {count} of {resource} and got"
                     f" {list(held.get(resource, ()))}",
                     places=((uid, name),),

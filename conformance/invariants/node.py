@@ -91,7 +91,7 @@ def on_change(before: View, after: View) -> Iterator[Violation]:
             if set(ids) != set(now):
                 yield Violation(
                     "devices-stay",
-                    "NODE-STATE-003",
+                    "NODE-RESTART-001",
                     f"{named(place)} had {resource} {list(ids)} and has {list(now)}",
                     places=(place,),
                 )

@@ -39,6 +39,11 @@ class Violation:
     places: tuple[Place, ...] = ()
     size: int = 0
 
+    @property
+    def sentence(self) -> str:
+        """The message with the invariant's name, as it stands beside the call that broke it."""
+        return f"{self.message} [{self.invariant}]"
+
 
 @dataclass(frozen=True)
 class View:
