@@ -80,7 +80,8 @@ def _children(group: Group, rail: str, held: Ownership, pen: _Pen) -> Iterator[s
         )
         if not column:
             yield f"{rail}{branch}{label}"
-            within = rail + below + ("│ " if part.groups else "  ")
+            branches = part.groups and part.groups[0].kind != "cache"
+            within = rail + below + ("│ " if branches else "  ")
             yield from _stock_lines(of_node(pen.stock, part.node), within, held, pen)
             yield from _children(part, rail + below, held, pen)
             continue

@@ -400,6 +400,17 @@ def test_the_examples_of_the_help_run_as_they_stand(ask: Command, command: Comma
     assert Path("node.html").exists()
 
 
+def test_the_documented_example_is_what_comes_out(command: Command) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "simulate.md").read_text("utf-8")
+    config, pods, *_ = re.findall(r"^```yaml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    line, out = re.findall(
+        r"^\$ numaproof (simulate.*?)\n(.*?)^```", page, re.DOTALL | re.MULTILINE
+    )[0]
+    Path("kubelet.yaml").write_text(config)
+    Path("pods.yaml").write_text(pods)
+    assert command(*line.split()).out == out
+
+
 def test_the_answer_as_json_has_its_documented_parts(ask: Command) -> None:
     found = ask(HUGE, "--json", config=ALIGNED).json()
     assert set(found) == {"start", "pods", "node"}
