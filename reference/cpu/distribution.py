@@ -55,7 +55,14 @@ class Plan(NamedTuple):
     remainder: tuple[int, ...]
 
 
-def distributed(topology: CPUTopology, available: int, count: int, group: int, style: Style) -> int:
+def distributed(
+    topology: CPUTopology,
+    available: int,
+    count: int,
+    group: int,
+    style: Style,
+    least: int = 0,
+) -> int:
     """The mask of `count` CPUs out of `available`, handed out in groups of `group` CPUs.
 
     A request that is no multiple of `group`, or that no combination of nodes can share evenly,
@@ -78,7 +85,7 @@ def distributed(topology: CPUTopology, available: int, count: int, group: int, s
     }
     request = Request(free, count, group, style.overwrites)
     fewest, most = _range(topology, len(free), count, group)
-    for size in range(fewest, most + 1):
+    for size in (*range(max(fewest, least), most + 1), *range(fewest, min(least, most + 1))):
         if plan := _best_plan(request, size):
             return _carry_out(topology, available, request, plan, style)
     return packed(topology, available, count, style)

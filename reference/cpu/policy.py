@@ -88,10 +88,11 @@ class StaticPolicy:
         free = state.shared & ~self.reserved
         return self.topology.complete_cores(free) if self.only_whole_cores else free
 
-    def take(self, available: int, count: int, beside: int = 0) -> int:
+    def take(self, available: int, count: int, beside: int = 0, least: int = 0) -> int:
         """`count` CPUs out of `available`, laid out as the options ask.
 
-        `beside` are CPUs that the same container has already.
+        `beside` are CPUs that the same container has already; CPUs that are distributed go to
+        `least` nodes or more, where that many can share them.
 
         Raises:
             NotEnoughCPUsError: `available` has fewer.
@@ -101,7 +102,7 @@ class StaticPolicy:
         group = self.cpus_per_core if self.options.full_cores else 1
         if self.options.by_socket and not self.release.has(defects.NODES_ACROSS_SOCKETS):
             available = of_one_socket(self.topology, available, count)
-        return distributed(self.topology, available, count, group, self.style)
+        return distributed(self.topology, available, count, group, self.style, least)
 
     def check_alignment(self, count: int, free: int) -> None:
         """Checks that `count` CPUs can be whole cores, with `free` CPUs in unbroken cores.
@@ -174,12 +175,15 @@ class StaticPolicy:
         if not fits or self.release.has(defects.INIT_CPUS_NOT_REUSED):
             first = 0
         preferred = [first] if first else []
+        least = 0
         if affinity is not None:
             preferred.append((available | reusable) & near)
+            least = 0 if self.release.has(defects.AFFINITY_SHRUNK) else len(affinity)
         chosen = 0
         for cpus in preferred:
             left = cpus & ~chosen
-            chosen |= self.take(left, min(count - chosen.bit_count(), left.bit_count()), chosen)
+            wanted = min(count - chosen.bit_count(), left.bit_count())
+            chosen |= self.take(left, wanted, chosen, least)
         left = (available | reusable) & ~chosen
         chosen |= self.take(left, count - chosen.bit_count(), chosen)
         if self.only_whole_cores and self.topology.complete_cores(chosen) != chosen:

@@ -180,3 +180,29 @@ def test_the_cpus_of_an_ended_init_container_do_not_keep_the_app_off_other_nodes
     small_first = pod("u", "8", init=("1",))
     assert both(node, documented, shape, small_first, **config) == [refusal, "8-15"]
     assert both(node, documented, shape, pod("u", "7", init=("1",)), **config) == ["1-7"] * 2
+
+
+def spread(player: Player, machine: Machine, pod: Pod, *before: dict[str, Any]) -> dict[str, str]:
+    """What a pod gets whose four devices are on the four nodes, after the pods `before`."""
+    config = options("distribute-cpus-across-numa") | {"topologyManagerPolicy": "best-effort"}
+    player.start(machine(nodes=4, cores=8, sockets=2, smt=1), **config)
+    ids = [{"id": f"d{node}", "numa": [node]} for node in range(4)]
+    player.ask("devices", devices=[{"resource": "vendor.example/gpu", "ids": ids}])
+    for one in before:
+        player.admit(one)
+    asks = pod("u", "12")
+    asks["spec"]["containers"][0]["resources"]["limits"]["vendor.example/gpu"] = "4"
+    return player.admit(asks)
+
+
+def test_cpus_are_distributed_over_all_nodes_of_the_affinity(
+    node: Player, documented: Player, machine: Machine, pod: Pod
+) -> None:
+    assert spread(node, machine, pod) == {"app0": "8-13,16-21"}
+    assert spread(documented, machine, pod) == {"app0": "1-3,8-10,16-18,24-26"}
+
+
+def test_cpus_are_distributed_over_fewer_nodes_where_one_is_full(
+    documented: Player, machine: Machine, pod: Pod
+) -> None:
+    assert spread(documented, machine, pod, pod("v", "7")) == {"app0": "8-13,16-21"}
