@@ -53,11 +53,13 @@ class Style(NamedTuple):
         spread: the step that spreads a request over cores; None packs it.
         uncore: what a request takes of a part of an uncore cache; None looks at no caches.
         overwrites: the defect `COMBINATION_OVERWRITTEN`.
+        least_nodes: to how many NUMA nodes a distributed request goes, if they can share it.
     """
 
     spread: Callable[[CPUTopology, Progress], Progress] | None = None
     uncore: Callable[[CPUTopology, Progress, int], int] | None = None
     overwrites: bool = True
+    least_nodes: int = 0
 
 
 def packed(topology: CPUTopology, available: int, count: int, style: Style, beside: int = 0) -> int:

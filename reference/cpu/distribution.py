@@ -55,14 +55,7 @@ class Plan(NamedTuple):
     remainder: tuple[int, ...]
 
 
-def distributed(
-    topology: CPUTopology,
-    available: int,
-    count: int,
-    group: int,
-    style: Style,
-    least: int = 0,
-) -> int:
+def distributed(topology: CPUTopology, available: int, count: int, group: int, style: Style) -> int:
     """The mask of `count` CPUs out of `available`, handed out in groups of `group` CPUs.
 
     A request that is no multiple of `group`, or that no combination of nodes can share evenly,
@@ -85,7 +78,8 @@ def distributed(
     }
     request = Request(free, count, group, style.overwrites)
     fewest, most = _range(topology, len(free), count, group)
-    for size in (*range(max(fewest, least), most + 1), *range(fewest, min(least, most + 1))):
+    least = min(max(fewest, style.least_nodes), most + 1)
+    for size in (*range(least, most + 1), *range(fewest, least)):
         if plan := _best_plan(request, size):
             return _carry_out(topology, available, request, plan, style)
     return packed(topology, available, count, style)

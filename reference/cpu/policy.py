@@ -102,7 +102,8 @@ class StaticPolicy:
         group = self.cpus_per_core if self.options.full_cores else 1
         if self.options.by_socket and not self.release.has(defects.NODES_ACROSS_SOCKETS):
             available = of_one_socket(self.topology, available, count)
-        return distributed(self.topology, available, count, group, self.style, least)
+        style = self.style._replace(least_nodes=least)
+        return distributed(self.topology, available, count, group, style)
 
     def check_alignment(self, count: int, free: int) -> None:
         """Checks that `count` CPUs can be whole cores, with `free` CPUs in unbroken cores.
