@@ -60,9 +60,8 @@ def pod_level(config: messages.KubeletConfiguration, kubernetes: str) -> PodLeve
     known = release(kubernetes)
     gate, given = known.gates["PodLevelResources"], config.get("featureGates") or {}
     of_all = given.get(f"All{gate.maturity.capitalize()}", gate.default)
-    if not given.get("PodLevelResources", of_all):
-        return "ignored"
-    return "shared pool" if known.pod_level_in_shared_pool else "QoS class"
+    on = given.get("PodLevelResources", of_all)
+    return known.pod_level if on else known.pod_level_without_gate
 
 
 def keeps_memory(config: messages.KubeletConfiguration) -> bool:

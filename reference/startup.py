@@ -134,9 +134,8 @@ def _topology(derive: Callable[[], CPUTopology]) -> CPUTopology:
 
 
 def _pod_level(config: Config, release: Release) -> pods.PodLevel:
-    if not config.gates["PodLevelResources"]:
-        return "ignored"
-    return "shared pool" if release.pod_level_in_shared_pool else "QoS class"
+    on = config.gates["PodLevelResources"]
+    return release.pod_level if on else release.pod_level_without_gate
 
 
 def _check_built(config: Config) -> None:

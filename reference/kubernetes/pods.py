@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 QoSClass = Literal["Guaranteed", "Burstable", "BestEffort"]
 
-PodLevel = Literal["ignored", "QoS class", "shared pool"]
-"""What resources of the pod as a whole do: nothing; they make its QoS class; or they also keep
-its containers off exclusive CPUs."""
+PodLevel = Literal["ignored", "QoS class", "shared pool", "shared pool alone"]
+"""What resources of the pod as a whole do: nothing; they make its QoS class; they also keep its
+containers off exclusive CPUs and pinned memory; or they do that and make no class."""
 
 _COMPUTE = ("cpu", "memory")
 
@@ -122,12 +122,15 @@ def parse(manifest: Mapping[str, Any], pod_level: PodLevel = "ignored") -> Pod:
     )
     status = _mapping(manifest.get("status") or {}, "status")
     own = None if pod_level == "ignored" else spec.get("resources")
-    as_one = containers if own is None else (_as_one(own, containers),)
+    as_one = None if own is None else _as_one(own, containers)
+    of_class = containers
+    if as_one is not None and pod_level != "shared pool alone":
+        of_class = (as_one,)
     return Pod(
         uid,
         containers,
-        status.get("qosClass") or qos_class(as_one),
-        shared_pool=pod_level == "shared pool" and own is not None and _asks(as_one[0]),
+        status.get("qosClass") or qos_class(of_class),
+        shared_pool=pod_level.startswith("shared pool") and as_one is not None and _asks(as_one),
     )
 
 

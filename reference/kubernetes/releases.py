@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numaproof.reference.kubernetes.gates import Gate, Maturity
+    from numaproof.reference.kubernetes.pods import PodLevel
 
 RELEASES = gates.COLUMNS
 """The minor releases, oldest first."""
@@ -35,8 +36,8 @@ class Release:
         topology_options: the options of the Topology Manager's policies, likewise.
         uncore_takes_odd_requests: whether a request that is no multiple of a core's threads can
             be met within a part of an uncore cache.
-        pod_level_in_shared_pool: whether containers of pods with pod-level resources get no
-            exclusive CPUs (where the gate ``PodLevelResources`` is on).
+        pod_level, pod_level_without_gate: what resources of a pod as a whole do with the gate
+            ``PodLevelResources`` on, and off.
         checkpoint_attempts: the formats that a CPU Manager checkpoint is tried as, in order.
         cpu_checkpoint_type: what a CPU Manager checkpoint's structure is called; besides, all
             releases take the checksum of the name that 1.33 has for it.
@@ -54,7 +55,8 @@ class Release:
     cpu_options: Mapping[str, Maturity]
     topology_options: Mapping[str, Maturity]
     uncore_takes_odd_requests: bool
-    pod_level_in_shared_pool: bool
+    pod_level: PodLevel
+    pod_level_without_gate: PodLevel
     checkpoint_attempts: tuple[str, ...]
     cpu_checkpoint_type: str
     migration_error: str
@@ -108,7 +110,8 @@ _1_33 = Release(
     cpu_options=_OPTIONS_1_33,
     topology_options=_TOPOLOGY_OPTIONS_1_33,
     uncore_takes_odd_requests=False,
-    pod_level_in_shared_pool=False,
+    pod_level="QoS class",
+    pod_level_without_gate="ignored",
     checkpoint_attempts=("V1", ""),
     cpu_checkpoint_type="state.CPUManagerCheckpoint",
     migration_error="error migrating v1 checkpoint state to v2 checkpoint state",
@@ -123,7 +126,7 @@ _1_34 = replace(
     gates=gates.of_release("1.34"),
     cpu_options=_OPTIONS_1_34,
     uncore_takes_odd_requests=True,
-    pod_level_in_shared_pool=True,
+    pod_level="shared pool",
     defects=_defects("1.34"),
 )
 _1_35 = replace(
@@ -139,6 +142,7 @@ _1_36 = replace(
     version="1.36",
     gates=gates.of_release("1.36"),
     cpu_options=_OPTIONS_1_36,
+    pod_level_without_gate="shared pool alone",
     checkpoint_attempts=("", "V1"),
     cpu_checkpoint_type="state.CPUManagerCheckpointV2",
     migration_error="failed to migrate checkpoint from v1 to v2",

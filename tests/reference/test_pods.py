@@ -84,6 +84,8 @@ def test_only_an_init_container_can_be_a_sidecar() -> None:
         ({"requests": amounts("4")}, "QoS class", "Burstable", 0),
         ({}, "QoS class", "BestEffort", 0),
         ({"limits": {"hugepages-2Mi": "2Mi"}}, "shared pool", "BestEffort", 0),
+        ({"requests": amounts("4")}, "shared pool alone", "Guaranteed", 0),
+        ({}, "shared pool alone", "Guaranteed", 2),
     ],
 )
 def test_resources_of_the_pod_do_what_the_release_makes_of_them(
