@@ -26,7 +26,7 @@ def state() -> None:
 
     \b
     Example:
-      numaproof state check cpu_manager_state --machine laptop-4c8t
+      numaproof state check memory_manager_state --machine laptop-4c8t
     """
 
 
@@ -43,25 +43,26 @@ def state() -> None:
 def check(
     file: BinaryIO, machine: str, config: TextIO | None, kubernetes: str, *, as_json: bool
 ) -> int:
-    """Say what the kubelet would say to the cpu_manager_state FILE, and what to do.
+    """Say what the kubelet would say to FILE, and what to do.
 
-    Exit code 0: nothing to mend, 1: something to mend.
+    FILE is a cpu_manager_state or a memory_manager_state. Exit code 0: nothing to mend,
+    1: something to mend, 2: wrong input.
 
     \b
     Example:
       numaproof state check cpu_manager_state --machine laptop-4c8t --config kubelet.yaml
     """
-    content = file.read()
     info = discover_machine(machine, kubernetes)
     with tempfile.TemporaryDirectory() as folder:
         try:
+            checkpoint = checkpoints.read(file.read(), Path(file.name).name)
             settings = (
                 documents.configuration(config.read(), config.name)
                 if config
-                else checkpoints.assumed_config(content)
+                else checkpoints.assumed_config(checkpoint, info)
             )
             question = Question(info, settings, kubernetes)
-            found = checkpoints.judge(question, content, Path(folder))
+            found = checkpoints.judge(question, checkpoint, Path(folder))
         except UnicodeDecodeError:
             raise click.UsageError("--config is not UTF-8 text; save it as UTF-8") from None
         except (CannotAnswerError, checkpoints.UnknownFileError) as error:
@@ -75,6 +76,7 @@ def _told(found: checkpoints.Judgement) -> Iterator[str]:
         yield f"The kubelet does not start ({found.refusal.stage}): {found.refusal.message}"
     else:
         yield "The kubelet starts with this file."
-    yield from found.findings
-    if not found.good:
-        yield "To mend: drain the node, stop the kubelet, delete the file, start the kubelet."
+    for finding in found.findings:
+        yield f"- {finding}"
+    if found.mend:
+        yield f"To mend: {'; '.join(found.mend)}."

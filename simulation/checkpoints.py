@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+import tempfile
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -11,13 +12,19 @@ from numaproof.protocol import messages
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference.cpu import checkpoint as cpu_checkpoint
 from numaproof.reference.kubernetes import checkpoint
+from numaproof.reference.memory import checkpoint as memory_checkpoint
+from numaproof.simulation import memory_file
 from numaproof.simulation.admission import Question, begin
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from numaproof.protocol.machine import MachineInfo
+
 STATE_DIR = "/var/lib/kubelet"
 """Where a kubelet keeps its checkpoints unless told otherwise."""
+
+Kind = Literal["cpu_manager_state", "memory_manager_state"]
 
 
 class UnknownFileError(ValueError):
@@ -25,10 +32,15 @@ class UnknownFileError(ValueError):
 
 
 class Judgement(msgspec.Struct, frozen=True):
-    """The kubelet's refusal, None where it starts, and what else is wrong with the file."""
+    """What a file was judged as, the kubelet's refusal (None where it starts), and what else.
 
+    `findings` say what is wrong with the file in detail, `mend` what to do, in order.
+    """
+
+    kind: Kind
     refusal: messages.StartRefused | None
     findings: tuple[str, ...] = ()
+    mend: tuple[str, ...] = ()
 
     @property
     def good(self) -> bool:
@@ -36,39 +48,101 @@ class Judgement(msgspec.Struct, frozen=True):
         return self.refusal is None and not self.findings
 
 
-def assumed_config(content: bytes) -> messages.KubeletConfiguration:
-    """A configuration that fits the file: its policy, with one of its shared CPUs reserved.
+class Checkpoint(msgspec.Struct, frozen=True):
+    """A file: its bytes, which manager's it is, and its fields (none where it is not JSON)."""
+
+    content: bytes
+    kind: Kind
+    fields: dict[str, Any]
+
+
+def read(content: bytes, name: str) -> Checkpoint:
+    """The file; what it is shows in its fields, and in its `name` where it has none.
+
+    Raises:
+        UnknownFileError: it is another kind of file.
+    """
+    fields = _fields(content)
+    if "machineState" in fields and isinstance(fields["machineState"], dict | None):
+        return Checkpoint(content, memory_checkpoint.FILE_NAME, fields)
+    if "defaultCpuSet" in fields:
+        return Checkpoint(content, cpu_checkpoint.FILE_NAME, fields)
+    if fields:
+        raise UnknownFileError("neither a cpu_manager_state nor a memory_manager_state")
+    kind: Kind = "memory_manager_state" if "memory" in name else "cpu_manager_state"
+    return Checkpoint(content, kind, fields)
+
+
+def assumed_config(file: Checkpoint, machine: MachineInfo) -> messages.KubeletConfiguration:
+    """A configuration that fits the file and the machine.
+
+    It has the file's policy, and a reservation that the file allows.
 
     Raises:
         UnknownFileError: the file tells too little.
     """
-    found = _content(content)
-    policy = found.get("policyName")
-    if policy == "none":
+    fields = file.fields
+    if file.kind == memory_checkpoint.FILE_NAME:
+        config = memory_file.assumed_config(
+            fields, [node.node_id for node in machine.topology or ()]
+        )
+        if config is not None:
+            return config
+    elif fields.get("policyName") == "none":
         return {}
-    shared = _cpus(found.get("defaultCpuSet"))
-    if policy != "static" or not shared:
-        raise UnknownFileError("the file does not tell its configuration; give --config")
-    return {"cpuManagerPolicy": "static", "reservedSystemCPUs": str(min(shared))}
+    else:
+        shared = _cpus(fields.get("defaultCpuSet"))
+        if fields.get("policyName") == "static" and shared:
+            return {"cpuManagerPolicy": "static", "reservedSystemCPUs": str(min(shared))}
+    raise UnknownFileError("the file does not tell its configuration; give --config")
 
 
-def judge(question: Question, content: bytes, state_dir: Path) -> Judgement:
+def judge(question: Question, file: Checkpoint, state_dir: Path) -> Judgement:
     """Starts on a copy of the file in `state_dir`, an empty directory.
 
     Raises:
-        UnknownFileError: the file is not the CPU Manager's.
         CannotAnswerError: the reference does not have what the configuration asks for.
     """
-    found = _content(content)
-    if found and "defaultCpuSet" not in found:
-        raise UnknownFileError("not a cpu_manager_state file, the only kind that is judged")
-    checkpoint.write(state_dir / cpu_checkpoint.FILE_NAME, content)
+    with tempfile.TemporaryDirectory() as empty:
+        idle, without = begin(question, empty)
+    if isinstance(without, messages.StartRefused):
+        return Judgement(
+            file.kind,
+            without,
+            ("the kubelet does not start without the file either: see `numaproof config check`",),
+            ("mend the configuration first",),
+        )
+    checkpoint.write(state_dir / file.kind, file.content)
     _, start = begin(question, str(state_dir))
     refusal = None
     if isinstance(start, messages.StartRefused):
         message = start.message.replace(str(state_dir), STATE_DIR)
         refusal = messages.StartRefused(start.stage, message)
-    return Judgement(refusal, tuple(_overlaps(found.get("entries"))))
+    findings = []
+    if refusal is not None and "checkpoint is corrupted" in refusal.message:
+        findings.append("the checksum does not fit: something changed the file afterwards")
+    if file.kind == cpu_checkpoint.FILE_NAME:
+        findings += _overlaps(file.fields.get("entries"))
+    else:
+        assert idle.node is not None
+        if idle.node.plan.memory is not None and file.fields.get("policyName") == "Static":
+            findings += memory_file.findings(file.fields, idle.node.plan.memory.empty)
+    return Judgement(file.kind, refusal, tuple(findings), tuple(_mend(file, refusal, findings)))
+
+
+def _mend(
+    file: Checkpoint, refusal: messages.StartRefused | None, findings: list[str]
+) -> list[str]:
+    if refusal is None and not findings:
+        return []
+    steps = [
+        "drain the node and stop the kubelet",
+        f"delete {STATE_DIR}/{file.kind}",
+        "start the kubelet; it writes the file anew",
+    ]
+    if refusal is not None and "differs from state checkpoint policy" in refusal.message:
+        steps.append("or set the policy back to that of the file, and delete nothing")
+    return steps
 
 
 def _overlaps(entries: Any) -> list[str]:
@@ -89,10 +163,10 @@ def _overlaps(entries: Any) -> list[str]:
     ]
 
 
-def _content(content: bytes) -> dict[str, Any]:
+def _fields(content: bytes) -> dict[str, Any]:
     try:
         found = json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 

@@ -1,0 +1,193 @@
+"""What is wrong with a ``memory_manager_state``, told in full.
+
+Of all that differs between the file and the machine a kubelet says one sentence, "the expected
+machine state is different from the real one"; here each difference is named.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from numaproof.protocol.sets import NUMASet
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterator, Mapping
+
+    from numaproof.reference.memory.state import NodeMemory, Table
+
+_NUMBER = re.compile(r"-?[0-9]{1,18}")
+_FIELDS = ("total", "systemReserved", "allocatable")
+
+
+def assumed_config(found: Mapping[str, Any], nodes: Container[int]) -> dict[str, Any] | None:
+    """A configuration that fits the content of the file; None where it tells too little.
+
+    Nothing is reserved on nodes that are not among those of the machine, `nodes`.
+    """
+    if found.get("policyName") == "None":
+        return {}
+    reserved = {
+        node: table["memory"].get("systemReserved")
+        for node, table in _tables(found).items()
+        if "memory" in table and node in nodes
+    }
+    entries = [
+        {"numaNode": node, "limits": {"memory": str(size)}}
+        for node, size in reserved.items()
+        if _is_amount(size) and size
+    ]
+    if found.get("policyName") != "Static" or not entries:
+        return None
+    total = sum(size for size in reserved.values() if _is_amount(size))
+    return {
+        "memoryManagerPolicy": "Static",
+        "systemReserved": {"memory": str(total)},
+        "evictionHard": {},
+        "reservedMemory": entries,
+    }
+
+
+def findings(found: Mapping[str, Any], machine: Mapping[int, NodeMemory]) -> Iterator[str]:
+    """The differences between the content of a file and an idle `machine`, by node.
+
+    What a kubelet would not read at all is passed over.
+    """
+    in_file = _tables(found)
+    for node in sorted(in_file.keys() - machine.keys()):
+        yield f"the file has NUMA node {node}, which the machine does not have"
+    for node in sorted(machine.keys() - in_file.keys()):
+        yield f"the machine has NUMA node {node}, which the file does not have"
+    for node in sorted(in_file.keys() & machine.keys()):
+        yield from _node(f"NUMA node {node}", in_file[node], machine[node].tables)
+    yield from _blocks(found, machine)
+    yield from _groups(found)
+
+
+def _node(
+    place: str, in_file: Mapping[str, Mapping[str, Any]], tables: Mapping[str, Table]
+) -> Iterator[str]:
+    for kind in sorted(in_file.keys() - tables.keys()):
+        yield f"{place}: the file has {kind}, which the node does not have"
+    for kind in sorted(tables.keys() - in_file.keys()):
+        yield f"{place}: the node has {kind}, which the file does not have"
+    for kind in sorted(in_file.keys() & tables.keys()):
+        written, table = in_file[kind], tables[kind]
+        real = (table.total, table.system, table.allocatable)
+        for field, amount in zip(_FIELDS, real, strict=True):
+            if written.get(field) != amount:
+                yield (
+                    f"{place}: {kind}: {field} is {written.get(field)} in the file and {amount} "
+                    f"on the machine{_why(field)}"
+                )
+        sums = [written.get(field) for field in ("reserved", "free", "allocatable")]
+        reserved, free, allocatable = (size if _is_amount(size) else 0 for size in sums)
+        if reserved + free != allocatable:
+            yield (
+                f"{place}: {kind}: reserved and free sum up to {reserved + free}, not to "
+                f"allocatable, {allocatable}"
+            )
+
+
+def _why(field: str) -> str:
+    if field == "total":
+        return " (a new kernel, another memory module or huge pages made at run time)"
+    if field == "systemReserved":
+        return " (the configuration is another one than that of the file)"
+    return ""
+
+
+def _blocks(found: Mapping[str, Any], machine: Mapping[int, NodeMemory]) -> Iterator[str]:
+    """Blocks that are nowhere, and memory that no block accounts for."""
+    held: dict[tuple[NUMASet, str], int] = {}
+    lying: dict[int, int] = {}
+    for place, block in _all_blocks(found):
+        try:
+            nodes = NUMASet(block["numaAffinity"])
+        except ValueError:
+            nodes = NUMASet()
+        absent = [node for node in block["numaAffinity"] if node not in machine]
+        if absent:
+            yield f"{place} has a block on NUMA node {absent[0]}, which the machine does not have"
+        for node in nodes:
+            lying[node] = lying.get(node, 0) + 1
+        key = (nodes, block["type"])
+        held[key] = held.get(key, 0) + block["size"]
+    tables = _tables(found)
+    for (nodes, kind), size in held.items():
+        reserved = sum(
+            amount
+            for node in nodes
+            if _is_amount(amount := tables.get(node, {}).get(kind, {}).get("reserved"))
+        )
+        if size != reserved and all(node in tables for node in nodes):
+            yield (
+                f"NUMA nodes {nodes}: {kind}: containers hold {size}, and {reserved} is reserved"
+            )
+    for node, content in sorted(_nodes(found).items()):
+        count = content.get("numberOfAssignments")
+        if count != lying.get(node, 0):
+            yield (
+                f"NUMA node {node}: numberOfAssignments is {count}, and {lying.get(node, 0)} "
+                "blocks lie there"
+            )
+
+
+def _groups(found: Mapping[str, Any]) -> Iterator[str]:
+    """Groups of nodes that overlap: they are disjoint or equal, by the kubelet's own rule."""
+    groups = {
+        node: tuple(content["cells"])
+        for node, content in sorted(_nodes(found).items())
+        if isinstance(content.get("cells"), list)
+    }
+    for node, cells in groups.items():
+        for member in cells:
+            other = groups.get(member)
+            if other is not None and other != cells:
+                yield (
+                    f"NUMA node {node} is used with nodes {list(cells)}, and node {member} of "
+                    f"these with nodes {list(other)}: groups of nodes must be equal or disjoint"
+                )
+                break
+
+
+def _nodes(found: Mapping[str, Any]) -> dict[int, Mapping[str, Any]]:
+    nodes = found.get("machineState")
+    if not isinstance(nodes, dict):
+        return {}
+    return {
+        int(node): content
+        for node, content in nodes.items()
+        if _NUMBER.fullmatch(node) and isinstance(content, dict)
+    }
+
+
+def _tables(found: Mapping[str, Any]) -> dict[int, dict[str, Mapping[str, Any]]]:
+    """The memory tables by node and memory type."""
+    return {
+        node: {
+            kind: table for kind, table in content["memoryMap"].items() if isinstance(table, dict)
+        }
+        if isinstance(content.get("memoryMap"), dict)
+        else {}
+        for node, content in _nodes(found).items()
+    }
+
+
+def _all_blocks(found: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    entries = found.get("entries")
+    for uid, containers in entries.items() if isinstance(entries, dict) else ():
+        for name, blocks in containers.items() if isinstance(containers, dict) else ():
+            for block in blocks if isinstance(blocks, list) else ():
+                if (
+                    isinstance(block, dict)
+                    and isinstance(block.get("numaAffinity"), list)
+                    and all(isinstance(node, int) for node in block["numaAffinity"])
+                    and isinstance(block.get("type"), str)
+                    and _is_amount(block.get("size"))
+                ):
+                    yield f"pod {uid}, container {name}", block
+
+
+def _is_amount(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
