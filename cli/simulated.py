@@ -18,6 +18,7 @@ from numaproof.simulation.explanation import Allocation, Hints
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from numaproof.protocol.machine import MachineInfo
     from numaproof.simulation.admission import Question, Simulation, Verdict
     from numaproof.simulation.explanation import Candidate, Candidates
     from numaproof.simulation.explanation import Mark as Verdicts
@@ -56,7 +57,7 @@ def answer(found: Simulation, question: Question, machine: str) -> Answer:
         machine=question.machine,
         owners=tuple(_owners(found, node)),
         shared=str(node.shared),
-        stock=_stock(node),
+        stock=_stock(node, question.machine),
     )
 
 
@@ -113,7 +114,9 @@ def _owners(found: Simulation, node: NodeView) -> Iterator[Owner]:
         yield Owner(RESERVED, str(node.reserved))
 
 
-def _stock(node: NodeView) -> Stock:
+def _stock(node: NodeView, machine: MachineInfo) -> Stock:
+    """Memory and devices by node; an unused node that has only memory says so by its size."""
+    with_cpus = {one.node_id for one in machine.topology or () if one.cores}
     return Stock(
         tuple(
             Memory(
@@ -125,6 +128,7 @@ def _stock(node: NodeView) -> Stock:
                 str(one.group) if len(one.group) > 1 else "",
             )
             for one in node.memory
+            if one.allocated or one.reserved or one.node in with_cpus
         ),
         tuple(
             Device(

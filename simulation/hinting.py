@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numaproof.reference.plan import Plan
     from numaproof.reference.topology.hints import Hints as ResourceHints
     from numaproof.reference.topology.policy import TopologyPolicy
+    from numaproof.simulation.explanation import Candidate
     from numaproof.simulation.watching import Hinted, Merged
 
 _MOST_IN_SENTENCE = 3
@@ -42,29 +43,41 @@ def why_not_preferred(
     policy: TopologyPolicy, pod: Pod, merged: Merged, asked: dict[str, int]
 ) -> str:
     """What kept the hints from agreeing on a preferred set of nodes."""
-    wanted = []
+    wanted, missing = [], []
     for hinted in merged.hints:
+        told = None
         for resource, hints in hinted.resources.items():
-            if hints is None:
+            if hints is None or (told is hints and is_memory(resource)):
                 continue
-            if not isinstance(hints, Family):
-                return _nowhere(pod, hinted, resource, asked.get(resource, 0))
-            wish = amount(resource, asked.get(resource, 0))
-            best = hints.narrowest()
-            found = candidates(hints, _needed(hinted, resource)).told
-            if best is None or not best.preferred:
-                lacking = [one for one in found if one.mark == "impossible"]
-                kind = "node" if all(len(one.numa) == 1 for one in lacking) else "set of nodes"
-                return f"no {kind} can give {wish}: {places(lacking)}"
-            count = best.nodes.bit_count()
-            if policy.name == SINGLE_NUMA_NODE and count > 1:
-                return (
-                    f"{wish} need {count} nodes even on an empty machine, where {policy.name} "
-                    "wants one"
-                )
+            told = hints
+            found, reason = _judged(policy, pod, hinted, resource, asked.get(resource, 0))
+            if reason is not None:
+                missing.append(reason)
             good = [str(one.numa) for one in found if one.mark == "preferred"]
             wanted.append(f"{resource} {' or '.join(good[:_MOST_IN_SENTENCE])}")
-    return f"no nodes are preferred for all: {', '.join(wanted)}"
+    return "; and ".join(missing) or f"no nodes are preferred for all: {', '.join(wanted)}"
+
+
+def _judged(
+    policy: TopologyPolicy, pod: Pod, hinted: Hinted, resource: str, count: int
+) -> tuple[tuple[Candidate, ...], str | None]:
+    """The candidates for a resource, and why none of them will do; None if one would."""
+    hints = hinted.resources[resource]
+    if not isinstance(hints, Family):
+        return (), _nowhere(pod, hinted, resource, count)
+    wish = amount(resource, count)
+    best = hints.narrowest()
+    found = candidates(hints, _needed(hinted, resource)).told
+    if best is None or not best.preferred:
+        lacking = [one for one in found if one.mark == "impossible"]
+        kind = "node" if all(len(one.numa) == 1 for one in lacking) else "set of nodes"
+        return found, f"no {kind} can give {wish}: {places(lacking)}"
+    nodes = best.nodes.bit_count()
+    if policy.name == SINGLE_NUMA_NODE and nodes > 1:
+        return found, (
+            f"{wish} need {nodes} nodes even on an empty machine, where {policy.name} wants one"
+        )
+    return found, None
 
 
 def _without(plan: Plan, pod: Pod, hinted: Hinted, asked: dict[str, int]) -> Hints:

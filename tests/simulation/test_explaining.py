@@ -350,12 +350,20 @@ def test_a_manager_without_preference_says_why(
     assert any(line.startswith(told) for line in lines), lines
 
 
+def test_everything_that_lacks_is_told_at_once() -> None:
+    asked = question("laptop-4c8t", {"topologyManagerPolicy": "restricted"}, f"{NIC}=1@0")
+    assert why(asked, pod("a", {"cpu": 7, NIC: 2})).summary == (
+        f"container c0: 2 {NIC} asked for: 1 on this node, 0 held by containers, 1 free; and "
+        "no node can give 7 CPUs: node 0: 6 of 7 CPUs free"
+    )
+
+
 def test_memory_of_all_types_has_hints_together() -> None:
     config = {**MEMORY, "topologyManagerPolicy": "restricted"}
     asked = question("hugepages-2s", config, f"{NIC}=1")
     limits = {"cpu": 2, "memory": "100Gi", "hugepages-1Gi": "1Gi", NIC: 1}
     explanation = why(asked, pod("a", limits))
-    assert explanation.summary.endswith("cpu 0 or 1, hugepages-1Gi 0-1, memory 0-1")
+    assert explanation.summary.endswith("cpu 0 or 1, hugepages-1Gi 0-1")
     both = [one for one in explanation.steps if getattr(one, "manager", "") == "Memory Manager"]
     texts = [one.text for one in both if isinstance(one, Hints)]
     assert texts == [
