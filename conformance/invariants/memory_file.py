@@ -106,7 +106,8 @@ def _sums(node: int, memory: Node) -> Iterator[Violation]:
         beside = pages if kind == "memory" else 0
         if (
             table.free + table.reserved != table.allocatable
-            or table.allocatable + table.system_reserved + beside != table.total
+            # A node on which more is reserved than it has has nothing to give.
+            or table.allocatable != max(0, table.total - table.system_reserved - beside)
             or min(msgspec.structs.astuple(table)) < 0
         ):
             yield Violation(
