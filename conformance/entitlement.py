@@ -60,6 +60,9 @@ def pod_level(config: messages.KubeletConfiguration, kubernetes: str) -> PodLeve
     known = release(kubernetes)
     gate, given = known.gates["PodLevelResources"], config.get("featureGates") or {}
     of_all = given.get(f"All{gate.maturity.capitalize()}", gate.default)
+    if given.get("PodLevelResourceManagers"):
+        # The managers serve such pods again, container by container (Kubernetes 1.36).
+        return "QoS class"
     on = given.get("PodLevelResources", of_all)
     return known.pod_level if on else known.pod_level_without_gate
 

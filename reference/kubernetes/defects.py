@@ -49,6 +49,7 @@ DIVISION_PANIC = "cpus-per-core-zero-panic"
 SINGLE_NODE_IN_GROUP = "single-node-taken-out-of-group"
 RESERVATION_WRAPS = "reservation-beyond-node-wraps"
 MISSING_PAGES_PANIC = "missing-huge-pages-panic"
+POD_LEVEL_TAKEN_ANEW = "pod-level-cpus-taken-anew"
 INIT_ONLY_PAGES = "init-only-huge-pages-not-hinted"
 VANISHED_DEVICE_PANIC = "hints-panic-on-vanished-device"
 CLOSEST_PANIC = "closest-nodes-panic-on-node-id"
@@ -272,6 +273,15 @@ DEFECTS: tuple[Defect, ...] = (
         "",
         "Where reservedMemory and huge pages exceed a node's memory, the difference wraps around: "
         "the node has almost 2**64 bytes to hand out.",
+    ),
+    Defect(
+        POD_LEVEL_TAKEN_ANEW,
+        ("1.36",),
+        "A kubelet restarts with the assignments of its checkpoint as they were.",
+        f"{_ISSUES}140989",
+        "With the alpha gate PodLevelResourceManagers and scope pod, a pod with resources of its "
+        "own that is admitted again after a restart is given other CPUs, and those that it had "
+        "are lost.",
     ),
     Defect(
         INIT_ONLY_PAGES,
