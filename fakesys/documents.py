@@ -3,7 +3,7 @@
 What a person writes by hand (a machine profile, a table of cases) is read here, so that
 every complaint about it can name the file, the line and the field. The language is the part
 of YAML that has one meaning: ``true``, ``false``, ``null``, decimal numbers, text, lists and
-mappings. Aliases, tags, repeated keys and absurd depth are refused.
+mappings. Tags, repeated keys and absurd depth are refused; aliases too, unless asked for.
 """
 
 import difflib
@@ -27,6 +27,8 @@ _T = TypeVar("_T")
 
 MAX_BYTES = 8 * 1024 * 1024
 MAX_DEPTH = 40
+MAX_VALUES = 100_000
+"""How many values a document with aliases may have once they are written out."""
 
 
 class DocumentError(ValueError):
@@ -113,12 +115,15 @@ class Document:
         return DocumentError(self.file, self.line(path), dotted(path), message, mend)
 
 
-def load(source: str | os.PathLike[str], *, file: str | None = None) -> Document:
+def load(
+    source: str | os.PathLike[str], *, file: str | None = None, aliases: bool = False
+) -> Document:
     """Parse YAML from a file or from text.
 
     Args:
         source: a ``Path`` is read; a ``str`` is the text itself.
         file: the name to use in messages instead of the path.
+        aliases: take aliases, and merge keys (``<<``), as other readers of YAML do.
 
     Raises:
         DocumentError: unreadable file, bad syntax, alias, repeated or non-text key, unknown
@@ -132,7 +137,7 @@ def load(source: str | os.PathLike[str], *, file: str | None = None) -> Document
     if len(text) > MAX_BYTES:
         raise DocumentError(name, 0, "", f"larger than {MAX_BYTES} characters", "split it")
     try:
-        _screen(name, text)
+        _screen(name, text, aliases=aliases)
         loader = _Loader(text)
         try:
             root = loader.get_single_node()
@@ -146,7 +151,7 @@ def load(source: str | os.PathLike[str], *, file: str | None = None) -> Document
         raise DocumentError(name, 0, "", f"not YAML: {' '.join(str(error).split())}") from None
     if root is None:
         return Document(name, None, None)
-    return Document(name, root, _Constructor(name).construct(root, ()))
+    return Document(name, root, _Constructor(name, merges=aliases).construct(root, ()))
 
 
 def convert(document: Document, type_: type[_T]) -> _T:
@@ -182,7 +187,7 @@ def dotted(path: PathTuple) -> str:
     return text
 
 
-def _screen(name: str, text: str) -> None:
+def _screen(name: str, text: str, *, aliases: bool) -> None:
     """Refuse aliases and depth while they are events: composing nodes recurses in C."""
     loader = _Loader(text)
     depth = 0
@@ -190,7 +195,7 @@ def _screen(name: str, text: str) -> None:
         while loader.check_event():
             event: Any = loader.get_event()
             line = event.start_mark.line + 1
-            if isinstance(event, yaml.AliasEvent):
+            if isinstance(event, yaml.AliasEvent) and not aliases:
                 raise DocumentError(
                     name, line, "", "YAML aliases are not allowed", "write the value out"
                 )
@@ -218,12 +223,17 @@ def _read(name: str, path: Path) -> str:
 
 
 class _Constructor:
-    """Turns the node graph into plain values, refusing what is not a tree."""
+    """Turns the node graph into plain values, refusing what is not a tree of a sane size."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, *, merges: bool) -> None:
         self._file = file
+        self._merges = merges
+        self._values = 0
 
     def construct(self, node: yaml.Node, path: PathTuple) -> Any:
+        self._values += 1
+        if len(path) > MAX_DEPTH or self._values > MAX_VALUES:
+            raise self._error(node, path[:1], "aliases make it too large", "write the values out")
         if isinstance(node, yaml.MappingNode) and node.tag == "tag:yaml.org,2002:map":
             return self._mapping(node, path)
         if isinstance(node, yaml.SequenceNode) and node.tag == "tag:yaml.org,2002:seq":
@@ -237,15 +247,29 @@ class _Constructor:
 
     def _mapping(self, node: yaml.MappingNode, path: PathTuple) -> dict[str, Any]:
         result: dict[str, Any] = {}
+        merged: dict[str, Any] = {}
         for key_node, value_node in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
                 raise self._error(key_node, path, "a key must be text", "quote the key")
             key = key_node.value
+            if key == "<<" and self._merges:
+                merged |= self._merged(value_node, path)
+                continue
             if key in result:
                 raise self._error(
                     key_node, (*path, key), f"key {key!r} stands twice", "remove one of the two"
                 )
             result[key] = self.construct(value_node, (*path, key))
+        return merged | result
+
+    def _merged(self, node: yaml.Node, path: PathTuple) -> dict[str, Any]:
+        """What a merge key adds: a mapping, or several of which the first one wins."""
+        value = self.construct(node, (*path, "<<"))
+        result: dict[str, Any] = {}
+        for mapping in reversed(value if isinstance(value, list) else [value]):
+            if not isinstance(mapping, dict):
+                raise self._error(node, path, "only a mapping can be merged", "name its anchor")
+            result |= mapping
         return result
 
     def _error(

@@ -31,7 +31,7 @@ def parts(text: str, file: str) -> Iterator[Document]:
     """
     before = 0
     for part in _MARK.split(text):
-        document = documents.load("\n" * before + part, file=file)
+        document = documents.load("\n" * before + part, file=file, aliases=True)
         before += part.count("\n")
         if document.data is not None:
             yield document

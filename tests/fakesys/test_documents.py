@@ -140,3 +140,35 @@ def test_a_file_is_read_under_its_own_name(tmp_path: Path) -> None:
 
 def test_a_path_is_written_with_dots_and_brackets() -> None:
     assert dotted(("nodes", 2, "memory")) == "nodes[2].memory"
+
+
+def test_aliases_and_merge_keys_are_taken_where_asked_for() -> None:
+    text = "a: &a {x: 1, y: 2}\nb: {<<: *a, y: 3}\nc: {y: 4, <<: [{y: 5, z: 6}, *a]}\nd: [*a]\n"
+    assert load(text, aliases=True).data == {
+        "a": {"x": 1, "y": 2},
+        "b": {"x": 1, "y": 3},
+        "c": {"x": 1, "y": 4, "z": 6},
+        "d": [{"x": 1, "y": 2}],
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: &a [*a]",
+        "a: &a {b: *a}",
+        "a: &a {<<: *a}",
+        "\n".join(
+            ["a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"]
+            + [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
+        ),
+    ],
+)
+def test_aliases_that_never_end_or_grow_without_bounds_are_refused(text: str) -> None:
+    with pytest.raises(DocumentError, match="aliases make it too large"):
+        load(text, aliases=True)
+
+
+def test_only_mappings_can_be_merged() -> None:
+    with pytest.raises(DocumentError, match="only a mapping can be merged"):
+        load("a: {<<: [5]}", aliases=True)
