@@ -93,6 +93,7 @@ class Report:
                 sum(one.statements for one in found[name] if not one.reached and self.reason(one)),
             )
             for name in GOALS
+            if found[name]
         ]
 
     def unreached(self, reason: Reason | None) -> Iterator[tuple[str, str, str]]:

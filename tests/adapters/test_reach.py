@@ -1,0 +1,116 @@
+"""What the coverage of the kubelet's packages is made of: Go's profile, the source, the reasons."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FOLDER = Path(__file__).parents[2] / "adapters" / "kubelet" / "reach"
+
+PROFILE = """\
+mode: atomic
+k8s.io/kubernetes/pkg/kubelet/cm/cpumanager/a.go:5.2,6.10 2 7
+k8s.io/kubernetes/pkg/kubelet/cm/cpumanager/a.go:6.10,8.3 1 0
+k8s.io/kubernetes/pkg/kubelet/cm/cpumanager/a.go:12.1,12.9 1 0
+k8s.io/kubernetes/pkg/kubelet/cm/devicemanager/manager.go:1.1,2.2 4 1
+k8s.io/kubernetes/pkg/kubelet/cm/devicemanager/endpoint.go:1.1,2.2 9 0
+numaproof/adapters/kubelet/main.go:1.1,2.2 3 1
+"""
+
+SOURCE = """\
+package cpumanager
+
+import "errors"
+
+func (m *manager) Start() error {
+	if err := m.write(); err != nil {
+		return err
+	}
+	return nil
+}
+
+func NewFake() Manager { return nil }
+"""
+
+REASONS = """\
+- why: >
+    It is
+    for tests.
+  where:
+    "*/a.go": [NewFake, "manager.*: m\\\\.gone"]
+"""
+
+
+@pytest.fixture
+def reach(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The modules of the program, which is a folder and no package."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    names = ("statements", "reasons", "report")
+    yield type("Reach", (), {name: importlib.import_module(name) for name in names})
+    for name in names:
+        del sys.modules[name]
+
+
+def report(reach: Any, reasons: str) -> Any:
+    blocks = reach.statements.read_profile(PROFILE)
+    source = reach.statements.Source(SOURCE.splitlines())
+    sources = {block.file: source for block in blocks}
+    read = reach.reasons.read_reasons(reasons)
+    return reach.report.Report("1.36", "v1.36.3", blocks, sources, read)
+
+
+def test_only_the_managers_and_the_files_that_count_are_read(reach: Any) -> None:
+    blocks = reach.statements.read_profile(PROFILE)
+    assert [(block.file, block.first, block.last, block.statements) for block in blocks] == [
+        ("cpumanager/a.go", 5, 6, 2),
+        ("cpumanager/a.go", 6, 8, 1),
+        ("cpumanager/a.go", 12, 12, 1),
+        ("devicemanager/manager.go", 1, 2, 4),
+    ]
+    assert [block.reached for block in blocks] == [True, False, False, True]
+
+
+def test_what_was_not_reached_is_open_or_has_a_reason(reach: Any) -> None:
+    made = report(reach, REASONS)
+    (reason,) = made.reasons
+    assert reason.why == "It is for tests."
+    assert list(made.unreached(reason)) == [("cpumanager/a.go", "NewFake", "12")]
+    assert list(made.unreached(None)) == [("cpumanager/a.go", "manager.Start", "6-8")]
+
+
+def test_a_reason_may_ask_for_words_in_the_lines(reach: Any) -> None:
+    made = report(reach, REASONS.replace("gone", "write"))
+    assert not list(made.unreached(None))
+
+
+def test_a_package_is_good_at_its_goal_or_without_anything_open(reach: Any) -> None:
+    cpu = next(one for one in report(reach, REASONS).packages() if one.name == "cpumanager")
+    assert (cpu.statements, cpu.reached, cpu.explained, cpu.open) == (4, 2, 1, 1)
+    assert not cpu.good
+    assert cpu.row() == ("cpumanager", "4", "50.0 %", "1", "1", "66.7 %")
+    explained = report(reach, REASONS.replace("gone", "write")).packages()
+    assert next(one for one in explained if one.name == "cpumanager").good
+
+
+def test_packages_without_a_statement_are_left_out(reach: Any) -> None:
+    assert [one.name for one in report(reach, "[]").packages()] == ["cpumanager", "devicemanager"]
+
+
+def test_the_page_has_the_figures_and_every_line_that_was_not_reached(reach: Any) -> None:
+    page = report(reach, REASONS).page()
+    assert "| cpumanager | 4 | 50.0 % | 1 | 1 | 66.7 % |" in page
+    assert "## It is for tests.\n\n| file | function | lines |" in page
+    assert "| cpumanager/a.go | manager.Start | 6-8 |" in page.partition("## Open")[2]
+    assert "cpumanager/a.go manager.Start: 6-8" in report(reach, REASONS).text()
+
+
+def test_the_projects_own_reasons_can_be_read(reach: Any) -> None:
+    reasons = reach.reasons.read_reasons((FOLDER / "unreached.yaml").read_text())
+    assert all(reason.why.endswith(".") and reason.where for reason in reasons)

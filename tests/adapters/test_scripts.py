@@ -1,0 +1,55 @@
+"""The programs around the kubelet adapter, where they need no Go."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "adapters" / "kubelet"
+
+
+@pytest.fixture
+def without_go(tmp_path: Path) -> dict[str, str]:
+    """An environment in which only what the scripts call is found, and no Go."""
+    for name in ("dirname", "realpath"):
+        program = shutil.which(name)
+        assert program
+        (tmp_path / name).symlink_to(program)
+    return {**os.environ, "PATH": str(tmp_path)}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("/bin/sh", str(FOLDER / "check.sh"), "/nonexistent"),
+        (sys.executable, str(FOLDER / "reach"), "--release", "1.36"),
+    ],
+    ids=["check", "reach"],
+)
+def test_without_go_they_say_so_and_are_skipped(
+    command: tuple[str, ...], without_go: dict[str, str]
+) -> None:
+    ended = subprocess.run(command, env=without_go, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0
+    assert ended.stdout == "skipped: there is no Go to build the kubelet adapter with\n"
+
+
+def test_a_release_that_the_adapter_is_not_for_is_refused(tmp_path: Path) -> None:
+    command = ("/bin/sh", str(FOLDER / "build.sh"), "1.12", str(tmp_path / "kubelet"))
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    assert "no releases/1.12.mod; there are: 1.33.mod 1.34.mod 1.35.mod" in ended.stderr
+
+
+def test_every_release_is_pinned_with_the_sums_of_its_modules() -> None:
+    mods = {file.stem for file in (FOLDER / "releases").glob("*.mod")}
+    sums = {file.stem for file in (FOLDER / "releases").glob("*.sum")}
+    assert mods == sums == {"1.33", "1.34", "1.35", "1.36"}
+    for release in mods:
+        text = (FOLDER / "releases" / f"{release}.mod").read_text()
+        assert f"k8s.io/kubernetes v{release}." in text
