@@ -11,7 +11,7 @@ import click
 
 from numaproof import fakesys
 from numaproof.conformance.machines import Machine
-from numaproof.reference.machine.discovery import discover
+from numaproof.reference.machine.discovery import DiscoveryError, discover
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -84,7 +84,10 @@ def discover_machine(name: str, kubernetes: str) -> MachineInfo:
     is_tree = Path(name).is_dir() or ".tar" in Path(name).suffixes[-2:]
     if is_tree and name not in fakesys.bundled_profiles():
         with fakesys.open_tree(name) as root:
-            return discover(root, kubernetes)
+            try:
+                return discover(root, kubernetes)
+            except DiscoveryError as error:
+                raise DiscoveryError(f"{name}: {error}; a tree has sys and proc in it") from None
     tree = fakesys.TreePath.root(fakesys.build_tree(load_machine(name)))
     return discover(tree, kubernetes)
 

@@ -9,6 +9,7 @@ import msgspec
 
 from numaproof.protocol.messages import Pod
 from numaproof.reference.kubernetes import pods as kubernetes
+from numaproof.simulation import api_server
 from numaproof.simulation.documents import mapping, parts
 
 if TYPE_CHECKING:
@@ -160,13 +161,15 @@ def _asked(document: Document, item: dict[str, Any], path: PathTuple) -> Asked:
     spec = dict(mapping(document, template.get("spec"), place))
     if not spec.get("containers"):
         raise document.error((*place, "containers"), "a pod needs a container", "add one")
+    containers = []
     for key in ("initContainers", "containers"):
         if spec.get(key):
             listed = _sequence(document, spec[key], (*place, key))
             spec[key] = [
-                _defaulted(document, one, (*place, key, number))
+                api_server.container(document, one, (*place, key, number))
                 for number, one in enumerate(listed)
             ]
+            containers += [((*place, key, n), one) for n, one in enumerate(spec[key])]
     manifest: Pod = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -177,6 +180,7 @@ def _asked(document: Document, item: dict[str, Any], path: PathTuple) -> Asked:
         kubernetes.parse(manifest)
     except kubernetes.PodError as error:
         raise _placed(document, place, str(error)) from None
+    api_server.check(document, containers)
     return Asked(full, manifest)
 
 
@@ -192,13 +196,3 @@ def _placed(document: Document, place: PathTuple, text: str) -> DocumentError:
         steps.append(resource)
         mend = "write a quantity, such as 2, 500m or 1Gi"
     return document.error((*place, *steps), message, mend)
-
-
-def _defaulted(document: Document, value: Any, path: PathTuple) -> dict[str, Any]:
-    """The container as the API server stores it: what has a limit only requests as much."""
-    container = mapping(document, value, path)
-    place = (*path, "resources")
-    resources = mapping(document, container.get("resources") or {}, place)
-    limits = mapping(document, resources.get("limits") or {}, (*place, "limits"))
-    requests = mapping(document, resources.get("requests") or {}, (*place, "requests"))
-    return {**container, "resources": {**resources, "requests": {**limits, **requests}}}

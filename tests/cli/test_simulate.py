@@ -325,6 +325,35 @@ def test_wrong_input_is_2_and_says_where(ask: Command, pods: str, config: str, t
     assert told in ended.err
 
 
+@pytest.mark.parametrize(
+    ("resources", "told"),
+    [
+        ("limits: {cpu: -1}", "pods.yaml:8: spec.containers[0].resources.limits.cpu: -1 is less"),
+        ("limits: {cpu: 1}, requests: {cpu: 2}", "requests.cpu: 2 is more than its limit of 1"),
+        ("requests: {hugepages-2Mi: 2Mi}", "is not the limit, which is missing"),
+        ("limits: {v.example/nic: 1500m}", "limits.v.example/nic: 1500m is no whole number"),
+        ("limits: {v.e/nic: 2}, requests: {v.e/nic: 1}", "1 is not the limit, which is 2"),
+    ],
+)
+def test_pods_that_the_api_server_refuses_are_2(ask: Command, resources: str, told: str) -> None:
+    ended = ask(PODS.replace("limits: {cpu: 2, memory: 1Gi}", resources))
+    assert ended.code == 2
+    assert told in ended.err
+
+
+def test_two_containers_of_one_name_are_2(ask: Command) -> None:
+    ended = ask(PODS.replace("  - name: main", "  - name: main\n  - name: main"))
+    assert ended.code == 2
+    assert "pods.yaml:8: spec.containers[1].name: a second container 'main'" in ended.err
+
+
+def test_a_folder_without_a_machine_is_2(ask: Command) -> None:
+    Path("empty").mkdir()
+    ended = ask(PODS, machine="empty")
+    assert ended.code == 2
+    assert "a tree has sys and proc in it" in ended.err
+
+
 def test_a_file_that_is_no_text_is_2(ask: Command, command: Command) -> None:
     ask(PODS)
     Path("pods.yaml").write_bytes(b"\xff\xfe")
