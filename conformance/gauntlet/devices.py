@@ -73,37 +73,36 @@ def devices_are_given_twice(changes: Changes) -> None:
     )
 
 
+def _ordering(changes: Changes, key: Callable[[int], bool]) -> None:
+    """Orders devices by their nodes before anything else."""
+
+    def ordered(original: Any, state: DeviceState, request: Any, *rest: Any) -> list[str]:
+        order: list[str] = original(state, request, *rest)
+        nodes = state.lists[request.resource].nodes
+        return sorted(order, key=lambda device: key(nodes[device] or 0))
+
+    changes.around(allocation, "_by_affinity", ordered)
+
+
 @seeds("PR #101893", "DEV-ALLOCATE-001")
 def devices_ignore_the_affinity(changes: Changes) -> None:
     changes.around(
         allocation,
         "_by_affinity",
-        lambda original, state, resource, available, affinity: sorted(available),
+        lambda original, state, request, available, affinity: original(
+            state, request, available, None
+        ),
     )
 
 
 @seeds("PR #101893", "DEV-ALLOCATE-007")
 def devices_near_several_nodes_count_as_far(changes: Changes) -> None:
-    def strict(
-        original: Any, state: DeviceState, resource: str, available: frozenset[str], affinity: Any
-    ) -> list[str]:
-        order: list[str] = original(state, resource, available, affinity)
-        nodes = state.lists[resource].nodes
-        return sorted(order, key=lambda device: (nodes[device] or 0).bit_count() > 1)
-
-    changes.around(allocation, "_by_affinity", strict)
+    _ordering(changes, lambda nodes: nodes.bit_count() > 1)
 
 
 @seeds("DEV-ALLOCATE-006")
 def devices_without_topology_come_first(changes: Changes) -> None:
-    def anywhere_first(
-        original: Any, state: DeviceState, resource: str, available: frozenset[str], affinity: Any
-    ) -> list[str]:
-        order: list[str] = original(state, resource, available, affinity)
-        nodes = state.lists[resource].nodes
-        return sorted(order, key=lambda device: bool(nodes[device]))
-
-    changes.around(allocation, "_by_affinity", anywhere_first)
+    _ordering(changes, bool)
 
 
 @seeds("DEV-ALLOCATE-003")
@@ -119,14 +118,14 @@ def one_device_of_several_is_given(changes: Changes) -> None:
 
 @seeds("DEV-ALLOCATE-003")
 def too_few_devices_are_enough(changes: Changes) -> None:
-    def modest(original: Any, state: DeviceState, request: Any, affinity: Any) -> DeviceState:
+    def modest(original: Any, state: DeviceState, request: Any, *rest: Any) -> DeviceState:
         had = state.of(request.uid, request.container).get(request.resource)
         there = len(
             state.available(request.resource) | state.reuse.of(request.uid, request.resource)
         )
         if had is None and there:
             request = request._replace(amount=min(request.amount, there))
-        after: DeviceState = original(state, request, affinity)
+        after: DeviceState = original(state, request, *rest)
         return after
 
     changes.around(allocation, "_allocate", modest)
@@ -139,8 +138,8 @@ def _with_container(changes: Changes, change: Callable[[Any], Any]) -> None:
     changes.around(
         allocation,
         "allocate",
-        lambda original, state, pod, container, affinity: original(
-            state, pod, change(container), affinity
+        lambda original, state, pod, container, *rest: original(
+            state, pod, change(container), *rest
         ),
     )
 
@@ -150,7 +149,7 @@ def init_devices_are_not_reused(changes: Changes) -> None:
     changes.replace(Reuse, "of", lambda self, uid, resource: frozenset())
 
 
-@seeds("#119442", "DEV-INIT-002")
+@seeds("#119442", "DEV-INIT-003")
 def sidecar_devices_are_reused(changes: Changes) -> None:
     _with_container(changes, lambda container: dataclasses.replace(container, sidecar=False))
 
