@@ -78,9 +78,11 @@ def simulate(
     reference, start = begin(question, state_dir)
     if isinstance(start, messages.StartRefused):
         return Simulation(start)
-    verdicts = tuple(_admit(reference, pod, explain_all=explain_all) for pod in pods)
+    verdicts: list[Verdict] = []
+    for pod in pods:
+        verdicts.append(_admit(reference, pod, verdicts[-1:], explain_all=explain_all))
     _answer(reference, "state", messages.NoArgs())
-    return Simulation(start, verdicts, view(_node(reference)))
+    return Simulation(start, tuple(verdicts), view(_node(reference)))
 
 
 def _node(reference: Reference) -> Node:
@@ -109,7 +111,10 @@ def begin(
     return reference, start
 
 
-def _admit(reference: Reference, asked: Asked, *, explain_all: bool) -> Verdict:
+def _admit(
+    reference: Reference, asked: Asked, last: list[Verdict], *, explain_all: bool
+) -> Verdict:
+    """What becomes of a pod, with the verdict before it if there is one."""
     node = _node(reference)
     pod = node.plan.read_pod(asked.manifest)
     served = node.device_manager.state.serves
@@ -119,10 +124,17 @@ def _admit(reference: Reference, asked: Asked, *, explain_all: bool) -> Verdict:
     before = snapshot(node)
     answer = _answer(reference, "admit", messages.AdmitArgs(asked.manifest))
     refusal = answer if isinstance(answer, messages.AdmissionRefused) else None
-    why = explain(before, pod) if refusal or explain_all else None
     if isinstance(answer, messages.Admitted):
+        why = explain(before, pod) if explain_all else None
         return Verdict(asked.name, containers=answer.containers, explanation=why)
-    return Verdict(asked.name, refusal=refusal, explanation=why)
+    if any(_is_replica(asked.name, one) and one.refusal == refusal for one in last):
+        # Nothing has changed since that refusal.
+        return Verdict(asked.name, refusal=refusal, explanation=last[0].explanation)
+    return Verdict(asked.name, refusal=refusal, explanation=explain(before, pod))
+
+
+def _is_replica(name: str, other: Verdict) -> bool:
+    return name.partition("#")[0] == other.pod.partition("#")[0]
 
 
 def _unscheduled(pod: str, missing: dict[str, int]) -> Verdict:
