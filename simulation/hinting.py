@@ -8,13 +8,14 @@ from numaproof.reference.providers import CPUManager, DeviceManager, MemoryManag
 from numaproof.reference.topology.hints import Family
 from numaproof.reference.topology.policy import SINGLE_NUMA_NODE
 from numaproof.simulation import requests, shortages
-from numaproof.simulation.amounts import amount, is_memory
+from numaproof.simulation.amounts import amount, is_memory, nodes_text
 from numaproof.simulation.candidates import candidates, places
 from numaproof.simulation.explanation import Hints
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from numaproof.protocol.sets import NUMASet
     from numaproof.reference.kubernetes.pods import Pod
     from numaproof.reference.plan import Plan
     from numaproof.reference.topology.hints import Hints as ResourceHints
@@ -43,7 +44,8 @@ def why_not_preferred(
     policy: TopologyPolicy, pod: Pod, merged: Merged, asked: dict[str, int]
 ) -> str:
     """What kept the hints from agreeing on a preferred set of nodes."""
-    wanted, missing = [], []
+    wanted: dict[str, list[NUMASet]] = {}
+    missing = []
     for hinted in merged.hints:
         told = None
         for resource, hints in hinted.resources.items():
@@ -53,9 +55,23 @@ def why_not_preferred(
             found, reason = _judged(policy, pod, hinted, resource, asked.get(resource, 0))
             if reason is not None:
                 missing.append(reason)
-            good = [str(one.numa) for one in found if one.mark == "preferred"]
-            wanted.append(f"{resource} {' or '.join(good[:_MOST_IN_SENTENCE])}")
-    return "; and ".join(missing) or f"no nodes are preferred for all: {', '.join(wanted)}"
+            wanted[resource] = [one.numa for one in found if one.mark == "preferred"]
+    return "; and ".join(missing) or f"no nodes are preferred for all: {_wishes(wanted)}"
+
+
+def _wishes(wanted: dict[str, list[NUMASet]]) -> str:
+    """Which nodes each resource is preferred on: only how many, if that tells them apart."""
+    counts = {resource: len(sets[0]) for resource, sets in wanted.items()}
+    if len(set(counts.values())) > 1:
+        return ", ".join(
+            f"{resource} on {count} node{'' if count == 1 else 's'}"
+            for resource, count in counts.items()
+        )
+    return ", ".join(
+        f"{resource} on {' or '.join(map(nodes_text, sets[:_MOST_IN_SENTENCE]))}"
+        + (" or others" if len(sets) > _MOST_IN_SENTENCE else "")
+        for resource, sets in wanted.items()
+    )
 
 
 def _judged(

@@ -146,7 +146,9 @@ def test_a_refusal_by_topology_is_told_step_by_step(ask: Command) -> None:
     told = ask(taken, "--replicas", "0", config=ALIGNED, machine="xeon-gold-6230-2s")
     assert told.code == 1
     lines = [line.strip() for line in told.out.splitlines()]
-    assert "container main: no nodes are preferred for all: cpu 0-1, memory 0 or 1" in lines
+    assert (
+        "container main: no nodes are preferred for all: cpu on 2 nodes, memory on 1 node" in lines
+    )
     assert "3. CPU Manager, cpu: 50 CPUs can be had" in lines
     assert "✓ nodes 0-1  preferred: 79 CPUs free" in lines
     best = "5. the best of all hints together is nodes 0-1, not preferred"

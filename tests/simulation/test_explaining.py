@@ -208,7 +208,7 @@ def test_watching_leaves_the_node_as_it_is() -> None:
             {"topologyManagerPolicy": "single-numa-node"},
             [pod("a", {"cpu": 36}), pod("b", {"cpu": 20, NIC: 1})],
             (f"{NIC}=1@0",),
-            f"container c0: no nodes are preferred for all: {NIC} 0, cpu 1",
+            f"container c0: no nodes are preferred for all: {NIC} on node 0, cpu on node 1",
         ),
         (
             {"topologyManagerPolicy": "restricted", "topologyManagerScope": "pod"},
@@ -363,7 +363,7 @@ def test_memory_of_all_types_has_hints_together() -> None:
     asked = question("hugepages-2s", config, f"{NIC}=1")
     limits = {"cpu": 2, "memory": "100Gi", "hugepages-1Gi": "1Gi", NIC: 1}
     explanation = why(asked, pod("a", limits))
-    assert explanation.summary.endswith("cpu 0 or 1, hugepages-1Gi 0-1")
+    assert explanation.summary.endswith("cpu on 1 node, hugepages-1Gi on 2 nodes")
     both = [one for one in explanation.steps if getattr(one, "manager", "") == "Memory Manager"]
     texts = [one.text for one in both if isinstance(one, Hints)]
     assert texts == [
