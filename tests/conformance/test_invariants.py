@@ -226,4 +226,6 @@ def test_the_state_keeps_what_an_admission_gave(view: View) -> None:
     assert names(invariants.on_admission(good, view, view, "uid-a")) == []
     assert names(invariants.on_admission(good, view, view, "uid-gone")) == []
     other = messages.Admitted({"app": container("6-7", "6-7")})
-    assert names(invariants.on_admission(other, view, view, "uid-a")) == ["state-keeps-what-was-given"]
+    assert names(invariants.on_admission(other, view, view, "uid-a")) == [
+        "state-keeps-what-was-given"
+    ]
