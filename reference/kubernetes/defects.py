@@ -42,7 +42,7 @@ HALF_USED_CORES = "uncore-skips-half-used-cores"
 GATES_PANIC = "bad-feature-gates-panic"
 ENDLESS_LOOP = "distribute-endless-loop"
 NODE_ID_PANIC = "hints-panic-on-node-id"
-CLOSEST_PANIC = "closest-nodes-panic-on-gaps"
+CLOSEST_PANIC = "closest-nodes-panic-on-node-id"
 CLOSEST_BY_POSITION = "closest-nodes-by-position"
 NULL_STATE_PANIC = "null-in-machine-state-panic"
 DIVISION_PANIC = "cpus-per-core-zero-panic"
@@ -52,7 +52,6 @@ MISSING_PAGES_PANIC = "missing-huge-pages-panic"
 POD_LEVEL_TAKEN_ANEW = "pod-level-cpus-taken-anew"
 INIT_ONLY_PAGES = "init-only-huge-pages-not-hinted"
 VANISHED_DEVICE_PANIC = "hints-panic-on-vanished-device"
-CLOSEST_PANIC = "closest-nodes-panic-on-node-id"
 ALL_COMBINATIONS = "merge-of-all-combinations"
 ALL_NODES_FOR_DEVICES = "device-hints-over-all-nodes"
 
@@ -298,16 +297,6 @@ DEFECTS: tuple[Defect, ...] = (
         "",
         "A Guaranteed pod that asks for huge pages of a size that a node does not have ends in a "
         "panic.",
-        answers=False,
-    ),
-    Defect(
-        CLOSEST_PANIC,
-        _ALL,
-        "If the prefer-closest-numa-nodes policy option is specified, the best-effort and "
-        "restricted policies favor sets of NUMA nodes with shorter distance between them.",
-        "",
-        "Distances are looked up by node id where they are stored by position, so that comparing "
-        "hints for nodes whose ids are not 0, 1, 2 and so on ends in a panic.",
         answers=False,
     ),
     Defect(
