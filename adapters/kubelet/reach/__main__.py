@@ -1,9 +1,9 @@
 """Measures what the suite reaches of the kubelet's own managers: statement coverage by package.
 
-Builds the adapter with Go's coverage instrumentation, lets `numaproof check` and `numaproof fuzz`
-run against it, and reports every statement that was not reached. `unreached.yaml` says of which
-statements no call of the protocol can reach them, and why; the others are open. The exit code is 0
-where every package reaches its goal or has no open statement.
+Builds the adapter with Go's coverage instrumentation, lets `numaproof check`, the calls of
+`calls.yaml` and `numaproof fuzz` run against it, and reports every statement that was not reached.
+`unreached.yaml` says of which statements no call of the protocol can reach them, and why; the
+others are open. The exit code is 0 where every package reaches its goal or has no open statement.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ INSTRUMENTED = (
 )
 
 
-def run(release: str, out: Path, examples: int, seed: int) -> None:
+def run(release: str, out: Path, machines: list[str], examples: int, seed: int) -> None:
     """Builds the instrumented adapter and runs the suite on it; everything made is below `out`."""
     shutil.rmtree(out, ignore_errors=True)
     counters = out / "counters"
@@ -41,10 +41,14 @@ def run(release: str, out: Path, examples: int, seed: int) -> None:
     _run([str(ADAPTER / "build.sh"), release, str(program), *instrumented])
     target = ("--implementation", f"{program} -v=-1", "--kubernetes", release, "--timeout", "15s")
     environment = {**os.environ, "GOCOVERDIR": str(counters)}
-    _play(["check", *target, "--out", str(out / "check")], environment)
+    chosen = [word for name in machines for word in ("--machine", name)]
+    _play(["-m", "numaproof", "check", *target, *chosen, "--out", str(out / "check")], environment)
+    _play([str(HERE / "calls.py"), f"{program} -v=-1"], environment)
     if examples:
         budget = ("--max-examples", str(examples), "--seed", str(seed))
-        _play(["fuzz", *target, *budget, "--out", str(out / "fuzz")], environment)
+        _play(
+            ["-m", "numaproof", "fuzz", *target, *budget, "--out", str(out / "fuzz")], environment
+        )
 
 
 def measure(release: str, out: Path) -> Report:
@@ -62,8 +66,8 @@ def measure(release: str, out: Path) -> Report:
 
 
 def _play(arguments: list[str], environment: dict[str, str]) -> None:
-    """Runs numaproof; a failure of the suite is its own report's business, not this one's."""
-    command = [sys.executable, "-m", "numaproof", *arguments]
+    """Runs Python; a failure of the suite is its own report's business, not this one's."""
+    command = [sys.executable, *arguments]
     ended = subprocess.run(command, env=environment, check=False)  # noqa: S603 - our own command
     if ended.returncode not in {0, 1}:
         sys.exit(ended.returncode)
@@ -99,6 +103,7 @@ def main() -> int:
     parser.add_argument("--release", default=os.environ.get("NUMAPROOF_KUBELET") or newest())
     parser.add_argument("--out", type=Path, default=Path("numaproof-coverage"))
     parser.add_argument("--again", action="store_true", help="only read what is in OUT already")
+    parser.add_argument("--machine", action="append", default=[], help="only this; repeatable")
     parser.add_argument("--examples", type=int, default=300, help="of fuzzing")
     parser.add_argument("--seed", type=int, default=1, help="of fuzzing")
     parser.add_argument("--pages", type=Path, help="folder in which coverage/RELEASE.md is written")
@@ -108,7 +113,7 @@ def main() -> int:
         return 0
     out = options.out.resolve()
     if not options.again:
-        run(options.release, out, options.examples, options.seed)
+        run(options.release, out, options.machine, options.examples, options.seed)
     report = measure(options.release, out)
     sys.stdout.write(report.text())
     if options.pages:
