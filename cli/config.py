@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TextIO
+import sys
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
 from numaproof.catalogue import MACHINE, discover_machine
+from numaproof.fakesys.documents import dotted
 from numaproof.protocol import codec
 from numaproof.reference.kubernetes.releases import RELEASES
+from numaproof.reports.terminal import encodable
 from numaproof.simulation import documents, settings
 from numaproof.simulation.admission import CannotAnswerError, Question
+
+if TYPE_CHECKING:
+    from numaproof.fakesys.documents import Document
 
 ERRORS = 1
 
@@ -33,7 +39,7 @@ def config() -> None:
 def check(file: TextIO, machine: str, kubernetes: str, *, as_json: bool) -> int:
     """Say why the kubelet would not start with FILE, and what in it has no effect.
 
-    Exit code 0: it starts (there may be warnings), 1: it does not.
+    Exit code 0: it starts (there may be warnings), 1: it does not, 2: wrong input.
 
     \b
     Example:
@@ -50,10 +56,26 @@ def check(file: TextIO, machine: str, kubernetes: str, *, as_json: bool) -> int:
     except CannotAnswerError as error:
         raise click.UsageError(f"{file.name}: {error}") from None
     if as_json:
-        click.echo(codec.encode(found))
+        click.echo(codec.encode([_plain(document, one) for one in found]))
     else:
         for one in found:
-            where = f"{file.name}:{document.line((one.field,))}: {one.severity}: "
-            field = f"{one.field}: " if one.field else ""
-            click.echo(f"{where}{field}{one.message} ({one.mend})")
-    return ERRORS if any(one.severity == "error" for one in found) else 0
+            click.echo(encodable(_told(document, one), sys.stdout))
+    return 0 if all(one.severity == "warning" for one in found) else ERRORS
+
+
+def _plain(document: Document, one: settings.Finding) -> dict[str, Any]:
+    return {
+        "severity": one.severity,
+        "field": dotted(one.path),
+        "line": document.line(one.path),
+        "message": one.message,
+        "mend": one.mend,
+        "section": one.section,
+    }
+
+
+def _told(document: Document, one: settings.Finding) -> str:
+    field = f"{dotted(one.path)}: " if one.path else ""
+    source = f" [{one.section}]" if one.section else ""
+    where = f"{document.file}:{document.line(one.path)}"
+    return f"{where}: {one.severity}: {field}{one.message} ({one.mend}){source}"

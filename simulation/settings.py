@@ -3,75 +3,212 @@
 from __future__ import annotations
 
 import tempfile
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from numaproof.protocol import messages
-from numaproof.simulation.admission import Question, begin
+from numaproof.reference.node import Reference
+from numaproof.simulation import blame, unwise
+from numaproof.simulation.admission import CannotAnswerError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numaproof.protocol.messages import KubeletConfiguration
+    from numaproof.reference.plan import Plan
+    from numaproof.simulation.admission import Question
+    from numaproof.simulation.blame import Path, Rule
+
+_VALIDATION = "failed to validate kubelet configuration, error: "
+_INVALID = "invalid configuration: "
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """A refusal or a warning about a field; `mend` says what to do."""
+    """A refusal, a warning, or a fault of the reference, about the field at a path.
 
-    severity: Literal["error", "warning"]
-    field: str
+    `message` is the kubelet's where it refuses, `mend` says what to do, `section` is the page of
+    the Kubernetes documentation that says so.
+    """
+
+    severity: Literal["error", "warning", "fault"]
+    path: tuple[str | int, ...]
     message: str
     mend: str
+    section: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """How a start ended: its plan where there is one, else a refusal or a fault."""
+
+    plan: Plan | None = None
+    refusal: messages.StartRefused | None = None
+    fault: str = ""
 
 
 def judge(question: Question) -> tuple[Finding, ...]:
     """The findings, errors first in the order in which starts meet them.
 
+    What a refusal is about is mended or taken out, and the rest is started again, until nothing is
+    refused.
+
     Raises:
         CannotAnswerError: the reference does not have what the configuration asks for.
     """
-    return (*_errors(question), *_warnings(question.config))
+    found: list[Finding] = []
+    seen: list[messages.StartRefused] = []
+    config = dict(question.config)
+    outcome = _start(question, config)
+    while outcome.refusal is not None:
+        if outcome.refusal in seen:
+            after = without(config, _by_trial(question, config, outcome.refusal))
+        else:
+            seen.append(outcome.refusal)
+            after = _past(question, config, outcome.refusal, found)
+        if after == config:
+            return tuple(found)
+        config = after
+        outcome = _start(question, config)
+    if outcome.fault:
+        mend = "this is a bug of numaproof and not of the file; please report it"
+        found.append(Finding("fault", (), f"the reference broke: {outcome.fault}", mend))
+    if outcome.plan is not None:
+        wrong = [one.path for one in found]
+        mended = msgspec.structs.replace(question, config=config)
+        for warning in unwise.warnings(mended, outcome.plan):
+            path = warning[0]
+            if path[0] in question.config and not any(_related(path, other) for other in wrong):
+                found.append(Finding("warning", *warning))
+    return tuple(found)
 
 
-def _errors(question: Question) -> Iterator[Finding]:
-    """Takes out the field that a refusal hangs on, and starts again, until nothing is refused."""
-    refusal = _refusal(question)
-    while refusal is not None:
-        for key in question.config:
-            less = {name: value for name, value in question.config.items() if name != key}
-            without = msgspec.structs.replace(question, config=less)
-            after = _refusal(without)
-            if after != refusal:
-                yield Finding("error", key, refusal.message, f"change or remove {key}")
-                question, refusal = without, after
+def _related(one: Path, other: Path) -> bool:
+    """Whether one of the paths lies within the other."""
+    return all(mine == others for mine, others in zip(one, other, strict=False))
+
+
+def _start(question: Question, config: dict[str, Any]) -> _Outcome:
+    reference = Reference(documented=question.documented)
+    with tempfile.TemporaryDirectory() as state_dir:
+        args = messages.StartArgs(
+            config=config,
+            state_dir=state_dir,
+            kubernetes=question.kubernetes,
+            machine=question.machine,
+        )
+        answer = reference.call("start", args)
+    match answer:
+        case messages.StartRefused():
+            return _Outcome(refusal=answer)
+        case messages.Unsupported():
+            raise CannotAnswerError(f"not simulated yet: {answer.what}")
+        case messages.Fault():
+            return _Outcome(fault=answer.message)
+    assert reference.node is not None
+    return _Outcome(plan=reference.node.plan)
+
+
+def _past(
+    question: Question,
+    config: dict[str, Any],
+    refusal: messages.StartRefused,
+    found: list[Finding],
+) -> dict[str, Any]:
+    """The configuration that no longer has what is refused; tells `found` what that was."""
+    after = config
+    for problem in _problems(refusal.message):
+        rule, meant = blame.rule_for(refusal.stage, problem) or (blame.UNKNOWN, ())
+        paths = [path for path in (meant, *rule.others) if path and path[0] in config]
+        whole = [path for path in paths if _deepest(config, path) == path]
+        if paths:
+            path = _refined(question, config, (whole or paths)[0], rule)
+        else:
+            path = _by_trial(question, config, refusal)
+        where = _deepest(question.config, path)
+        found.append(Finding("error", where, problem, rule.mend, rule.section))
+        after = rule.cure(after, question.machine) if rule.cure else without(after, path)
+    if after == config:
+        return without(config, _by_trial(question, config, refusal))
+    return after
+
+
+def _problems(message: str) -> Iterator[str]:
+    """The single problems of the kubelet's validation, which tells them all at once."""
+    if not message.startswith(_VALIDATION):
+        yield message
+        return
+    text = message.removeprefix(_VALIDATION).removeprefix("[")
+    several = message.endswith("]") and _VALIDATION + "[" in message
+    for part in (text[:-1] if several else text).split(_INVALID):
+        if part:
+            yield part.removesuffix(", ")
+
+
+def _refined(question: Question, config: dict[str, Any], path: Path, rule: Rule) -> Path:
+    """The smallest part of what is at a path without which the rule no longer applies."""
+    value: Any = config
+    for step in path:
+        if not isinstance(value, dict) or step not in value:
+            return path
+        value = value[step]
+    while isinstance(value, dict | list):
+        steps: list[Any] = list(value) if isinstance(value, dict) else list(range(len(value)))
+        for step in steps:
+            refusal = _start(question, without(config, (*path, step))).refusal
+            if refusal is None or not _applies(rule, refusal):
+                path, value = (*path, step), value[step]
                 break
         else:
-            yield Finding("error", "", refusal.message, "no single field is to blame")
-            return
+            break
+    return path
 
 
-def _refusal(question: Question) -> messages.StartRefused | None:
-    with tempfile.TemporaryDirectory() as state_dir:
-        _, start = begin(question, state_dir)
-    return start if isinstance(start, messages.StartRefused) else None
+def _applies(rule: Rule, refusal: messages.StartRefused) -> bool:
+    known = (blame.rule_for(refusal.stage, one) for one in _problems(refusal.message))
+    return any(one is not None and one[0] is rule for one in known)
 
 
-def _warnings(config: KubeletConfiguration) -> Iterator[Finding]:
-    static = config.get("cpuManagerPolicy") == "static"
-    if config.get("reservedSystemCPUs"):
-        for key in ("kubeReserved", "systemReserved"):
-            amounts = config.get(key)
-            if isinstance(amounts, dict) and "cpu" in amounts:
-                message = "its cpu has no effect: reservedSystemCPUs overrides it"
-                yield Finding("warning", key, message, "remove its cpu")
-    if config.get("reservedMemory") and config.get("memoryManagerPolicy", "None") == "None":
-        message = "has no effect without memoryManagerPolicy Static"
-        yield Finding("warning", "reservedMemory", message, "remove it, or set the policy")
-    if config.get("topologyManagerPolicy", "none") == "none":
-        if config.get("topologyManagerScope"):
-            message = "has no effect with topologyManagerPolicy none"
-            yield Finding("warning", "topologyManagerScope", message, "remove it")
-    elif not static and config.get("memoryManagerPolicy") != "Static":
-        message = "aligns devices only: neither CPU nor Memory Manager is static"
-        yield Finding("warning", "topologyManagerPolicy", message, "set cpuManagerPolicy: static")
+def _by_trial(question: Question, config: dict[str, Any], refusal: messages.StartRefused) -> Path:
+    """The smallest part of the configuration without which the refusal is another one."""
+    path: Path = ()
+    value: Any = config
+    while isinstance(value, dict | list):
+        steps: list[Any] = list(value) if isinstance(value, dict) else list(range(len(value)))
+        # A policy is wanted, as a rule, and what it needs is to blame.
+        steps.sort(key=lambda step: str(step).endswith("Policy"))
+        for step in steps:
+            if _start(question, without(config, (*path, step))).refusal != refusal:
+                path, value = (*path, step), value[step]
+                break
+        else:
+            break
+    return path
+
+
+def without(config: Any, path: Path) -> Any:
+    """The configuration without what is at a path; as it is where nothing is there."""
+    if not path:
+        return config
+    step, rest = path[0], path[1:]
+    if isinstance(config, list) and isinstance(step, int):
+        if not rest:
+            return [value for place, value in enumerate(config) if place != step]
+        return [
+            without(value, rest) if place == step else value for place, value in enumerate(config)
+        ]
+    if not isinstance(config, dict) or step not in config:
+        return config
+    if not rest or not isinstance(config[step], dict | list):
+        return {key: value for key, value in config.items() if key != step}
+    return {**config, step: without(config[step], rest)}
+
+
+def _deepest(config: Any, path: Path) -> Path:
+    """As much of a path as the configuration has."""
+    for length, step in enumerate(path):
+        has = step in config if isinstance(config, dict) else isinstance(config, list)
+        if not has:
+            return path[:length]
+        config = config[step]
+    return path

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from numaproof.reference import startup
+
 Command = Callable[..., Any]
 
 HEAD = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
@@ -15,15 +17,26 @@ HEAD = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
 
 @pytest.fixture
 def judge(command: Command) -> Command:
-    def run(text: str, *more: str) -> Any:
+    def run(text: str, *more: str, machine: str = "laptop-4c8t") -> Any:
         Path("kubelet.yaml").write_text(HEAD + text)
-        return command("config", "check", "kubelet.yaml", "--machine", "laptop-4c8t", *more)
+        return command("config", "check", "kubelet.yaml", "--machine", machine, *more)
+
+    return run
+
+
+@pytest.fixture
+def fields(judge: Command) -> Command:
+    """The fields that findings are about, and all messages as one text."""
+
+    def run(text: str, *more: str, machine: str = "laptop-4c8t") -> tuple[list[str], str]:
+        found = judge(text, "--json", *more, machine=machine).json()
+        return [one["field"] for one in found], "\n".join(one["message"] for one in found)
 
     return run
 
 
 def test_a_sound_configuration_has_no_findings(judge: Command) -> None:
-    ended = judge('cpuManagerPolicy: static\nreservedSystemCPUs: "0"\n')
+    ended = judge('cpuManagerPolicy: static\nreservedSystemCPUs: "0-1"\n')
     assert (ended.code, ended.out) == (0, "")
 
 
@@ -32,6 +45,313 @@ def test_every_error_is_told_with_its_line(judge: Command) -> None:
     assert ended.code == 1
     assert "kubelet.yaml:4: error: reservedSystemCPUs" in ended.out
     assert "kubelet.yaml:3: error: cpuManagerPolicy" in ended.out
+    assert "[Control CPU Management Policies on the Node]" in ended.out
+
+
+MANY = """
+topologyManagerPolicy: odd
+topologyManagerScope: node
+cpuManagerPolicy: static
+cpuManagerPolicyOptions:
+  full-pcpus-only: "maybe"
+  no-such-option: "true"
+memoryManagerPolicy: Static
+reservedMemory:
+- {numaNode: 7, limits: {memory: 1Gi}}
+kubeReserved:
+  gpu: "1"
+evictionHard:
+  memory.available: 150%
+  disk.available: 1Gi
+"""
+
+
+def test_every_error_of_every_stage_is_told_at_its_own_field(fields: Command) -> None:
+    found, _ = fields(MANY)
+    assert found == [
+        "topologyManagerPolicy",
+        "topologyManagerScope",
+        "kubeReserved.gpu",
+        "evictionHard.disk.available",
+        "evictionHard.memory.available",
+        "cpuManagerPolicy",
+        "cpuManagerPolicyOptions.full-pcpus-only",
+        "cpuManagerPolicyOptions.no-such-option",
+        "reservedMemory[0].numaNode",
+    ]
+
+
+def test_one_validation_that_tells_two_problems_is_told_as_two(judge: Command) -> None:
+    found = judge(MANY, "--json").json()
+    assert found[0]["message"].startswith("topologyManagerPolicy (--topology-manager-policy)")
+    assert found[0]["message"].endswith('"single-numa-node"]')
+    assert found[1]["message"].endswith('"container", or "pod"')
+    assert [one["line"] for one in found[:3]] == [4, 5, 14]
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        ("cpuManagerPolicy: static\n", "cpuManagerPolicy"),
+        ('cpuManagerPolicy: static\nsystemReserved: {cpu: "64"}\n', "systemReserved.cpu"),
+        (
+            "cpuManagerPolicyOptions: {full-pcpus-only: 'true'}\n",
+            "cpuManagerPolicyOptions.full-pcpus-only",
+        ),
+        ("featureGates: {NoSuchGate: true}\n", "featureGates.NoSuchGate"),
+        (
+            "featureGates: {CPUManagerPolicyOptions: false}\n",
+            "featureGates.CPUManagerPolicyOptions",
+        ),
+        (
+            "featureGates: {StorageVersionAPI: true, APIServerIdentity: false}\n",
+            "featureGates.StorageVersionAPI",
+        ),
+        ("cpuManagerReconcilePeriod: soon\n", "cpuManagerReconcilePeriod"),
+        ("memoryManagerPolicy: static\n", "memoryManagerPolicy"),
+        ("memoryManagerPolicy: Static\nevictionHard: {}\n", "memoryManagerPolicy"),
+        (
+            "memoryManagerPolicy: Static\nreservedMemory: [{limits: {memory: 1Gi}}]\n",
+            "reservedMemory",
+        ),
+        ("reservedMemory: [{numaNode: x}]\n", "reservedMemory[0].numaNode"),
+        ("reservedMemory: [{limits: {cpu: 1}}]\n", "reservedMemory[0].limits.cpu"),
+        ("reservedMemory: [{limits: {memory: 0}}]\n", "reservedMemory[0].limits.memory"),
+        ("reservedMemory: [{limits: {memory: x}}]\n", "reservedMemory[0].limits.memory"),
+        ("kubeReserved: 5\n", "kubeReserved"),
+        ("evictionHard: {pid.available: lots}\n", "evictionHard.pid.available"),
+        ("cpuManagerPolicy: 5\n", "cpuManagerPolicy"),
+        (
+            "topologyManagerPolicy: restricted\n"
+            + "topologyManagerPolicyOptions: {max-allowable-numa-nodes: '3'}\n",
+            "topologyManagerPolicyOptions.max-allowable-numa-nodes",
+        ),
+        ("reservedSystemCPUs: '0'\nkubeReservedCgroup: /a\n", "reservedSystemCPUs"),
+        ("reservedSystemCPUs: a\n", "reservedSystemCPUs"),
+    ],
+)
+def test_an_error_is_put_down_to_the_field_that_it_is_about(
+    fields: Command, text: str, field: str
+) -> None:
+    found, _ = fields(text)
+    assert found[0] == field
+
+
+def test_a_machine_with_many_nodes_needs_an_option_or_policy_none(judge: Command) -> None:
+    ended = judge("topologyManagerPolicy: restricted\n", machine="epyc-12-nodes")
+    assert ended.code == 1
+    assert "error: topologyManagerPolicy: unsupported on machines with more than 8" in ended.out
+    none = judge("topologyManagerPolicy: none\n", machine="epyc-12-nodes")
+    assert none.code == 0
+    assert "has to be none on this machine of 12 NUMA nodes" in none.out
+    option = "topologyManagerPolicyOptions: {max-allowable-numa-nodes: '12'}\n"
+    slow = judge(f"topologyManagerPolicy: restricted\n{option}", machine="epyc-12-nodes")
+    assert slow.code == 0
+    assert "look at all sets of 12 NUMA nodes" in slow.out
+
+
+STATIC = "cpuManagerPolicy: static\n"
+FULL = "cpuManagerPolicyOptions: {full-pcpus-only: 'true'}\n"
+SPREAD = "cpuManagerPolicyOptions: {full-pcpus-only: 'true', distribute-cpus-across-numa: 'true'}\n"
+BEST = "topologyManagerPolicy: best-effort\n"
+TWO = "epyc-7742-2s-nps1"
+
+
+def memory(*entries: str, total: str) -> str:
+    listed = "\n".join(f"- {entry}" for entry in entries)
+    return (
+        f"memoryManagerPolicy: Static\nsystemReserved: {{memory: {total}}}\n"
+        f"evictionHard: {{memory.available: 100Mi}}\nreservedMemory:\n{listed}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "machine", "field", "told"),
+    [
+        (STATIC + "reservedSystemCPUs: '0'\n", "", "reservedSystemCPUs", "beside system daemons"),
+        (STATIC + FULL + "reservedSystemCPUs: '0'\n", "", "reservedSystemCPUs", "CPUs 1 share one"),
+        (STATIC + SPREAD + "reservedSystemCPUs: '0'\n", TWO, "reservedSystemCPUs", "can hang"),
+        (STATIC + "kubeReserved: {cpu: 500m}\n", "", "kubeReserved.cpu", "rounded up: 1 CPUs"),
+        (
+            STATIC + "reservedSystemCPUs: 0,64,128,192\n",
+            TWO,
+            "reservedSystemCPUs",
+            "lies on NUMA nodes 0-1",
+        ),
+        (
+            STATIC + "reservedSystemCPUs: 0-63,128-191\n",
+            TWO,
+            "reservedSystemCPUs",
+            "takes all CPUs of NUMA node 0",
+        ),
+        (
+            STATIC + SPREAD + "reservedSystemCPUs: 0-1\n",
+            "",
+            "cpuManagerPolicyOptions.distribute-cpus-across-numa",
+            "one NUMA node",
+        ),
+        (
+            STATIC
+            + SPREAD
+            + "topologyManagerPolicy: single-numa-node\nreservedSystemCPUs: 0,128\n",
+            TWO,
+            "cpuManagerPolicyOptions.distribute-cpus-across-numa",
+            "nothing is spread",
+        ),
+        (
+            STATIC + FULL + "reservedSystemCPUs: '0'\n",
+            "core-i7-9700",
+            "cpuManagerPolicyOptions.full-pcpus-only",
+            "one thread",
+        ),
+        (
+            STATIC
+            + "cpuManagerPolicyOptions: {full-pcpus-only: 'false'}\nreservedSystemCPUs: 0-1\n",
+            "",
+            "cpuManagerPolicyOptions.full-pcpus-only",
+            "off by default",
+        ),
+        (
+            STATIC
+            + "cpuManagerPolicyOptions: {prefer-align-cpus-by-uncorecache: 'true'}\n"
+            + "reservedSystemCPUs: 0-1\n",
+            "",
+            "cpuManagerPolicyOptions.prefer-align-cpus-by-uncorecache",
+            "share one uncore cache",
+        ),
+        (
+            STATIC
+            + "featureGates: {CPUManagerPolicyAlphaOptions: true}\n"
+            + "cpuManagerPolicyOptions: {align-by-socket: 'true'}\n"
+            + "reservedSystemCPUs: 0-1\n",
+            "",
+            "cpuManagerPolicyOptions.align-by-socket",
+            "nothing is aligned",
+        ),
+        (
+            STATIC
+            + BEST
+            + "featureGates: {CPUManagerPolicyAlphaOptions: true}\n"
+            + "cpuManagerPolicyOptions: {align-by-socket: 'true', distribute-cpus-across-numa: 'true'}\n"
+            + "reservedSystemCPUs: 0,128\n",
+            TWO,
+            "cpuManagerPolicyOptions.align-by-socket",
+            "is lost where",
+        ),
+        (BEST, "", "topologyManagerPolicy", "aligns devices only"),
+        (
+            BEST + "topologyManagerPolicyOptions: {max-allowable-numa-nodes: '9'}\n",
+            "",
+            "topologyManagerPolicyOptions.max-allowable-numa-nodes",
+            "8 are allowed anyway",
+        ),
+        (
+            BEST + "topologyManagerPolicyOptions: {prefer-closest-numa-nodes: 'true'}\n",
+            TWO,
+            "topologyManagerPolicyOptions.prefer-closest-numa-nodes",
+            "has 2 NUMA nodes",
+        ),
+        (
+            BEST + "topologyManagerPolicyOptions: {prefer-closest-numa-nodes: 'false'}\n",
+            TWO,
+            "topologyManagerPolicyOptions.prefer-closest-numa-nodes",
+            "off by default",
+        ),
+        (
+            "topologyManagerPolicy: single-numa-node\n"
+            + "topologyManagerPolicyOptions: {prefer-closest-numa-nodes: 'true'}\n",
+            TWO,
+            "topologyManagerPolicyOptions.prefer-closest-numa-nodes",
+            "takes one node",
+        ),
+        (
+            BEST + "topologyManagerPolicyOptions: {prefer-closest-numa-nodes: 'true'}\n",
+            "power7-8-nodes",
+            "topologyManagerPolicyOptions.prefer-closest-numa-nodes",
+            "ids have gaps",
+        ),
+        (BEST, "power9-ac922", "topologyManagerPolicy", "hints can name NUMA nodes 0 to 63 only"),
+        (
+            "evictionHard: {nodefs.available: 5%}\n",
+            "",
+            "evictionHard",
+            "no memory.available threshold",
+        ),
+        (
+            "featureGates: {CPUManagerPolicyAlphaOptions: true}\n",
+            "",
+            "featureGates.CPUManagerPolicyAlphaOptions",
+            "no alpha option",
+        ),
+        (
+            "featureGates: {CPUManagerPolicyBetaOptions: true}\n",
+            "",
+            "featureGates.CPUManagerPolicyBetaOptions",
+            "true is its default",
+        ),
+        (
+            "featureGates: {CPUManagerPolicyOptions: true}\n",
+            "",
+            "featureGates.CPUManagerPolicyOptions",
+            "locked",
+        ),
+        (
+            memory("{numaNode: 0, limits: {memory: 13864Mi}}", total="13764Mi"),
+            "",
+            "reservedMemory[0]",
+            "leaves nothing of NUMA node 0",
+        ),
+        (
+            memory("{numaNode: 0, limits: {memory: 20Gi}}", total="20380Mi"),
+            "",
+            "reservedMemory[0]",
+            "reserves more than NUMA node 0",
+        ),
+    ],
+)
+def test_what_is_legal_and_unwise_is_a_warning_at_its_field(
+    judge: Command, text: str, machine: str, field: str, told: str
+) -> None:
+    ended = judge(text, "--json", machine=machine or "laptop-4c8t")
+    assert ended.code == 0
+    found = {one["field"]: one for one in ended.json()}
+    assert field in found
+    assert any(told in one["message"] for one in ended.json() if one["field"] == field)
+    assert {one["severity"] for one in ended.json()} == {"warning"}
+
+
+def test_a_fault_of_the_reference_is_told_as_one(
+    judge: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_args: Any) -> Any:
+        raise RuntimeError("out of order")
+
+    monkeypatch.setattr(startup, "start", broken)
+    ended = judge("cpuManagerPolicy: static\n")
+    assert ended.code == 1
+    assert "kubelet.yaml:1: fault: the reference broke: RuntimeError: out of order" in ended.out
+    assert "a bug of numaproof" in ended.out
+
+
+def test_a_hugepage_reservation_is_told_to_be_impossible(judge: Command) -> None:
+    pages = memory("{numaNode: 0, limits: {memory: 1Gi, hugepages-2Mi: 4Mi}}", total="924Mi")
+    ended = judge(pages)
+    assert ended.code == 1
+    assert ended.out.count("error") == 1
+    assert "huge pages cannot be reserved" in ended.out
+
+
+def test_anchors_and_merge_keys_are_read_as_the_kubelet_reads_them(judge: Command) -> None:
+    ended = judge(
+        "systemReserved: &amounts {cpu: '1'}\nkubeReserved: {<<: *amounts, memory: 1Gi}\n"
+        "cpuManagerPolicy: static\ncpuManagerPolicyOptions: {full-pcpus-only: 'true'}\n"
+    )
+    assert (ended.code, ended.out) == (0, "")
+
+
+def test_defaults_merged_into_thresholds_are_no_warning(judge: Command) -> None:
+    ended = judge("evictionHard: {nodefs.available: 5%}\nmergeDefaultEvictionSettings: true\n")
+    assert (ended.code, ended.out) == (0, "")
 
 
 def test_what_has_no_effect_is_a_warning(judge: Command) -> None:
@@ -39,7 +359,8 @@ def test_what_has_no_effect_is_a_warning(judge: Command) -> None:
         'reservedSystemCPUs: "0"\nkubeReserved: {cpu: 500m}\ntopologyManagerScope: pod\n', "--json"
     )
     assert ended.code == 0
-    assert [one["field"] for one in ended.json()] == ["kubeReserved", "topologyManagerScope"]
+    assert [one["field"] for one in ended.json()] == ["kubeReserved.cpu", "topologyManagerScope"]
+    assert [*ended.json()[0]] == ["severity", "field", "line", "message", "mend", "section"]
 
 
 def test_reserved_memory_without_the_static_policy_is_a_warning(judge: Command) -> None:
