@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numaproof.protocol.machine import MachineInfo
+    from numaproof.protocol.sets import NUMASet
     from numaproof.simulation.admission import Question, Simulation, Verdict
     from numaproof.simulation.explanation import Candidate, Candidates
     from numaproof.simulation.explanation import Mark as Verdicts
@@ -87,15 +88,16 @@ def _rows(found: Simulation) -> Iterator[Row]:
                 pod=name,
                 container=container,
                 cpus=str(held.exclusive) or "shared pool",
-                memory=", ".join(_block(block) for block in held.memory),
+                memory=", ".join(_block(block, numa) for block in held.memory),
                 devices=", ".join(_devices(held)),
                 aligned="" if numa is None else nodes_text(numa),
             )
 
 
-def _block(block: messages.MemoryBlock) -> str:
-    what = "" if block.type == "memory" else f" {block.type}"
-    return f"{size(block.size)}{what} on {nodes_text(block.numa)}"
+def _block(block: messages.MemoryBlock, aligned: NUMASet | None) -> str:
+    """What a block is of, and where unless it is where its container is aligned to."""
+    what = size(block.size) + ("" if block.type == "memory" else f" {block.type}")
+    return what if block.numa == aligned else f"{what} on {nodes_text(block.numa)}"
 
 
 def _devices(held: messages.Container) -> Iterator[str]:

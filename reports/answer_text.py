@@ -50,16 +50,18 @@ def parts(answer: Answer, *, width: int, color: bool) -> Iterator[RenderableType
 
 
 def _table(rows: tuple[Row, ...]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     keys = shown(rows)
     table.add_column("")
     for key in keys:
-        table.add_column(HEADS[key], overflow="fold", no_wrap=key == "pod")
+        least = max(map(len, HEADS[key].split()))
+        table.add_column(HEADS[key], overflow="fold", no_wrap=key == "pod", min_width=least)
     for row in rows:
         mark: Mark = "bad" if row.refusal else "good"
         cells = {key: one_line(getattr(row, key), _LONGEST) for key in keys}
         if row.refusal:
-            cells["cpus"] = one_line(row.refusal, _LONGEST)
+            # The reason is long, and told with the story.
+            cells["container"] = "refused"
         style = "red" if row.refusal else ""
         told = (Text(cell, style) for cell in cells.values())
         table.add_row(Text(SIGNS[mark], _STYLES[mark]), *told)

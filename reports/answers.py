@@ -90,4 +90,6 @@ class Answer:
 
 def shown(rows: tuple[Row, ...]) -> list[str]:
     """The columns in which a row has something, and always those that a refusal needs."""
-    return [key for key in HEADS if key in {"pod", "cpus"} or any(getattr(r, key) for r in rows)]
+    return [
+        key for key in HEADS if key in {"pod", "container"} or any(getattr(r, key) for r in rows)
+    ]

@@ -36,7 +36,7 @@ _STYLES: Mapping[Kind, str] = {
     "nobody": "bold yellow",
     "plain": "",
 }
-_BAR = 20
+_BAR, _SHORTEST_BAR = 20, 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,9 @@ def _stock_lines(stock: Stock, rail: str, held: Ownership, pen: _Pen) -> Iterato
     """Memory and devices of a node, a line for each type of memory and each resource."""
     column = max((len(one.kind) for one in stock.memory), default=0)
     for memory in stock.memory:
-        yield f"{rail}{memory.kind.ljust(column)} {_bar(memory, pen)} {memory.text}"
+        room = pen.width - len(rail) - column - len(memory.text) - 4
+        bar = _bar(memory, min(_BAR, max(room, _SHORTEST_BAR)), pen)
+        yield f"{rail}{memory.kind.ljust(column)} {bar} {memory.text}"
     for resource, devices in stock.by_resource().items():
         line, used = f"{rail}{resource}", len(rail) + len(resource)
         for device in devices:
@@ -163,12 +165,12 @@ def _stock_lines(stock: Stock, rail: str, held: Ownership, pen: _Pen) -> Iterato
         yield line
 
 
-def _bar(memory: Memory, pen: _Pen) -> str:
-    reserved, allocated = (round(_BAR * share) for share in memory.shares)
+def _bar(memory: Memory, length: int, pen: _Pen) -> str:
+    reserved, allocated = (round(length * share) for share in memory.shares)
     # What is there is seen, be it ever so small.
     reserved = max(reserved, memory.reserved > 0)
     allocated = max(allocated, memory.allocated > 0)
-    free = "." * max(_BAR - reserved - allocated, 0)
+    free = "." * max(length - reserved - allocated, 0)
     return pen.styled(f"[{'#' * reserved}{'=' * allocated}{free}]", "cyan")
 
 

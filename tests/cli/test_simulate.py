@@ -106,7 +106,9 @@ def test_admitted_pods_are_shown_with_their_cpus(ask: Command) -> None:
 def test_memory_and_the_nodes_that_a_container_is_aligned_to_are_told(ask: Command) -> None:
     ended = ask(PODS, config=ALIGNED)
     assert ended.code == 0
-    assert ["✓", "Pod/default/db", "main", "2-3", "1 GiB on node 0", "node 0"] in rows(ended.out)
+    assert ["✓", "Pod/default/db", "main", "2-3", "1 GiB", "node 0"] in rows(ended.out)
+    alone = ask(PODS, config=ALIGNED.replace("restricted", "none"))
+    assert ["✓", "Pod/default/db", "main", "2-3", "1 GiB on node 0"] in rows(alone.out)
 
 
 def test_lines_of_the_table_are_never_folded(ask: Command) -> None:
@@ -135,7 +137,7 @@ def test_a_refused_pod_is_1_and_later_pods_are_still_asked(ask: Command) -> None
 
 def test_a_refusal_is_told_with_the_kubelets_words_and_what_lacks(ask: Command) -> None:
     out = ask(HUGE).out
-    assert ["✗", "Pod/default/db", "UnexpectedAdmissionError"] in rows(out)
+    assert ["✗", "Pod/default/db", "refused"] in rows(out)
     assert "not enough cpus available to satisfy request: requested=8, available=7" in out
     assert "8 CPUs asked for, 7 free. Of 8, reserved: 0; held: nobody" in out
     assert "Hint: ask for at most 7 CPUs." in out
@@ -184,7 +186,7 @@ def test_devices_that_no_plugin_serves_keep_the_scheduler_from_placing_the_pod(
 ) -> None:
     ended = ask(NIC)
     assert ended.code == 1
-    assert ["✗", "Pod/default/db", "FailedScheduling"] in rows(ended.out)
+    assert ["✗", "Pod/default/db", "refused"] in rows(ended.out)
     assert "Insufficient vendor.example/nic" in ended.out
     assert "such as --devices vendor.example/nic=1@0" in ended.out
 

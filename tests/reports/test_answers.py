@@ -48,7 +48,7 @@ def answer(machine: MachineInfo, text: str = "no node can give 4 CPUs") -> Answe
 
 
 def test_nodes_are_drawn_with_their_memory_and_devices(make_machine: MakeMachine) -> None:
-    lines = draw_text(make_machine(2, 1, 2, 1), OWNERS, "0-1", stock=STOCK).split("\n")
+    lines = draw_text(make_machine(2, 1, 2, 1), OWNERS, "0-1", stock=STOCK, width=100).split("\n")
     assert lines[2:6] == [
         "│ └ Node 0 · 1 GiB",
         "│     memory        [#=====..............] 1 GiB of 4 GiB allocated, 102.4 MiB reserved",
@@ -90,6 +90,12 @@ def test_many_devices_are_in_several_lines(make_machine: MakeMachine) -> None:
     assert max(map(len, lines)) <= 60
     assert sum(line.count("device-") for line in lines) == 20
     assert "device-19" in draw_svg(make_machine(1, 1, 2, 1), stock=stock)
+
+
+def test_bars_are_shorter_where_there_is_little_room(make_machine: MakeMachine) -> None:
+    text = draw_text(make_machine(2, 1, 2, 1), OWNERS, "0-1", stock=STOCK, width=80)
+    assert "memory        [#===.........] 1 GiB of 4 GiB allocated, 102.4 MiB reserved" in text
+    assert max(map(len, text.split("\n"))) <= 80
 
 
 def test_the_drawing_names_what_each_thing_is_in_a_title(make_machine: MakeMachine) -> None:
