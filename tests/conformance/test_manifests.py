@@ -60,9 +60,15 @@ def test_a_spec_can_be_given_as_it_stands() -> None:
 
 
 def test_amounts_in_a_configuration_become_texts_and_nothing_else_does() -> None:
-    config = {"kubeReserved": {"cpu": 1, "x": True}, "evictionHard": "bad", "podsPerCore": 3}
+    config = {
+        "kubeReserved": {"cpu": 1, "x": True},
+        "topologyManagerPolicyOptions": {"max-allowable-numa-nodes": 12},
+        "evictionHard": "bad",
+        "podsPerCore": 3,
+    }
     assert manifests.texts_where_due(config) == {
         "kubeReserved": {"cpu": "1", "x": True},
+        "topologyManagerPolicyOptions": {"max-allowable-numa-nodes": "12"},
         "evictionHard": "bad",
         "podsPerCore": 3,
     }
