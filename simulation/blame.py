@@ -49,7 +49,7 @@ def _with_reserved_cpu(config: Fields, machine: MachineInfo) -> Fields:
         cpu
         for node in machine.topology or ()
         for core in node.cores or ()
-        for cpu in core.thread_ids
+        for cpu in core.thread_ids or ()
     )
     return {**config, "reservedSystemCPUs": str(cpus[0])} if cpus else config
 

@@ -64,9 +64,9 @@ def read(content: bytes, name: str) -> Checkpoint:
     """
     fields = _fields(content)
     if "machineState" in fields and isinstance(fields["machineState"], dict | None):
-        return Checkpoint(content, memory_checkpoint.FILE_NAME, fields)
+        return Checkpoint(content, "memory_manager_state", fields)
     if "defaultCpuSet" in fields:
-        return Checkpoint(content, cpu_checkpoint.FILE_NAME, fields)
+        return Checkpoint(content, "cpu_manager_state", fields)
     if fields:
         raise UnknownFileError("neither a cpu_manager_state nor a memory_manager_state")
     kind: Kind = "memory_manager_state" if "memory" in name else "cpu_manager_state"

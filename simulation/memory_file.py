@@ -7,7 +7,7 @@ machine state is different from the real one"; here each difference is named.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from numaproof.protocol.sets import NUMASet
 
@@ -80,8 +80,9 @@ def _node(
                     f"{place}: {kind}: {field} is {written.get(field)} in the file and {amount} "
                     f"on the machine{_why(field)}"
                 )
-        sums = [written.get(field) for field in ("reserved", "free", "allocatable")]
-        reserved, free, allocatable = (size if _is_amount(size) else 0 for size in sums)
+        reserved, free, allocatable = (
+            _amount(written.get(field)) for field in ("reserved", "free", "allocatable")
+        )
         if reserved + free != allocatable:
             yield (
                 f"{place}: {kind}: reserved and free sum up to {reserved + free}, not to "
@@ -116,9 +117,7 @@ def _blocks(found: Mapping[str, Any], machine: Mapping[int, NodeMemory]) -> Iter
     tables = _tables(found)
     for (nodes, kind), size in held.items():
         reserved = sum(
-            amount
-            for node in nodes
-            if _is_amount(amount := tables.get(node, {}).get(kind, {}).get("reserved"))
+            _amount(tables.get(node, {}).get(kind, {}).get("reserved")) for node in nodes
         )
         if size != reserved and all(node in tables for node in nodes):
             yield (
@@ -189,5 +188,10 @@ def _all_blocks(found: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, An
                     yield f"pod {uid}, container {name}", block
 
 
-def _is_amount(value: Any) -> bool:
+def _amount(value: Any) -> int:
+    """The value where it is an amount, else nothing."""
+    return value if _is_amount(value) else 0
+
+
+def _is_amount(value: Any) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)

@@ -62,7 +62,7 @@ def judge(question: Question) -> tuple[Finding, ...]:
     outcome = _start(question, config)
     while outcome.refusal is not None:
         if outcome.refusal in seen:
-            after = without(config, _by_trial(question, config, outcome.refusal))
+            after = _less(config, _by_trial(question, config, outcome.refusal))
         else:
             seen.append(outcome.refusal)
             after = _past(question, config, outcome.refusal, found)
@@ -127,9 +127,9 @@ def _past(
             path = _by_trial(question, config, refusal)
         where = _deepest(question.config, path)
         found.append(Finding("error", where, problem, rule.mend, rule.section))
-        after = rule.cure(after, question.machine) if rule.cure else without(after, path)
+        after = rule.cure(after, question.machine) if rule.cure else _less(after, path)
     if after == config:
-        return without(config, _by_trial(question, config, refusal))
+        return _less(config, _by_trial(question, config, refusal))
     return after
 
 
@@ -155,7 +155,7 @@ def _refined(question: Question, config: dict[str, Any], path: Path, rule: Rule)
     while isinstance(value, dict | list):
         steps: list[Any] = list(value) if isinstance(value, dict) else list(range(len(value)))
         for step in steps:
-            refusal = _start(question, without(config, (*path, step))).refusal
+            refusal = _start(question, _less(config, (*path, step))).refusal
             if refusal is None or not _applies(rule, refusal):
                 path, value = (*path, step), value[step]
                 break
@@ -178,7 +178,7 @@ def _by_trial(question: Question, config: dict[str, Any], refusal: messages.Star
         # A policy is wanted, as a rule, and what it needs is to blame.
         steps.sort(key=lambda step: str(step).endswith("Policy"))
         for step in steps:
-            if _start(question, without(config, (*path, step))).refusal != refusal:
+            if _start(question, _less(config, (*path, step))).refusal != refusal:
                 path, value = (*path, step), value[step]
                 break
         else:
@@ -186,7 +186,12 @@ def _by_trial(question: Question, config: dict[str, Any], refusal: messages.Star
     return path
 
 
-def without(config: Any, path: Path) -> Any:
+def _less(config: dict[str, Any], path: Path) -> dict[str, Any]:
+    less: dict[str, Any] = _without(config, path)
+    return less
+
+
+def _without(config: Any, path: Path) -> Any:
     """The configuration without what is at a path; as it is where nothing is there."""
     if not path:
         return config
@@ -195,13 +200,13 @@ def without(config: Any, path: Path) -> Any:
         if not rest:
             return [value for place, value in enumerate(config) if place != step]
         return [
-            without(value, rest) if place == step else value for place, value in enumerate(config)
+            _without(value, rest) if place == step else value for place, value in enumerate(config)
         ]
     if not isinstance(config, dict) or step not in config:
         return config
     if not rest or not isinstance(config[step], dict | list):
         return {key: value for key, value in config.items() if key != step}
-    return {**config, step: without(config[step], rest)}
+    return {**config, step: _without(config[step], rest)}
 
 
 def _deepest(config: Any, path: Path) -> Path:

@@ -128,19 +128,20 @@ def canonical(number: Fraction | int, style: Style) -> str:
     "Before serializing, Quantity will be put in canonical form".) A decimal number of 10**21 and
     more loses its suffix there, in Kubernetes 1.33 to 1.36.
     """
-    if style == "binary" and (abs(number) < _KI or number.denominator != 1):
+    left = Fraction(number)
+    if style == "binary" and (abs(left) < _KI or left.denominator != 1):
         style = "decimal"
     base, power = (_KI, 0) if style == "binary" else (_KILO, -3)
-    number = Fraction(number) / Fraction(base) ** power
-    if not number:
+    left /= Fraction(base) ** power
+    if not left:
         return "0"
-    while number % base == 0:
-        number /= base
+    while left % base == 0:
+        left /= base
         power += 1
     if style == "exponent":
-        return f"{number}e{3 * power}" if power else str(number)
+        return f"{left}e{3 * power}" if power else str(left)
     suffixes = _BY_POWER[style]
-    return f"{number}{suffixes.get(power, '')}"
+    return f"{left}{suffixes.get(power, '')}"
 
 
 _KI = 1024

@@ -122,8 +122,10 @@ def test_one_validation_that_tells_two_problems_is_told_as_two(judge: Command) -
         ("evictionHard: {pid.available: lots}\n", "evictionHard.pid.available"),
         ("cpuManagerPolicy: 5\n", "cpuManagerPolicy"),
         (
-            "topologyManagerPolicy: restricted\n"
-            + "topologyManagerPolicyOptions: {max-allowable-numa-nodes: '3'}\n",
+            (
+                "topologyManagerPolicy: restricted\n"
+                "topologyManagerPolicyOptions: {max-allowable-numa-nodes: '3'}\n"
+            ),
             "topologyManagerPolicyOptions.max-allowable-numa-nodes",
         ),
         ("reservedSystemCPUs: '0'\nkubeReservedCgroup: /a\n", "reservedSystemCPUs"),
@@ -232,7 +234,8 @@ def memory(*entries: str, total: str) -> str:
             STATIC
             + BEST
             + "featureGates: {CPUManagerPolicyAlphaOptions: true}\n"
-            + "cpuManagerPolicyOptions: {align-by-socket: 'true', distribute-cpus-across-numa: 'true'}\n"
+            + "cpuManagerPolicyOptions:\n  align-by-socket: 'true'\n"
+            + "  distribute-cpus-across-numa: 'true'\n"
             + "reservedSystemCPUs: 0,128\n",
             TWO,
             "cpuManagerPolicyOptions.align-by-socket",
@@ -258,8 +261,10 @@ def memory(*entries: str, total: str) -> str:
             "off by default",
         ),
         (
-            "topologyManagerPolicy: single-numa-node\n"
-            + "topologyManagerPolicyOptions: {prefer-closest-numa-nodes: 'true'}\n",
+            (
+                "topologyManagerPolicy: single-numa-node\n"
+                "topologyManagerPolicyOptions: {prefer-closest-numa-nodes: 'true'}\n"
+            ),
             TWO,
             "topologyManagerPolicyOptions.prefer-closest-numa-nodes",
             "takes one node",
