@@ -88,7 +88,7 @@ REQUESTS = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     requests=REQUESTS,
     init=st.booleans(),
@@ -132,7 +132,7 @@ def test_every_refusal_is_explained_by_what_the_reference_did(
             assert last.text
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(requests=REQUESTS, scope=st.sampled_from(["container", "pod"]))
 def test_what_is_told_of_sets_of_nodes_is_what_the_hints_say(
     requests: list[list[dict[str, Any]]], scope: str
