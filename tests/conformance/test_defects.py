@@ -84,3 +84,30 @@ def test_another_cause_stays_a_failure(case: Case, hybrid: Facts, info: MachineI
     assert defects.judge("fail", case, (TWICE, LOST), hybrid, AVERAGE) == ("fail", None)
     assert defects.judge("fail", case, (TWICE,), Facts(info), AVERAGE) == ("fail", None)
     assert defects.judge("fail", case, (), hybrid, AVERAGE) == ("fail", None)
+
+
+GROUPS = frozenset({"single-node-taken-out-of-group", "reservation-beyond-node-wraps"})
+ALONE = Violation("memory-node-alone-or-in-group", "MEM-GROUP-001", "node 1 is used alone too")
+WRAPPED = Violation(
+    "memory-allocatable-but-reserved", "MEM-RESERVE-001", "too much", size=2**64 - 1
+)
+SUMS = Violation("memory-file-adds-up", "NODE-STATE-002", "the sums differ")
+
+
+@pytest.mark.parametrize(
+    ("first", "name"),
+    [(ALONE, "single-node-taken-out-of-group"), (WRAPPED, "reservation-beyond-node-wraps")],
+)
+def test_what_follows_from_a_defect_is_explained_by_it_once_it_was_met(
+    case: Case, info: MachineInfo, first: Violation, name: str
+) -> None:
+    facts = Facts(info)
+    assert defects.judge("fail", case, (first, SUMS), facts, GROUPS) == ("expected failure", name)
+    assert defects.judge("fail", case, (SUMS, first), facts, GROUPS) == ("fail", None)
+    assert defects.judge("fail", case, (first, LOST), facts, GROUPS) == ("fail", None)
+    assert defects.judge("fail", case, (first, SUMS), facts, frozenset()) == ("fail", None)
+
+
+def test_a_reservation_that_is_too_small_by_less_is_no_wrapped_number(info: MachineInfo) -> None:
+    small = replace(WRAPPED, size=4096)
+    assert defects.explain(small, Facts(info), GROUPS) is None
