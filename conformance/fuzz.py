@@ -6,22 +6,27 @@ shrunk and kept as concrete steps in a case file, never only as a seed.
 
 from __future__ import annotations
 
+import math
 import random
 import shlex
 from collections import Counter
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import msgspec
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import seed as with_seed
 from hypothesis.errors import Flaky
 from hypothesis.stateful import run_state_machine_as_test
 
 from numaproof.conformance import casefiles
+from numaproof.conformance.beside import Stage
 from numaproof.conformance.cases import Case
+from numaproof.conformance.mirror import DIFFERS
 from numaproof.conformance.playing import Playing
 from numaproof.conformance.scratch import scratch_folder
+from numaproof.conformance.shrinking import Shrinking
 from numaproof.conformance.statemachine import NodeMachine
 from numaproof.protocol import events
 
@@ -36,6 +41,12 @@ if TYPE_CHECKING:
 
 BATCH = 25
 """Examples from one seed; between batches the budget is looked at and progress is told."""
+
+SHRINKS = 150
+"""Examples that Hypothesis tries to make a failure smaller."""
+
+TRIES = 400
+"""Scenarios that are tried after that, each with something left out."""
 
 STEPS = 12
 """Steps of an example at the most, after the first start."""
@@ -64,6 +75,16 @@ class FoundError(AssertionError):
         super().__init__(verdict.message)
         self.playing = playing
         self.verdict = verdict
+
+
+class Idle:
+    """Stands for a playing once enough has been tried: nothing is asked, nothing found."""
+
+    def step(self, step: Step) -> None:
+        """Does nothing."""
+
+    def close(self) -> None:
+        """Leaves nothing behind."""
 
 
 class FuzzPlaying:
@@ -127,14 +148,72 @@ def fuzz(
     yield campaign.ended(outcomes)
 
 
+@dataclass
+class _Search:
+    """What one batch has found, and how often it may still try to make that smaller."""
+
+    target: Target
+    found: list[FoundError] = field(default_factory=list)
+    left: int = SHRINKS
+
+    def open(self, machine: MachineInfo) -> FuzzPlaying | Idle:
+        self.left -= bool(self.found)
+        return FuzzPlaying(self.target, machine, self.found) if self.left >= 0 else Idle()
+
+    def smallest(self) -> FoundError:
+        """What Hypothesis made smallest, with all left out of it that it does without."""
+        best = min(self.found, key=_size)
+        kind, tries = _kind(best), iter(range(TRIES))
+
+        def shows(stage: Stage) -> bool:
+            nonlocal best
+            found = None if next(tries, None) is None else self._replayed(stage)
+            if found is None or _kind(found) != kind:
+                return False
+            best = found
+            return True
+
+        stage = Stage(_case(best), best.playing.machine)
+        Shrinking(shows, math.inf).smallest(stage)
+        return best
+
+    def _replayed(self, stage: Stage) -> FoundError | None:
+        """What a scenario shows; None where that is nothing, or it can't be played."""
+        if any(step.expect != "anything" for step in stage.case.steps):
+            return None
+        playing = FuzzPlaying(self.target, stage.machine, [])
+        try:
+            for step in stage.case.steps:
+                playing.step(step)
+        except FoundError as found:
+            return found
+        except (LookupError, ValueError):
+            return None
+        finally:
+            playing.close()
+        return None
+
+
+def _kind(found: FoundError) -> tuple[str, ...]:
+    """What stays the same while a failure gets smaller: how it ends, and what is broken."""
+    differs = found.verdict.message.startswith(DIFFERS)
+    violations = () if differs else found.playing.inner.player.violations[-1:]
+    return found.verdict.outcome, str(differs), *(one.invariant for one in violations)
+
+
+def _size(found: FoundError) -> int:
+    """By how much there is to read."""
+    return len(msgspec.json.encode((found.playing.machine, found.playing.steps)))
+
+
 def _batch(target: Target, seed: int, count: int) -> FoundError | None:
-    seen: list[FoundError] = []
+    search = _Search(target)
 
     class Node(NodeMachine):
         claims = target.claims
 
-        def open_playing(self, machine: MachineInfo) -> FuzzPlaying:
-            return FuzzPlaying(target, machine, seen)
+        def open_playing(self, machine: MachineInfo) -> FuzzPlaying | Idle:
+            return search.open(machine)
 
     profile = settings(
         max_examples=count,
@@ -150,13 +229,13 @@ def _batch(target: Target, seed: int, count: int) -> FoundError | None:
     )
     try:
         run_state_machine_as_test(with_seed(seed)(Node), settings=profile)
-    except FoundError as found:
-        return found
+    except FoundError:
+        return search.smallest()
     except (Flaky, BaseExceptionGroup):
-        # The same calls were answered differently when they were made again.
-        if not seen:
+        # The same calls were answered differently when they were made again, or made no more.
+        if not search.found:
             raise
-        return min(seen, key=lambda found: len(found.playing.steps))
+        return search.smallest()
     return None
 
 

@@ -212,7 +212,7 @@ class Player:
         if not isinstance(answer, messages.Fault):
             broken = self.watch.after(answer, uid)
             self.violations += broken
-            call.problems += [f"{one.message} [{one.invariant}]" for one in broken]
+            call.problems += [one.sentence for one in broken]
         call.problems += expectations.check(expected, answer, self._context())
 
     def _context(self) -> expectations.Context:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numaproof.conformance.claims import Claims
-    from numaproof.conformance.fuzz import FuzzPlaying
+    from numaproof.conformance.fuzz import FuzzPlaying, Idle
     from numaproof.protocol.machine import MachineInfo
 
 
@@ -38,11 +38,11 @@ class NodeMachine(RuleBasedStateMachine):
     """
 
     claims: Claims
-    open_playing: Callable[[MachineInfo], FuzzPlaying]
+    open_playing: Callable[[MachineInfo], FuzzPlaying | Idle]
 
     def __init__(self) -> None:
         super().__init__()
-        self.playing: FuzzPlaying | None = None
+        self.playing: FuzzPlaying | Idle | None = None
         self.life: Life
 
     @initialize(data=st.data())

@@ -176,3 +176,21 @@ def test_without_a_start_nothing_is_tested(make_target: MakeTarget, tmp_path: Pa
     summary = summarize(run(target, tmp_path))
     assert summary.verdict == "nothing tested"
     assert summary.exit_code == 2
+
+
+def test_what_a_failure_does_without_is_left_out_of_it(
+    make_target: MakeTarget, changed: Callable[..., Any], tmp_path: Path
+) -> None:
+    def turned(answer: messages.NodeHints) -> messages.NodeHints:
+        memory = {name: hints and hints[::-1] for name, hints in answer.memory.items()}
+        return msgspec.structs.replace(answer, memory=memory)
+
+    target = make_target(InProcess(lambda: changed(hints=turned)), mirror=True)
+    stream = run(target, tmp_path, examples=200)
+    (found,) = (event for event in stream if isinstance(event, events.DivergenceFound))
+    assert found.message.startswith("differs from the reference: memory")
+    assert found.file is not None
+    (case,) = tables.read_file(Path(found.file))
+    assert [step.verb for step in case.steps] == ["start", "hints"]
+    assert case.machine is not None
+    assert len(case.machine.topology or ()) == 2

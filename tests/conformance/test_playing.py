@@ -25,6 +25,9 @@ from numaproof.reference.node import Reference
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from numaproof.conformance.cases import Case
+    from numaproof.protocol.machine import MachineInfo
+
 Play = Callable[[Target, str], tuple[Verdict, Playing]]
 MakeTarget = Callable[..., Target]
 
@@ -349,3 +352,38 @@ def test_a_step_that_expects_anything_is_made_where_it_makes_sense(
     assert verdict == Verdict("pass")
     made = [step.operation for step in playing.steps() if step.operation != "state"]
     assert made == ["start", "admit", "admit", "reconcile", "remove", "start"]
+
+
+UNEVEN = """
+config: {cpuManagerPolicy: static, kubeReserved: {cpu: 1}}
+steps:
+- start: {offline: "7"}
+  expect: anything
+- assign: {available: "0,2,4", count: 2}
+  expect: anything
+- admit: {pod: a, containers: {app: {limits: {cpu: 1, memory: 64Mi}}}}
+  expect: anything
+- reconcile: {}
+  expect: anything
+"""
+
+
+def test_a_defect_explains_no_difference_from_the_reference(
+    make_target: MakeTarget,
+    make_case: Callable[[str], Case],
+    changed: Callable[..., Any],
+    info: MachineInfo,
+    tmp_path: Path,
+) -> None:
+    def silent(answer: messages.Reconciled) -> messages.Reconciled:
+        return messages.Reconciled(answer.updates[1:])
+
+    def verdict(*, mirror: bool) -> Verdict:
+        target = make_target(InProcess(lambda: changed(reconcile=silent)), mirror=mirror)
+        folder = tmp_path / str(mirror)
+        return Playing(target, make_case(UNEVEN), info, None, folder).play_on()
+
+    alone, beside = verdict(mirror=False), verdict(mirror=True)
+    assert (alone.outcome, alone.defect) == ("expected failure", "free-core-by-average")
+    assert beside.outcome == "fail"
+    assert beside.message.startswith("differs from the reference: ")
