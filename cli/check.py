@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from numaproof.campaigns import conduct
 from numaproof.catalogue import MACHINE, catalogue
-from numaproof.conformance import runner, tables
+from numaproof.conformance import recorded, runner, tables
 from numaproof.conformance.scratch import scratch_folder
 from numaproof.outputs import out_option
 from numaproof.targets import target_options
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from numaproof.conformance.campaign import Campaign
+    from numaproof.conformance.playing import Target
+    from numaproof.conformance.recordings import Recording
     from numaproof.protocol.events import AnyEvent
 
 
@@ -63,7 +66,9 @@ def check(
     as_json: bool,
     **target: Any,
 ) -> int:
-    """Run every case on every machine it applies to.
+    """Run every case on every machine it applies to, then what the real kubelet was recorded to do.
+
+    The recordings are those of the release; --machine leaves them out.
 
     \b
     Examples:
@@ -78,11 +83,17 @@ def check(
         def start(campaign: Campaign) -> Iterator[AnyEvent]:
             chosen = campaign.target
             runs = runner.select(cases, machines, chosen, select)
-            if not runs:
+            kept = [] if machine_names else _recordings(chosen, select)
+            if not runs and not kept:
                 raise click.UsageError(
                     f"no case matches --select {select!r} on these machines at level"
                     f" {chosen.level} for Kubernetes {chosen.kubernetes}"
                 )
-            return runner.run(runs, campaign)
+            return runner.run(runs, campaign, kept)
 
         return conduct(start, target, out, as_json=as_json)
+
+
+def _recordings(target: Target, select: str) -> list[Recording]:
+    """The recordings whose names match; they bring their own machines."""
+    return [one for one in recorded.of_target(target) if fnmatchcase(recorded.name_of(one), select)]

@@ -13,8 +13,21 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from numaproof import check, config, diff, discover, fuzz, profiles, replay, serve, simulate, state
+from numaproof import (
+    check,
+    config,
+    diff,
+    discover,
+    fuzz,
+    profiles,
+    record,
+    replay,
+    serve,
+    simulate,
+    state,
+)
 from numaproof.conformance.player import CaseError
+from numaproof.conformance.recordings import RecordingError
 from numaproof.conformance.releases import ConstraintError
 from numaproof.fakesys import DocumentError, ProfileError, TreeError, WriteError
 from numaproof.metadata import VERSION
@@ -39,6 +52,7 @@ INPUT_ERRORS = (
     DocumentError,
     EventsError,
     ProfileError,
+    RecordingError,
     TreeError,
     UnknownReleaseError,
     WriteError,
@@ -78,6 +92,7 @@ for command in (
     check.check,
     fuzz.fuzz,
     diff.diff,
+    record.record,
     replay.replay,
     serve.reference,
     discover.discover,

@@ -127,14 +127,14 @@ class _Left:
             self._implementation.favour(devices)
 
 
-class _Unwatched(Watch):
+class Unwatched(Watch):
     """Judges nothing: what is compared needs no invariants."""
 
     def after(self, answer: messages.Answer, uid: str = "") -> list[Violation]:  # noqa: ARG002
         return []
 
 
-class _Player(Player):
+class ComparedPlayer(Player):
     """Asks for the state where it is about to be lost, and at the end, so that it is compared."""
 
     def play(self) -> None:
@@ -246,9 +246,11 @@ class _Playing:
             root=stage.root,
             mirror=Mirror(self._left, left_state),
         )
-        self._watch = _Unwatched(self._session, Facts(stage.machine))
+        self._watch = Unwatched(self._session, Facts(stage.machine))
         case = _without_expectations(stage.case)
-        self._player = _Player(case, self._session, self._watch.facts, pair.level, self._watch)
+        self._player = ComparedPlayer(
+            case, self._session, self._watch.facts, pair.level, self._watch
+        )
 
     def play(self) -> Played:
         try:
@@ -263,7 +265,7 @@ class _Playing:
             return self._ended(failure.outcome, str(failure), failure.stderr)
         except _Differs as differs:
             last = self._session.calls[-1]
-            fault = isinstance(last.answer, messages.Fault)
+            fault = any(isinstance(one, messages.Fault) for one in (last.answer, self._left.answer))
             last.problems[:] = [f"{differs} (right against left)"]
             ended = self._ended("fault" if fault else "fail", f"{last.operation}: {differs}")
             return replace(ended, pictures=self._pictures())

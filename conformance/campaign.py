@@ -43,8 +43,12 @@ class Campaign:
         total: int,
         machines: Mapping[str, MachineInfo],
         seed: int | None = None,
+        requirements: Iterable[events.Requirement] = (),
     ) -> events.CampaignStarted:
-        """The first event; `total` counts what is to come."""
+        """The first event; `total` counts what is to come.
+
+        `requirements` come to those of the registry.
+        """
         return events.CampaignStarted(
             at=0.0,
             kind=kind,
@@ -54,7 +58,10 @@ class Campaign:
             command=self.command,
             total=total,
             machines=dict(machines),
-            requirements=tuple(row.event() for row in self.registry.requirements),
+            requirements=(
+                *(row.event() for row in self.registry.requirements),
+                *requirements,
+            ),
             implementation=self.target.hello,
             seed=seed,
         )

@@ -160,7 +160,7 @@ class _Found:
         """The smallest scenario that ends in the same way, and how it does."""
 
         def shows(stage: Stage) -> bool:
-            return self._same(stage, scratch, _SHRINK_TRIES) is not None
+            return self._same(stage, scratch, min(tries, _SHRINK_TRIES)) is not None
 
         if self.played.outcome in _SLOW:
             return self.scenario.stage, self.played

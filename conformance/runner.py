@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from numaproof.conformance import machines, releases
+from numaproof.conformance import machines, recorded, releases
 from numaproof.conformance.machines import GivenMachine
 from numaproof.conformance.playing import Playing
 from numaproof.conformance.scratch import scratch_folder
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.cases import Case
     from numaproof.conformance.machines import AnyMachine, Machine
     from numaproof.conformance.playing import Target
+    from numaproof.conformance.recordings import Recording
 
 
 @dataclass(frozen=True)
@@ -59,9 +60,13 @@ def _machines(case: Case, catalogue: Sequence[Machine]) -> Sequence[AnyMachine]:
 
 
 def run(
-    runs: Sequence[CaseRun], campaign: Campaign, *, every_call: bool = False
+    runs: Sequence[CaseRun],
+    campaign: Campaign,
+    recordings: Sequence[Recording] = (),
+    *,
+    every_call: bool = False,
 ) -> Iterator[events.AnyEvent]:
-    """Runs cases one after the other and yields what happens.
+    """Runs cases one after the other, then recordings, and yields what happens.
 
     With `every_call` the events of runs that pass have their calls too.
 
@@ -72,11 +77,17 @@ def run(
     """
     used = {one.machine.name: one.machine for one in runs}
     known = {name: machine.info for name, machine in used.items() if machine.info}
-    yield campaign.started("check", len(runs), known)
+    total = len(runs) + len(recordings)
+    own = (recorded.REQUIREMENT,) if recordings else ()
+    yield campaign.started("check", total, known, requirements=own)
     outcomes: Counter[str] = Counter()
     with scratch_folder() as scratch:
         for number, one in enumerate(runs):
             finished = run_case(one, campaign, scratch / str(number), every_call=every_call)
+            outcomes[finished.outcome] += 1
+            yield finished
+        for recording in recordings:
+            finished = recorded.finished(recording, campaign, scratch)
             outcomes[finished.outcome] += 1
             yield finished
     rows = campaign.registry.requirements

@@ -1,0 +1,125 @@
+"""`numaproof record`: what an implementation answers, kept in a file."""
+
+from __future__ import annotations
+
+import datetime as dt
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from numaproof.conformance import recorder, recordings
+from numaproof.conformance.implementation import ImplementationFailure
+from numaproof.conformance.recordings import FORMAT, Recording, Source
+from numaproof.conformance.scratch import scratch_folder
+from numaproof.durations import Duration
+from numaproof.metadata import VERSION
+from numaproof.reference.kubernetes.releases import RELEASES
+from numaproof.seeds import Seeds
+from numaproof.targets import open_target
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numaproof.conformance.playing import Target
+
+_SCENARIOS = range(300)
+_MERGES = range(500)
+_TOGETHER = 25
+"""Merges in one case."""
+
+
+@click.command()
+@click.option(
+    "--implementation",
+    metavar='"CMD ..."',
+    required=True,
+    help="Program that speaks the protocol.",
+)
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    required=True,
+    help=f"The file to write, such as kubelet-1.36{recordings.SUFFIX}.",
+)
+@click.option("--seeds", type=Seeds(), default=_SCENARIOS, help="Scenarios of these: 0:300.")
+@click.option("--merges", type=Seeds(), default=_MERGES, help="Merges of these seeds: 0:500.")
+@click.option("--kubernetes", type=click.Choice(RELEASES), help="The newest that it claims.")
+@click.option(
+    "--date",
+    type=click.DateTime(["%Y-%m-%d"]),
+    help="What the file says of when it was made; today where left out.",
+)
+@click.option(
+    "--timeout",
+    type=Duration(),
+    default="30s",
+    show_default=True,
+    help="Time that one call of the program may take.",
+)
+def record(
+    *,
+    implementation: str,
+    out: Path,
+    seeds: range,
+    merges: range,
+    kubernetes: str | None,
+    date: dt.datetime | None,
+    timeout: float,
+) -> int:
+    """Play scenarios on an implementation and keep its answers.
+
+    The file is JSON lines in xz; it says what answered, for which release, from which seeds and
+    when. A scenario in which the program broke or did not answer is left out and told.
+
+    \b
+    Examples:
+      numaproof record --implementation "./kubelet-1.36 -v=-1" --out kubelet-1.36.jsonl.xz
+      numaproof record --implementation ./my-driver --seeds 0:50 --merges 0:1 --out mine.jsonl.xz
+    """
+    day = (date or dt.datetime.now(dt.UTC)).date().isoformat()
+    with (
+        open_target(implementation, timeout, kubernetes, None, documented=False) as target,
+        scratch_folder() as scratch,
+    ):
+        kept = list(_recorded(target, seeds, merges, scratch))
+        source = Source(
+            format=FORMAT,
+            name=target.hello.name,
+            version=target.hello.version,
+            language=target.hello.language,
+            kubernetes=target.kubernetes,
+            numaproof=VERSION,
+            recorded=day,
+        )
+    recordings.write(out, source, kept)
+    calls = sum(len(one.calls) for one in kept)
+    click.echo(
+        f"{out}: {len(kept)} cases, {calls:,} calls, {out.stat().st_size // 1024} KiB, "
+        f"{source.name} {source.version} for Kubernetes {source.kubernetes}, {day}"
+    )
+    return 0
+
+
+def _recorded(target: Target, seeds: range, merges: range, scratch: Path) -> Iterator[Recording]:
+    groups = [
+        range(first, min(first + _TOGETHER, merges.stop))
+        for first in range(merges.start, merges.stop, _TOGETHER)
+    ]
+    with click.progressbar([*seeds, *groups], file=sys.stderr) as bar:
+        for one in bar:
+            name = f"scenario {one}" if isinstance(one, int) else f"merges {one.start}"
+            try:
+                made = (
+                    recorder.record_seed(target, one, scratch)
+                    if isinstance(one, int)
+                    else recorder.record_merges(target, one, scratch)
+                )
+            except ImplementationFailure as failure:
+                click.echo(f"{name} is left out: {failure}", err=True)
+                continue
+            if made is None:
+                click.echo(f"{name} is left out: it ended in a fault or unsupported", err=True)
+            else:
+                yield made

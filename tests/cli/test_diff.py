@@ -1,0 +1,190 @@
+"""`numaproof diff`: two programs side by side."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Command = Callable[..., Any]
+Program = Callable[[str], str]
+
+REPORT = Path("numaproof-diff")
+
+HONEST = "answer(request)"
+FEWER = """
+reply = reference.call(request.op, codec.decode_args(request))
+plain = json.loads(codec.encode_answer(request.id, reply))
+for one in plain.get("ok", {}).get("containers", {}).values():
+    if one["exclusive"]:
+        one["cpus"] = one["exclusive"].split("-")[0].split(",")[0]
+print(json.dumps(plain), flush=True)
+"""
+CASE = """cases:
+  - id: mine
+    title: One pod
+    requirements: [r]
+    kubernetes: "%s"
+    machines: {names: [laptop-4c8t, vm-1-cpu]}
+    config: {cpuManagerPolicy: static, kubeReserved: {cpu: "1"}}
+    steps:
+      - %s
+"""
+ADMIT = "admit: {pod: p, containers: {app: {limits: {cpu: 2, memory: 64Mi}}}}"
+
+
+def test_two_that_agree_are_0(command: Command, program: Program) -> None:
+    ended = command("diff", "--right", program(HONEST), "--seeds", "0:5")
+    assert ended.code == 0
+    assert "numaproof diff: numaproof reference" in ended.out
+    assert "Passed: 5 examples (5 pass)" in ended.out
+
+
+def test_a_difference_is_shrunk_shown_on_both_sides_and_replays(
+    command: Command, program: Program
+) -> None:
+    fewer = program(FEWER)
+    ended = command("diff", "--right", fewer, "--seeds", "0:200", "--tries", "3")
+    assert ended.code == 1
+    lines = ended.out.splitlines()
+    assert any(line.split() == ["left", "right"] for line in lines)
+    assert sum(line.count("Machine · ") for line in lines) == 2
+    assert any(line.startswith("      left     ") for line in lines)
+    assert any(line.startswith("      right    ") for line in lines)
+    (file,) = (REPORT / "findings").iterdir()
+    assert len(file.read_text().splitlines()) < 60
+    assert f"reproduce: numaproof replay {file}" in ended.out
+    kept = Path("kept.yaml")
+    kept.write_text(file.read_text())
+    again = ("--implementation", fewer, "--out", "again")
+    assert command("replay", kept, *again).code == 1
+    assert command("replay", kept, "--out", "healthy").code == 0
+
+
+def test_keeping_on_finds_more_and_json_tells_each(command: Command, program: Program) -> None:
+    args = ("--seeds", "0:12", "--tries", "1", "--keep-going", "--json")
+    ended = command("diff", "--right", program(FEWER), *args)
+    assert ended.code == 1
+    told = ended.json()
+    assert told["outcomes"]["fail"] == len(told["divergences"]) > 1
+    assert sum(told["outcomes"].values()) == 12
+    assert told["by_chance"] == []
+    assert {one["title"].split(":")[0] for one in told["divergences"]} <= {
+        f"seed {seed}" for seed in range(12)
+    }
+
+
+def test_answers_by_chance_are_listed_and_fail_nothing(command: Command, program: Program) -> None:
+    chancy = program(
+        """
+        reply = reference.call(request.op, codec.decode_args(request))
+        plain = json.loads(codec.encode_answer(request.id, reply))
+        for one in plain.get("ok", {}).get("containers", {}).values():
+            admissions += 1
+            one["cpus"] = str(admissions)
+        print(json.dumps(plain), flush=True)
+        """
+    )
+    Path("mine.yaml").write_text(CASE % ("", ADMIT))
+    ended = command("diff", "mine.yaml", "--right", chancy, "--machine", "laptop-4c8t")
+    assert ended.code == 0
+    said = "answered differently from run to run: mine on laptop-4c8t, call 2: admit:"
+    assert said in ended.out
+    told = command("diff", "mine.yaml", "--right", chancy, "--machine", "laptop-4c8t", "--json")
+    (one,) = told.json()["by_chance"]
+    assert (one["scenario"], one["call"], one["operation"]) == ("mine on laptop-4c8t", 2, "admit")
+
+
+def test_cases_are_played_on_their_machines_without_what_they_expect(
+    command: Command, program: Program
+) -> None:
+    Path("mine.yaml").write_text(CASE % ("", ADMIT + "\n        expect: {refused: x}"))
+    assert command("diff", "mine.yaml", "--right", program(HONEST)).code == 0
+    ended = command("diff", "mine.yaml", "--right", program(FEWER), "--tries", "1", "--json")
+    (found,) = ended.json()["divergences"]
+    assert found["title"].startswith("mine on laptop-4c8t: admit: ")
+
+
+def test_a_machine_that_is_discovered_stays_the_one_that_the_case_names(
+    command: Command, program: Program
+) -> None:
+    Path("mine.yaml").write_text(CASE % ("", "start: {tree: true}\n      - " + ADMIT))
+    ended = command("diff", "mine.yaml", "--right", program(FEWER), "--tries", "1", "--json")
+    text = Path(ended.json()["divergences"][0]["file"]).read_text()
+    assert "names: [laptop-4c8t]" in text
+    assert "topology:" not in text
+
+
+def test_a_program_that_dies_or_hangs_is_an_outcome_of_its_own(
+    command: Command, program: Program
+) -> None:
+    Path("mine.yaml").write_text(CASE % ("", ADMIT))
+    dying = program("sys.exit(3) if request.op == 'admit' else answer(request)")
+    args = ("mine.yaml", "--machine", "laptop-4c8t", "--json")
+    assert command("diff", *args, "--right", dying).json()["outcomes"] == {"crash": 1}
+    hanging = program("time.sleep(60) if request.op == 'admit' else answer(request)")
+    ended = command("diff", *args, "--right", hanging, "--timeout", "3s")
+    assert ended.json()["outcomes"] == {"time-out": 1}
+
+
+def test_the_left_side_may_be_a_program_and_its_release_counts(
+    command: Command, program: Program
+) -> None:
+    left = shlex.join([sys.executable, "-m", "numaproof", "reference"])
+    args = ("--right", program(HONEST), "--kubernetes", "1.34", "--level", "placement")
+    ended = command("diff", "--left", left, *args, "--seeds", "3")
+    assert ended.code == 0
+    assert "Kubernetes 1.34, level placement, 1 example" in ended.out
+
+
+def test_examples_come_from_one_seed_that_is_told(command: Command, program: Program) -> None:
+    honest = program(HONEST)
+    assert command("diff", "--right", honest, "--examples", "2").code == 0
+    first = json.loads((REPORT / "events.jsonl").read_text().splitlines()[0])
+    assert first["total"] == 2
+    seed = shlex.split(first["command"])[-1]
+    assert shlex.split(first["command"])[-2] == "--seed"
+    assert command("diff", "--right", honest, "--examples", "2", "--seed", seed).code == 0
+
+
+@pytest.mark.parametrize(
+    ("args", "complaint"),
+    [
+        (("--seeds", "5:5"), "there are no seeds in '5:5'"),
+        (("--seeds", "a:b"), "'a:b' is not a range of seeds such as 0:1000"),
+        (("--seeds", "1:2", "--seed", "3"), "give FILES, or --seeds, or --examples and --seed"),
+        (("--level", "invariants"), "'invariants' is not one of"),
+        (("lost.yaml",), "'lost.yaml' does not exist"),
+    ],
+)
+def test_a_wrong_command_is_2(command: Command, args: tuple[str, ...], complaint: str) -> None:
+    ended = command("diff", "--right", "true", *args)
+    assert ended.code == 2
+    assert complaint in ended.err
+
+
+def test_no_case_that_applies_is_2(command: Command, program: Program) -> None:
+    Path("mine.yaml").write_text(CASE % ("1.20", ADMIT))
+    ended = command("diff", "mine.yaml", "--right", program(HONEST))
+    assert ended.code == 2
+    assert "none of these cases applies to this release or machine" in ended.err
+
+
+def test_a_side_that_compares_nothing_is_2(command: Command, program: Program) -> None:
+    modest = program(
+        """
+        reply = reference.call(request.op, codec.decode_args(request))
+        plain = json.loads(codec.encode_answer(request.id, reply))
+        if request.op == "hello":
+            plain["ok"]["level"] = "invariants"
+        print(json.dumps(plain), flush=True)
+        """
+    )
+    ended = command("diff", "--right", modest, "--seeds", "1")
+    assert ended.code == 2
+    assert "one side claims only level invariants" in ended.err

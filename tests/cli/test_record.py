@@ -1,0 +1,87 @@
+"""`numaproof record`, and `numaproof check` with the bundled recordings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from numaproof.conformance import recordings
+
+Command = Callable[..., Any]
+Program = Callable[[str], str]
+
+HONEST = "answer(request)"
+FEW = ("--seeds", "0:3", "--merges", "0:30")
+
+
+def test_a_recording_says_what_answered_and_when(command: Command, program: Program) -> None:
+    args = ("--implementation", program(HONEST), "--kubernetes", "1.34", *FEW)
+    ended = command("record", *args, "--date", "2026-01-02", "--out", "mine.jsonl.xz")
+    assert ended.code == 0
+    assert "mine.jsonl.xz: 5 cases" in ended.out
+    source, kept = recordings.read(Path("mine.jsonl.xz"))
+    assert (source.name, source.kubernetes) == ("numaproof reference", "1.34")
+    assert source.recorded == "2026-01-02"
+    assert [one.seed for one in kept] == [0, 1, 2, 0, 25]
+    assert [one.case.id for one in kept[3:]] == ["merges-0", "merges-25"]
+    assert len(kept[4].calls) == 5
+
+
+def test_a_scenario_without_an_answer_is_left_out_and_told(
+    command: Command, program: Program
+) -> None:
+    dying = program("sys.exit(3) if request.op == 'merge' else answer(request)")
+    args = ("--implementation", dying, "--seeds", "3:4", "--merges", "0:30")
+    ended = command("record", *args, "--out", "mine.jsonl.xz")
+    assert ended.code == 0
+    assert "merges 0 is left out: the program ended at merge with exit code 3" in ended.err
+    faulty = program(
+        """
+        fault = {"id": request.id, "fault": {"message": "boom", "trace": ""}}
+        print(json.dumps(fault), flush=True) if request.op == "merge" else answer(request)
+        """
+    )
+    args = ("--implementation", faulty, "--seeds", "3:4", "--merges", "0:30")
+    ended = command("record", *args, "--out", "mine.jsonl.xz")
+    assert "merges 25 is left out: it ended in a fault or unsupported" in ended.err
+
+
+def test_recordings_are_an_area_of_the_check(command: Command) -> None:
+    ended = command("check", "--select", "recorded-scenario-1?", "--json")
+    assert ended.code == 0
+    assert ended.json()["areas"] == {"recordings": {"pass": 10}}
+
+
+def test_a_program_that_answers_otherwise_than_the_kubelet_fails_them(
+    command: Command, program: Program, finished: Callable[[Path], list[Any]]
+) -> None:
+    other = program(
+        """
+        reply = reference.call(request.op, codec.decode_args(request))
+        plain = json.loads(codec.encode_answer(request.id, reply))
+        if request.op == "merge":
+            plain["ok"]["admit"] = not plain["ok"]["admit"]
+        print(json.dumps(plain), flush=True)
+        """
+    )
+    args = ("--implementation", other, "--select", "recorded-merges-0")
+    ended = command("check", *args)
+    assert ended.code == 1
+    (run,) = finished(Path("numaproof-report"))
+    assert run.outcome == "fail"
+    assert run.message.startswith("merge: admit is ")
+    answer, recorded = run.steps[-1].answer["admit"], run.steps[-1].expected["admit"]
+    assert answer is not recorded
+    assert "recorded against answered" in run.steps[-1].problems[0]
+
+
+@pytest.mark.parametrize("left_out", [("--documented",), ("--machine", "laptop-4c8t")])
+def test_recordings_are_left_out_where_they_do_not_apply(
+    command: Command, left_out: tuple[str, ...]
+) -> None:
+    ended = command("check", "--select", "recorded-*", *left_out)
+    assert ended.code == 2
+    assert "no case matches --select 'recorded-*'" in ended.err
