@@ -136,7 +136,7 @@ def a_refused_pod_stays(changes: Changes) -> None:
 @seeds("#105114", "#107906", "CPU-INIT-005")
 def an_ended_init_container_frees_what_its_pod_still_uses(changes: Changes) -> None:
     def hasty(original: Any, self: CPUState, uid: str, name: str) -> CPUState:
-        after = original(self, uid, name)
+        after: CPUState = original(self, uid, name)
         return dataclasses.replace(after, shared=after.shared | (self.of(uid, name) or 0))
 
     changes.around(CPUState, "release", hasty)

@@ -172,7 +172,8 @@ def removed_pods_keep_their_devices(changes: Changes) -> None:
 @seeds("DEV-REMOVE-001")
 def devices_of_removed_pods_leak(changes: Changes) -> None:
     def leaking(original: Any, self: DeviceState, present: Any) -> DeviceState:
-        return dataclasses.replace(original(self, present), taken=self.taken)
+        after: DeviceState = original(self, present)
+        return dataclasses.replace(after, taken=self.taken)
 
     changes.around(DeviceState, "reclaim", leaking)
 

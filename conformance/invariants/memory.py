@@ -51,7 +51,7 @@ def allocatable(view: View) -> dict[tuple[int, str], int]:
 
 def _totals(facts: Facts) -> dict[tuple[int, str], int]:
     """All bytes by node and memory type; huge pages are not memory besides."""
-    found = {}
+    found: dict[tuple[int, str], int] = {}
     for node in facts.machine.topology or ():
         pools = {
             f"hugepages-{_size(pool.page_size)}": pool.page_size * 1024 * pool.num_pages

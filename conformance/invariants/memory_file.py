@@ -139,8 +139,8 @@ def _in_use(content: Content) -> Iterator[Violation]:
                 f"node {node} has {on[node]} blocks with the nodes {list(group)}, and says"
                 f" {memory.number_of_assignments} with {list(memory.cells)}",
             )
-    for group in sorted({frozenset(block.numa_affinity) for block in blocks}, key=sorted):
-        yield from _reserved(content.machine_state, group, blocks)
+    for nodes in sorted({frozenset(block.numa_affinity) for block in blocks}, key=sorted):
+        yield from _reserved(content.machine_state or {}, nodes, blocks)
 
 
 def _reserved(
