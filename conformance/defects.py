@@ -43,8 +43,9 @@ _EXPLAINS: dict[str, Callable[[Violation, Facts], bool]] = {
     "free-core-by-average": lambda violation, facts: (
         (violation.invariant in _BROKEN_CORES or _given_back_twice(violation)) and not _even(facts)
     ),
-    "single-node-taken-out-of-group": lambda violation, _: (
+    "single-node-taken-out-of-group": lambda violation, facts: (
         violation.invariant == "memory-node-alone-or-in-group"
+        or (violation.invariant == "memory-file-counts-blocks" and _has_empty_node(facts))
     ),
     "reservation-beyond-node-wraps": lambda violation, _: (
         violation.invariant == "memory-allocatable-but-reserved" and violation.size >= _WRAPPED
@@ -66,6 +67,11 @@ _BY_NAME = {defect.name: defect for defect in DEFECTS}
 def _given_back_twice(violation: Violation) -> bool:
     """Whether a refused pod gave back CPUs of others: the pool grew, and lost nothing."""
     return violation.invariant == "refusal-leaves-nothing" and not violation.cpus
+
+
+def _has_empty_node(facts: Facts) -> bool:
+    """Whether a group may have a node that nothing lies on, so that only the file tells of it."""
+    return any(not node.memory for node in facts.machine.topology or ())
 
 
 def _even(facts: Facts) -> bool:

@@ -111,3 +111,15 @@ def test_what_follows_from_a_defect_is_explained_by_it_once_it_was_met(
 def test_a_reservation_that_is_too_small_by_less_is_no_wrapped_number(info: MachineInfo) -> None:
     small = replace(WRAPPED, size=4096)
     assert defects.explain(small, Facts(info), GROUPS) is None
+
+
+def test_a_group_with_a_node_without_memory_shows_the_broken_group_in_the_file_alone(
+    info: MachineInfo,
+) -> None:
+    known = frozenset({"single-node-taken-out-of-group"})
+    counted = Violation("memory-file-counts-blocks", "NODE-STATE-002", "says 1 with [1]")
+    (node,) = info.topology or ()
+    empty = msgspec.structs.replace(node, node_id=1, memory=0, cores=())
+    with_empty = msgspec.structs.replace(info, topology=(node, empty))
+    assert defects.explain(counted, Facts(with_empty), known) == ("single-node-taken-out-of-group")
+    assert defects.explain(counted, Facts(info), known) is None
