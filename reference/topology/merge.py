@@ -93,11 +93,9 @@ def merge(rules: Rules, providers: Sequence[Resources | None]) -> Hint:
         return unmet
     preferred = [nodes for nodes in _preferred(rules, lists) if nodes]
     if preferred:
-        if rules.misread is not None:
-            fewest = min(map(int.bit_count, preferred))
-            preferred = [nodes for nodes in preferred if nodes.bit_count() == fewest]
-            rules = rules.comparing(preferred)
-        return Hint(min(preferred, key=rules.fitness), preferred=True)
+        fewest = min(map(int.bit_count, preferred))
+        preferred = [nodes for nodes in preferred if nodes.bit_count() == fewest]
+        return Hint(min(preferred, key=rules.comparing(preferred).fitness), preferred=True)
     best = max(map(_least, lists), default=0)
     masks = [{hint.nodes & rules.nodes for hint in hints} for hints in lists]
     for candidates in _candidates(rules, twins, best):
