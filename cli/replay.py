@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import msgspec
 
 from numaproof.campaigns import conduct
 from numaproof.catalogue import MACHINE, catalogue
-from numaproof.conformance import runner, tables
+from numaproof.conformance import recorded, recordings, runner, tables
 from numaproof.conformance.scratch import scratch_folder
 from numaproof.outputs import out_option
 from numaproof.protocol.events import CaseFinished
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from numaproof.conformance.campaign import Campaign
+    from numaproof.conformance.recordings import Recording, Source
     from numaproof.protocol.events import AnyEvent
 
 
@@ -47,29 +49,44 @@ def replay(
 ) -> int:
     """Play the cases of a file and show every call, its answer and what is wrong with it.
 
-    FILE is a case file: one that `numaproof fuzz` wrote, a finding of the documentation, or your
-    own.
+    FILE is a case file (one that `numaproof fuzz` wrote, a finding of the documentation, or your
+    own) or a file of recordings; of recordings the calls are shown where one is answered
+    differently.
 
     \b
     Examples:
       numaproof replay numaproof-report/findings/fuzz-0f3c9a12.yaml
       numaproof replay finding.yaml --implementation "./kubelet-1.35 -v=-1"
     """
-    cases = tables.read_file(file)
+    source, played = _recordings(file, select)
+    cases = () if source else tables.read_file(file)
     with scratch_folder() as trees:
         machines = catalogue(machine_names, trees)
 
         def start(campaign: Campaign) -> Iterator[AnyEvent]:
             chosen = campaign.target
+            if source and source.kubernetes != chosen.kubernetes:
+                raise click.UsageError(
+                    f"{file} was recorded of Kubernetes {source.kubernetes}, not"
+                    f" {chosen.kubernetes}; give --kubernetes {source.kubernetes}"
+                )
             runs = runner.select(cases, machines, chosen, select)
-            if not runs:
+            if not runs and not played:
                 raise click.UsageError(
                     f"no case in {file} applies at level {chosen.level}"
                     f" to Kubernetes {chosen.kubernetes}"
                 )
-            return _replayed(runner.run(runs, campaign, every_call=True), campaign)
+            return _replayed(runner.run(runs, campaign, played, every_call=True), campaign)
 
         return conduct(start, target, out, as_json=as_json, calls=True)
+
+
+def _recordings(file: Path, select: str) -> tuple[Source | None, tuple[Recording, ...]]:
+    """The recordings of a file whose names match, and where they come from."""
+    if not file.name.endswith(recordings.SUFFIX):
+        return None, ()
+    source, every = recordings.read(file)
+    return source, tuple(one for one in every if fnmatchcase(recorded.name_of(one), select))
 
 
 def _replayed(events: Iterator[AnyEvent], campaign: Campaign) -> Iterator[AnyEvent]:

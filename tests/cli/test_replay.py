@@ -107,5 +107,19 @@ def test_a_wrong_case_file_is_2_with_its_line(command: Command, text: str, compl
     assert complaint in ended.err
 
 
+def test_recordings_are_played_against_what_they_were_answered(
+    command: Command, program: Program
+) -> None:
+    kept = ("--seeds", "0:2", "--merges", "0:1", "--out", "kept.jsonl.xz", "--kubernetes", "1.35")
+    assert command("record", "--implementation", program("answer(request)"), *kept).code == 0
+    assert command("replay", "kept.jsonl.xz", "--kubernetes", "1.35").code == 0
+    other = command("replay", "kept.jsonl.xz", "--kubernetes", "1.36")
+    assert other.code == 2
+    assert "was recorded of Kubernetes 1.35, not 1.36; give --kubernetes 1.35" in other.err
+    assert command("replay", "kept.jsonl.xz", "--kubernetes", "1.35", "--select", "x").code == 2
+    Path("torn.jsonl.xz").write_bytes(b"torn")
+    assert command("replay", "torn.jsonl.xz").code == 2
+
+
 def test_a_case_file_that_is_not_there_is_2(command: Command) -> None:
     assert command("replay", "lost.yaml").code == 2
