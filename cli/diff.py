@@ -19,6 +19,7 @@ from numaproof.conformance.differences import (
     Course,
     Scenario,
     differences,
+    discovered,
     generated,
     given,
     shared_claims,
@@ -41,12 +42,13 @@ if TYPE_CHECKING:
     from numaproof.protocol.events import AnyEvent
     from numaproof.protocol.messages import Level
 
+_CASES = (".yaml", ".yml")
 _DEFAULT_EXAMPLES = 200
 _MOST = (1 << 32) - 1
 
 
 @click.command()
-@click.argument("files", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("files", nargs=-1, type=click.Path(exists=True, path_type=Path))
 @click.option("--left", metavar='"CMD ..."', help="One program; the reference where left out.")
 @click.option("--right", metavar='"CMD ..."', required=True, help="The program that is tested.")
 @click.option("--seeds", type=Seeds(), help="Scenarios of these seeds, such as 0:1000.")
@@ -97,20 +99,24 @@ def diff(
 ) -> int:
     """Make the same calls to two implementations, and show the first that they answer differently.
 
-    The calls are those of generated scenarios, or of the cases in FILES. What differs is shrunk,
-    shown side by side and written to OUT/findings as a case file for `numaproof replay`.
+    The calls are those of generated scenarios, or of the cases in FILES (YAML); of FILES that are
+    directories or tar files the machine is discovered. What differs is shrunk, shown side by side
+    and written to OUT/findings as a case file for `numaproof replay`.
 
     \b
     Examples:
       numaproof diff --right "./kubelet-1.36 -v=-1" --seeds 0:1000
       numaproof diff --left "./kubelet-1.35" --right "./my-driver" --level placement
       numaproof diff --right "./my-driver" my-cases.yaml --machine laptop-4c8t
+      numaproof diff --right "./kubelet-1.36 -v=-1" trees/*.tar.xz
     """
     sides = _Sides(left, right, timeout, kubernetes, level)
     chosen, added = _seeds(files, seeds, examples, seed)
-    cases = tuple(chain.from_iterable(map(tables.read_file, files)))
+    written = [file for file in files if file.suffix in _CASES]
+    cases = tuple(chain.from_iterable(map(tables.read_file, written)))
+    trees = tuple(file for file in files if file not in written)
     course = Course(out / "findings", keep_going=keep_going, tries=tries)
-    what = _What(cases, tuple(machine_names), chosen)
+    what = _What(cases, trees, tuple(machine_names), chosen)
 
     def start(campaign: Campaign) -> Iterator[AnyEvent]:
         return _events(sides, what, campaign, course)
@@ -154,9 +160,10 @@ class _Sides:
 
 @dataclass(frozen=True)
 class _What:
-    """The scenarios that are asked for: of cases, or of seeds."""
+    """The scenarios that are asked for: of cases, of trees, or of seeds."""
 
     cases: tuple[Case, ...]
+    trees: tuple[Path, ...]
     machines: tuple[str, ...]
     seeds: Sequence[int]
 
@@ -167,11 +174,12 @@ def _events(sides: _Sides, what: _What, campaign: Campaign, course: Course) -> I
         told = replace(campaign, target=replace(campaign.target, level=pair.level))
         scenarios: Iterable[Scenario] = generated(what.seeds, pair.claims)
         total = len(what.seeds)
-        if what.cases:
+        if what.cases or what.trees:
             machines = catalogue(what.machines, trees)
-            scenarios = list(given(what.cases, machines, pair.claims.kubernetes))
-            total = len(scenarios)
-            if not scenarios:
+            of_cases = list(given(what.cases, machines, pair.claims.kubernetes))
+            total = len(of_cases) + len(what.trees)
+            scenarios = chain(of_cases, discovered(what.trees))
+            if not total:
                 raise click.UsageError("none of these cases applies to this release or machine")
         yield from differences(pair, scenarios, total, told, course)
 

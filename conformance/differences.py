@@ -5,26 +5,29 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
+from numaproof import fakesys
 from numaproof.conformance import casefiles, machines, shrinking
 from numaproof.conformance.beside import TRIES, Stage, examine
+from numaproof.conformance.cases import Case, Machines, NoArguments, Step
 from numaproof.conformance.claims import Claims
 from numaproof.conformance.generation.scenarios import seeded_scenario
 from numaproof.conformance.player import CaseError
 from numaproof.conformance.releases import includes
 from numaproof.conformance.scratch import scratch_folder
 from numaproof.protocol import events
+from numaproof.protocol.machine import MachineInfo
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
 
     from numaproof.conformance.beside import Pair, Played
     from numaproof.conformance.campaign import Campaign
-    from numaproof.conformance.cases import Case
     from numaproof.conformance.machines import Machine
     from numaproof.protocol.messages import Hello
 
@@ -101,12 +104,31 @@ def given(
             yield Scenario(f"{case.id} on its own machine", Stage(case, case.machine))
             continue
         for machine in machines.select(catalogue, case.machines):
-            if machine.info is not None:
-                named = msgspec.structs.replace(
-                    case, machines=msgspec.structs.replace(case.machines, names=(machine.name,))
-                )
-                stage = Stage(named, machine.info, machine.tree if _needs_tree(case) else None)
-                yield Scenario(f"{case.id} on {machine.name}", stage)
+            named = msgspec.structs.replace(case, machines=Machines(names=(machine.name,)))
+            tree = machine.tree if _needs_tree(case) else None
+            yield Scenario(
+                f"{case.id} on {machine.name}", Stage(named, machine.info or MachineInfo(), tree)
+            )
+
+
+def discovered(trees: Iterable[Path]) -> Iterator[Scenario]:
+    """The discovery of trees: directories, or archives that are unpacked for as long as it takes.
+
+    Raises:
+        TreeError: there is no tree there.
+    """
+    for path in trees:
+        with fakesys.open_tree(path) as root:
+            case = Case(
+                id=path.name.partition(".")[0],
+                title="A tree is discovered",
+                requirements=(),
+                machines=Machines(names=(path.name,)),
+                steps=(Step(discover=NoArguments(), expect="anything"),),
+            )
+            yield Scenario(
+                f"discovery of {path.name}", Stage(case, MachineInfo(), partial(Path, root))
+            )
 
 
 def _needs_tree(case: Case) -> bool:

@@ -101,7 +101,7 @@ def _turned(step: events.Step) -> events.Step:
 
 def _other_devices(step: events.Step) -> bool:
     """Whether two answers differ in nothing but which devices containers have."""
-    return _counted(step.answer) == _counted(step.expected)
+    return bool(_counted(step.answer) == _counted(step.expected))
 
 
 def _counted(value: Any) -> Any:
