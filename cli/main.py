@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from numaproof import (
+    campaign,
     check,
     config,
     diff,
@@ -30,6 +31,7 @@ from numaproof.conformance.player import CaseError
 from numaproof.conformance.recordings import RecordingError
 from numaproof.conformance.releases import ConstraintError
 from numaproof.fakesys import DocumentError, ProfileError, TreeError, WriteError
+from numaproof.fleet.journal import JournalError
 from numaproof.metadata import VERSION
 from numaproof.reference.kubernetes.releases import UnknownReleaseError
 from numaproof.reference.machine.discovery import DiscoveryError
@@ -51,6 +53,7 @@ INPUT_ERRORS = (
     DiscoveryError,
     DocumentError,
     EventsError,
+    JournalError,
     ProfileError,
     RecordingError,
     TreeError,
@@ -92,6 +95,7 @@ for command in (
     check.check,
     fuzz.fuzz,
     diff.diff,
+    campaign.campaign,
     record.record,
     replay.replay,
     serve.reference,

@@ -1,0 +1,293 @@
+"""`numaproof campaign`: cases and generated scenarios over many workers."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+import click
+
+from numaproof.catalogue import MACHINE, catalogue
+from numaproof.conformance import tables
+from numaproof.conformance.implementation import ImplementationFailure
+from numaproof.conformance.scratch import scratch_folder
+from numaproof.durations import Duration
+from numaproof.fleet import planning
+from numaproof.fleet.journal import Journal
+from numaproof.fleet.planning import Course
+from numaproof.fleet.running import ClusterError, run
+from numaproof.metadata import VERSION
+from numaproof.protocol.campaign import Seeds
+from numaproof.protocol.messages import LEVELS, Level
+from numaproof.reference.kubernetes.releases import RELEASES
+from numaproof.reports.campaign import as_json as summary_as_json
+from numaproof.reports.campaign import as_text, write_summary
+from numaproof.reports.campaign_progress import CampaignProgress, Standing
+from numaproof.reports.layout import plural
+from numaproof.reports.summary import EXIT_CODES
+from numaproof.reports.untrusted import one_line
+from numaproof.seeds import Seeds as SeedsType
+from numaproof.targets import open_target
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from contextlib import AbstractContextManager
+    from types import ModuleType
+
+    from numaproof.conformance.playing import Target
+    from numaproof.fleet.cluster import Workers
+    from numaproof.protocol.campaign import CampaignSummary
+
+_SEEDS = range(10_000)
+_SHRINKS = 50
+
+
+@click.command()
+@click.option(
+    "--implementation",
+    metavar='"CMD ..."',
+    help="Program that speaks the protocol, on every worker; the reference where left out.",
+)
+@click.option(
+    "--timeout",
+    type=Duration(),
+    default="30s",
+    show_default=True,
+    help="Time that one call of the program may take.",
+)
+@click.option(
+    "--kubernetes",
+    "releases",
+    type=click.Choice(RELEASES),
+    multiple=True,
+    help="Release to behave as; the newest that the implementation claims. Repeatable.",
+)
+@click.option("--level", type=click.Choice(LEVELS), help="How much is compared.")
+@click.option(
+    "--documented",
+    is_flag=True,
+    help="Expect the documents to be kept where the kubelet is known to break them.",
+)
+@click.option(
+    "--select", metavar="ID-GLOB", default="*", help="Only cases whose id matches; '' for none."
+)
+@click.option(
+    "--machine",
+    "machine_names",
+    type=MACHINE,
+    multiple=True,
+    help="Run cases on this machine only: a bundled profile (globs too) or a file. Repeatable.",
+)
+@click.option(
+    "--seeds",
+    type=SeedsType(),
+    default=_SEEDS,
+    help="Generated scenarios of these seeds; 0:10000 where left out.",
+)
+@click.option("--no-seeds", is_flag=True, help="Only the cases.")
+@click.option("--scheduler", metavar="tcp://HOST:PORT", help="Dask's scheduler; else a local one.")
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    help="Worker processes on this machine; as many as it has cores.",
+)
+@click.option(
+    "--cases-per-unit",
+    type=click.IntRange(1),
+    default=planning.CASES_PER_UNIT,
+    show_default=True,
+    help="Cases that a worker runs in one go.",
+)
+@click.option(
+    "--seeds-per-unit",
+    type=click.IntRange(1),
+    default=planning.SEEDS_PER_UNIT,
+    show_default=True,
+    help="Scenarios that a worker plays in one go.",
+)
+@click.option(
+    "--shrink",
+    "shrinks",
+    type=click.IntRange(0),
+    default=_SHRINKS,
+    show_default=True,
+    help="Unlike failures of scenarios that are made small, as case files.",
+)
+@click.option("--fresh", is_flag=True, help="Begin anew, whatever is in OUT.")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("numaproof-campaign"),
+    show_default=True,
+    help="Folder for events.jsonl, summary.json, summary.txt and findings.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+def campaign(
+    *,
+    implementation: str | None,
+    timeout: float,
+    releases: tuple[str, ...],
+    level: Level | None,
+    documented: bool,
+    select: str,
+    machine_names: Iterable[str],
+    seeds: range,
+    no_seeds: bool,
+    scheduler: str | None,
+    workers: int | None,
+    cases_per_unit: int,
+    seeds_per_unit: int,
+    shrinks: int,
+    fresh: bool,
+    out: Path,
+    as_json: bool,
+) -> int:
+    """Run cases and generated scenarios over many workers, here or on a cluster.
+
+    Killed at any moment, the same command goes on where it stopped. What fails alike is one
+    finding; the first scenario of each is shrunk to a case file in OUT/findings.
+
+    \b
+    Examples:
+      numaproof campaign --seeds 0:100000
+      numaproof campaign --implementation "./my-driver" --kubernetes 1.35 --kubernetes 1.36
+      numaproof campaign --scheduler tcp://head:8786 --seeds 0:10000000 --seeds-per-unit 500
+    """
+    cluster = _cluster()
+    if scheduler and workers:
+        raise click.UsageError("--workers are those of this machine; --scheduler has its own")
+    with scratch_folder() as trees:
+        options = {"implementation": implementation, "timeout": timeout, "level": level}
+        course = Course(
+            targets=_targets(options, releases, documented=documented),
+            cases=tables.bundled_cases(),
+            machines=tuple(catalogue(machine_names, trees)),
+            select=select,
+            seeds=Seeds(0, 0) if no_seeds else Seeds(seeds.start, seeds.stop),
+            cases_per_unit=cases_per_unit,
+            seeds_per_unit=seeds_per_unit,
+            shrinks=shrinks,
+            timeout=timeout,
+            numaproof=VERSION,
+        )
+        if not course.plan.units:
+            raise click.UsageError(
+                "there is nothing to do: no case matches, and there are no seeds"
+            )
+        here = workers or len(os.sched_getaffinity(0))
+        opened = (
+            cluster.remote_workers(course.job, scheduler)
+            if scheduler
+            else cluster.local_workers(course.job, here)
+        )
+        began = time.monotonic()
+        with Journal(out, course.plan, lambda: time.monotonic() - began, fresh=fresh) as journal:
+            cut = _conduct(journal, course, opened, sys.stderr if as_json else sys.stdout)
+    return _report(journal.ledger.summary(), out, cut, as_json=as_json)
+
+
+def _conduct(
+    journal: Journal, course: Course, opened: AbstractContextManager[Workers], stream: TextIO
+) -> str:
+    """Does what is left, and shows how far it is; why it was cut short, or nothing."""
+    try:
+        with CampaignProgress(stream) as progress:
+            if journal.ledger.done:
+                progress.line(f"goes on after {len(journal.ledger.done):,} units")
+            with opened as workers:
+                progress.line(_extent(course, workers))
+                _watch(journal, course, workers, progress)
+    except (KeyboardInterrupt, click.Abort):
+        return _cut(journal, "interrupted")
+    except ClusterError as error:
+        return _cut(journal, str(error))
+    return ""
+
+
+def _cut(journal: Journal, why: str) -> str:
+    journal.end(complete=False, message=why)
+    return why
+
+
+def _watch(journal: Journal, course: Course, workers: Workers, progress: CampaignProgress) -> None:
+    began, ledger = time.monotonic(), journal.ledger
+    for here, _ in enumerate(run(journal, course.units, workers), 1):
+        progress.show(
+            Standing(
+                done=len(ledger.done),
+                total=course.plan.units + len(ledger.shrinks()),
+                failures=ledger.failures,
+                signatures=ledger.signatures,
+                here=here,
+                seconds=time.monotonic() - began,
+            )
+        )
+
+
+def _extent(course: Course, workers: Workers) -> str:
+    plan = course.plan
+    seeds = (plan.seeds.stop - plan.seeds.first) * len(plan.configurations)
+    told = (
+        f"numaproof campaign: {one_line(plan.implementation.name, 40)},"
+        f" {', '.join(map(str, plan.configurations))}: {plural(plan.runs, 'case run')} and"
+        f" {plural(seeds, 'scenario')} in {plural(plan.units, 'unit')},"
+        f" {plural(workers.threads(), 'worker')}"
+    )
+    return f"{told}\n{workers.dashboard}" if workers.dashboard else told
+
+
+def _report(summary: CampaignSummary, out: Path, cut: str, *, as_json: bool) -> int:
+    write_summary(summary, out)
+    click.echo(summary_as_json(summary) if as_json else as_text(summary), nl=False)
+    if cut:
+        click.echo(f"numaproof: {cut}; the same command goes on", err=True)
+    elif not as_json:
+        click.echo(f"Reports: {out}")
+    return _code(summary)
+
+
+def _code(summary: CampaignSummary) -> int:
+    if summary.failed:
+        return EXIT_CODES["failed"]
+    if not summary.complete:
+        return EXIT_CODES["incomplete"]
+    return EXIT_CODES["nothing tested" if summary.nothing else "passed"]
+
+
+def _cluster() -> ModuleType:
+    """What knows of Dask.
+
+    Raises:
+        click.ClickException: it is not installed.
+    """
+    try:
+        from numaproof.fleet import cluster  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as error:
+        raise click.ClickException(
+            f"campaigns need the package {error.name}: pip install 'numaproof[campaign]'"
+        ) from None
+    return cluster
+
+
+def _targets(
+    wanted: dict[str, Any], releases: Sequence[str], *, documented: bool
+) -> tuple[Target, ...]:
+    """What is tested, as each release; its program is ended again.
+
+    Raises:
+        click.ClickException: the options do not fit the implementation, or it does not greet.
+    """
+    targets = []
+    for release in dict.fromkeys(releases) or (None,):
+        try:
+            with open_target(**wanted, kubernetes=release, documented=documented) as target:
+                targets.append(target)
+        except ImplementationFailure as failure:
+            log = f"\n{failure.stderr}" if failure.stderr else ""
+            raise click.ClickException(
+                f"the implementation does not greet: {failure}{log}"
+            ) from None
+    return tuple(targets)

@@ -1,0 +1,220 @@
+"""Workers of Dask's distributed scheduler, that do units of a campaign."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+import time
+from concurrent.futures import CancelledError
+from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import dask
+import distributed
+
+from numaproof.conformance.implementation import ImplementationFailure
+from numaproof.conformance.scratch import scratch_folder
+from numaproof.fleet.running import Broken, ClusterError
+from numaproof.fleet.workshop import UnlikeError, Workshop
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numaproof.fleet.job import Job
+    from numaproof.fleet.workshop import Result
+    from numaproof.protocol.campaign import Unit
+
+_WAITING = 3
+"""Units given out for each thread of the workers, so that none of them waits for the next."""
+
+_LOOK = 5.0
+"""Seconds after which the number of threads is asked for again."""
+
+_FIRST = 60.0
+"""Seconds that the first worker may take."""
+
+
+class _Plugin(distributed.WorkerPlugin):
+    """Gives each worker process its workshop, and closes it when the worker goes."""
+
+    def __init__(self, job: Job, *, ours: bool) -> None:
+        self.name = f"numaproof-{job.key}"
+        self._job = job
+        self._ours = ours
+        self._workshop: Workshop | None = None
+
+    def setup(self, worker: distributed.Worker) -> None:
+        """Runs in the worker when it starts."""
+        self._lock = threading.Lock()
+        self._folder = Path(worker.local_directory) / f"{self.name}-{os.getpid()}"
+        if self._ours and threading.current_thread() is threading.main_thread():
+            # An interrupt at the terminal reaches every process; the campaign's own ends them.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def teardown(self, worker: distributed.Worker) -> None:  # noqa: ARG002 - Dask's signature
+        """Runs in the worker when it ends."""
+        with self._lock:
+            if self._workshop:
+                self._workshop.close()
+
+    def do(self, unit: Unit) -> Result:
+        """Does a unit in this worker."""
+        with self._lock:
+            if self._workshop is None:
+                self._folder.mkdir(parents=True, exist_ok=True)
+                self._workshop = Workshop(self._job, self._folder)
+        return self._workshop.do(unit)
+
+
+def _do(plugin: str, unit: Unit) -> Result:
+    made: _Plugin = distributed.get_worker().plugins[plugin]
+    return made.do(unit)
+
+
+class Workers:
+    """A connection to workers that know a job.
+
+    Args:
+        client: connected to the scheduler.
+        job: what the campaign is about.
+        ours: whether the workers were started for this campaign.
+    """
+
+    def __init__(self, client: distributed.Client, job: Job, *, ours: bool) -> None:
+        self._client = client
+        self._plugin = _Plugin(job, ours=ours)
+        client.register_plugin(self._plugin)
+        self._threads = 0
+        self._looked = 0.0
+
+    @property
+    def dashboard(self) -> str:
+        """Where Dask's own dashboard is; empty where it is not up."""
+        services = self._client.scheduler_info().get("services", {})
+        up = "dashboard" in services and find_spec("bokeh")
+        return str(self._client.dashboard_link) if up else ""
+
+    def threads(self) -> int:
+        """How many units are done at the same time."""
+        now = time.monotonic()
+        if not self._threads or now - self._looked > _LOOK:
+            self._threads = sum(self._client.nthreads().values())
+            self._looked = now
+        return self._threads
+
+    def do(self, units: Iterator[Unit]) -> Iterator[Result | Broken]:
+        """Has units done, and yields what comes of them in the order in which it comes.
+
+        A unit whose worker is lost is done by another.
+
+        Raises:
+            ClusterError: the scheduler is gone.
+        """
+        out: dict[str, Unit] = {}
+        completed = distributed.as_completed()
+        try:
+            while True:
+                room = max(_WAITING * self.threads(), 1) - len(out)
+                for unit in islice(units, max(room, 0)):
+                    future = self._client.submit(
+                        _do, self._plugin.name, unit, key=self._key(unit), pure=False
+                    )
+                    out[future.key] = unit
+                    completed.add(future)
+                if not out:
+                    return
+                for future in completed.next_batch():
+                    yield _come(future, out.pop(future.key))
+        except (CancelledError, distributed.CommClosedError, OSError, TimeoutError) as error:
+            raise ClusterError("the scheduler is gone") from error
+
+    def _key(self, unit: Unit) -> str:
+        # Two clients on one cluster must not be given each other's results.
+        return f"{self._plugin.name}-{self._client.id}-{unit.id}"
+
+
+def _come(future: distributed.Future[Any], unit: Unit) -> Result | Broken:
+    """What came of one unit.
+
+    Raises:
+        ClusterError: nothing will.
+    """
+    match future.status:
+        case "finished":
+            result: Result = future.result()
+            return result
+        case "error":
+            error = future.exception()
+            if isinstance(error, UnlikeError | ImplementationFailure):
+                # It would say the same of every unit.
+                raise ClusterError(f"a worker can't do what was asked of it: {error}")
+            return Broken(unit, f"{type(error).__name__}: {error}")
+        case _:
+            raise ClusterError("the scheduler is gone")
+
+
+@contextmanager
+def local_workers(job: Job, processes: int) -> Iterator[Workers]:
+    """So many worker processes on this machine, ended with the block."""
+    with ExitStack() as stack:
+        folder = stack.enter_context(scratch_folder())
+        stack.enter_context(_quiet())
+        with _without_interrupts():
+            cluster = stack.enter_context(
+                distributed.LocalCluster(
+                    n_workers=processes,
+                    threads_per_worker=1,
+                    processes=True,
+                    host="127.0.0.1",
+                    dashboard_address="127.0.0.1:0",
+                    local_directory=str(folder),
+                    silence_logs=logging.CRITICAL,
+                )
+            )
+        client = stack.enter_context(distributed.Client(cluster))
+        yield Workers(client, job, ours=True)
+
+
+@contextmanager
+def remote_workers(job: Job, address: str) -> Iterator[Workers]:
+    """The workers of a scheduler, which stay when the block ends.
+
+    Raises:
+        ClusterError: there is no scheduler, or it has no workers.
+    """
+    with ExitStack() as stack:
+        stack.enter_context(_quiet())
+        try:
+            client = stack.enter_context(distributed.Client(address, timeout=10))
+            client.wait_for_workers(1, timeout=_FIRST)
+        except (OSError, TimeoutError, ValueError) as error:
+            raise ClusterError(f"no workers at {address}: {error}") from None
+        yield Workers(client, job, ours=False)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Dask says nothing of its own: what there is to say, the campaign says."""
+    logger = logging.getLogger("distributed")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    with dask.config.set({"logging.distributed": logging.CRITICAL + 1}):
+        try:
+            yield
+        finally:
+            logger.setLevel(before)
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Processes started meanwhile leave interrupts at the terminal to the campaign itself."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

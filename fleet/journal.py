@@ -1,0 +1,181 @@
+"""The file of a campaign: what came back, unit by unit, so that a killed campaign can go on.
+
+A unit's events are written at once and end with its `UnitFinished`. Whatever follows the last
+such end is what a kill left behind, and is cut off when the campaign goes on.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from typing import TYPE_CHECKING, Self
+
+import msgspec
+
+from numaproof.fleet.ledger import Ledger
+from numaproof.protocol import codec
+from numaproof.protocol.campaign import CampaignEvent, CampaignPlanned, UnitFinished
+from numaproof.protocol.events import CampaignEnded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+    from types import TracebackType
+    from typing import BinaryIO
+
+    from numaproof.fleet.workshop import Result
+    from numaproof.protocol.campaign import UnitEvent
+
+EVENTS = "events.jsonl"
+
+
+class JournalError(Exception):
+    """A campaign can't go on with a file; the message names the file and says what to do."""
+
+
+class Journal:
+    """The file of a campaign, opened to go on with it. Use it in a ``with``.
+
+    Args:
+        folder: of the campaign; made where there is none.
+        plan: of the campaign.
+        elapsed: seconds since it began, or went on.
+        fresh: whether to begin anew, whatever was done before.
+
+    Raises:
+        JournalError: another campaign's file is there, or somebody else is writing to it.
+        OSError: it can't be written.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        plan: CampaignPlanned,
+        elapsed: Callable[[], float],
+        *,
+        fresh: bool = False,
+    ) -> None:
+        self.folder = folder
+        self.path = folder / EVENTS
+        self.ledger = Ledger(plan)
+        self._plan = plan
+        self._elapsed = elapsed
+        self._before = 0.0
+        folder.mkdir(parents=True, exist_ok=True)
+        self._file: BinaryIO = self.path.open("a+b", buffering=0)
+        try:
+            self._take(fresh=fresh)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _take(self, *, fresh: bool) -> None:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise JournalError(f"{self.path}: another campaign is writing to it") from None
+        kept = 0 if fresh else self._read()
+        self._file.truncate(kept)
+        if not kept:
+            self._file.write(codec.encode(self._plan) + b"\n")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._file.close()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that the campaign took so far, without those between a kill and going on."""
+        return self._before + self._elapsed()
+
+    def _read(self) -> int:
+        """Counts what was done before; the bytes of the file that stay."""
+        self._file.seek(0)
+        kept = at = 0
+        waiting: list[UnitEvent] = []
+        with self.path.open("rb") as lines:
+            for number, line in enumerate(lines, 1):
+                if not line.endswith(b"\n"):
+                    break
+                at += len(line)
+                match self._event(line, number):
+                    case CampaignPlanned() as found:
+                        self._compare(found)
+                        kept = at
+                    case UnitFinished() as ended:
+                        self.ledger.add(waiting, ended)
+                        self._before = max(self._before, ended.at)
+                        waiting.clear()
+                        kept = at
+                    case CampaignEnded():
+                        pass
+                    case event:
+                        waiting.append(event)
+        return kept
+
+    def _event(self, line: bytes, number: int) -> CampaignEvent:
+        try:
+            event: CampaignEvent = codec.decode(line, CampaignEvent)  # type: ignore[arg-type]
+        except codec.ProtocolError as error:
+            raise self._unusable(f"line {number} is not of a campaign: {error}") from None
+        if isinstance(event, CampaignPlanned) != (number == 1):
+            raise self._unusable(f"line {number} is not where it belongs")
+        return event
+
+    def _compare(self, found: CampaignPlanned) -> None:
+        for name in found.__struct_fields__:
+            old, new = getattr(found, name), getattr(self._plan, name)
+            if old != new:
+                raise self._unusable(
+                    f"it is of another campaign; its {name.replace('_', ' ')}: {_shown(old)},"
+                    f" now: {_shown(new)}"
+                )
+
+    def _unusable(self, why: str) -> JournalError:
+        return JournalError(
+            f"{self.path}: {why}\nGive another --out, or --fresh to begin anew in this one."
+        )
+
+    def add(self, result: Result) -> UnitFinished | None:
+        """Keeps what came of a unit, its files first; None where that had been done before."""
+        *events, ended = (
+            codec.decode(line, CampaignEvent)  # type: ignore[arg-type]
+            for line in result.lines.splitlines()
+        )
+        if not self.ledger.add(events, ended):
+            return None
+        for name, text in result.files.items():
+            _write_whole(self.folder / name, text.encode())
+        now = self.seconds
+        stamped = [msgspec.structs.replace(event, at=now) for event in (*events, ended)]
+        self._file.write(b"".join(codec.encode(event) + b"\n" for event in stamped))
+        return stamped[-1]
+
+    def end(self, *, complete: bool, message: str = "") -> None:
+        """Writes the last line. An end that is not complete goes when the campaign goes on."""
+        tally = self.ledger.summary().tally
+        outcomes = {
+            one: tally.cases.get(one, 0) + tally.scenarios.get(one, 0)
+            for one in sorted({*tally.cases, *tally.scenarios})
+        }
+        ended = CampaignEnded(self.seconds, complete, dict(outcomes), message=message)
+        self._file.write(codec.encode(ended) + b"\n")
+
+
+def _shown(value: object) -> str:
+    text = codec.encode(value).decode()
+    return text if len(text) < 80 else f"{text[:79]}…"  # noqa: PLR2004 - columns of a terminal
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    part.write_bytes(content)
+    part.replace(path)

@@ -1,0 +1,195 @@
+"""What the finished units of a campaign amount to, in whatever order they come."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from numaproof.fleet.signatures import signature
+from numaproof.protocol.campaign import (
+    CampaignSummary,
+    Finding,
+    ScenarioFailed,
+    Shrink,
+    Tally,
+    UnitFinished,
+)
+from numaproof.protocol.events import GOOD, CaseFinished, DivergenceFound
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from numaproof.protocol.campaign import CampaignPlanned, Configuration, UnitEvent
+    from numaproof.protocol.events import Outcome
+
+_SCENARIO = "scenario"
+
+
+@dataclass
+class _Alike:
+    """Failures of one signature. Places are (configuration, what is in it) in the plan's order."""
+
+    count: int = 0
+    first: tuple[int, int, str] | None = None
+    event: CaseFinished | ScenarioFailed | None = None
+    configurations: set[int] = field(default_factory=set)
+    machines: set[str] = field(default_factory=set)
+
+    def add(self, place: tuple[int, int, str], event: CaseFinished | ScenarioFailed) -> None:
+        self.count += 1
+        self.configurations.add(place[0])
+        if isinstance(event, CaseFinished):
+            self.machines.add(event.machine)
+        if self.first is None or place < self.first:
+            self.first, self.event = place, event
+
+
+@dataclass
+class _Counted:
+    cases: Counter[Outcome] = field(default_factory=Counter)
+    scenarios: Counter[Outcome] = field(default_factory=Counter)
+
+    def tally(self) -> Tally:
+        return Tally(_sorted(self.cases), _sorted(self.scenarios))
+
+
+class Ledger:
+    """Counts units as they are finished; each once, whoever did it."""
+
+    def __init__(self, plan: CampaignPlanned) -> None:
+        self.plan = plan
+        self.done: set[str] = set()
+        self._places = {one: number for number, one in enumerate(plan.configurations)}
+        self._machines = {name: number for number, name in enumerate(plan.machines)}
+        self._counted = {one: _Counted() for one in plan.configurations}
+        self._by_machine: dict[str, Counter[Outcome]] = {}
+        self._alike: dict[str, _Alike] = {}
+        self._smallest: dict[str, DivergenceFound | None] = {}
+
+    def add(self, events: Iterable[UnitEvent], ended: UnitFinished) -> bool:
+        """Counts a unit by its events; False where that had been done before."""
+        if ended.unit in self.done:
+            return False
+        self.done.add(ended.unit)
+        if ended.signature:
+            self._smallest[ended.signature] = next(
+                (event for event in events if isinstance(event, DivergenceFound)), None
+            )
+            return True
+        counted = self._counted[ended.configuration]
+        if ended.machine or "/cases/" in ended.unit:
+            counted.cases.update(ended.outcomes)
+            self._by_machine.setdefault(ended.machine, Counter()).update(ended.outcomes)
+        else:
+            counted.scenarios.update(ended.outcomes)
+        for event in events:
+            self._add_failure(event, ended.configuration)
+        return True
+
+    def _add_failure(self, event: UnitEvent, configuration: Configuration) -> None:
+        number = self._places[configuration]
+        match event:
+            case CaseFinished() if event.outcome not in GOOD:
+                like = signature(event.case, event.outcome, event.message)
+                machine = self._machines.get(event.machine, len(self._machines))
+                place = (number, machine, event.case)
+                self._alike.setdefault(like, _Alike()).add(place, event)
+            case ScenarioFailed():
+                place = (number, event.seed, "")
+                self._alike.setdefault(event.signature, _Alike()).add(place, event)
+
+    @property
+    def failures(self) -> int:
+        """Case runs and scenarios that failed."""
+        return sum(one.count for one in self._alike.values())
+
+    @property
+    def signatures(self) -> int:
+        """How many of them are not alike."""
+        return len(self._alike)
+
+    def shrinks(self) -> list[Shrink]:
+        """One scenario of each signature to be made smaller, the first of them that there is.
+
+        It follows from the plan alone once all units of seeds are done, and only then.
+        """
+        firsts = [
+            (alike.first, like)
+            for like, alike in self._alike.items()
+            if alike.first and isinstance(alike.event, ScenarioFailed)
+        ]
+        return [
+            Shrink(self.plan.configurations[first[0]], like, first[1])
+            for first, like in sorted(firsts)[: self.plan.shrinks]
+        ]
+
+    def summary(self) -> CampaignSummary:
+        """What the units come to; the same for the same units in any order."""
+        wanted = self.plan.units + len(self.shrinks())
+        missing = wanted - len(self.done)
+        whole = _Counted()
+        for one in self._counted.values():
+            whole.cases.update(one.cases)
+            whole.scenarios.update(one.scenarios)
+        names = [*self.plan.machines, ""]
+        return CampaignSummary(
+            plan=self.plan,
+            complete=not missing,
+            missing=missing,
+            tally=whole.tally(),
+            configurations={str(key): one.tally() for key, one in self._counted.items()},
+            machines={
+                name or "their own": _sorted(self._by_machine[name])
+                for name in names
+                if name in self._by_machine
+            },
+            findings=tuple(self._findings()),
+        )
+
+    def _findings(self) -> Iterator[Finding]:
+        in_order = sorted(
+            self._alike.items(),
+            key=lambda one: (isinstance(one[1].event, ScenarioFailed), one[1].first, one[0]),
+        )
+        merged: dict[str, list[tuple[str, _Alike]]] = {}
+        for like, alike in in_order:
+            smallest = self._smallest.get(like)
+            after = like
+            if smallest is not None:
+                # What looked different may have come down to the same.
+                after = signature(_SCENARIO, smallest.outcome, smallest.message)
+            merged.setdefault(after, []).append((like, alike))
+        for name, group in merged.items():
+            yield self._finding(name, group)
+
+    def _finding(self, name: str, group: list[tuple[str, _Alike]]) -> Finding:
+        like, alike = group[0]
+        event, first, smallest = alike.event, alike.first, self._smallest.get(like)
+        assert event is not None
+        assert first is not None
+        configurations = {number for _, one in group for number in one.configurations}
+        machines = {machine for _, one in group for machine in one.machines}
+        order = [*self.plan.machines, *sorted(machines - set(self.plan.machines))]
+        shown: CaseFinished | DivergenceFound | ScenarioFailed = smallest or event
+        at = self.plan.configurations[first[0]]
+        case = isinstance(event, CaseFinished)
+        return Finding(
+            signature=name,
+            subject=event.case if isinstance(event, CaseFinished) else _SCENARIO,
+            outcome=shown.outcome,
+            message=shown.message,
+            count=sum(one.count for _, one in group),
+            first=f"{f'on {event.machine}' if case else f'seed {first[1]}'}, {at}",
+            configurations=tuple(
+                str(self.plan.configurations[one]) for one in sorted(configurations)
+            ),
+            machines=tuple(one for one in order if one in machines),
+            requirements=() if isinstance(shown, ScenarioFailed) else shown.requirements,
+            file=smallest.file if smallest else None,
+            reproduce="" if isinstance(shown, ScenarioFailed) else shown.reproduce,
+        )
+
+
+def _sorted(counts: Mapping[Outcome, int]) -> dict[Outcome, int]:
+    return dict(sorted(counts.items()))

@@ -1,0 +1,133 @@
+"""What a campaign is to do, and its units, in an order that follows from that alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from numaproof.conformance import runner
+from numaproof.conformance.machines import GivenMachine
+from numaproof.fleet.job import Job, digest_of_cases, digest_of_machine, named
+from numaproof.protocol.campaign import CampaignPlanned, CaseSlice, Configuration, SeedRange, Seeds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from numaproof.conformance.cases import Case
+    from numaproof.conformance.machines import Machine
+    from numaproof.conformance.playing import Target
+    from numaproof.conformance.runner import CaseRun
+    from numaproof.protocol.campaign import Unit
+
+CASES_PER_UNIT = 200
+SEEDS_PER_UNIT = 50
+"""Both make a unit of a second or so against the reference."""
+
+
+@dataclass(frozen=True)
+class Course:
+    """What is asked for.
+
+    Attributes:
+        targets: what is tested, once for each configuration; it may have ended since.
+        cases: the table, of which those count whose id matches `select`.
+        machines: that cases run on.
+        select: a glob.
+        seeds: of the scenarios; none are made where no `start` is claimed.
+        cases_per_unit: at the most.
+        seeds_per_unit: at the most.
+        shrinks: unlike failures of scenarios that are made small.
+        timeout: seconds that one call of a program may take.
+        numaproof: the version of this project.
+    """
+
+    targets: tuple[Target, ...]
+    cases: tuple[Case, ...]
+    machines: tuple[Machine, ...]
+    select: str
+    seeds: Seeds
+    cases_per_unit: int
+    seeds_per_unit: int
+    shrinks: int
+    timeout: float
+    numaproof: str
+
+    @cached_property
+    def _runs(self) -> Mapping[Configuration, list[CaseRun]]:
+        return {
+            _configuration(one): runner.select(self.cases, self.machines, one, self.select)
+            for one in self.targets
+        }
+
+    @cached_property
+    def _seeds(self) -> Seeds:
+        can = self.targets[0].claims.has("start")
+        return self.seeds if can else Seeds(0, 0)
+
+    @cached_property
+    def plan(self) -> CampaignPlanned:
+        """The plan; its digests tell whether another one is the same."""
+        first = self.targets[0]
+        ranges = range(self._seeds.first, self._seeds.stop, self.seeds_per_unit)
+        slices = sum(1 for unit in self._case_slices())
+        return CampaignPlanned(
+            at=0.0,
+            numaproof=self.numaproof,
+            program=first.command,
+            timeout=self.timeout,
+            implementation=first.hello,
+            configurations=tuple(self._runs),
+            select=self.select,
+            cases=digest_of_cases(self.cases),
+            machines={one.name: digest_of_machine(one.profile) for one in self.machines},
+            runs=sum(map(len, self._runs.values())),
+            seeds=self._seeds,
+            cases_per_unit=self.cases_per_unit,
+            seeds_per_unit=self.seeds_per_unit,
+            shrinks=self.shrinks,
+            units=slices + len(self._runs) * len(ranges),
+        )
+
+    @property
+    def job(self) -> Job:
+        """What every worker has to know."""
+        plan = self.plan
+        return Job(
+            key=plan.key,
+            numaproof=plan.numaproof,
+            cases=plan.cases,
+            machines=named(self.machines),
+            program=plan.program,
+            timeout=plan.timeout,
+            hello=plan.implementation,
+        )
+
+    def units(self) -> Iterator[Unit]:
+        """The units of cases and of seeds, made as they are asked for."""
+        yield from self._case_slices()
+        for configuration in self._runs:
+            for first in range(self._seeds.first, self._seeds.stop, self.seeds_per_unit):
+                count = min(self.seeds_per_unit, self._seeds.stop - first)
+                yield SeedRange(configuration, first, count)
+
+    def _case_slices(self) -> Iterator[CaseSlice]:
+        size = self.cases_per_unit
+        for configuration, runs in self._runs.items():
+            for name, cases in _by_machine(runs).items():
+                for number, first in enumerate(range(0, len(cases), size)):
+                    part = tuple(cases[first : first + size])
+                    yield CaseSlice(configuration, name, number, part)
+
+
+def _configuration(target: Target) -> Configuration:
+    return Configuration(target.kubernetes, target.level, target.documented)
+
+
+def _by_machine(runs: list[CaseRun]) -> dict[str, list[str]]:
+    """The ids of cases, of each machine; of no machine those that bring their own."""
+    found: dict[str, list[str]] = {}
+    for run in runs:
+        name = "" if isinstance(run.machine, GivenMachine) else run.machine.name
+        found.setdefault(name, []).append(run.case.id)
+    return found
