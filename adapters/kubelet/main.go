@@ -37,6 +37,7 @@ func serve(in io.Reader, out io.Writer) error {
 		return err
 	}
 	defer server.close()
+	defer writeCoverage() // before the end of the plugins, which takes its time
 	reader := bufio.NewReaderSize(in, 1<<20)
 	for {
 		line, err := reader.ReadBytes('\n')
