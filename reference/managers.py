@@ -98,12 +98,10 @@ class Node:
 
     def reclaim(self, providers: Iterable[Provider[Any]]) -> None:
         """Takes back what containers hold that no pod on the node has."""
-        before = self.cpus.state
         for provider in providers:
             provider.reclaim(self.pods)
-        for uid, name, _ in before:
-            if self.cpus.state.of(uid, name) is None:
-                self.told.pop((uid, name), None)
+        present = {(pod.uid, one.name) for pod in self.pods.values() for one in pod.containers}
+        self.told = {place: cpus for place, cpus in self.told.items() if place in present}
 
     def remove(self, args: messages.RemoveArgs) -> messages.Done:
         """Takes the pod, or one of its containers, off the node."""

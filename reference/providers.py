@@ -82,13 +82,18 @@ class Provider(ABC, Generic[State]):
 
         The kubelet writes it at every change; between two calls nobody can tell.
         """
-        if self.state is self._saved:
+        if self.kept is self._saved:
             return
         content = self.dump()
         if content != self._written:
             self._plan.write(self.file_name, content)
             self._written = content
-        self._saved = self.state
+        self._saved = self.kept
+
+    @property
+    def kept(self) -> State:
+        """The state that the checkpoint file is to hold."""
+        return self.state
 
 
 class Entries(Protocol):
@@ -177,10 +182,11 @@ class DeviceManager(Provider[DeviceState]):
         super().__init__(plan, state)
         self.has_plugins = False
         self.favoured: Mapping[str, Favoured] = {}
+        self._kept = state
 
     def report(self, lists: tuple[DeviceResource, ...]) -> None:
         """Takes what device plugins report."""
-        self.state = self.state.report(lists)
+        self.state = self._kept = self.state.report(lists)
         self.has_plugins = self.has_plugins or bool(lists)
 
     def held(self, uid: str, name: str) -> dict[str, tuple[str, ...]] | None:
@@ -199,11 +205,14 @@ class DeviceManager(Provider[DeviceState]):
     def allocate(self, pod: Pod, container: Container, affinity: KeptHint) -> None:
         """Gives the container its devices."""
         favoured = self.favoured.get(container.name, {})
+        before = self.state.of(pod.uid, container.name)
         try:
             self.state = allocation.allocate(self.state, pod, container, affinity.numa, favoured)
         except allocation.DeviceError as error:
             self.state = error.state
             raise unexpected(error) from None
+        if self.state.of(pod.uid, container.name) != before:
+            self._kept = self.state
 
     def reclaim(self, pods: Mapping[str, Pod]) -> None:
         """Takes back the devices of pods that are not on the node."""
@@ -212,9 +221,14 @@ class DeviceManager(Provider[DeviceState]):
     def end(self, uid: str, name: str) -> None:
         """Leaves the container its devices: they stay until its pod goes."""
 
+    @property
+    def kept(self) -> DeviceState:
+        """The state as of the last report or allocation: taking back is not written by itself."""
+        return self._kept
+
     def dump(self) -> bytes:
         """The content of the Device Manager's own checkpoint."""
-        return device_checkpoint.dump(self.state)
+        return device_checkpoint.dump(self._kept)
 
 
 class MemoryManager(ContainerProvider[MemoryState]):
