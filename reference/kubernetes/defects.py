@@ -44,6 +44,7 @@ ENDLESS_LOOP = "distribute-endless-loop"
 NODE_ID_PANIC = "hints-panic-on-node-id"
 CLOSEST_PANIC = "closest-nodes-panic-on-node-id"
 CLOSEST_BY_POSITION = "closest-nodes-by-position"
+MEMORYLESS_PANIC = "hugepages-without-memory-panic"
 NULL_STATE_PANIC = "null-in-machine-state-panic"
 DIVISION_PANIC = "cpus-per-core-zero-panic"
 SINGLE_NODE_IN_GROUP = "single-node-taken-out-of-group"
@@ -317,6 +318,15 @@ DEFECTS: tuple[Defect, ...] = (
         f"{_ISSUES}135541",
         "Hints for devices are made from all sets of the machine's nodes, so that on 34 nodes an "
         "admission with devices never ends.",
+        answers=False,
+    ),
+    Defect(
+        MEMORYLESS_PANIC,
+        ("1.33",),
+        "A pod that cannot have its memory is not admitted.",
+        "",
+        "A container that asks for huge pages and no memory, in a pod that is Guaranteed by its "
+        "resources as a whole, ends in a panic on a node with the gate PodLevelResources.",
         answers=False,
     ),
 )
