@@ -197,6 +197,9 @@ def _conduct(
         with CampaignProgress(stream) as progress:
             if journal.ledger.done:
                 progress.line(f"goes on after {len(journal.ledger.done):,} units")
+            if journal.ledger.summary().complete:
+                journal.end(complete=True)
+                return ""
             with opened as workers:
                 progress.line(_extent(course, workers))
                 _watch(journal, course, workers, progress)

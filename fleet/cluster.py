@@ -39,6 +39,10 @@ _FIRST = 60.0
 """Seconds that the first worker may take."""
 
 
+_NOTHING = logging.CRITICAL + 1
+"""A level that nothing has."""
+
+
 class _Plugin(distributed.WorkerPlugin):
     """Gives each worker process its workshop, and closes it when the worker goes."""
 
@@ -46,6 +50,7 @@ class _Plugin(distributed.WorkerPlugin):
         self.name = f"numaproof-{job.key}"
         self._job = job
         self._ours = ours
+        self._closing = False
         self._workshop: Workshop | None = None
 
     def setup(self, worker: distributed.Worker) -> None:
@@ -58,6 +63,7 @@ class _Plugin(distributed.WorkerPlugin):
 
     def teardown(self, worker: distributed.Worker) -> None:  # noqa: ARG002 - Dask's signature
         """Runs in the worker when it ends."""
+        self._closing = True
         with self._lock:
             if self._workshop:
                 self._workshop.close()
@@ -68,11 +74,16 @@ class _Plugin(distributed.WorkerPlugin):
             if self._workshop is None:
                 self._folder.mkdir(parents=True, exist_ok=True)
                 self._workshop = Workshop(self._job, self._folder)
-        return self._workshop.do(unit)
+        result = self._workshop.do(unit)
+        if self._closing:
+            # The program was ended under it: what that looks like is no finding.
+            raise distributed.Reschedule
+        return result
 
 
 def _do(plugin: str, unit: Unit) -> Result:
-    made: _Plugin = distributed.get_worker().plugins[plugin]
+    made = distributed.get_worker().plugins[plugin]
+    assert isinstance(made, _Plugin)
     return made.do(unit)
 
 
@@ -121,16 +132,15 @@ class Workers:
             while True:
                 room = max(_WAITING * self.threads(), 1) - len(out)
                 for unit in islice(units, max(room, 0)):
-                    future = self._client.submit(
-                        _do, self._plugin.name, unit, key=self._key(unit), pure=False
-                    )
-                    out[future.key] = unit
+                    key = self._key(unit)
+                    future = self._client.submit(_do, self._plugin.name, unit, key=key, pure=False)
+                    out[key] = unit
                     completed.add(future)
                 if not out:
                     return
                 for future in completed.next_batch():
-                    yield _come(future, out.pop(future.key))
-        except (CancelledError, distributed.CommClosedError, OSError, TimeoutError) as error:
+                    yield _come(future, out.pop(str(future.key)))
+        except (CancelledError, OSError) as error:
             raise ClusterError("the scheduler is gone") from error
 
     def _key(self, unit: Unit) -> str:
@@ -200,14 +210,22 @@ def remote_workers(job: Job, address: str) -> Iterator[Workers]:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Dask says nothing of its own: what there is to say, the campaign says."""
-    logger = logging.getLogger("distributed")
-    before = logger.level
-    logger.setLevel(logging.CRITICAL + 1)
-    with dask.config.set({"logging.distributed": logging.CRITICAL + 1}):
+    # Dask gives several of its loggers a level and a handler of their own.
+    names = ("distributed", "tornado", "asyncio")
+    loggers = [
+        logging.getLogger(name)
+        for name in (*names, *logging.root.manager.loggerDict)
+        if name.split(".")[0] in names
+    ]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(_NOTHING)
+    with dask.config.set({"logging.distributed": _NOTHING}):
         try:
             yield
         finally:
-            logger.setLevel(before)
+            for logger, level in zip(loggers, before, strict=True):
+                logger.setLevel(level)
 
 
 @contextmanager

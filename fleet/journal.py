@@ -14,17 +14,16 @@ import msgspec
 
 from numaproof.fleet.ledger import Ledger
 from numaproof.protocol import codec
-from numaproof.protocol.campaign import CampaignEvent, CampaignPlanned, UnitFinished
+from numaproof.protocol.campaign import CampaignEvent, CampaignPlanned, UnitEvent, UnitFinished
 from numaproof.protocol.events import CampaignEnded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from io import FileIO
     from pathlib import Path
     from types import TracebackType
-    from typing import BinaryIO
 
     from numaproof.fleet.workshop import Result
-    from numaproof.protocol.campaign import UnitEvent
 
 EVENTS = "events.jsonl"
 
@@ -61,8 +60,9 @@ class Journal:
         self._plan = plan
         self._elapsed = elapsed
         self._before = 0.0
+        self._kept = 0
         folder.mkdir(parents=True, exist_ok=True)
-        self._file: BinaryIO = self.path.open("a+b", buffering=0)
+        self._file: FileIO = self.path.open("a+b", buffering=0)
         try:
             self._take(fresh=fresh)
         except BaseException:
@@ -74,10 +74,17 @@ class Journal:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise JournalError(f"{self.path}: another campaign is writing to it") from None
-        kept = 0 if fresh else self._read()
-        self._file.truncate(kept)
-        if not kept:
-            self._file.write(codec.encode(self._plan) + b"\n")
+        self._kept = 0 if fresh else self._read()
+        if not self._kept:
+            self._append(codec.encode(self._plan) + b"\n")
+
+    def _append(self, lines: bytes) -> None:
+        """Writes whole lines after those that are kept, in the place of anything else."""
+        self._file.truncate(self._kept)
+        unwritten = memoryview(lines)
+        while unwritten:
+            unwritten = unwritten[self._file.write(unwritten) :]
+        self._kept += len(lines)
 
     def __enter__(self) -> Self:
         return self
@@ -145,28 +152,32 @@ class Journal:
 
     def add(self, result: Result) -> UnitFinished | None:
         """Keeps what came of a unit, its files first; None where that had been done before."""
-        *events, ended = (
-            codec.decode(line, CampaignEvent)  # type: ignore[arg-type]
-            for line in result.lines.splitlines()
-        )
-        if not self.ledger.add(events, ended):
+        *events, ended = map(_unit_event, result.lines.splitlines())
+        assert isinstance(ended, UnitFinished)
+        if ended.unit in self.ledger.done:
             return None
         for name, text in result.files.items():
             _write_whole(self.folder / name, text.encode())
         now = self.seconds
         stamped = [msgspec.structs.replace(event, at=now) for event in (*events, ended)]
-        self._file.write(b"".join(codec.encode(event) + b"\n" for event in stamped))
-        return stamped[-1]
+        self._append(b"".join(codec.encode(event) + b"\n" for event in stamped))
+        self.ledger.add(events, ended)
+        return msgspec.structs.replace(ended, at=now)
 
     def end(self, *, complete: bool, message: str = "") -> None:
         """Writes the last line. An end that is not complete goes when the campaign goes on."""
         tally = self.ledger.summary().tally
-        outcomes = {
+        outcomes: dict[str, int] = {
             one: tally.cases.get(one, 0) + tally.scenarios.get(one, 0)
             for one in sorted({*tally.cases, *tally.scenarios})
         }
-        ended = CampaignEnded(self.seconds, complete, dict(outcomes), message=message)
-        self._file.write(codec.encode(ended) + b"\n")
+        ended = CampaignEnded(self.seconds, complete, outcomes, message=message)
+        self._append(codec.encode(ended) + b"\n")
+
+
+def _unit_event(line: bytes) -> UnitEvent:
+    event: UnitEvent = codec.decode(line, UnitEvent)  # type: ignore[arg-type]
+    return event
 
 
 def _shown(value: object) -> str:

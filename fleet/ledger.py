@@ -173,14 +173,14 @@ class Ledger:
         order = [*self.plan.machines, *sorted(machines - set(self.plan.machines))]
         shown: CaseFinished | DivergenceFound | ScenarioFailed = smallest or event
         at = self.plan.configurations[first[0]]
-        case = isinstance(event, CaseFinished)
+        where = f"on {event.machine}" if isinstance(event, CaseFinished) else f"seed {first[1]}"
         return Finding(
             signature=name,
             subject=event.case if isinstance(event, CaseFinished) else _SCENARIO,
             outcome=shown.outcome,
             message=shown.message,
             count=sum(one.count for _, one in group),
-            first=f"{f'on {event.machine}' if case else f'seed {first[1]}'}, {at}",
+            first=f"{where}, {at}",
             configurations=tuple(
                 str(self.plan.configurations[one]) for one in sorted(configurations)
             ),

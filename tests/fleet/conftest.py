@@ -1,0 +1,135 @@
+"""A program that breaks now and then, and can be stopped in the middle of a unit; real processes.
+
+Whoever arms the program is told the process id of the worker that runs it, at its tenth admission.
+From then on it answers nothing, until its worker is gone.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PATIENCE = 60.0
+
+SOURCE = """
+import os, sys
+from numaproof.protocol import codec, messages
+from numaproof.reference.node import Reference
+folder = sys.argv[1]
+reference = Reference()
+admissions = 0
+for line in sys.stdin.buffer:
+    request = codec.decode(line, codec.Request)
+    admissions += request.op == "admit"
+    if admissions == 10:
+        try:
+            os.unlink(folder + "/armed")
+        except FileNotFoundError:
+            pass
+        else:
+            with open(folder + "/told", "w") as told:
+                told.write(f"{os.getppid()}\\n")
+            sys.stdin.buffer.read()
+            sys.exit()
+    answer = reference.call(request.op, codec.decode_args(request))
+    if request.op == "remove":
+        answer = messages.Fault("boom", "")
+    sys.stdout.buffer.write(codec.encode_answer(request.id, answer))
+    sys.stdout.flush()
+"""
+
+
+@dataclass(frozen=True)
+class Trap:
+    """A program and the folder through which it is armed."""
+
+    folder: Path
+
+    @property
+    def command(self) -> str:
+        """Runs the program."""
+        return shlex.join([sys.executable, str(self.folder / "program.py"), str(self.folder)])
+
+    def arm(self) -> None:
+        """Stops the program at its tenth admission from now on, once."""
+        (self.folder / "armed").touch()
+
+    def caught(self) -> int:
+        """Waits until that happens; the process id of the worker."""
+        told = os.open(self.folder / "told", os.O_RDWR | os.O_NONBLOCK)
+        try:
+            with selectors.DefaultSelector() as selector:
+                selector.register(told, selectors.EVENT_READ)
+                assert selector.select(PATIENCE), "the program was not stopped"
+            return int(os.read(told, 100))
+        finally:
+            os.close(told)
+
+
+@pytest.fixture(scope="package")
+def trap(tmp_path_factory: pytest.TempPathFactory) -> Trap:
+    """See above."""
+    folder = tmp_path_factory.mktemp("trap")
+    (folder / "program.py").write_text(SOURCE)
+    os.mkfifo(folder / "told")
+    return Trap(folder)
+
+
+class Command:
+    """`numaproof campaign` with the trap, in a process group of its own.
+
+    Args:
+        trap: what is tested.
+        out: the folder of the campaign.
+        options: besides those that all have.
+    """
+
+    def __init__(self, trap: Trap, out: Path, *options: str) -> None:
+        self.out = out
+        words = (
+            *("campaign", "--implementation", trap.command, "--out", str(out)),
+            *("--machine", "laptop-4c8t", "--select", "example-*", "--cases-per-unit", "3"),
+            *("--seeds", "0:12", "--seeds-per-unit", "3", "--shrink", "1"),
+        )
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "numaproof", *words, *options],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def ended(self) -> tuple[int, str]:
+        """Waits for its end; the exit code and what it wrote."""
+        written, _ = self.process.communicate(timeout=PATIENCE)
+        assert "Traceback" not in written
+        return self.process.returncode, written
+
+    def signal(self, number: int) -> None:
+        """Sends a signal to its process group, as a terminal does."""
+        os.killpg(self.process.pid, number)
+
+
+@pytest.fixture(scope="package")
+def undisturbed(trap: Trap, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a campaign that nothing happened to, with one worker."""
+    out = tmp_path_factory.mktemp("undisturbed") / "out"
+    code, written = Command(trap, out, "--workers", "1").ended()
+    assert code == 1, written
+    return out
+
+
+@pytest.fixture
+def start() -> type[Command]:
+    """Starts the command."""
+    return Command

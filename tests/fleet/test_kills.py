@@ -1,0 +1,147 @@
+"""A campaign that is killed anywhere goes on, and comes to what an undisturbed one comes to."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytest.importorskip("distributed", reason="campaigns need numaproof[campaign]")
+
+Start = Callable[..., Any]
+
+
+def lines(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
+
+
+def units(folder: Path) -> list[str]:
+    return [one["unit"] for one in lines(folder) if one["event"] == "unit finished"]
+
+
+def same(out: Path, undisturbed: Path) -> None:
+    """Whether two campaigns did the same units once each, and have the same bytes to tell."""
+    assert Counter(units(out)) == Counter(set(units(undisturbed)))
+    for name in ("summary.json", "summary.txt"):
+        assert (out / name).read_bytes() == (undisturbed / name).read_bytes()
+    found = {file.name: file.read_bytes() for file in (out / "findings").iterdir()}
+    assert found == {file.name: file.read_bytes() for file in (undisturbed / "findings").iterdir()}
+    assert lines(out)[-1]["complete"]
+
+
+def test_a_worker_that_is_killed_is_replaced_and_its_unit_done_by_another(
+    trap: Any, start: Start, undisturbed: Path, tmp_path: Path
+) -> None:
+    trap.arm()
+    command = start(trap, tmp_path / "out", "--workers", "2")
+    os.kill(trap.caught(), signal.SIGKILL)
+    code, written = command.ended()
+    assert code == 1, written
+    same(tmp_path / "out", undisturbed)
+
+
+def test_a_campaign_goes_on_after_an_interrupt_and_after_a_kill(
+    trap: Any, start: Start, undisturbed: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    trap.arm()
+    command = start(trap, out, "--workers", "1")
+    trap.caught()
+    command.signal(signal.SIGINT)
+    _, written = command.ended()
+    assert written.splitlines()[-1] == "numaproof: interrupted; the same command goes on"
+    assert lines(out)[-1]["event"] == "campaign ended"
+    assert not lines(out)[-1]["complete"]
+    before = units(out)
+
+    trap.arm()
+    command = start(trap, out, "--workers", "1")
+    trap.caught()
+    command.process.kill()
+    assert command.ended()[0] == -signal.SIGKILL
+
+    with (out / "events.jsonl").open("a") as file:
+        file.write('{"event":"unit fini')  # what a kill in the middle of a line leaves behind
+    code, written = start(trap, out, "--workers", "2").ended()
+    assert code == 1
+    assert re.search(r"^goes on after \d+ units$", written, re.MULTILINE)
+    assert units(out)[: len(before)] == before
+    same(out, undisturbed)
+
+
+def test_a_finished_campaign_is_reported_again_without_doing_anything(
+    trap: Any, start: Start, undisturbed: Path
+) -> None:
+    before = (undisturbed / "summary.json").read_bytes(), units(undisturbed)
+    code, _ = start(trap, undisturbed, "--workers", "1").ended()
+    assert code == 1
+    assert ((undisturbed / "summary.json").read_bytes(), units(undisturbed)) == before
+
+
+@contextmanager
+def cluster() -> Iterator[tuple[str, subprocess.Popen[str], subprocess.Popen[str]]]:
+    """A scheduler and one worker, as Dask's own commands start them; its address and both."""
+    scheduler = dask("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
+    assert scheduler.stderr is not None
+    try:
+        address = said(scheduler.stderr, r"Scheduler at: +(tcp://\S+)")
+        worker = dask("worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard")
+        try:
+            yield address, scheduler, worker
+        finally:
+            ended(worker)
+    finally:
+        ended(scheduler)
+
+
+def dask(what: str, *words: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", f"distributed.cli.dask_{what}", *words],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE if what == "scheduler" else subprocess.DEVNULL,
+        text=True,
+    )
+
+
+def said(log: IO[str], pattern: str) -> str:
+    for line in log:
+        if match := re.search(pattern, line):
+            return match[1]
+    raise AssertionError("the scheduler did not say where it is")
+
+
+def ended(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    process.communicate()
+
+
+def test_a_scheduler_that_is_killed_ends_the_campaign_which_goes_on_with_another(
+    trap: Any, start: Start, undisturbed: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    trap.arm()
+    with cluster() as (address, scheduler, _):
+        command = start(trap, out, "--scheduler", address)
+        trap.caught()
+        scheduler.kill()
+        _, written = command.ended()
+        assert written.splitlines()[-1] == (
+            "numaproof: the scheduler is gone; the same command goes on"
+        )
+    with cluster() as (address, _, worker):
+        code, written = start(trap, out, "--scheduler", address).ended()
+        assert code == 1, written
+        assert worker.poll() is None, "the workers of a cluster stay"
+    same(out, undisturbed)
