@@ -115,7 +115,7 @@ def diff(
     written = [file for file in files if file.suffix in _CASES]
     cases = tuple(chain.from_iterable(map(tables.read_file, written)))
     trees = tuple(file for file in files if file not in written)
-    course = Course(out / "findings", keep_going=keep_going, tries=tries)
+    course = Course(out / "findings", keep_going, tries, sides.options())
     what = _What(cases, trees, tuple(machine_names), chosen)
 
     def start(campaign: Campaign) -> Iterator[AnyEvent]:
@@ -143,6 +143,16 @@ class _Sides:
             "level": self.level,
             "documented": False,
         }
+
+    def options(self) -> tuple[str, ...]:
+        """The options of the command that name both sides again."""
+        named = (
+            ("--left", self.left),
+            ("--right", self.right),
+            ("--kubernetes", self.kubernetes),
+            ("--level", self.level),
+        )
+        return tuple(word for name, value in named if value for word in (name, value))
 
     @contextmanager
     def pair(self, right: Target) -> Iterator[Pair]:

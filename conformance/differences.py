@@ -57,11 +57,13 @@ class Course:
         findings: the directory in which the case files of differences are written.
         keep_going: whether it goes on after the first difference.
         tries: how often a scenario is played to tell chance from a difference.
+        options: of the command, that name both sides again.
     """
 
     findings: Path
     keep_going: bool = False
     tries: int = TRIES
+    options: tuple[str, ...] = ()
 
 
 def shared_claims(left: Hello, right: Hello, kubernetes: str) -> Claims:
@@ -220,5 +222,5 @@ def _found(
         pictures=played.pictures,
         stderr=played.stderr,
         file=str(file),
-        reproduce=shlex.join(("numaproof", "replay", str(file), *campaign.target.options())),
+        reproduce=shlex.join(("numaproof", "diff", str(file), *course.options)),
     )

@@ -58,9 +58,10 @@ def test_a_difference_is_shrunk_shown_on_both_sides_and_replays(
     assert any(line.startswith("      right    ") for line in lines)
     (file,) = (REPORT / "findings").iterdir()
     assert len(file.read_text().splitlines()) < 60
-    assert f"reproduce: numaproof replay {file}" in ended.out
+    assert f"reproduce: numaproof diff {file} --right " in ended.out
     kept = Path("kept.yaml")
     kept.write_text(file.read_text())
+    assert command("diff", kept, "--right", fewer, "--tries", "1").code == 1
     again = ("--implementation", fewer, "--out", "again")
     assert command("replay", kept, *again).code == 1
     assert command("replay", kept, "--out", "healthy").code == 0
@@ -118,6 +119,23 @@ def test_a_machine_that_is_discovered_stays_the_one_that_the_case_names(
     text = Path(ended.json()["divergences"][0]["file"]).read_text()
     assert "names: [laptop-4c8t]" in text
     assert "topology:" not in text
+
+
+def test_trees_are_discovered_by_both(command: Command, program: Program) -> None:
+    assert command("profile", "tree", "laptop-4c8t", "--to", "tree.tar.xz").code == 0
+    assert command("diff", "tree.tar.xz", "--right", program(HONEST)).code == 0
+    other = program(
+        """
+        reply = reference.call(request.op, codec.decode_args(request))
+        plain = json.loads(codec.encode_answer(request.id, reply))
+        if request.op == "discover":
+            plain["ok"]["topology"][0]["memory"] += 1
+        print(json.dumps(plain), flush=True)
+        """
+    )
+    ended = command("diff", "tree.tar.xz", "--right", other, "--json")
+    (found,) = ended.json()["divergences"]
+    assert found["title"].startswith("discovery of tree.tar.xz: discover: nodes.0.memory is ")
 
 
 def test_a_program_that_dies_or_hangs_is_an_outcome_of_its_own(
