@@ -11,13 +11,30 @@ import selectors
 import shlex
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 import pytest
 
+from numaproof import fakesys
+from numaproof.conformance import tables
+from numaproof.conformance.implementation import introduce
+from numaproof.conformance.machines import Machine
+from numaproof.conformance.playing import Target
+from numaproof.conformance.subprocesses import Subprocess
+from numaproof.fleet.planning import Course
+from numaproof.fleet.running import Broken
+from numaproof.fleet.workshop import Workshop
+from numaproof.protocol.campaign import Seeds
+
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from numaproof.fleet.workshop import Result
+    from numaproof.protocol.campaign import Unit
 
 PATIENCE = 60.0
 
@@ -133,3 +150,68 @@ def undisturbed(trap: Trap, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def start() -> type[Command]:
     """Starts the command."""
     return Command
+
+
+def course(trap: Trap, folder: Path, *, select: str = "example-*", stop: int = 12) -> Course:
+    """A campaign of a few cases and seeds against the trap's program, in two releases."""
+    machines = (Machine(fakesys.load_profile("laptop-4c8t"), folder / "trees"),)
+    words = shlex.split(trap.command)
+    program = Subprocess(words, PATIENCE)
+    try:
+        hello = introduce(program, "tests")
+    finally:
+        program.close()
+    targets = tuple(
+        Target(program, hello, release, hello.level, command=tuple(words))
+        for release in ("1.35", "1.36")
+    )
+    return Course(
+        targets=targets,
+        cases=tables.bundled_cases(),
+        machines=machines,
+        select=select,
+        seeds=Seeds(0, stop),
+        cases_per_unit=3,
+        seeds_per_unit=5,
+        shrinks=1,
+        timeout=PATIENCE,
+        numaproof=version("numaproof"),
+    )
+
+
+class OneByOne:
+    """Does units in this process, in an order of its own, some of them twice, or not at all."""
+
+    def __init__(
+        self,
+        workshop: Workshop,
+        order: Callable[[list[Unit]], list[Unit]] = list,
+        breaks: Callable[[Unit], bool] = lambda _: False,
+    ) -> None:
+        self._workshop = workshop
+        self._order = order
+        self._breaks = breaks
+
+    def do(self, units: Iterator[Unit]) -> Iterator[Result | Broken]:
+        """Does them all."""
+        for unit in self._order(list(units)):
+            yield Broken(unit, "no") if self._breaks(unit) else self._workshop.do(unit)
+
+
+@pytest.fixture(scope="package")
+def planned(trap: Trap, tmp_path_factory: pytest.TempPathFactory) -> Course:
+    """See `course`."""
+    return course(trap, tmp_path_factory.mktemp("machines"))
+
+
+@pytest.fixture(scope="package")
+def workshop(planned: Course, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
+    """Where units of `planned` are done."""
+    with closing(Workshop(planned.job, tmp_path_factory.mktemp("workshop"))) as made:
+        yield made
+
+
+@pytest.fixture
+def one_by_one() -> type[OneByOne]:
+    """Does units in this process."""
+    return OneByOne

@@ -1,0 +1,77 @@
+"""`numaproof campaign`: what its options do, and how it complains; kills are tested beside it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from numaproof import fleet
+
+pytest.importorskip("distributed", reason="campaigns need numaproof[campaign]")
+
+Command = Callable[..., Any]
+
+OUT = Path("numaproof-campaign")
+SMALL = ("--machine", "laptop-4c8t", "--select", "example-*", "--workers", "1")
+
+
+def test_the_reference_passes_and_every_release_is_told(command: Command) -> None:
+    releases = ("--kubernetes", "1.36", "--kubernetes", "1.33")
+    ended = command("campaign", *SMALL, *releases, "--seeds", "0:3", "--json")
+    assert ended.code == 0
+    assert ended.json() == json.loads((OUT / "summary.json").read_text())
+    assert ended.json()["tally"] == {"cases": {"pass": 14}, "scenarios": {"pass": 6}}
+    assert list(ended.json()["configurations"]) == ["1.36 kubelet", "1.33 kubelet"]
+    assert "4 of 4 units, 0 bad" in ended.err
+
+    again = command("campaign", *SMALL, *releases, "--seeds", "0:3", "--json")
+    assert again.json() == ended.json()
+    assert again.err == "goes on after 4 units\n"
+
+    other = command("campaign", *SMALL, "--no-seeds")
+    assert other.code == 2
+    assert "it is of another campaign; its configurations: " in other.err
+    assert "--fresh to begin anew" in other.err
+
+
+@pytest.mark.parametrize(
+    ("args", "complaint"),
+    [
+        (("--seeds", "3:1"), "there are no seeds in '3:1'"),
+        (("--no-seeds", "--select", "no-such"), "there is nothing to do"),
+        (("--workers", "2", "--scheduler", "tcp://127.0.0.1:1"), "--scheduler has its own"),
+        (("--implementation", "/no/such/program"), "can't start '/no/such/program'"),
+        (("--implementation", "false"), "the implementation does not greet"),
+        (("--machine", "toaster"), "no bundled machine and no file 'toaster'"),
+    ],
+)
+def test_wrong_options_are_refused_before_anything_starts(
+    command: Command, args: tuple[str, ...], complaint: str
+) -> None:
+    ended = command("campaign", *args)
+    assert ended.code == 2
+    assert complaint in ended.err
+    assert not OUT.exists()
+
+
+def test_without_a_scheduler_it_says_so_and_can_go_on(command: Command) -> None:
+    ended = command("campaign", "--scheduler", "nonsense://", *SMALL[:4])
+    assert ended.code == 3
+    assert "numaproof: no workers at nonsense://: " in ended.err
+    assert ended.err.endswith("; the same command goes on\n")
+
+
+def test_without_dask_it_says_what_to_install(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(fleet, "cluster", raising=False)
+    monkeypatch.delitem(sys.modules, "numaproof.fleet.cluster", raising=False)
+    monkeypatch.setitem(sys.modules, "dask", None)
+    ended = command("campaign")
+    assert ended.code == 2
+    assert "campaigns need the package dask: pip install 'numaproof[campaign]'" in ended.err

@@ -1,0 +1,153 @@
+"""What a person sees of a campaign while it goes on, and what is left of it."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from numaproof.protocol.campaign import (
+    CampaignPlanned,
+    CampaignSummary,
+    Configuration,
+    Finding,
+    Seeds,
+    Tally,
+)
+from numaproof.protocol.messages import Hello, Options, Policies
+from numaproof.reports.campaign import as_text, write_summary
+from numaproof.reports.campaign_progress import CampaignProgress, Standing
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HELLO = Hello(
+    protocol=1,
+    name="mine",
+    version="2",
+    language="C",
+    kubernetes=("1.36",),
+    level="kubelet",
+    operations=(),
+    policies=Policies(),
+    options=Options(),
+)
+
+PLAN = CampaignPlanned(
+    at=0.0,
+    numaproof="1",
+    program=("mine",),
+    timeout=30.0,
+    implementation=HELLO,
+    configurations=(Configuration("1.36", "kubelet", documented=True),),
+    select="*",
+    cases="",
+    machines={"laptop": ""},
+    runs=3,
+    seeds=Seeds(0, 2),
+    cases_per_unit=1,
+    seeds_per_unit=1,
+    shrinks=1,
+    units=5,
+)
+FINDING = Finding(
+    signature="0123",
+    subject="scenario",
+    outcome="crash",
+    message="it \x1b[31mended",
+    count=1,
+    first="seed 7, 1.36 kubelet",
+    configurations=("1.36 kubelet",),
+    reproduce="numaproof replay findings/x.yaml",
+)
+TALLY = Tally({"pass": 3}, {"crash": 1, "pass": 1})
+SUMMARY = CampaignSummary(
+    plan=PLAN,
+    complete=True,
+    missing=0,
+    tally=TALLY,
+    configurations={"1.36 kubelet documented": TALLY},
+    machines={"laptop": {"pass": 3}},
+    findings=(FINDING,),
+)
+
+
+def test_the_summary_names_every_finding_and_how_to_see_it_again() -> None:
+    assert as_text(SUMMARY).splitlines() == [
+        "mine 2, 1 machine",
+        "  1.36 kubelet documented: case runs 3 pass; scenarios 1 crash, 1 pass",
+        "1 finding:",
+        "  0123 CRASH scenario",
+        "    it ⟨U+001B⟩[31mended",
+        "    1 time, first seed 7, 1.36 kubelet",
+        "    numaproof replay findings/x.yaml",
+    ]
+
+
+def test_nothing_found_is_not_said_of_what_is_not_complete() -> None:
+    clean = msgspec.structs.replace(SUMMARY, findings=())
+    assert as_text(clean).endswith("Nothing was found.\n")
+    partly = msgspec.structs.replace(clean, complete=False, missing=2)
+    assert as_text(partly).endswith(
+        "INCOMPLETE: 2 units not done; the same command goes on.\nNothing was found so far.\n"
+    )
+
+
+def test_files_are_for_programs_and_for_people(tmp_path: Path) -> None:
+    write_summary(SUMMARY, tmp_path)
+    assert {file.name for file in tmp_path.iterdir()} == {"summary.json", "summary.txt"}
+    plain = json.loads((tmp_path / "summary.json").read_text())
+    assert plain["findings"][0]["message"] == "it \x1b[31mended"
+    assert plain["plan"]["seeds"] == {"first": 0, "stop": 2}
+
+
+@pytest.mark.parametrize(
+    ("standing", "shown"),
+    [
+        (Standing(0, 10, 0, 0, 0, 0.0), "0 bad, 0.0 units/s"),
+        (Standing(5, 10, 1234, 2, 5, 2.0), "1,234 bad (2 unlike), 2.5 units/s, 0:02 left"),
+        (Standing(1, 7201, 0, 0, 1, 1.0), "0 bad, 1.0 units/s, 2:00:00 left"),
+        # Of ten units nine were done by an earlier run, at another rate.
+        (Standing(9, 10, 0, 0, 1, 2.0), "0 bad, 0.5 units/s, 0:02 left"),
+    ],
+)
+def test_the_standing_has_failures_the_rate_and_the_time_left(
+    standing: Standing, shown: str
+) -> None:
+    assert str(standing) == shown
+
+
+def test_plain_lines_come_now_and_then_and_at_the_end() -> None:
+    stream = io.StringIO()
+    with CampaignProgress(stream, {}) as progress:
+        progress.line("begins")
+        for done in range(1, 31):
+            progress.show(Standing(done, 30, 0, 0, done, float(done)))
+    assert [line.split(" units, ")[0] for line in stream.getvalue().splitlines()] == [
+        "begins",
+        "1 of 30",
+        "11 of 30",
+        "21 of 30",
+        "30 of 30",
+    ]
+
+
+class _Screen(io.StringIO):
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_has_a_live_line() -> None:
+    screen = _Screen()
+    with CampaignProgress(screen, {"TERM": "xterm", "COLUMNS": "100"}) as progress:
+        progress.show(Standing(5, 10, 3, 2, 5, 2.0))
+        progress.line("http://127.0.0.1:8787/status")
+    written = screen.getvalue()
+    assert "5/10" in written
+    assert "3 bad (2 unlike), 2.5 units/s, 0:02 left" in written
+    assert "http://127.0.0.1:8787/status\n" in written
