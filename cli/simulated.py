@@ -159,7 +159,8 @@ def _step(step: ToldStep) -> Step:
         place = f"{step.manager}, {step.resource}" if step.resource else step.manager
         return _with(f"{place}: {step.text}", step.candidates)
     if isinstance(step, Allocation):
-        return _with(f"{step.manager}, container {step.container}: {step.text}", step.candidates)
+        who = f"container {step.container}" if step.container else "the pod as a whole"
+        return _with(f"{step.manager}, {who}: {step.text}", step.candidates)
     return Step(step.text)
 
 

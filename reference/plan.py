@@ -14,9 +14,11 @@ if TYPE_CHECKING:
 
     from numaproof.protocol import messages
     from numaproof.reference.cpu.policy import StaticPolicy
+    from numaproof.reference.cpu.state import CPUState
     from numaproof.reference.kubernetes.releases import Release
     from numaproof.reference.machine.topology import CPUTopology
     from numaproof.reference.memory import policy as memory_policies
+    from numaproof.reference.memory.state import MemoryState
     from numaproof.reference.topology.policy import TopologyPolicy
 
 
@@ -47,6 +49,16 @@ class Plan:
             pods.PodError: the manifest is not a pod.
         """
         return pods.parse(manifest, self.pod_level)
+
+    def cpu_file(self, state: CPUState) -> bytes:
+        """The content of ``cpu_manager_state``."""
+        with_pods = self.release.pod_entries
+        return cpu_checkpoint.dump(state, self.cpu_policy, with_pods=with_pods)
+
+    def memory_file(self, state: MemoryState) -> bytes:
+        """The content of ``memory_manager_state``."""
+        with_pods = self.release.pod_entries
+        return memory_checkpoint.dump(state, self.memory_policy, with_pods=with_pods)
 
     def write(self, name: str, content: bytes) -> None:
         """Writes a checkpoint file; `name` is relative to the state directory."""

@@ -20,8 +20,9 @@ from numaproof.reference.devices import checkpoint as device_checkpoint
 from numaproof.reference.devices import hints as device_hints
 from numaproof.reference.devices.state import DeviceState
 from numaproof.reference.errors import AdmissionError
+from numaproof.reference.kubernetes.budget import EmptySharedPoolError
 from numaproof.reference.memory import checkpoint as memory_checkpoint
-from numaproof.reference.memory.policy import AllocationError
+from numaproof.reference.memory.requests import AllocationError
 from numaproof.reference.memory.state import MemoryState
 from numaproof.reference.memory.state import Reuse as MemoryReuse
 
@@ -64,6 +65,10 @@ class Provider(ABC, Generic[State]):
         Raises:
             AdmissionError: it cannot be had.
         """
+
+    @abstractmethod
+    def allocate_pod(self, pod: Pod, affinity: KeptHint) -> None:
+        """Gives the pod its budget as a whole and its containers their parts, likewise."""
 
     @abstractmethod
     def reclaim(self, pods: Mapping[str, Pod]) -> None:
@@ -163,9 +168,23 @@ class CPUManager(ContainerProvider[CPUState]):
         except (NotEnoughCPUsError, AccountingError) as error:
             raise unexpected(error) from None
 
+    def allocate_pod(self, pod: Pod, affinity: KeptHint) -> None:
+        """Gives the pod CPUs as a whole; it has them even where they cannot be shared out."""
+        if self._policy is None:
+            return
+        try:
+            self.state = self._policy.allocate_pod(self.state, pod, affinity.numa)
+            self.state = self._policy.share_out(self.state, pod)
+        except EmptySharedPoolError as error:
+            raise AdmissionError("EmptyPodSharedPoolError", str(error)) from None
+        except SMTAlignmentError as error:
+            raise AdmissionError("SMTAlignmentError", str(error)) from None
+        except (NotEnoughCPUsError, AccountingError) as error:
+            raise unexpected(error) from None
+
     def dump(self) -> bytes:
         """The content of ``cpu_manager_state``."""
-        return cpu_checkpoint.dump(self.state, self._plan.cpu_policy)
+        return self._plan.cpu_file(self.state)
 
 
 class DeviceManager(Provider[DeviceState]):
@@ -214,6 +233,9 @@ class DeviceManager(Provider[DeviceState]):
         if self.state.of(pod.uid, container.name) != before:
             self._kept = self.state
 
+    def allocate_pod(self, pod: Pod, affinity: KeptHint) -> None:
+        """Gives nothing: the Device Manager does not serve pods as a whole."""
+
     def reclaim(self, pods: Mapping[str, Pod]) -> None:
         """Takes back the devices of pods that are not on the node."""
         self.state = self.state.reclaim(pods.keys())
@@ -261,6 +283,17 @@ class MemoryManager(ContainerProvider[MemoryState]):
         except AllocationError as error:
             raise unexpected(error) from None
 
+    def allocate_pod(self, pod: Pod, affinity: KeptHint) -> None:
+        """Gives the pod its memory, and its containers their parts of it."""
+        if self._policy is None:
+            return
+        try:
+            self.state = self._policy.allocate_pod(self.state, self.reuse, pod, affinity)
+        except EmptySharedPoolError as error:
+            raise AdmissionError("EmptyPodSharedPoolError", str(error)) from None
+        except AllocationError as error:
+            raise unexpected(error) from None
+
     def dump(self) -> bytes:
         """The content of ``memory_manager_state``."""
-        return memory_checkpoint.dump(self.state, self._plan.memory_policy)
+        return self._plan.memory_file(self.state)

@@ -17,7 +17,7 @@ from numaproof.reference.cpu import options as cpu_options
 from numaproof.reference.cpu.policy import PolicyError, StaticPolicy, make_static
 from numaproof.reference.cpu.state import CPUState
 from numaproof.reference.devices import checkpoint as device_checkpoint
-from numaproof.reference.errors import NotBuiltError, StartError
+from numaproof.reference.errors import StartError
 from numaproof.reference.kubernetes import checkpoint, pods
 from numaproof.reference.kubernetes import config as configuration
 from numaproof.reference.kubernetes.defects import FREE_CORE_BY_AVERAGE
@@ -58,6 +58,7 @@ def start(
         NotBuiltError: the configuration asks for what the reference does not have.
     """
     config = _configuration(args, release)
+    release = release.under(config.gates)
     machine = args.machine
     if machine is None:
         if args.root is None:
@@ -68,7 +69,6 @@ def start(
     reserved = _reserved(config, derive)
     topology_policy = _topology_policy(config, machine, release)
     topology = _topology(derive)
-    _check_built(config)
     plan = Plan(
         release=release,
         nodes=tuple(node.node_id for node in machine.topology or ()),
@@ -136,11 +136,6 @@ def _topology(derive: Callable[[], CPUTopology]) -> CPUTopology:
 def _pod_level(config: Config, release: Release) -> pods.PodLevel:
     on = config.gates["PodLevelResources"]
     return release.pod_level if on else release.pod_level_without_gate
-
-
-def _check_built(config: Config) -> None:
-    if config.gates.get("PodLevelResourceManagers"):
-        raise NotBuiltError("feature gate PodLevelResourceManagers")
 
 
 def _cpu_policy(
@@ -213,7 +208,7 @@ def _start_cpus(plan: Plan, present: tuple[Pod, ...]) -> CPUState:
     content = checkpoint.read(path)
     if content is None:
         restored = CPUState()
-        plan.write(cpu_checkpoint.FILE_NAME, cpu_checkpoint.dump(restored, plan.cpu_policy))
+        plan.write(cpu_checkpoint.FILE_NAME, plan.cpu_file(restored))
     else:
         try:
             restored = cpu_checkpoint.restore(content, plan.cpu_policy, running, plan.release)
@@ -226,7 +221,7 @@ def _start_cpus(plan: Plan, present: tuple[Pod, ...]) -> CPUState:
     except PolicyError as error:
         raise StartError("cpu", f"start cpu manager error: {error}") from None
     if cpus is not restored:
-        plan.write(cpu_checkpoint.FILE_NAME, cpu_checkpoint.dump(cpus, plan.cpu_policy))
+        plan.write(cpu_checkpoint.FILE_NAME, plan.cpu_file(cpus))
     return cpus
 
 
@@ -247,5 +242,8 @@ def _start_memory(plan: Plan) -> MemoryState:
     except memory_policies.RestoreError as error:
         raise StartError("memory", f"start memory manager error: {error}") from None
     if content is None or memory is not restored:
-        plan.write(memory_checkpoint.FILE_NAME, memory_checkpoint.dump(memory, plan.memory_policy))
+        plan.write(
+            memory_checkpoint.FILE_NAME,
+            plan.memory_file(memory),
+        )
     return memory

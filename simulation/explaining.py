@@ -58,7 +58,7 @@ def explain(node: Node, pod: Pod) -> Explanation:
 
 def _with_failure(plan: Plan, pod: Pod, steps: tuple[Step, ...], failed: Failed) -> Explanation:
     allocation, advice = shortages.explain(plan, pod, failed)
-    summary = f"container {failed.container.name}: {allocation.text}"
+    summary = f"{_who(failed.container)}: {allocation.text}"
     return Explanation(summary, (*steps, allocation), advice)
 
 
@@ -84,9 +84,10 @@ def _asks(plan: Plan, pod: Pod, merged: Merged) -> dict[str, int]:
     return requests.asks(plan, devices.state, pod, merged.container)
 
 
-def _request(plan: Plan, devices: DeviceState, pod: Pod, container: Container) -> Request:
+def _request(plan: Plan, devices: DeviceState, pod: Pod, container: Container | None) -> Request:
     asked = requests.asks(plan, devices, pod, container)
-    return Request(container.name, asked, _asks_text(pod, container, asked))
+    name = container.name if container else None
+    return Request(name, asked, _asks_text(pod, container, asked))
 
 
 def _asks_text(pod: Pod, container: Container | None, asked: dict[str, int]) -> str:

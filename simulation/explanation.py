@@ -59,10 +59,13 @@ class Merge(msgspec.Struct, frozen=True, tag_field="step", tag="merge"):
 
 
 class Allocation(msgspec.Struct, frozen=True, tag_field="step", tag="allocation"):
-    """What a manager could not give; `message` is the kubelet's own."""
+    """What a manager could not give; `message` is the kubelet's own.
+
+    A container of None is the pod as a whole.
+    """
 
     manager: str
-    container: str
+    container: str | None
     message: str
     text: str
     candidates: Candidates = Candidates()

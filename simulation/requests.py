@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from numaproof.reference.devices import allocation
 from numaproof.reference.kubernetes import pods, quantity
-from numaproof.reference.memory.policy import AllocationError, requested, requested_at_once
+from numaproof.reference.memory import requests
+from numaproof.reference.memory.requests import AllocationError
 from numaproof.simulation.amounts import CPU
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ def asks(plan: Plan, devices: DeviceState, pod: Pod, container: Container | None
     """Amounts by resource, in CPUs, bytes and devices; a container of None is the whole pod."""
     found = {CPU: exclusive_cpus(pod, container)} if plan.cpu else {}
     if plan.memory and why_no_memory(plan, pod, container) is None:
-        found |= requested(container) if container else requested_at_once(pod)
+        found |= requests.part(pod, container) if container else requests.at_once(pod)
     if container is None:
         names = {name for one in pod.containers for name in allocation.requested(devices, one)}
         for name in sorted(names):
@@ -56,7 +57,7 @@ def why_no_memory(plan: Plan, pod: Pod, container: Container | None) -> str | No
     if (reason := _not_served(pod)) is not None:
         return reason
     try:
-        amounts = requested(container) if container else requested_at_once(pod)
+        amounts = requests.part(pod, container) if container else requests.at_once(pod)
     except AllocationError:
         return "an amount is no whole number of bytes to the API machinery"
     return None if amounts else "no memory is asked for"

@@ -9,11 +9,12 @@ from numaproof.reference.cpu import hints as cpu_hints
 from numaproof.reference.devices import allocation
 from numaproof.reference.devices.state import Devices
 from numaproof.reference.memory import hints as memory_hints
-from numaproof.reference.memory.policy import AllocationError, requested
+from numaproof.reference.memory.requests import AllocationError, at_once, part
 from numaproof.reference.providers import CPUManager, DeviceManager, MemoryManager, Provider
 from numaproof.simulation.amounts import amount, amounts, nodes_text
 from numaproof.simulation.candidates import candidates, lacks, places
 from numaproof.simulation.explanation import Allocation, Candidates
+from numaproof.simulation.requests import exclusive_cpus
 
 if TYPE_CHECKING:
     from numaproof.reference.cpu.policy import StaticPolicy
@@ -35,6 +36,8 @@ _NAMES: dict[type[Provider[Any]], str] = {
 def explain(plan: Plan, pod: Pod, failed: Failed) -> tuple[Allocation, tuple[str, ...]]:
     """What was lacking, and what would help where that is certain."""
     manager = failed.manager
+    if failed.error.reason == "EmptyPodSharedPoolError":
+        return _allocation(failed, str(failed.error), Candidates()), ()
     if isinstance(manager, CPUManager) and plan.cpu:
         return _cpus(plan.cpu, manager, pod, failed)
     if isinstance(manager, MemoryManager):
@@ -56,7 +59,7 @@ def memory_family(manager: MemoryManager, pod: Pod, sizes: dict[str, int]) -> Fa
 def _cpus(
     policy: StaticPolicy, manager: CPUManager, pod: Pod, failed: Failed
 ) -> tuple[Allocation, tuple[str, ...]]:
-    count = pod.exclusive_cpus(failed.container)
+    count = exclusive_cpus(pod, failed.container)
     reusable = manager.reuse.of(pod.uid)
     available = policy.available(manager.state)
     free = (available | reusable).bit_count()
@@ -96,7 +99,7 @@ def _held(policy: StaticPolicy, manager: CPUManager, reusable: int) -> str:
 
 def _memory(manager: MemoryManager, pod: Pod, failed: Failed) -> tuple[Allocation, tuple[str, ...]]:
     try:
-        sizes = requested(failed.container)
+        sizes = part(pod, failed.container) if failed.container else at_once(pod)
     except AllocationError:
         text = "an amount is no whole number of bytes to the API machinery"
         return _allocation(failed, text, Candidates()), (
@@ -118,6 +121,8 @@ def _memory(manager: MemoryManager, pod: Pod, failed: Failed) -> tuple[Allocatio
 
 def _devices(state: DeviceState, pod: Pod, failed: Failed) -> tuple[Allocation, tuple[str, ...]]:
     short = []
+    # Devices are never given to a pod as a whole.
+    assert failed.container is not None
     for resource, count in allocation.requested(state, failed.container).items():
         text = devices_text(state, pod, resource, count)
         if text is not None:
@@ -140,4 +145,5 @@ def devices_text(state: DeviceState, pod: Pod, resource: str, count: int) -> str
 
 
 def _allocation(failed: Failed, text: str, where: Candidates) -> Allocation:
-    return Allocation(name(failed.manager), failed.container.name, str(failed.error), text, where)
+    container = failed.container.name if failed.container else None
+    return Allocation(name(failed.manager), container, str(failed.error), text, where)

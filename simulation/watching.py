@@ -16,7 +16,7 @@ from numaproof.reference.errors import AdmissionError
 from numaproof.reference.topology import scope
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numaproof.reference.kubernetes.pods import Container, Pod
     from numaproof.reference.managers import Node
@@ -49,9 +49,12 @@ class Merged:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A manager, as it was before it could not give a container what it is due."""
+    """A manager, as it was before it could not give a container what it is due.
 
-    container: Container
+    A container of None is the pod as a whole.
+    """
+
+    container: Container | None
     manager: Provider[Any]
     affinity: KeptHint
     error: AdmissionError
@@ -85,9 +88,17 @@ class _Watch:
         return found
 
     def allocate(self, pod: Pod, container: Container, affinity: KeptHint) -> None:
+        self._try(container, affinity, lambda: self._manager.allocate(pod, container, affinity))
+
+    def allocate_pod(self, pod: Pod, affinity: KeptHint) -> None:
+        self._try(None, affinity, lambda: self._manager.allocate_pod(pod, affinity))
+
+    def _try(
+        self, container: Container | None, affinity: KeptHint, allocate: Callable[[], None]
+    ) -> None:
         before = copy.copy(self._manager)
         try:
-            self._manager.allocate(pod, container, affinity)
+            allocate()
         except AdmissionError as error:
             self.failed = Failed(container, before, affinity, error)
             raise

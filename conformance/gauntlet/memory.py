@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from numaproof.conformance.gauntlet.seeding import Changes, Seeds
 from numaproof.protocol.sets import NUMASet
 from numaproof.reference import managers, providers
-from numaproof.reference.memory import hints, policy, reservation, state
+from numaproof.reference.memory import hints, policy, requests, reservation, state
 from numaproof.reference.memory.state import MemoryState, NodeMemory, Reuse, Table
 from numaproof.reference.topology.hints import Family, Hint
 from numaproof.reference.topology.policy import KeptHint
@@ -81,10 +81,10 @@ def burstable_pods_have_memory_pinned(changes: Changes) -> None:
 @seeds("MEM-STATIC-006")
 def memory_is_pinned_in_whole_pages(changes: Changes) -> None:
     changes.around(
-        policy,
-        "requested",
-        lambda original, container: {
-            kind: size >> 12 << 12 for kind, size in original(container).items()
+        requests,
+        "part",
+        lambda original, *asking: {
+            kind: size >> 12 << 12 for kind, size in original(*asking).items()
         },
     )
 
@@ -92,10 +92,10 @@ def memory_is_pinned_in_whole_pages(changes: Changes) -> None:
 @seeds("MEM-HUGE-002")
 def huge_pages_are_not_pinned(changes: Changes) -> None:
     changes.around(
-        policy,
-        "requested",
-        lambda original, container: {
-            kind: size for kind, size in original(container).items() if kind == policy.MEMORY
+        requests,
+        "part",
+        lambda original, *asking: {
+            kind: size for kind, size in original(*asking).items() if kind == requests.MEMORY
         },
     )
 
@@ -287,7 +287,7 @@ def memory_alone_decides_whether_a_hint_suffices(changes: Changes) -> None:
         policy,
         "_satisfies",
         lambda original, kept, nodes, amounts: original(
-            kept, nodes, {kind: size for kind, size in amounts.items() if kind == policy.MEMORY}
+            kept, nodes, {kind: size for kind, size in amounts.items() if kind == requests.MEMORY}
         ),
     )
 
@@ -344,8 +344,8 @@ def memory_is_reused_by_other_pods(changes: Changes) -> None:
 @seeds("#119407", "TOPO-SCOPE-003")
 def memory_of_sidecars_is_left_out_of_pod_hints(changes: Changes) -> None:
     changes.around(
-        policy,
-        "requested_at_once",
+        requests,
+        "at_once",
         lambda original, pod, **named: original(_without_sidecars(pod), **named),
     )
 

@@ -1,8 +1,8 @@
 """The CPU Manager's checkpoint file ``cpu_manager_state``: its formats, read and written.
 
 The newer format has the CPUs of each container by pod uid and container name; version 1 has them
-by container id. Which one a file is tried as first differs between releases, and shows in the
-error for a damaged file.
+by container id; version 3 adds those of pods as a whole. Which one a file is tried as first
+differs between releases, and shows in the error for a damaged file.
 """
 
 from __future__ import annotations
@@ -23,12 +23,19 @@ if TYPE_CHECKING:
 
 FILE_NAME = "cpu_manager_state"
 
+_NAMED = gojson.Keyed(
+    gojson.Keyed(gojson.Text(), "map[string]string"), "map[string]map[string]string", made=True
+)
 _ENTRIES = {
     "V1": gojson.Keyed(gojson.Text(), "map[string]string", made=True),
-    "": gojson.Keyed(
-        gojson.Keyed(gojson.Text(), "map[string]string"), "map[string]map[string]string", made=True
-    ),
+    "": _NAMED,
+    "V3": _NAMED,
 }
+_POD_ENTRIES = gojson.Keyed(
+    gojson.Fields("state.podEntryJSON", {"cpuSet": gojson.Text()}),
+    "state.PodCPUAssignments",
+    made=True,
+)
 _WRITTEN_TYPE = "state.CPUManagerCheckpoint"
 
 
@@ -63,7 +70,9 @@ def restore(
         for uid, containers in entries.items()
     }
     return CPUState(
-        shared, {uid: containers for uid, containers in exclusive.items() if containers}
+        shared,
+        {uid: containers for uid, containers in exclusive.items() if containers},
+        _pods(content) if release.pod_entries else {},
     )
 
 
@@ -82,21 +91,42 @@ def _by_pod(
     return found
 
 
-def dump(state: CPUState, policy: str) -> bytes:
-    """The file that holds the state, byte for byte as the kubelet writes it."""
+def _pods(content: bytes) -> dict[str, int]:
+    """What pods have as a whole, for whichever format the rest of the file is taken."""
+    try:
+        found = gojson.decode(
+            content,
+            gojson.Fields("state.CPUManagerCheckpoint", {"podEntries": _POD_ENTRIES}),
+        )
+        entries = found["podEntries"] or {}
+        return {uid: parse_cpus(entry["cpuSet"]).mask for uid, entry in entries.items()}
+    except (GoJSONError, CPUListError):
+        return {}
+
+
+def dump(state: CPUState, policy: str, *, with_pods: bool = False) -> bytes:
+    """The file that holds the state, byte for byte as the kubelet writes it.
+
+    `with_pods` writes the version that has what pods have as a whole.
+    """
     entries = {
         uid: {name: str(CPUSet.from_mask(cpus)) for name, cpus in sorted(containers.items())}
         for uid, containers in sorted(state.exclusive.items())
     }
-    shared = str(CPUSet.from_mask(state.shared))
-    return checkpoint.encode(
-        {
-            "policyName": policy,
-            "defaultCpuSet": shared,
-            **({"entries": entries} if entries else {}),
-            "checksum": _checksum("", policy, shared, entries),
-        }
-    )
+    pods = state.pods if with_pods else {}
+    document = {
+        "policyName": policy,
+        "defaultCpuSet": str(CPUSet.from_mask(state.shared)),
+        "entries": entries,
+        "podEntries": {
+            uid: {"cpuSet": str(CPUSet.from_mask(cpus))} for uid, cpus in sorted(pods.items())
+        },
+    }
+    checksum = _checksum("V3" if with_pods else "", document)
+    for name in ("entries", "podEntries"):
+        if not document[name]:
+            del document[name]
+    return checkpoint.encode({**document, "checksum": checksum})
 
 
 def _first_readable(content: bytes, release: Release) -> tuple[str, dict[str, Any]]:
@@ -118,32 +148,43 @@ def _read_as(version: str, content: bytes, release: Release) -> dict[str, Any]:
                 "policyName": gojson.Text(),
                 "defaultCpuSet": gojson.Text(),
                 "entries": _ENTRIES[version],
+                **({"podEntries": _POD_ENTRIES} if version == "V3" else {}),
                 "checksum": gojson.Unsigned("checksum.Checksum"),
             },
         ),
     )
     # A file of the time before checksums has none, and is taken as it is.
-    structures = {_WRITTEN_TYPE, _WRITTEN_TYPE if version else release.cpu_checkpoint_type}
-    content_of = (found["policyName"], found["defaultCpuSet"], found["entries"])
-    checksums = {_checksum(version, *content_of, structure) for structure in structures}
-    if found["checksum"] and found["checksum"] not in checksums:
+    if not found["checksum"] and version != "V3":
+        return found
+    structures = {_WRITTEN_TYPE}
+    if not version and not release.pod_entries:
+        structures.add(release.cpu_checkpoint_type)
+    try:
+        checksums = {_checksum(version, found, structure) for structure in structures}
+    except CPUListError as error:
+        raise checkpoint.CheckpointError(str(error)) from None
+    if found["checksum"] not in checksums:
         raise checkpoint.CorruptCheckpointError
     return found
 
 
-def _checksum(
-    version: str,
-    policy: str,
-    shared: str,
-    entries: Mapping[str, Any] | None,
-    structure: str = _WRITTEN_TYPE,
-) -> int:
-    kind = _ENTRIES[version].go
+def _checksum(version: str, found: Mapping[str, Any], structure: str = _WRITTEN_TYPE) -> int:
+    pods = ""
+    if version == "V3":
+        entries = {uid: _dumped(entry) for uid, entry in (found["podEntries"] or {}).items()}
+        pods = f"PodEntries:({_POD_ENTRIES.go}){_map(entries)} "
     return checkpoint.checksum(
-        f"(*{structure}){{PolicyName:(string){policy} "
-        f"DefaultCPUSet:(string){shared} Entries:({kind}){_map(entries)} "
-        "Checksum:(checksum.Checksum)0}"
+        f"(*{structure}){{PolicyName:(string){found['policyName']} "
+        f"DefaultCPUSet:(string){found['defaultCpuSet']} "
+        f"Entries:({_ENTRIES[version].go}){_map(found['entries'])} "
+        f"{pods}Checksum:(checksum.Checksum)0}}"
     )
+
+
+def _dumped(entry: Mapping[str, str]) -> str:
+    """The CPUs of a pod as the dump has Go's sets: a map to nothing."""
+    cpus = " ".join(f"{cpu}:{{}}" for cpu in parse_cpus(entry["cpuSet"]))
+    return f"{{CPUSet:(cpuset.CPUSet){{elems:(map[int]struct {{}})map[{cpus}]}}}}"
 
 
 def _map(entries: Mapping[str, Any] | None) -> str:

@@ -11,7 +11,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from numaproof.reference.cpu.policy import check_budget
 from numaproof.reference.kubernetes import defects
+from numaproof.reference.kubernetes.budget import EmptySharedPoolError
 from numaproof.reference.machine.topology import touching
 from numaproof.reference.topology.hints import Family, Need, Supply
 
@@ -45,6 +47,13 @@ def for_pod(policy: StaticPolicy, state: CPUState, reuse: Reuse, pod: Pod) -> Re
     count = pod.exclusive_cpus_at_once()
     if count == 0:
         return {}
+    if policy.keeps(state, pod):
+        return {"cpu": generate(policy, state.pods[pod.uid], 0, count)}
+    if pod.budget is not None:
+        try:
+            check_budget(pod)
+        except EmptySharedPoolError:
+            return UNSATISFIABLE
     held = 0
     for container in pod.containers:
         own = state.of(pod.uid, container.name)

@@ -14,7 +14,7 @@ from numaproof.reference.cpu import assignment
 from numaproof.reference.cpu.assignment import NotEnoughCPUsError, Style, packed
 from numaproof.reference.cpu.distribution import distributed, of_one_socket
 from numaproof.reference.cpu.state import CPUState, Reuse
-from numaproof.reference.kubernetes import defects
+from numaproof.reference.kubernetes import budget, defects
 from numaproof.reference.machine.topology import touching, union
 
 if TYPE_CHECKING:
@@ -156,6 +156,52 @@ class StaticPolicy:
         after = before | cpus if container.init and not container.sidecar else before & ~cpus
         return state, Reuse(pod.uid, after)
 
+    def allocate_pod(self, state: CPUState, pod: Pod, affinity: NUMASet | None) -> CPUState:
+        """The state once the pod has its budget of CPUs as a whole; `share_out` divides them.
+
+        `affinity` is the Topology Manager's hint for the pod: its nodes are used first.
+
+        Raises:
+            EmptySharedPoolError: nothing would be left for containers without a part.
+            SMTAlignmentError: whole cores cannot be had.
+            NotEnoughCPUsError: too few CPUs are left.
+        """
+        count = pod.exclusive_cpus_at_once()
+        if count == 0 or self.keeps(state, pod):
+            return state
+        check_budget(pod)
+        self.check_alignment(count, self._in_unbroken_cores(state, 0))
+        return state.assign_pod(pod.uid, self._choose(state, count, 0, affinity))
+
+    def keeps(self, state: CPUState, pod: Pod) -> bool:
+        """Whether the pod has CPUs as a whole that it keeps, as documented."""
+        return pod.uid in state.pods and not self.release.has(defects.POD_LEVEL_TAKEN_ANEW)
+
+    def share_out(self, state: CPUState, pod: Pod) -> CPUState:
+        """The state once each container has its part of what the pod has as a whole.
+
+        An init container that is no sidecar may have what sidecars before it leave; all others
+        without a part of their own share what is left when everyone has theirs.
+
+        Raises:
+            NotEnoughCPUsError: parts are larger than the whole.
+        """
+        if pod.exclusive_cpus_at_once() == 0:
+            return state
+        left = state.pods[pod.uid]
+        parts: dict[str, int] = {}
+        for container in pod.containers:
+            count = pod.exclusive_cpus(container)
+            if count:
+                parts[container.name] = self._whole(self.take(left, count), left, count)
+                if not container.passes:
+                    left &= ~parts[container.name]
+            elif container.passes:
+                parts[container.name] = left
+        for container in pod.containers:
+            state = state.share(pod.uid, container.name, parts.get(container.name, left))
+        return state
+
     def _in_unbroken_cores(self, state: CPUState, reusable: int) -> int:
         if self.only_whole_cores:
             return (self.available(state) | reusable).bit_count()
@@ -187,8 +233,12 @@ class StaticPolicy:
             chosen |= self.take(left, wanted, chosen, least)
         left = (available | reusable) & ~chosen
         chosen |= self.take(left, count - chosen.bit_count(), chosen)
+        return self._whole(chosen, available | reusable, count)
+
+    def _whole(self, chosen: int, available: int, count: int) -> int:
+        """The CPUs that were chosen, or others where these must be whole cores and are not."""
         if self.only_whole_cores and self.topology.complete_cores(chosen) != chosen:
-            return self._largest_cores(available | reusable, count)
+            return self._largest_cores(available, count)
         return chosen
 
     def _largest_cores(self, available: int, count: int) -> int:
@@ -281,6 +331,17 @@ def make_static(
             f"{_text(reserved)} did not equal {count})"
         )
     return StaticPolicy(topology, options, release, reserved, topology.whole_cores(reserved))
+
+
+def check_budget(pod: Pod) -> None:
+    """Checks that CPUs of the pod's budget are left for containers without a part of it.
+
+    Raises:
+        EmptySharedPoolError: there are none.
+    """
+    counts = [(container, pod.exclusive_cpus(container)) for container in pod.containers]
+    parts = [(container, {"cpu": count} if count else {}) for container, count in counts]
+    budget.check({"cpu": pod.exclusive_cpus_at_once()}, parts)
 
 
 def _text(cpus: int) -> str:

@@ -5,7 +5,7 @@ Sets of CPUs are bit masks in this module.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -35,12 +35,14 @@ class Reuse(NamedTuple):
 class CPUState:
     """`shared` is the shared pool; `exclusive` the CPUs by pod uid and container name.
 
-    This is what the checkpoint file holds. A change makes a new value, so identity tells
-    whether the file has to be written.
+    `pods` are the CPUs that a pod has as a whole, by its uid; its containers share them. This is
+    what the checkpoint file holds. A change makes a new value, so identity tells whether the file
+    has to be written.
     """
 
     shared: int = 0
     exclusive: Mapping[str, Mapping[str, int]] = field(default_factory=lambda: _NOTHING)
+    pods: Mapping[str, int] = field(default_factory=dict)
 
     def of(self, uid: str, container: str) -> int | None:
         """The container's exclusive CPUs; None where it has none."""
@@ -59,14 +61,23 @@ class CPUState:
 
     def assign(self, uid: str, container: str, cpus: int) -> CPUState:
         """The state with `cpus` moved from the shared pool to the container."""
+        return replace(self.share(uid, container, cpus), shared=self.shared & ~cpus)
+
+    def share(self, uid: str, container: str, cpus: int) -> CPUState:
+        """The state in which the container has `cpus` out of what its pod has as a whole."""
         entries = {**self.exclusive, uid: {**self.exclusive.get(uid, {}), container: cpus}}
-        return CPUState(self.shared & ~cpus, entries)
+        return replace(self, exclusive=entries)
+
+    def assign_pod(self, uid: str, cpus: int) -> CPUState:
+        """The state with `cpus` moved from the shared pool to the pod as a whole."""
+        return CPUState(self.shared & ~cpus, self.exclusive, {**self.pods, uid: cpus})
 
     def release(self, uid: str, container: str) -> CPUState:
         """The state without the container's entry.
 
         Its CPUs return to the shared pool, save those that other containers of the pod hold too:
-        an app container may run on what its init container had.
+        an app container may run on what its init container had. What a pod has as a whole returns
+        with its last container.
         """
         own = self.of(uid, container)
         if own is None:
@@ -75,8 +86,13 @@ class CPUState:
         entries = {**self.exclusive, uid: left}
         if not left:
             del entries[uid]
-        return CPUState(self.shared | own & ~union(left.values()), entries)
+        if uid not in self.pods:
+            return CPUState(self.shared | own & ~union(left.values()), entries, self.pods)
+        if left:
+            return CPUState(self.shared, entries, self.pods)
+        pods = {other: cpus for other, cpus in self.pods.items() if other != uid}
+        return CPUState(self.shared | self.pods[uid], entries, pods)
 
     def all_cpus(self) -> int:
         """Every CPU that the state knows."""
-        return self.shared | union(cpus for _, _, cpus in self)
+        return self.shared | union(self.pods.values()) | union(cpus for _, _, cpus in self)

@@ -17,11 +17,13 @@ if TYPE_CHECKING:
 
 QoSClass = Literal["Guaranteed", "Burstable", "BestEffort"]
 
-PodLevel = Literal["ignored", "QoS class", "shared pool", "shared pool alone"]
+PodLevel = Literal["ignored", "QoS class", "shared pool", "shared pool alone", "budget"]
 """What resources of the pod as a whole do: nothing; they make its QoS class; they also keep its
-containers off exclusive CPUs and pinned memory; or they do that and make no class."""
+containers off exclusive CPUs and pinned memory; they do that and make no class; or they make the
+class and are what the managers give the pod, to be shared by its containers."""
 
 _COMPUTE = ("cpu", "memory")
+_PAGES = "hugepages-"
 
 
 class PodError(ValueError):
@@ -41,18 +43,25 @@ class Container:
     init: bool = False
     sidecar: bool = False
 
+    @property
+    def passes(self) -> bool:
+        """Whether it ends before the pod's app containers start."""
+        return self.init and not self.sidecar
+
 
 @dataclass(frozen=True, slots=True)
 class Pod:
     """A pod: its containers in starting order, init containers first, and its QoS class.
 
-    `shared_pool` keeps all its containers in the shared pool, whatever they ask for.
+    `shared_pool` keeps all its containers in the shared pool, whatever they ask for. `budget` is
+    what the pod asks for as a whole, by resource name, where the managers serve such pods.
     """
 
     uid: str
     containers: tuple[Container, ...]
     qos: QoSClass
     shared_pool: bool = False
+    budget: Mapping[str, Any] | None = None
 
     def container(self, name: str) -> Container:
         """The container of this name.
@@ -71,13 +80,27 @@ class Pod:
         Only containers of Guaranteed pods with a whole number of CPUs have exclusive ones
         (Kubernetes documentation, "Static policy").
         """
-        if self.qos != "Guaranteed" or self.shared_pool:
+        if self.qos != "Guaranteed" or self.shared_pool or self.shares_budget(container):
             return 0
         return quantity.whole_cpus(container.requests.get("cpu", 0)) or 0
 
     def exclusive_cpus_at_once(self) -> int:
-        """How many exclusive CPUs the pod needs at the moment when it needs most."""
-        return at_once(self.containers, self.exclusive_cpus)
+        """How many exclusive CPUs the pod needs at the moment when it needs most.
+
+        With a budget those are the whole CPUs of the budget.
+        """
+        if self.budget is None:
+            return at_once(self.containers, self.exclusive_cpus)
+        if self.qos != "Guaranteed":
+            return 0
+        return quantity.whole_cpus(self.budget.get("cpu", 0)) or 0
+
+    def shares_budget(self, container: Container) -> bool:
+        """Whether the container lives on what others leave of the pod's budget.
+
+        A part of its own have those that would be Guaranteed by themselves (Kubernetes 1.36).
+        """
+        return self.budget is not None and qos_class((container,)) != "Guaranteed"
 
 
 Amount = TypeVar("Amount", int, Fraction)
@@ -131,13 +154,16 @@ def parse(manifest: Mapping[str, Any], pod_level: PodLevel = "ignored") -> Pod:
         containers,
         status.get("qosClass") or qos_class(of_class),
         shared_pool=pod_level.startswith("shared pool") and as_one is not None and _asks(as_one),
+        budget=as_one.requests
+        if pod_level == "budget" and as_one is not None and _asks(as_one)
+        else None,
     )
 
 
 def _asks(pod: Container) -> bool:
     """Whether a pod's own resources name one that pods can have."""
     return any(
-        resource in _COMPUTE or resource.startswith("hugepages-")
+        resource in _COMPUTE or resource.startswith(_PAGES)
         for resource in (*pod.requests, *pod.limits)
     )
 
@@ -145,17 +171,24 @@ def _asks(pod: Container) -> bool:
 def _as_one(own: Any, containers: tuple[Container, ...]) -> Container:
     """The resources of the pod as a whole, as those of a single container."""
     resources = _mapping(own, "spec.resources")
-    limits = _quantities(resources.get("limits"), "spec.resources.limits")
+    limits = dict(_quantities(resources.get("limits"), "spec.resources.limits"))
     requests = _quantities(resources.get("requests"), "spec.resources.requests")
-    asked: dict[str, Any] = {}
-    for resource in limits:
+    if limits or requests:
+        pages = {kind for one in containers for kind in one.limits if kind.startswith(_PAGES)}
+        for resource in sorted(pages - limits.keys() - requests.keys()):
+            limits[resource] = _together(containers, partial(_limited, resource))
+    asked = dict(limits)
+    for resource in _COMPUTE if limits else ():
         # Where containers ask for a resource, the pod asks for what they need together.
         if any(resource in container.requests for container in containers):
-            needed = at_once(containers, partial(_requested, resource))
-            asked[resource] = f"{needed * 10**9}n"
-        else:
-            asked[resource] = limits[resource]
+            asked[resource] = _together(containers, partial(_requested, resource))
     return Container("", {**asked, **requests}, limits)
+
+
+def _together(containers: tuple[Container, ...], amount: Callable[[Container], Fraction]) -> str:
+    """What containers need at once, as a quantity."""
+    needed = at_once(containers, amount)
+    return str(needed) if needed.denominator == 1 else f"{needed * 10**9}n"
 
 
 def _container(item: Any, where: str, *, init: bool) -> Container:
@@ -178,6 +211,10 @@ def _container(item: Any, where: str, *, init: bool) -> Container:
 
 def _requested(resource: str, container: Container) -> Fraction:
     return quantity.parse(container.requests.get(resource, 0))
+
+
+def _limited(resource: str, container: Container) -> Fraction:
+    return quantity.parse(container.limits.get(resource, 0))
 
 
 def _mapping(value: Any, where: str) -> Mapping[str, Any]:

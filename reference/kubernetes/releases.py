@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from numaproof.reference.kubernetes import gates
 from numaproof.reference.kubernetes.defects import DEFECTS
@@ -38,6 +38,7 @@ class Release:
             be met within a part of an uncore cache.
         pod_level, pod_level_without_gate: what resources of a pod as a whole do with the gate
             ``PodLevelResources`` on, and off.
+        pod_entries: whether checkpoints keep what pods have as a whole, too.
         checkpoint_attempts: the formats that a CPU Manager checkpoint is tried as, in order.
         cpu_checkpoint_type: what a CPU Manager checkpoint's structure is called; besides, all
             releases take the checksum of the name that 1.33 has for it.
@@ -57,6 +58,7 @@ class Release:
     uncore_takes_odd_requests: bool
     pod_level: PodLevel
     pod_level_without_gate: PodLevel
+    pod_entries: bool
     checkpoint_attempts: tuple[str, ...]
     cpu_checkpoint_type: str
     migration_error: str
@@ -68,6 +70,24 @@ class Release:
     def has(self, defect: str) -> bool:
         """Whether this release behaves as the named defect describes."""
         return defect in self.defects
+
+    def under(self, gates: Mapping[str, bool]) -> Release:
+        """The release as it behaves with these feature gates."""
+        changed: dict[str, Any] = {}
+        for gate, changes in _UNDER_GATES.items():
+            if gates.get(gate):
+                changed |= changes
+        return replace(self, **changed)
+
+
+_UNDER_GATES: Mapping[str, Mapping[str, Any]] = {
+    "PodLevelResourceManagers": {
+        "pod_level": "budget",
+        "pod_entries": True,
+        "checkpoint_attempts": ("V3", "", "V1"),
+    },
+}
+"""What a gate changes in a release that has it."""
 
 
 _OPTIONS_1_33: dict[str, Maturity] = {
@@ -112,6 +132,7 @@ _1_33 = Release(
     uncore_takes_odd_requests=False,
     pod_level="QoS class",
     pod_level_without_gate="ignored",
+    pod_entries=False,
     checkpoint_attempts=("V1", ""),
     cpu_checkpoint_type="state.CPUManagerCheckpoint",
     migration_error="error migrating v1 checkpoint state to v2 checkpoint state",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from numaproof.reference.kubernetes.releases import Release
+    from numaproof.reference.memory.state import Blocks
 
 FILE_NAME = "memory_manager_state"
 
@@ -51,6 +52,14 @@ _FIELDS: Mapping[str, gojson.Kind] = {
     ),
     "checksum": gojson.Unsigned("checksum.Checksum"),
 }
+_FIELDS_OF_2: Mapping[str, gojson.Kind] = {
+    **_FIELDS,
+    "podEntries": gojson.Keyed(
+        gojson.Fields("state.PodEntry", {"memoryBlocks": gojson.Listed(_BLOCK, "[]state.Block")}),
+        "state.PodMemoryAssignments",
+        made=True,
+    ),
+}
 _WRITTEN_TYPE = "state.MemoryManagerCheckpoint"
 _NIL = "<nil>"
 _EMPTY_NODE: Mapping[str, Any] = {"numberOfAssignments": 0, "memoryMap": {}, "cells": []}
@@ -67,6 +76,31 @@ def restore(content: bytes, policy: str, release: Release) -> MemoryState:
     Raises:
         checkpoint.CheckpointError: the file is damaged, or another policy's.
     """
+    with_pods = _with_pods(content) if release.pod_entries else None
+    if with_pods and with_pods["checksum"] == _checksum(with_pods, pods=True):
+        found = with_pods
+    else:
+        found = _without_pods(content, release)
+        # The kubelet reads the earlier format after the newer one, into the same structure.
+        found["podEntries"] = with_pods["podEntries"] if with_pods else {}
+    if found["policyName"] != policy:
+        raise checkpoint.CheckpointError(
+            f'[memorymanager] configured policy "{policy}" differs from state checkpoint policy '
+            f'"{found["policyName"]}"'
+        )
+    return MemoryState() if policy == "None" else _state(found)
+
+
+def _with_pods(content: bytes) -> dict[str, Any] | None:
+    """The file as one that says what pods have as a whole; None where it cannot be one."""
+    try:
+        found: dict[str, Any] = gojson.decode(content, gojson.Fields(_WRITTEN_TYPE, _FIELDS_OF_2))
+    except GoJSONError:
+        return None
+    return found
+
+
+def _without_pods(content: bytes, release: Release) -> dict[str, Any]:
     try:
         found: dict[str, Any] = gojson.decode(
             content, gojson.Fields(release.memory_checkpoint_type, _FIELDS)
@@ -76,21 +110,24 @@ def restore(content: bytes, policy: str, release: Release) -> MemoryState:
     trusted = release.memory_takes_no_checksum and not found["checksum"]
     if not trusted and found["checksum"] not in _checksums(found, release):
         raise checkpoint.CorruptCheckpointError
-    if found["policyName"] != policy:
-        raise checkpoint.CheckpointError(
-            f'[memorymanager] configured policy "{policy}" differs from state checkpoint policy '
-            f'"{found["policyName"]}"'
-        )
-    return MemoryState() if policy == "None" else _state(found)
+    return found
 
 
-def dump(state: MemoryState, policy: str) -> bytes:
-    """The file that holds the state, byte for byte as the kubelet writes it."""
+def dump(state: MemoryState, policy: str, *, with_pods: bool = False) -> bytes:
+    """The file that holds the state, byte for byte as the kubelet writes it.
+
+    `with_pods` writes the version that has what pods have as a whole.
+    """
     document = _document(state, policy)
-    checksum = _checksum(document)
-    if not document["entries"]:
-        del document["entries"]
-    return checkpoint.encode({**document, "checksum": checksum})
+    if not with_pods:
+        del document["podEntries"]
+    checksum = _checksum(document, pods=with_pods)
+    filled = {
+        name: value
+        for name, value in document.items()
+        if value or name not in ("entries", "podEntries")
+    }
+    return checkpoint.encode({**filled, "checksum": checksum})
 
 
 def _state(found: Mapping[str, Any]) -> MemoryState:
@@ -99,16 +136,20 @@ def _state(found: Mapping[str, Any]) -> MemoryState:
         for node, memory in sorted((found["machineState"] or {}).items())
     }
     entries = {
-        uid: {
-            name: tuple(
-                Block(_mask(block["numaAffinity"]), block["type"], block["size"])
-                for block in blocks or ()
-            )
-            for name, blocks in (containers or {}).items()
-        }
+        uid: {name: _blocks(blocks) for name, blocks in (containers or {}).items()}
         for uid, containers in (found["entries"] or {}).items()
     }
-    return MemoryState(nodes, entries)
+    pods = {
+        uid: _blocks(entry["memoryBlocks"])
+        for uid, entry in (found.get("podEntries") or {}).items()
+    }
+    return MemoryState(nodes, entries, pods)
+
+
+def _blocks(blocks: Iterable[Mapping[str, Any]] | None) -> Blocks:
+    return tuple(
+        Block(_mask(block["numaAffinity"]), block["type"], block["size"]) for block in blocks or ()
+    )
 
 
 def _node_memory(memory: Mapping[str, Any]) -> NodeMemory:
@@ -153,34 +194,42 @@ def _document(state: MemoryState, policy: str) -> dict[str, Any]:
             for node, memory in sorted(state.nodes.items(), key=lambda item: str(item[0]))
         },
         "entries": {
-            uid: {
-                name: [
-                    {
-                        "numaAffinity": [*NUMASet.from_mask(own.nodes)],
-                        "type": own.kind,
-                        "size": own.size,
-                    }
-                    for own in blocks
-                ]
-                for name, blocks in sorted(containers.items())
-            }
+            uid: {name: _listed(blocks) for name, blocks in sorted(containers.items())}
             for uid, containers in sorted(state.entries.items())
+        },
+        "podEntries": {
+            uid: {"memoryBlocks": _listed(blocks)} if blocks else {}
+            for uid, blocks in sorted(state.pods.items())
         },
     }
 
 
+def _listed(blocks: Blocks) -> list[dict[str, Any]]:
+    return [
+        {"numaAffinity": [*NUMASet.from_mask(own.nodes)], "type": own.kind, "size": own.size}
+        for own in blocks
+    ]
+
+
 def _checksums(found: Mapping[str, Any], release: Release) -> set[int]:
     """The checksums that a file may have: that of its structure, and of the one kubelets write."""
-    return {_checksum(found, name) for name in (release.memory_checkpoint_type, _WRITTEN_TYPE)}
+    own = _WRITTEN_TYPE if release.pod_entries else release.memory_checkpoint_type
+    return {_checksum(found, name) for name in (own, _WRITTEN_TYPE)}
 
 
-def _checksum(found: Mapping[str, Any], structure: str = _WRITTEN_TYPE) -> int:
+def _checksum(
+    found: Mapping[str, Any], structure: str = _WRITTEN_TYPE, *, pods: bool = False
+) -> int:
+    pod_entries = ""
+    if pods:
+        entries = _map(found["podEntries"], _dumped_pod_entry)
+        pod_entries = f"PodEntries:(state.PodMemoryAssignments){entries} "
     return checkpoint.checksum(
         f"(*{structure}){{PolicyName:(string){found['policyName']} "
         f"MachineState:(state.NUMANodeMap){_map(found['machineState'], _dumped_node)} "
         f"Entries:{_type('state.ContainerMemoryAssignments', found['machineState'])}"
         f"{_map(found['entries'], _dumped_pod)} "
-        "Checksum:(checksum.Checksum)0}"
+        f"{pod_entries}Checksum:(checksum.Checksum)0}}"
     )
 
 
@@ -218,6 +267,10 @@ def _dumped_table(table: Mapping[str, int] | None) -> str:
 
 def _dumped_pod(containers: Mapping[str, Any] | None) -> str:
     return _map(containers, _dumped_blocks)
+
+
+def _dumped_pod_entry(entry: Mapping[str, Any]) -> str:
+    return f"{{MemoryBlocks:([]state.Block){_dumped_blocks(entry.get('memoryBlocks', ()))}}}"
 
 
 def _dumped_blocks(blocks: Iterable[Mapping[str, Any]] | None) -> str:

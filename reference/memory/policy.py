@@ -8,13 +8,14 @@ without order is sorted by memory type here.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from numaproof.protocol.sets import NUMASet
 from numaproof.reference.errors import NotBuiltError
-from numaproof.reference.kubernetes import defects, pods, quantity
-from numaproof.reference.memory import hints
+from numaproof.reference.kubernetes import defects, quantity
+from numaproof.reference.kubernetes.budget import EmptySharedPoolError
+from numaproof.reference.memory import hints, requests
+from numaproof.reference.memory.requests import MEMORY, UNSIGNED, AllocationError
 from numaproof.reference.memory.state import (
     Block,
     MemoryState,
@@ -31,19 +32,10 @@ if TYPE_CHECKING:
     from numaproof.protocol.machine import MachineInfo
     from numaproof.reference.kubernetes.pods import Container, Pod
     from numaproof.reference.kubernetes.releases import Release
+    from numaproof.reference.memory.requests import Amounts
     from numaproof.reference.memory.state import Blocks, Nodes
     from numaproof.reference.topology.hints import Resources
     from numaproof.reference.topology.policy import KeptHint
-
-MEMORY = "memory"
-_UNSIGNED = 1 << 64
-
-Amounts = dict[str, int]
-"""Bytes by memory type, sorted by type."""
-
-
-class AllocationError(Exception):
-    """A container cannot have its memory; the text is the kubelet's."""
 
 
 class RestoreError(Exception):
@@ -77,7 +69,7 @@ class StaticPolicy:
         if not _is_served(pod):
             return {}
         try:
-            amounts = requested(container)
+            amounts = requests.part(pod, container)
         except AllocationError:
             return {}
         blocks = state.of(pod.uid, container.name)
@@ -95,11 +87,18 @@ class StaticPolicy:
         if not _is_served(pod):
             return {}
         try:
-            amounts = requested_at_once(
+            amounts = requests.at_once(
                 pod, with_init_only=not self.release.has(defects.INIT_ONLY_PAGES)
             )
         except AllocationError:
             return {}
+        if self._keeps(state, pod):
+            return hints.regenerated(state.pods[pod.uid], amounts)
+        if pod.budget is not None:
+            try:
+                requests.check_budget(pod, amounts)
+            except EmptySharedPoolError:
+                return dict.fromkeys(amounts, ())
         for container in pod.containers:
             blocks = state.of(pod.uid, container.name)
             if blocks is not None:
@@ -128,7 +127,7 @@ class StaticPolicy:
             return state, reused(reuse, pod, container, had)
         if self._has_ended(state, pod, container):
             return state, reuse
-        amounts = requested(container)
+        amounts = requests.part(pod, container)
         nodes = self._choose(state, reuse, pod, amounts, affinity)
         blocks = tuple(Block(nodes, kind, size) for kind, size in amounts.items())
         for block in blocks:
@@ -136,6 +135,39 @@ class StaticPolicy:
             state = state.reserve(block, max(0, block.size - again))
         state = state.with_blocks(pod.uid, container.name, blocks)
         return _shrunk(state, pod, container, blocks), reused(reuse, pod, container, blocks)
+
+    def allocate_pod(
+        self, state: MemoryState, reuse: Reuse, pod: Pod, affinity: KeptHint
+    ) -> MemoryState:
+        """The state once the pod has its budget as a whole, and its containers share it.
+
+        Those with requests have parts of it; an init container that is no sidecar may otherwise
+        have what sidecars before it leave, all others what is left when everyone has theirs.
+        `affinity` is the Topology Manager's hint for the pod.
+
+        Raises:
+            AllocationError: it cannot have it.
+            EmptySharedPoolError: nothing would be left for containers without a part.
+        """
+        if not _is_served(pod) or self._keeps(state, pod):
+            return state
+        try:
+            amounts = requests.at_once(pod)
+        except AllocationError:
+            return state
+        requests.check_budget(pod, amounts)
+        nodes = self._choose(state, reuse, pod, amounts, affinity)
+        whole = _blocks(nodes, amounts)
+        for block in whole:
+            state = state.reserve(block, block.size)
+        state = state.with_pod(pod.uid, whole)
+        for name, share in requests.shares(pod, amounts).items():
+            state = state.with_blocks(pod.uid, name, _blocks(nodes, share))
+        return state
+
+    def _keeps(self, state: MemoryState, pod: Pod) -> bool:
+        """Whether the pod has memory as a whole that it keeps, as documented."""
+        return pod.uid in state.pods and not self.release.has(defects.POD_LEVEL_TAKEN_ANEW)
 
     def _has_ended(self, state: MemoryState, pod: Pod, container: Container) -> bool:
         """Whether a container without memory ran before one that has its own by now."""
@@ -194,7 +226,9 @@ class StaticPolicy:
                 )
             return MemoryState(self.empty)
         expected: Nodes = dict(self.empty)
-        for uid, name, blocks in state:
+        containers = (entry for entry in state if not state.pods.get(entry[0]))
+        pods = ((uid, "", state.pods[uid]) for uid in state.entries if state.pods.get(uid))
+        for uid, name, blocks in (*pods, *containers):
             place = f"[memorymanager] (pod: {uid}, container: {name}) the memory assignment uses "
             for block in blocks:
                 for node in NUMASet.from_mask(block.nodes):
@@ -240,45 +274,12 @@ def make_static(
 
 def _table(total: int, system: int, pages: int, release: Release) -> Table:
     left = total - system - pages
-    left = left % _UNSIGNED if release.has(defects.RESERVATION_WRAPS) else max(0, left)
-    return Table(total, system % _UNSIGNED, left, 0, left)
+    left = left % UNSIGNED if release.has(defects.RESERVATION_WRAPS) else max(0, left)
+    return Table(total, system % UNSIGNED, left, 0, left)
 
 
-def requested(container: Container) -> Amounts:
-    """What the container asks for of each memory type.
-
-    Raises:
-        AllocationError: an amount is not an integer to the API machinery.
-    """
-    found: Amounts = {}
-    for kind, text in sorted(container.requests.items()):
-        if kind == MEMORY or kind.startswith("hugepages-"):
-            size = quantity.exact(text)
-            if size is None:
-                raise AllocationError("[memorymanager] failed to represent quantity as int64")
-            found[kind] = size
-    return found
-
-
-def requested_at_once(pod: Pod, *, with_init_only: bool = False) -> Amounts:
-    """What the pod needs of each memory type that its app containers ask for.
-
-    `with_init_only` adds the types that only its init containers ask for.
-
-    Raises:
-        AllocationError: an amount is not an integer to the API machinery.
-    """
-    amounts = {container.name: requested(container) for container in pod.containers}
-    asking = [one.name for one in pod.containers if with_init_only or not one.init]
-    kinds = {kind for name in asking for kind in amounts[name]}
-    return {
-        kind: pods.at_once(pod.containers, partial(_amount, amounts, kind))
-        for kind in sorted(kinds)
-    }
-
-
-def _amount(amounts: Mapping[str, Amounts], kind: str, container: Container) -> int:
-    return amounts.get(container.name, {}).get(kind, 0)
+def _blocks(nodes: int, amounts: Amounts) -> Blocks:
+    return tuple(Block(nodes, kind, size) for kind, size in sorted(amounts.items()) if size)
 
 
 def reused(reuse: Reuse, pod: Pod, container: Container, blocks: Blocks) -> Reuse:

@@ -70,10 +70,14 @@ class Reuse:
 
 @dataclass(frozen=True, slots=True)
 class MemoryState:
-    """Memory by node, and blocks by pod uid and container name."""
+    """Memory by node, and blocks by pod uid and container name.
+
+    `pods` are the blocks that a pod has as a whole, by its uid; its containers share them.
+    """
 
     nodes: Mapping[int, NodeMemory] = field(default_factory=dict)
     entries: Mapping[str, Mapping[str, Blocks]] = field(default_factory=dict)
+    pods: Mapping[str, Blocks] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[tuple[str, str, Blocks]]:
         """Every container that has blocks: pod uid, container name, blocks."""
@@ -88,14 +92,21 @@ class MemoryState:
     def with_blocks(self, uid: str, name: str, blocks: Blocks) -> MemoryState:
         """The state in which the container has these blocks; nodes stay as they are."""
         pod = {**self.entries.get(uid, {}), name: blocks}
-        return MemoryState(self.nodes, {**self.entries, uid: pod})
+        return replace(self, entries={**self.entries, uid: pod})
+
+    def with_pod(self, uid: str, blocks: Blocks) -> MemoryState:
+        """The state in which the pod as a whole has these blocks; nodes stay as they are."""
+        return replace(self, pods={**self.pods, uid: blocks})
 
     def reserve(self, block: Block, size: int) -> MemoryState:
         """The state with the block on its nodes, `size` of it newly taken, lowest node first."""
-        return MemoryState(reserved(self.nodes, block, size), self.entries)
+        return replace(self, nodes=reserved(self.nodes, block, size))
 
     def release(self, uid: str, name: str) -> MemoryState:
-        """The state in which the container has nothing."""
+        """The state in which the container has nothing.
+
+        What a pod has as a whole returns with its last container.
+        """
         blocks = self.of(uid, name)
         if blocks is None:
             return self
@@ -103,12 +114,15 @@ class MemoryState:
         entries = {**self.entries, uid: left}
         if not left:
             del entries[uid]
+        pods = dict(self.pods)
+        if uid in pods:
+            blocks = () if left else pods.pop(uid)
         nodes = dict(self.nodes)
         for block in blocks:
             size = block.size
             for node in NUMASet.from_mask(block.nodes):
                 size -= _give_back(nodes, node, block.kind, size)
-        return MemoryState(nodes, entries)
+        return MemoryState(nodes, entries, pods)
 
 
 def reserved(nodes: Mapping[int, NodeMemory], block: Block, size: int) -> Nodes:

@@ -29,6 +29,9 @@ class Provider(Protocol):
     def allocate(self, pod: Pod, container: Container, affinity: KeptHint) -> None:
         """Gives the container what it is due, or raises an `AdmissionError`."""
 
+    def allocate_pod(self, pod: Pod, affinity: KeptHint) -> None:
+        """Gives the pod its budget, or raises an `AdmissionError`."""
+
 
 NO_AFFINITY = KeptHint(None, preferred=False)
 """What is kept for a container that the Topology Manager has not judged."""
@@ -43,6 +46,8 @@ def admit(
 ) -> None:
     """Allocates for each container of the pod in turn, near the nodes that the hints agree on.
 
+    In scope pod, a pod with a budget is given that as a whole.
+
     `policy` is None for the policy none, which asks nobody for hints. `keep` is told the affinity
     of each container before anything is allocated for it; other managers may look it up.
 
@@ -56,6 +61,12 @@ def admit(
     at_once = None
     if policy is not None and scope == "pod":
         at_once = _affinity(policy, providers, pod, None)
+        if pod.budget is not None:
+            for container in pod.containers:
+                keep(container, at_once)
+            for provider in providers:
+                provider.allocate_pod(pod, at_once)
+            return
     for container in pod.containers:
         affinity = NO_AFFINITY
         if policy is not None:
@@ -73,7 +84,11 @@ def _affinity(
 ) -> KeptHint:
     affinity, admitted = policy.merge([provider.hints(pod, container) for provider in providers])
     if not admitted:
-        raise AdmissionError(
-            "TopologyAffinityError", "Resources cannot be allocated with Topology locality"
-        )
+        message = "Resources cannot be allocated with Topology locality"
+        if pod.budget is not None:
+            asked = "under pod-scope" if container is None else "with a container-level"
+            message = (
+                f"Pod Scope pod with pod-level resources failed admission {asked} topology manager"
+            )
+        raise AdmissionError("TopologyAffinityError", message)
     return affinity

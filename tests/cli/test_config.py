@@ -373,5 +373,5 @@ def test_reserved_memory_without_the_static_policy_is_a_warning(judge: Command) 
     assert "kubelet.yaml:3: warning: reservedMemory: has no effect" in ended.out
 
 
-def test_what_is_not_simulated_is_2(judge: Command) -> None:
-    assert judge("featureGates: {PodLevelResourceManagers: true}\n").code == 2
+def test_an_alpha_gate_that_the_managers_have_is_no_error(judge: Command) -> None:
+    assert judge("featureGates: {PodLevelResourceManagers: true}\n").code == 0

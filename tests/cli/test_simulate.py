@@ -293,8 +293,6 @@ def test_the_machine_may_be_a_profile_file(ask: Command) -> None:
 
 # Wrong input
 
-GATE = "featureGates: {PodLevelResourceManagers: true}\n"
-
 
 @pytest.mark.parametrize(
     ("pods", "config", "told"),
@@ -320,7 +318,6 @@ GATE = "featureGates: {PodLevelResourceManagers: true}\n"
         ("kind: List\nitems: 1\n", CONFIG, "pods.yaml:2: items: must be a list"),
         ("- 1\n", CONFIG, "must be a mapping"),
         ("kind: Service\n", CONFIG, "no pods in the given files"),
-        (PODS, CONFIG + GATE, "not simulated yet"),
     ],
 )
 def test_wrong_input_is_2_and_says_where(ask: Command, pods: str, config: str, told: str) -> None:

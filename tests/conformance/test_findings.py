@@ -31,8 +31,6 @@ SECTIONS = {
     )
 }
 
-NOT_IN_THE_REFERENCE = {"pod-level-cpus-taken-anew"}
-"""Defects of what the reference does not have, an alpha gate."""
 
 named = pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.name)
 
@@ -86,10 +84,7 @@ def test_a_defects_file_shows_it_and_passes_where_the_documents_are_kept(
 ) -> None:
     documented = keeps == "documents"
     ended = outcome(defect.name, defect.releases[-1], tmp_path, documented=documented)
-    if defect.name in NOT_IN_THE_REFERENCE:
-        assert ended == "unsupported"
-    else:
-        assert ended == ("expected failure" if defect.answers and not documented else "pass")
+    assert ended == ("expected failure" if defect.answers and not documented else "pass")
 
 
 @pytest.mark.parametrize("kubernetes", RELEASES)

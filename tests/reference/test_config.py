@@ -295,21 +295,6 @@ def test_cpus_reserved_by_name_are_looked_up_before_the_cpu_manager_is_made(
     )
 
 
-@pytest.mark.parametrize(
-    ("config", "what"),
-    [
-        (
-            {"featureGates": {"PodLevelResourceManagers": True}},
-            "feature gate PodLevelResourceManagers",
-        ),
-    ],
-)
-def test_what_is_not_built_is_unsupported_rather_than_refused(
-    node: Player, config: dict[str, Any], what: str
-) -> None:
-    assert node.start(release="1.36", **config) == {"unsupported": {"what": what}}
-
-
 SOCKETS = {
     "topologyManagerPolicy": "single-numa-node",
     "cpuManagerPolicyOptions": {"align-by-socket": "true"},

@@ -83,7 +83,7 @@ def test_only_an_init_container_can_be_a_sidecar() -> None:
         ({"limits": amounts("2")}, "QoS class", "Guaranteed", 2),
         ({"requests": amounts("4")}, "QoS class", "Burstable", 0),
         ({}, "QoS class", "BestEffort", 0),
-        ({"limits": {"hugepages-2Mi": "2Mi"}}, "shared pool", "BestEffort", 0),
+        ({"limits": {"hugepages-2Mi": "2Mi"}}, "shared pool", "Burstable", 0),
         ({"requests": amounts("4")}, "shared pool alone", "Guaranteed", 0),
         ({}, "shared pool alone", "Guaranteed", 2),
     ],

@@ -1,0 +1,94 @@
+"""What containers, and pods as a whole, ask for of each memory type."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from numaproof.reference.kubernetes import budget, pods, quantity
+from numaproof.reference.kubernetes.budget import EmptySharedPoolError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numaproof.reference.kubernetes.pods import Container, Pod
+
+MEMORY = "memory"
+UNSIGNED = 1 << 64
+
+Amounts = dict[str, int]
+"""Bytes by memory type, sorted by type."""
+
+
+class AllocationError(Exception):
+    """A container cannot have its memory; the text is the kubelet's."""
+
+
+def part(pod: Pod, container: Container) -> Amounts:
+    """What the container is to have for itself of each memory type.
+
+    Raises:
+        AllocationError: an amount is not an integer to the API machinery.
+    """
+    return {} if pod.shares_budget(container) else _amounts(container.requests)
+
+
+def _amounts(requests: Mapping[str, Any]) -> Amounts:
+    found: Amounts = {}
+    for kind, text in sorted(requests.items()):
+        if kind == MEMORY or kind.startswith("hugepages-"):
+            size = quantity.exact(text)
+            if size is None:
+                raise AllocationError("[memorymanager] failed to represent quantity as int64")
+            found[kind] = size
+    return found
+
+
+def check_budget(pod: Pod, whole: Amounts) -> None:
+    """Checks that memory of the pod's budget is left for containers without a part of it.
+
+    Raises:
+        EmptySharedPoolError: there is none, or a part is no number.
+    """
+    try:
+        parts = [(container, part(pod, container)) for container in pod.containers]
+    except AllocationError as error:
+        raise EmptySharedPoolError(str(error)) from None
+    budget.check(whole, parts)
+
+
+def shares(pod: Pod, whole: Amounts) -> dict[str, Amounts]:
+    """What each container may use of the pod's budget, by name."""
+    left = dict(whole)
+    found: dict[str, Amounts] = {}
+    for container in pod.containers:
+        own = part(pod, container)
+        if own or container.passes:
+            found[container.name] = own or dict(left)
+        if not container.passes:
+            for kind, size in own.items():
+                left[kind] = (left.get(kind, 0) - size) % UNSIGNED
+    return {one.name: found.get(one.name, left) for one in pod.containers}
+
+
+def at_once(pod: Pod, *, with_init_only: bool = False) -> Amounts:
+    """What the pod needs of each memory type that its app containers ask for, or of its budget.
+
+    `with_init_only` adds the types that only its init containers ask for.
+
+    Raises:
+        AllocationError: an amount is not an integer to the API machinery.
+    """
+    if pod.budget is not None:
+        return {kind: size for kind, size in _amounts(pod.budget).items() if size > 0}
+    amounts = {container.name: part(pod, container) for container in pod.containers}
+    asking = [one.name for one in pod.containers if with_init_only or not one.init]
+    kinds = {kind for name in asking for kind in amounts[name]}
+    return {
+        kind: pods.at_once(pod.containers, partial(_amount, amounts, kind))
+        for kind in sorted(kinds)
+    }
+
+
+def _amount(amounts: Mapping[str, Amounts], kind: str, container: Container) -> int:
+    return amounts.get(container.name, {}).get(kind, 0)
