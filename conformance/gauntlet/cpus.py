@@ -312,3 +312,24 @@ def reconcile_tells_ended_containers_too(changes: Changes) -> None:
             self.ended = ended
 
     changes.around(managers.Node, "reconcile", loud)
+
+
+@seeds("CPU-RECONCILE-004")
+def reconcile_tells_a_container_once(changes: Changes) -> None:
+    def once(original: Any, self: managers.Node, args: messages.NoArgs) -> messages.Reconciled:
+        told = set(self.told)
+        answer: messages.Reconciled = original(self, args)
+        return messages.Reconciled(
+            tuple(one for one in answer.updates if (one.uid, one.container) not in told)
+        )
+
+    changes.around(managers.Node, "reconcile", once)
+
+
+@seeds("CPU-RECONCILE-006")
+def reconcile_tells_the_latest_pod_first(changes: Changes) -> None:
+    def backwards(original: Any, self: managers.Node, args: messages.NoArgs) -> messages.Reconciled:
+        answer: messages.Reconciled = original(self, args)
+        return messages.Reconciled(answer.updates[::-1])
+
+    changes.around(managers.Node, "reconcile", backwards)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _AREAS = {
     "discovery": ("discover", "machine"),
+    "configuration": ("config", "mem-config", "mem-reserve", "gate", "topo-error", "static"),
     "cpus": ("cpu", "static", "pool", "init", "opt"),
     "memory": ("mem", "node", "error"),
     "devices": ("dev", "node"),
@@ -35,6 +36,24 @@ _AREAS = {
     "restart": ("check", "restart", "mem-check", "mem-restart", "dev", "node"),
 }
 """How the ids of cases begin in which a bug of a subject shows first."""
+
+
+MACHINES = (
+    "laptop-4c8t",
+    "xeon-gold-6230-2s",
+    "xeon-gold-6230-2s-snc2",
+    "hugepages-2s",
+    "epyc-12-nodes",
+    "core-i7-9700",
+    "epyc-7402p-nosmt",
+    "offline-half-cores",
+    "offline-node",
+    "memoryless-node",
+    "pentium-4-i386",
+    "sparse-nodes",
+    "xeon-x5650-2s-1-node",
+)
+"""Machines of different shapes, few enough to be quick; nearly every case applies to one."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +73,7 @@ class Suite:
         """
         with closing(bug.implementation()) as implementation, scratch_folder() as scratch:
             campaign = self._campaign(target(implementation, bug.kubernetes))
-            runs = self.in_turn(_nearest(bug, self.cases), campaign.target)
+            runs = in_turn(nearest(bug, self.cases), self.catalogue, campaign.target)
             for number, run in enumerate(islice(runs, most)):
                 finished = runner.run_case(run, campaign, scratch / str(number))
                 if finished.outcome not in GOOD:
@@ -76,20 +95,33 @@ class Suite:
     def _campaign(self, one: Target) -> Campaign:
         return Campaign(one, self.registry, "numaproof gauntlet", one.hello.version)
 
-    def in_turn(self, cases: Iterable[Case], one: Target) -> Iterator[CaseRun]:
-        """Each case once, on the first of its machines, then each on its second, and so on."""
-        left: list[Iterator[CaseRun]] = [self._runs(case, one) for case in cases]
-        while left:
-            going = []
-            for runs in left:
-                run = next(runs, None)
-                if run is not None:
-                    going.append(runs)
-                    yield run
-            left = going
 
-    def _runs(self, case: Case, one: Target) -> Iterator[CaseRun]:
-        yield from runner.select([case], self.catalogue, one)
+def in_turn(cases: Iterable[Case], catalogue: Sequence[Machine], one: Target) -> Iterator[CaseRun]:
+    """Each case once, on the first of its machines, then each on its second, and so on."""
+    left: list[Iterator[CaseRun]] = [iter(runner.select([case], catalogue, one)) for case in cases]
+    while left:
+        going = []
+        for runs in left:
+            run = next(runs, None)
+            if run is not None:
+                going.append(runs)
+                yield run
+        left = going
+
+
+def firsts(cases: Iterable[Case], catalogue: Sequence[Machine], one: Target) -> Iterator[CaseRun]:
+    """Each case on the first of its machines; none of a case that has none."""
+    for case in cases:
+        yield from runner.select([case], catalogue, one)[:1]
+
+
+def others(cases: Iterable[Case], catalogue: Sequence[Machine], one: Target) -> Iterator[CaseRun]:
+    """Each case on the second of its machines, then each on its third, and so on."""
+    seen: set[str] = set()
+    for run in in_turn(cases, catalogue, one):
+        if run.case.id in seen:
+            yield run
+        seen.add(run.case.id)
 
 
 def target(
@@ -109,7 +141,7 @@ def target(
     )
 
 
-def _nearest(bug: Bug, cases: Iterable[Case]) -> list[Case]:
+def nearest(bug: Bug, cases: Iterable[Case]) -> list[Case]:
     """The cases, those first that name what the bug breaks, then those of its subject."""
 
     def distance(case: Case) -> int:

@@ -204,7 +204,12 @@ def _fitness(changes: Changes, change: Callable[[Rules, int, tuple[int, float, i
 
 @seeds("TOPO-MERGE-003")
 def the_widest_preferred_affinity_wins(changes: Changes) -> None:
-    _fitness(changes, lambda rules, nodes, fit: (-fit[0], *fit[1:]))
+    def widest(original: Any, rules: Rules, lists: Any) -> set[int]:
+        found: set[int] = original(rules, lists)
+        most = max(map(int.bit_count, found), default=0)
+        return {nodes for nodes in found if nodes.bit_count() == most}
+
+    changes.around(merge, "_preferred", widest)
 
 
 @seeds("TOPO-MERGE-008")
@@ -224,7 +229,14 @@ def the_farthest_nodes_win(changes: Changes) -> None:
 
 @seeds("TOPO-OPT-005")
 def distance_counts_before_the_number_of_nodes(changes: Changes) -> None:
-    _fitness(changes, lambda rules, nodes, fit: (fit[1], fit[0], fit[2]))
+    def nearest(original: Any, rules: Rules, lists: Any) -> set[int]:
+        found = {nodes for nodes in original(rules, lists) if nodes}
+        if rules.distances is None or not found:
+            return found
+        near = {nodes: rules.fitness(nodes)[1] for nodes in found}
+        return {nodes for nodes in found if near[nodes] == min(near.values())}
+
+    changes.around(merge, "_preferred", nearest)
 
 
 @seeds("TOPO-OPT-002")
