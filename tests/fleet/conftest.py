@@ -211,7 +211,7 @@ def workshop(planned: Course, tmp_path_factory: pytest.TempPathFactory) -> Itera
         yield made
 
 
-@pytest.fixture
+@pytest.fixture(scope="package")
 def one_by_one() -> type[OneByOne]:
     """Does units in this process."""
     return OneByOne

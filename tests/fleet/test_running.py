@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -45,11 +46,18 @@ def do_first(planned: Course, job: Job, folder: Path) -> None:
         made.do(next(planned.units()))
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of a campaign whose units are done in the order of the plan."""
+    return tmp_path_factory.mktemp("ordered")
+
+
+@pytest.fixture(scope="module")
 def ordered(
-    tmp_path: Path, planned: Course, workshop: Workshop, one_by_one: OneByOne
+    folder: Path, planned: Course, workshop: Workshop, one_by_one: OneByOne
 ) -> CampaignSummary:
-    return conducted(tmp_path / "ordered", planned, one_by_one(workshop))
+    """What it comes to."""
+    return conducted(folder, planned, one_by_one(workshop))
 
 
 def test_units_are_slices_of_cases_by_machine_and_ranges_of_seeds_of_each_release(
@@ -81,11 +89,11 @@ def test_all_outcomes_are_counted_and_what_fails_alike_is_one_finding(
 
 
 def test_the_first_scenario_of_a_finding_is_shrunk_to_a_case_file(
-    ordered: CampaignSummary, tmp_path: Path
+    ordered: CampaignSummary, folder: Path
 ) -> None:
     (finding,) = (one for one in ordered.findings if one.file)
     assert finding.file is not None
-    assert (tmp_path / "ordered" / finding.file).read_text().count("remove:") == 1
+    assert (folder / finding.file).read_text().count("remove:") == 1
     assert finding.reproduce.startswith(f"numaproof replay {finding.file} --kubernetes 1.35")
 
 
@@ -141,12 +149,14 @@ def test_a_campaign_is_not_mixed_with_another(
     planned: Course,
     workshop: Workshop,
     one_by_one: OneByOne,
+    folder: Path,
     tmp_path: Path,
 ) -> None:
+    shutil.copytree(folder, tmp_path / "copy")
     other = dataclasses.replace(planned, seeds=Seeds(0, 3))
     with pytest.raises(JournalError, match=r'its seeds: {"first":0,"stop":12}, now: {"first":0'):
-        conducted(tmp_path / "ordered", other, one_by_one(workshop))
-    anew = conducted(tmp_path / "ordered", other, one_by_one(workshop), fresh=True)
+        conducted(tmp_path / "copy", other, one_by_one(workshop))
+    anew = conducted(tmp_path / "copy", other, one_by_one(workshop), fresh=True)
     assert sum(anew.tally.scenarios.values()) == 6 < sum(ordered.tally.scenarios.values())
 
 
