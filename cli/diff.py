@@ -51,7 +51,7 @@ _MOST = (1 << 32) - 1
 @click.argument("files", nargs=-1, type=click.Path(exists=True, path_type=Path))
 @click.option("--left", metavar='"CMD ..."', help="One program; the reference where left out.")
 @click.option("--right", metavar='"CMD ..."', required=True, help="The program that is tested.")
-@click.option("--seeds", type=Seeds(), help="Scenarios of these seeds, such as 0:1000.")
+@click.option("--seeds", type=Seeds(), help="Scenarios of these seeds, such as 0:1000 or 3,7:9.")
 @click.option("--examples", type=click.IntRange(1), help="So many scenarios of other seeds.")
 @click.option("--seed", type=click.IntRange(0), help="Where those seeds come from; else any.")
 @click.option(
@@ -85,7 +85,7 @@ def diff(
     files: tuple[Path, ...],
     left: str | None,
     right: str,
-    seeds: range | None,
+    seeds: Sequence[int] | None,
     examples: int | None,
     seed: int | None,
     machine_names: Iterable[str],
@@ -195,7 +195,7 @@ def _events(sides: _Sides, what: _What, campaign: Campaign, course: Course) -> I
 
 
 def _seeds(
-    files: Sequence[Path], seeds: range | None, examples: int | None, seed: int | None
+    files: Sequence[Path], seeds: Sequence[int] | None, examples: int | None, seed: int | None
 ) -> tuple[Sequence[int], tuple[str, ...]]:
     """The seeds of the scenarios, and what the command needs besides to make them again.
 

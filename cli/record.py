@@ -20,7 +20,7 @@ from numaproof.seeds import Seeds
 from numaproof.targets import open_target
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numaproof.conformance.playing import Target
 
@@ -62,8 +62,8 @@ def record(
     *,
     implementation: str,
     out: Path,
-    seeds: range,
-    merges: range,
+    seeds: Sequence[int],
+    merges: Sequence[int],
     kubernetes: str | None,
     date: dt.datetime | None,
     timeout: float,
@@ -102,14 +102,13 @@ def record(
     return 0
 
 
-def _recorded(target: Target, seeds: range, merges: range, scratch: Path) -> Iterator[Recording]:
-    groups = [
-        range(first, min(first + _TOGETHER, merges.stop))
-        for first in range(merges.start, merges.stop, _TOGETHER)
-    ]
+def _recorded(
+    target: Target, seeds: Sequence[int], merges: Sequence[int], scratch: Path
+) -> Iterator[Recording]:
+    groups = [merges[first : first + _TOGETHER] for first in range(0, len(merges), _TOGETHER)]
     with click.progressbar([*seeds, *groups], file=sys.stderr) as bar:
         for one in bar:
-            name = f"scenario {one}" if isinstance(one, int) else f"merges {one.start}"
+            name = f"scenario {one}" if isinstance(one, int) else f"merges {one[0]}"
             try:
                 made = (
                     recorder.record_seed(target, one, scratch)

@@ -30,6 +30,13 @@ def test_a_recording_says_what_answered_and_when(command: Command, program: Prog
     assert len(kept[4].calls) == 5
 
 
+def test_seeds_may_be_chosen_one_by_one(command: Command, program: Program) -> None:
+    args = ("--implementation", program(HONEST), "--seeds", "5,1:3,2", "--merges", "7")
+    assert command("record", *args, "--out", "mine.jsonl.xz").code == 0
+    _, kept = recordings.read(Path("mine.jsonl.xz"))
+    assert [one.seed for one in kept] == [5, 1, 2, 7]
+
+
 def test_a_scenario_without_an_answer_is_left_out_and_told(
     command: Command, program: Program
 ) -> None:
