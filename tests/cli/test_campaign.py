@@ -43,6 +43,7 @@ def test_the_reference_passes_and_every_release_is_told(command: Command) -> Non
     ("args", "complaint"),
     [
         (("--seeds", "3:1"), "there are no seeds in '3:1'"),
+        (("--seeds", "3"), "'3' is not a range of seeds such as 0:1000"),
         (("--no-seeds", "--select", "no-such"), "there is nothing to do"),
         (("--workers", "2", "--scheduler", "tcp://127.0.0.1:1"), "--scheduler has its own"),
         (("--implementation", "/no/such/program"), "can't start '/no/such/program'"),
