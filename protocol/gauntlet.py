@@ -50,8 +50,9 @@ class Hunt(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def survived(self) -> bool:
-        """Whether nothing that was tried caught it."""
-        return not self.cases and self.example is None
+        """Whether something was tried and nothing caught it."""
+        tried = self.runs is not None or self.examples is not None
+        return tried and not self.cases and self.example is None
 
 
 class Seconds(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

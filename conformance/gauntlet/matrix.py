@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from contextlib import ExitStack
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from multiprocessing import get_context
-from multiprocessing.util import Finalize
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -26,6 +25,7 @@ from numaproof.protocol.gauntlet import Hunt, Matrix, Seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
 
     from numaproof.conformance.gauntlet.seeding import Bug
 
@@ -77,31 +77,23 @@ Row = tuple[Hunt, Seconds]
 
 
 class Hunter:
-    """Looks for one bug after the other; use it in a ``with``.
+    """Looks for one bug after the other.
 
     What healthy references answer is kept from one bug to the next.
+
+    Args:
+        plan: what is tried.
+        scratch: an empty place for trees and state directories.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, scratch: Path) -> None:
         self._plan = plan
-        self._open = ExitStack()
-        scratch = self._open.enter_context(scratch_folder())
         others = [name for name in fakesys.bundled_profiles() if name not in MACHINES]
         machines = [Machine(fakesys.load_profile(name), scratch) for name in (*MACHINES, *others)]
         suite = Suite(tables.bundled_cases(), machines, load_registry())
         self._table = Table(suite, scratch / "table")
         self._explorer = Explorer(scratch / "fuzz")
         self._seeds = seeds_from(plan.seed, plan.examples)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Removes its folders."""
-        self._open.close()
 
     def played(self) -> tuple[str, ...]:
         """The ids of the cases that are played against every bug."""
@@ -125,34 +117,26 @@ class Hunter:
 def rows(plan: Plan, jobs: int) -> Iterator[Row]:
     """The row of each bug, as they come, made by so many processes."""
     bugs = [bug for bug in BUGS if bug.id in plan.bugs]
-    if jobs == 1:
-        with Hunter(plan) as hunter:
-            yield from map(hunter.row, bugs)
-        return
-    context = get_context("spawn")
-    with ProcessPoolExecutor(jobs, context, _open, (plan,)) as pool:
-        waiting: list[Future[Row]] = [pool.submit(_row, bug.id) for bug in bugs]
-        try:
-            for one in as_completed(waiting):
-                yield one.result()
-        finally:
-            pool.shutdown(cancel_futures=True)
+    with scratch_folder() as scratch:
+        if jobs == 1:
+            yield from map(Hunter(plan, scratch).row, bugs)
+            return
+        with ProcessPoolExecutor(jobs, get_context("spawn"), _open, (plan, scratch)) as pool:
+            try:
+                for one in as_completed([pool.submit(_row, bug.id) for bug in bugs]):
+                    yield one.result()
+            finally:
+                pool.shutdown(cancel_futures=True)
 
 
 _here: list[Hunter] = []
 """The hunter of this process, where it is one of several."""
 
 
-def _open(plan: Plan) -> None:
-    # Only the first process minds a Ctrl-C; it ends the others.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _here.append(Hunter(plan))
-    Finalize(None, _close, exitpriority=1)
-
-
-def _close() -> None:
-    while _here:
-        _here.pop().close()
+def _open(plan: Plan, scratch: Path) -> None:
+    # A Ctrl-C reaches all processes; what it means is said by the first alone.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    _here.append(Hunter(plan, scratch / str(os.getpid())))
 
 
 def _row(bug: str) -> Row:
@@ -163,8 +147,8 @@ def matrix(plan: Plan, rows: Iterable[Row], version: str, *, complete: bool = Tr
     """The matrix that rows make, in the order of the catalogue, whatever order they came in."""
     place = {bug.id: number for number, bug in enumerate(BUGS)}
     ordered = sorted(rows, key=lambda row: place[row[0].bug])
-    with Hunter(plan) as hunter:
-        played = hunter.played()
+    with scratch_folder() as scratch:
+        played = Hunter(plan, scratch).played()
     return Matrix(
         numaproof=version,
         seed=plan.seed,

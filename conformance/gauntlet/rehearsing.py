@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from numaproof.conformance.playing import Playing
@@ -96,7 +97,7 @@ def of_scenario(target: Target, noting: Noting, case: Case, folder: Path) -> Reh
     playing = _playing(target, noting, case, case.machine, None, folder)
     good = True
     for step in case.steps:
-        good = good and playing.judge(lambda step=step: playing.player.step(step)).good  # type: ignore[misc]
+        good = good and playing.judge(partial(playing.player.step, step)).good
         if step.tamper is not None:
             noting.moves.append(step.tamper)
     return _ended(noting, playing, good=good)

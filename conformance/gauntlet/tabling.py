@@ -15,7 +15,6 @@ from numaproof.protocol.machine import MachineInfo
 from numaproof.reference.node import Reference
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from numaproof.conformance.gauntlet.hunting import Suite
@@ -55,14 +54,13 @@ class Table:
 
     suite: Suite
     scratch: Path
-    _kept: dict[str, list[tuple[CaseRun, Rehearsal]]] = field(default_factory=dict)
+    _kept: dict[tuple[str, str], Rehearsal] = field(default_factory=dict)
+    _runs: dict[str, list[CaseRun]] = field(default_factory=dict)
     _number: int = 0
 
     def played(self) -> tuple[str, ...]:
         """The ids of the cases that are played: those that apply to a machine."""
-        target = hunting.target(InProcess(Reference))
-        runs = hunting.firsts(self.suite.cases, self.suite.catalogue, target)
-        return tuple(run.case.id for run in runs)
+        return tuple(run.case.id for run in self._firsts(hunting.target(InProcess(Reference))))
 
     def hunt(self, bug: Bug, *, whole: bool) -> Caught:
         """Looks for a bug with every case on its first machine; then, until it is caught, on more.
@@ -71,56 +69,48 @@ class Table:
         """
         began = time.monotonic()
         target = hunting.target(bug.implementation(), bug.kubernetes)
-        firsts = self._firsts(bug.kubernetes)
+        near = hunting.nearest(bug, self.suite.cases)
+        firsts = self._firsts(target)
         if not whole:
-            near = {case.id: at for at, case in enumerate(hunting.nearest(bug, self.suite.cases))}
-            firsts = sorted(firsts, key=lambda one: near[one[0].case.id])
+            place = {case.id: number for number, case in enumerate(near)}
+            firsts = sorted(firsts, key=lambda run: place[run.case.id])
+        others = hunting.others(near, self.suite.catalogue, target)
         cases: list[str] = []
         broken: dict[str, None] = {}
         runs = 0
-        for run, rehearsal in islice(chain(firsts, self._others(bug, target)), MOST):
-            if runs >= len(firsts) and cases:
+        for run in islice(chain(firsts, others), MOST):
+            if cases and (runs >= len(firsts) or not whole):
                 break
+            rehearsal = self._rehearsal(run, target.kubernetes, keep=runs < len(firsts))
             runs += 1
             if not rehearsal.good or not rehearsal.differs(bug):
                 continue
             playing = self._playing(target, run)
-            if playing.play().good:
-                continue
-            cases.append(run.case.id)
-            broken.update((one.invariant, None) for one in playing.player.violations)
-            if not whole:
-                break
+            if not playing.play().good:
+                cases.append(run.case.id)
+                broken.update((one.invariant, None) for one in playing.player.violations)
         return Caught(runs, tuple(cases), tuple(sorted(broken)), time.monotonic() - began)
 
-    def _firsts(self, kubernetes: str | None) -> list[tuple[CaseRun, Rehearsal]]:
-        """Every case on the first machine that it applies to, played on a healthy reference."""
+    def _firsts(self, target: Target) -> list[CaseRun]:
+        """Every case on the first machine that it applies to."""
+        known = self._runs.get(target.kubernetes)
+        if known is None:
+            known = list(hunting.firsts(self.suite.cases, self.suite.catalogue, target))
+            self._runs[target.kubernetes] = known
+        return known
+
+    def _rehearsal(self, run: CaseRun, kubernetes: str, *, keep: bool) -> Rehearsal:
+        """What a healthy reference answers; kept where other bugs will need it too."""
+        place = (kubernetes, run.case.id)
+        if keep and place in self._kept:
+            return self._kept[place]
         target = hunting.target(InProcess(Reference), kubernetes)
-        kept = self._kept.get(target.kubernetes)
-        if kept is None:
-            runs = hunting.firsts(self.suite.cases, self.suite.catalogue, target)
-            kept = list(self._rehearsed(runs, target))
-            self._kept[target.kubernetes] = kept
-        return kept
-
-    def _others(self, bug: Bug, target: Target) -> Iterator[tuple[CaseRun, Rehearsal]]:
-        """The cases on their other machines, the nearest first."""
-        cases = hunting.nearest(bug, self.suite.cases)
-        runs = hunting.others(cases, self.suite.catalogue, target)
-        yield from self._rehearsed(runs, hunting.target(InProcess(Reference), bug.kubernetes))
-
-    def _rehearsed(
-        self, runs: Iterable[CaseRun], target: Target
-    ) -> Iterator[tuple[CaseRun, Rehearsal]]:
-        for run in runs:
-            noting = Noting(InProcess(Reference))
-            info = run.machine.info or MachineInfo()
-            yield (
-                run,
-                rehearsing.of_case(
-                    target, noting, run.case, info, run.machine.tree, self._folder()
-                ),
-            )
+        noting = Noting(InProcess(Reference))
+        info = run.machine.info or MachineInfo()
+        made = rehearsing.of_case(target, noting, run.case, info, run.machine.tree, self._folder())
+        if keep:
+            self._kept[place] = made
+        return made
 
     def _playing(self, target: Target, run: CaseRun) -> Playing:
         info = run.machine.info or MachineInfo()

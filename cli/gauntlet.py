@@ -1,0 +1,115 @@
+"""`numaproof gauntlet`: which seeded bugs the cases and fuzzing catch."""
+
+from __future__ import annotations
+
+import os
+import sys
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from numaproof.conformance.gauntlet.catalogue import BUGS
+from numaproof.conformance.gauntlet.matrix import EXAMPLES, Plan, Row, matrix, rows
+from numaproof.metadata import VERSION
+from numaproof.reports.gauntlet import as_json, as_text, write_files
+from numaproof.reports.gauntlet_progress import GauntletProgress
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+_SURVIVED, _CUT_SHORT = 1, 3
+
+
+def _complete(
+    ctx: click.Context,
+    param: click.Parameter,
+    incomplete: str,
+) -> list[CompletionItem]:
+    from click.shell_completion import CompletionItem  # noqa: PLC0415 - completion only
+
+    return [CompletionItem(bug.id) for bug in BUGS if bug.id.startswith(incomplete)]
+
+
+@click.command()
+@click.option(
+    "--select",
+    metavar="ID-GLOB",
+    default="*",
+    help="Only bugs whose id matches.",
+    shell_complete=_complete,
+)
+@click.option("--table-only", is_flag=True, help="Play the cases, do not fuzz.")
+@click.option("--fuzz-only", is_flag=True, help="Fuzz, do not play the cases.")
+@click.option(
+    "--quick",
+    is_flag=True,
+    help="Play cases until one catches a bug, fuzz for a few bugs that the seed chooses.",
+)
+@click.option(
+    "--examples",
+    type=click.IntRange(1),
+    default=EXAMPLES,
+    show_default=True,
+    help="Scenarios that fuzzing has for a bug.",
+)
+@click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Where they come from."
+)
+@click.option("--jobs", type=click.IntRange(1), help="Processes; as many as the machine has cores.")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("numaproof-gauntlet"),
+    show_default=True,
+    help="Folder for gauntlet.json and gauntlet.md.",
+)
+@click.option("--json", "json", is_flag=True, help="Print the matrix as JSON.")
+def gauntlet(
+    *,
+    select: str,
+    table_only: bool,
+    fuzz_only: bool,
+    quick: bool,
+    examples: int,
+    seed: int,
+    jobs: int | None,
+    out: Path,
+    json: bool,
+) -> int:
+    """Let the cases and fuzzing loose on a reference with seeded bugs, one at a time.
+
+    For every bug it says which cases and invariants catch it, how many generated scenarios
+    fuzzing alone needs, and how small the failing one gets. It fails where a bug survives.
+
+    \b
+    Examples:
+      numaproof gauntlet --quick
+      numaproof gauntlet --select "memory-*" --fuzz-only --examples 500
+    """
+    bugs = [bug.id for bug in BUGS if fnmatchcase(bug.id, select)]
+    if not bugs:
+        raise click.UsageError(f"no seeded bug matches --select {select!r}")
+    if table_only and fuzz_only:
+        raise click.UsageError("give --table-only or --fuzz-only, not both")
+    make = Plan.quick if quick else Plan.of
+    plan = make(bugs, table=not fuzz_only, fuzz=not table_only, examples=examples, seed=seed)
+    done: list[Row] = []
+    complete = True
+    stream = sys.stderr if json else sys.stdout
+    with GauntletProgress(stream, len(bugs)) as progress:
+        try:
+            for row in rows(plan, jobs or os.cpu_count() or 1):
+                done.append(row)
+                progress.show(row[0])
+        except KeyboardInterrupt:
+            complete = False
+    told = matrix(plan, done, VERSION, complete=complete)
+    write_files(told, out)
+    stream.write(f"{as_text(told)}written to {out}\n")
+    if json:
+        sys.stdout.write(as_json(told).decode())
+    if not complete:
+        return _CUT_SHORT
+    return _SURVIVED if told.survivors else 0
