@@ -60,11 +60,19 @@ def pod_level(config: messages.KubeletConfiguration, kubernetes: str) -> PodLeve
     known = release(kubernetes)
     gate, given = known.gates["PodLevelResources"], config.get("featureGates") or {}
     of_all = given.get(f"All{gate.maturity.capitalize()}", gate.default)
-    if given.get("PodLevelResourceManagers"):
-        # The managers serve such pods again, container by container (Kubernetes 1.36).
-        return "QoS class"
     on = given.get("PodLevelResources", of_all)
-    return known.pod_level if on else known.pod_level_without_gate
+    return known.under(given).pod_level if on else known.pod_level_without_gate
+
+
+def has_budget(
+    pod: messages.Pod, config: messages.KubeletConfiguration, level: PodLevel = "shared pool"
+) -> bool:
+    """Whether a pod is given CPUs and memory as a whole, for its containers to share.
+
+    (Kubernetes 1.36, gate PodLevelResourceManagers with scope pod.)
+    """
+    as_one = config.get("topologyManagerScope") == "pod" and topology_policy(config) != "none"
+    return as_one and pods.parse(pod, level).budget is not None
 
 
 def keeps_memory(config: messages.KubeletConfiguration) -> bool:
@@ -85,7 +93,9 @@ def pinned_memory(pod: messages.Pod, level: PodLevel = "shared pool") -> dict[st
     parsed = pods.parse(pod, level)
     served = parsed.qos == "Guaranteed" and not parsed.shared_pool
     return {
-        container.name: _memory(container.requests) if served else {}
+        container.name: _memory(container.requests)
+        if served and not parsed.shares_budget(container)
+        else {}
         for container in parsed.containers
     }
 

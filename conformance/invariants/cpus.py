@@ -87,6 +87,8 @@ def _counts(view: View) -> Iterator[Violation]:
         entitled = exclusive_counts(pod, view.pod_level)
         given = view.state.pods[uid]
         for name, count in entitled.items():
+            if not count and uid in view.budgets:
+                continue
             got = given[name].exclusive
             if len(got) != count and (uid, name) not in view.ended:
                 yield Violation(
@@ -169,7 +171,7 @@ def _conservation(view: View) -> Iterator[Violation]:
     whole = view.started.cpus.all
     if options(view.config).get("strict-cpu-reservation") == "true":
         whole = view.started.cpus.allocatable
-    if whole - held:
+    if whole - held and not view.budgets:
         yield Violation(
             "no-cpu-lost",
             "CPU-POOL-007",
@@ -187,6 +189,8 @@ def _whole_cores(view: View) -> Iterator[Violation]:
     if options(view.config).get("full-pcpus-only") != "true":
         return
     for place, cpus in view.exclusive().items():
+        if place[0] in view.budgets:
+            continue
         for core in view.facts.cores:
             if core & cpus and not core.issubset(cpus):
                 yield Violation(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from numaproof.conformance.entitlement import pod_level
+from numaproof.conformance.entitlement import exclusive_counts, has_budget, pod_level
 from numaproof.conformance.tables import applies
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference.kubernetes.releases import NEWEST
@@ -93,6 +94,16 @@ class View:
         """What resources of a pod as a whole do on this node."""
         return pod_level(self.config, self.kubernetes)
 
+    @cached_property
+    def budgets(self) -> frozenset[str]:
+        """The pods that are given CPUs and memory as a whole; the state has only their shares."""
+        level = self.pod_level
+        if level != "budget":
+            return frozenset()
+        return frozenset(
+            uid for uid, pod in self.pods.items() if has_budget(pod, self.config, level)
+        )
+
     def containers(self) -> Iterator[tuple[Place, messages.Container]]:
         """Every container that has not ended, in the order of the answer."""
         for uid, containers in self.state.pods.items():
@@ -122,9 +133,18 @@ class View:
         )
 
     def may_share(self, left: Place, right: Place) -> bool:
-        """Whether two containers are of one pod and never run at the same time."""
+        """Whether two containers are of one pod and never run at the same time.
+
+        Or of one that has CPUs as a whole, of which either may be without a part.
+        """
         if left[0] != right[0]:
             return False
+        if left[0] in self.budgets:
+            parts = exclusive_counts(self.pods[left[0]], self.pod_level)
+            return not (parts[left[1]] and parts[right[1]]) or self._one_passes(left, right)
+        return self._one_passes(left, right)
+
+    def _one_passes(self, left: Place, right: Place) -> bool:
         passing = self.passing(left[0])
         return left[1] in passing or right[1] in passing
 
