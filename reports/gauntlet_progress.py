@@ -71,7 +71,8 @@ class GauntletProgress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._progress.stop()
+        if self._live:
+            self._progress.stop()
 
     def show(self, hunt: Hunt) -> None:
         """Tells of a bug that is done."""

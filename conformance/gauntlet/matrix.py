@@ -88,22 +88,19 @@ class Hunter:
 
     def __init__(self, plan: Plan, scratch: Path) -> None:
         self._plan = plan
-        others = [name for name in fakesys.bundled_profiles() if name not in MACHINES]
-        machines = [Machine(fakesys.load_profile(name), scratch) for name in (*MACHINES, *others)]
-        suite = Suite(tables.bundled_cases(), machines, load_registry())
-        self._table = Table(suite, scratch / "table")
+        self._table = Table(_suite(scratch), scratch / "table") if plan.table else None
         self._explorer = Explorer(scratch / "fuzz")
         self._seeds = seeds_from(plan.seed, plan.examples)
 
     def played(self) -> tuple[str, ...]:
         """The ids of the cases that are played against every bug."""
-        return self._table.played() if self._plan.whole else ()
+        return self._table.played() if self._table and self._plan.whole else ()
 
     def row(self, bug: Bug) -> Row:
         """What caught a bug, and how long that took."""
         hunt = Hunt(bug.id, bug.subject, bug.models)
         table = fuzz = shrinking = 0.0
-        if self._plan.table:
+        if self._table is not None:
             told = self._table.hunt(bug, whole=self._plan.whole)
             table = told.seconds
             hunt = replace(hunt, runs=told.runs, cases=told.cases, invariants=told.invariants)
@@ -112,6 +109,13 @@ class Hunter:
             fuzz, shrinking = caught.seconds, caught.shrinking
             hunt = replace(hunt, examples=caught.examples, example=caught.example)
         return hunt, Seconds(round(table, 3), round(fuzz, 3), round(shrinking, 3))
+
+
+def _suite(folder: Path) -> Suite:
+    """All cases, and all machines, the quick ones first."""
+    others = [name for name in fakesys.bundled_profiles() if name not in MACHINES]
+    machines = [Machine(fakesys.load_profile(name), folder) for name in (*MACHINES, *others)]
+    return Suite(tables.bundled_cases(), machines, load_registry())
 
 
 def rows(plan: Plan, jobs: int) -> Iterator[Row]:
@@ -147,8 +151,10 @@ def matrix(plan: Plan, rows: Iterable[Row], version: str, *, complete: bool = Tr
     """The matrix that rows make, in the order of the catalogue, whatever order they came in."""
     place = {bug.id: number for number, bug in enumerate(BUGS)}
     ordered = sorted(rows, key=lambda row: place[row[0].bug])
-    with scratch_folder() as scratch:
-        played = Hunter(plan, scratch).played()
+    played: tuple[str, ...] = ()
+    if plan.whole:
+        with scratch_folder() as scratch:
+            played = Hunter(plan, scratch).played()
     return Matrix(
         numaproof=version,
         seed=plan.seed,
