@@ -23,7 +23,7 @@ from numaproof.fleet.running import Broken, ClusterError
 from numaproof.fleet.workshop import UnlikeError, Workshop
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numaproof.fleet.job import Job
     from numaproof.fleet.workshop import Result
@@ -130,18 +130,29 @@ class Workers:
         completed = distributed.as_completed()
         try:
             while True:
-                room = max(_WAITING * self.threads(), 1) - len(out)
-                for unit in islice(units, max(room, 0)):
-                    key = self._key(unit)
-                    future = self._client.submit(_do, self._plugin.name, unit, key=key, pure=False)
-                    out[key] = unit
-                    completed.add(future)
+                threads = max(self.threads(), 1)
+                room = _WAITING * threads - len(out)
+                if room >= threads:
+                    # Many at once: giving out a single one costs the scheduler as much.
+                    given = {self._key(one): one for one in islice(units, room)}
+                    for future in self._given(given):
+                        completed.add(future)
+                    out |= given
                 if not out:
                     return
                 for future in completed.next_batch():
                     yield _come(future, out.pop(str(future.key)))
         except (CancelledError, OSError) as error:
             raise ClusterError("the scheduler is gone") from error
+
+    def _given(self, units: Mapping[str, Unit]) -> Sequence[distributed.Future[Any]]:
+        if not units:
+            return ()
+        names = [self._plugin.name] * len(units)
+        given: Sequence[distributed.Future[Any]] = self._client.map(
+            _do, names, [*units.values()], key=[*units], pure=False
+        )
+        return given
 
     def _key(self, unit: Unit) -> str:
         # Two clients on one cluster must not be given each other's results.

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from numaproof.fleet.workshop import Result
     from numaproof.protocol.campaign import Unit
 
-PATIENCE = 60.0
+PATIENCE = 120.0
 
 SOURCE = """
 import os, sys
