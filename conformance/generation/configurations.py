@@ -255,6 +255,36 @@ def _nothing_reserved(_: Choices, config: dict[str, Any], __: Facts) -> None:
     config.pop("reservedMemory", None)
 
 
+def _odd_gate(choices: Choices, config: dict[str, Any], _: Facts) -> None:
+    gates = choices.pick(
+        (
+            {"UnheardOf": True},
+            {"CPUManagerPolicyOptions": False},
+            {"PodLevelResources": False, "PodLevelResourceManagers": True},
+        )
+    )
+    config["featureGates"] = {**config.get("featureGates", {}), **gates}
+
+
+def _named_beside_cgroup(_: Choices, config: dict[str, Any], __: Facts) -> None:
+    config["reservedSystemCPUs"] = "0"
+    config["systemReservedCgroup"] = "/system.slice"
+
+
+def _named_beside_amounts(_: Choices, config: dict[str, Any], facts: Facts) -> None:
+    """No mistake of a kubelet's: the amounts are passed over."""
+    config["reservedSystemCPUs"] = "0"
+    config["kubeReserved"] = {**config.get("kubeReserved", {}), "cpu": str(len(facts.all) // 2)}
+
+
+def _other_signal(_: Choices, config: dict[str, Any], __: Facts) -> None:
+    config["evictionHard"] = {"nodefs.available": "5%"}
+
+
+def _too_few_nodes(_: Choices, config: dict[str, Any], __: Facts) -> None:
+    config["topologyManagerPolicyOptions"] = {MOST_NODES: "7"}
+
+
 _MISTAKES = (
     _too_little_cpu,
     _too_much_cpu,
@@ -265,4 +295,9 @@ _MISTAKES = (
     _odd_entry,
     _no_threshold,
     _nothing_reserved,
+    _odd_gate,
+    _named_beside_cgroup,
+    _named_beside_amounts,
+    _other_signal,
+    _too_few_nodes,
 )
