@@ -6,6 +6,7 @@ run is compared in the form that is the same in every run.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
     from numaproof.protocol.messages import Level
 
 _SEVERAL = 2
+
+# The oldest release takes no file without a checksum.
+_OLDEST = releases.TABLE[releases.RELEASES[0]]
+_READERS = (_OLDEST, dataclasses.replace(_OLDEST, pod_entries=True))
+"""Releases that take files without and with what pods have as a whole."""
 
 
 def difference(left: messages.Answer, right: messages.Answer, level: Level) -> str | None:
@@ -126,18 +132,22 @@ def _file(text: str) -> Any:
 
 
 def _blocks(content: Any) -> list[list[dict[str, Any]]]:
-    """The blocks of each container in the Memory Manager's checkpoint; none in another file."""
+    """The blocks of each container and pod in the Memory Manager's checkpoint."""
     entries = content.get("entries") if isinstance(content, dict) else None
     if not isinstance(entries, dict) or "machineState" not in content:
         return []
-    return [blocks for containers in entries.values() for blocks in containers.values()]
+    pods = [entry.get("memoryBlocks", []) for entry in content.get("podEntries", {}).values()]
+    return pods + [blocks for containers in entries.values() for blocks in containers.values()]
 
 
 def _fits(text: str, policy: str) -> bool:
     """Whether the checksum is the one of the text as it stands."""
+    return any(_takes(release, text, policy) for release in _READERS)
+
+
+def _takes(release: releases.Release, text: str, policy: str) -> bool:
     try:
-        # The oldest release takes no file without a checksum.
-        memory_checkpoint.restore(text.encode(), policy, releases.TABLE[releases.RELEASES[0]])
+        memory_checkpoint.restore(text.encode(), policy, release)
     except checkpoint.CheckpointError:
         return False
     return True

@@ -169,3 +169,16 @@ def test_of_several_resources_without_devices_any_may_be_named(what: str) -> Non
 def test_a_refusal_for_another_reason_keeps_its_words() -> None:
     assert any_resource(NO) == NO
     assert any_resource(admitted("1")) == admitted("1")
+
+
+def test_the_blocks_of_a_pod_as_a_whole_may_stand_in_any_order() -> None:
+    def written(*types: str) -> str:
+        blocks = tuple(Block(1, one, 64) for one in types)
+        kept = MemoryState({}, {"uid-a": {"app": ()}}, {"uid-a": blocks})
+        return memory_checkpoint.dump(kept, "Static", with_pods=True).decode()
+
+    one, other = written("memory", "hugepages-2Mi"), written("hugepages-2Mi", "memory")
+    assert one != other
+    assert difference(state(one), state(other), "kubelet") is None
+    wrong = other.replace('"checksum":', '"checksum":1')
+    assert difference(state(one), state(wrong), "kubelet") is not None
