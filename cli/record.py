@@ -106,7 +106,8 @@ def _recorded(
     target: Target, seeds: Sequence[int], merges: Sequence[int], scratch: Path
 ) -> Iterator[Recording]:
     groups = [merges[first : first + _TOGETHER] for first in range(0, len(merges), _TOGETHER)]
-    with click.progressbar([*seeds, *groups], file=sys.stderr) as bar:
+    work: list[int | Sequence[int]] = [*seeds, *groups]
+    with click.progressbar(work, file=sys.stderr) as bar:
         for one in bar:
             name = f"scenario {one}" if isinstance(one, int) else f"merges {one[0]}"
             try:
