@@ -1,6 +1,8 @@
 """Fuzzing for a seeded bug with the scenarios of seeds: how many it takes, and how small they get.
 
-Every bug is looked for in the same scenarios, which are played on a healthy reference once.
+Every bug is looked for in the same scenarios, which are played on a healthy reference once. Most
+are the lives of nodes as `numaproof diff` makes them of the same seeds; some are trees of machines
+to be discovered.
 """
 
 from __future__ import annotations
@@ -13,20 +15,22 @@ from typing import TYPE_CHECKING
 from numaproof.conformance.beside import Stage
 from numaproof.conformance.gauntlet import hunting, rehearsing
 from numaproof.conformance.gauntlet.rehearsing import Noting, Rehearsal
+from numaproof.conformance.generation import trees
 from numaproof.conformance.generation.choices import Seeded
 from numaproof.conformance.generation.scenarios import seeded_scenario
 from numaproof.conformance.implementation import InProcess
+from numaproof.conformance.machines import Machine
 from numaproof.conformance.mirror import DIFFERS
 from numaproof.conformance.playing import Playing
 from numaproof.conformance.shrinking import Shrinking
 from numaproof.protocol.gauntlet import Example
+from numaproof.protocol.machine import MachineInfo
 from numaproof.reference.node import Reference
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
     from pathlib import Path
 
-    from numaproof.conformance.cases import Case
     from numaproof.conformance.gauntlet.seeding import Bug
     from numaproof.conformance.playing import Target
 
@@ -35,6 +39,9 @@ TRIES = 300
 
 _REHEARSED = 400
 """Scenarios whose answers are kept; most bugs are caught by fewer."""
+
+_TREE_EVERY = 10
+"""Of so many scenarios one is a tree that is discovered."""
 
 _LARGEST_SEED = (1 << 32) - 1
 
@@ -71,7 +78,7 @@ class Explorer:
     """
 
     scratch: Path
-    _kept: dict[tuple[str, int], tuple[Case, Rehearsal]] = field(default_factory=dict)
+    _kept: dict[tuple[str, int], tuple[Stage, Rehearsal]] = field(default_factory=dict)
     _healthy: dict[str, Target] = field(default_factory=dict)
     _number: int = 0
 
@@ -80,11 +87,10 @@ class Explorer:
         began = time.monotonic()
         target = hunting.target(bug.implementation(), bug.kubernetes, compared=True)
         number = 0
-        for number, (case, rehearsal) in enumerate(self._scenarios(target, seeds), 1):
+        for number, seed in enumerate(seeds, 1):
+            stage, rehearsal = self._known(target, seed, tree=number % _TREE_EVERY == 0)
             if not rehearsal.good or not rehearsal.differs(bug):
                 continue
-            assert case.machine is not None
-            stage = Stage(case, case.machine)
             kind = self._kind(target, stage)
             if kind:
                 caught = time.monotonic()
@@ -93,24 +99,34 @@ class Explorer:
                 return Caught(number, example, caught - began, time.monotonic() - caught)
         return Caught(number, None, time.monotonic() - began, 0.0)
 
-    def _scenarios(self, target: Target, seeds: Iterable[int]) -> Iterator[tuple[Case, Rehearsal]]:
-        for seed in seeds:
-            place = (target.kubernetes, seed)
-            kept = self._kept.get(place)
-            if kept is None:
-                case = seeded_scenario(seed, target.claims)
-                kept = case, self._rehearsal(target.kubernetes, case)
-                if len(self._kept) < _REHEARSED:
-                    self._kept[place] = kept
-            yield kept
+    def _known(self, target: Target, seed: int, *, tree: bool) -> tuple[Stage, Rehearsal]:
+        """The scenario of a seed, and what a healthy reference answers to it."""
+        place = (target.kubernetes, seed)
+        known = self._kept.get(place)
+        if known is None:
+            stage = self._discovery(seed) if tree else _life(seed, target)
+            known = stage, self._rehearsal(target.kubernetes, stage)
+            if len(self._kept) < _REHEARSED:
+                self._kept[place] = known
+        return known
 
-    def _rehearsal(self, kubernetes: str, case: Case) -> Rehearsal:
+    def _discovery(self, seed: int) -> Stage:
+        """A machine whose tree is discovered, and nothing else."""
+        name = f"tree-{seed}"
+        machine = Machine(trees.profile(Seeded(seed), name), self.scratch / "trees")
+        return Stage(trees.discovery(name), machine.info or MachineInfo(), machine.tree)
+
+    def _rehearsal(self, kubernetes: str, stage: Stage) -> Rehearsal:
         healthy = self._healthy.get(kubernetes)
         if healthy is None:
             healthy = hunting.target(InProcess(Reference), kubernetes)
             self._healthy[kubernetes] = healthy
         noting = Noting(InProcess(Reference))
-        return rehearsing.of_scenario(healthy, noting, case, self._folder())
+        if stage.root is None:
+            return rehearsing.of_scenario(healthy, noting, stage.case, self._folder())
+        return rehearsing.of_case(
+            healthy, noting, stage.case, stage.machine, stage.root, self._folder()
+        )
 
     def _folder(self) -> Path:
         self._number += 1
@@ -119,7 +135,7 @@ class Explorer:
     def _kind(self, target: Target, stage: Stage) -> str:
         """What a scenario breaks; empty where all is well, or it can't be played."""
         folder = self._folder()
-        playing = Playing(target, stage.case, stage.machine, None, folder)
+        playing = Playing(target, stage.case, stage.machine, stage.root, folder)
         verdict = playing.play_on()
         if verdict.good:
             return ""
@@ -148,6 +164,13 @@ class Explorer:
                 return False  # it makes no sense any more
 
         return Shrinking(shows, math.inf).smallest(stage)
+
+
+def _life(seed: int, target: Target) -> Stage:
+    """A node's life, as fuzzing makes it up."""
+    case = seeded_scenario(seed, target.claims)
+    assert case.machine is not None
+    return Stage(case, case.machine)
 
 
 def _example(number: int, kind: str, stage: Stage) -> Example:
