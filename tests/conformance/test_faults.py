@@ -49,6 +49,7 @@ def suite() -> Iterator[Suite]:
         yield Suite(tables.bundled_cases(), machines, load_registry())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.id)
 def test_a_seeded_bug_is_caught(bug: Bug, suite: Suite) -> None:
     caught = suite.by_table(bug, RUNS)
@@ -58,6 +59,7 @@ def test_a_seeded_bug_is_caught(bug: Bug, suite: Suite) -> None:
     assert caught.requirements
 
 
+@pytest.mark.slow
 def test_the_healthy_reference_passes_where_bugs_are_caught(suite: Suite, tmp_path: Path) -> None:
     target = hunting.target(InProcess(Reference))
     campaign = Campaign(target, suite.registry, "numaproof check", "0")
@@ -138,6 +140,7 @@ def undone(undo: ExitStack) -> Changes:
     return Changes(undo)
 
 
+@pytest.mark.slow
 def test_fuzzing_catches_a_bug_with_few_steps(bug: Bug, suite: Suite) -> None:
     found = suite.by_fuzzing(bug, EXAMPLES)
     assert found is not None

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 from numaproof.conformance import runner, tables
 from numaproof.conformance.campaign import Campaign
@@ -108,6 +109,7 @@ def test_a_fault_is_found_shrunk_and_replayed(
     assert replayed(reference) == "pass"
 
 
+@pytest.mark.slow
 def test_a_finding_is_the_same_in_every_run(
     make_target: MakeTarget, changed: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -117,6 +119,7 @@ def test_a_finding_is_the_same_in_every_run(
     assert len(list((tmp_path / "findings").iterdir())) == 1
 
 
+@pytest.mark.slow
 def test_a_difference_from_the_reference_is_found_without_any_broken_invariant(
     make_target: MakeTarget, changed: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -178,6 +181,7 @@ def test_without_a_start_nothing_is_tested(make_target: MakeTarget, tmp_path: Pa
     assert summary.exit_code == 2
 
 
+@pytest.mark.slow
 def test_what_a_failure_does_without_is_left_out_of_it(
     make_target: MakeTarget, changed: Callable[..., Any], tmp_path: Path
 ) -> None:

@@ -203,6 +203,7 @@ def test_the_bundled_recordings_are_of_the_real_kubelet_and_many(release: str) -
     assert sum(len(one.calls) for one in merges) >= 500
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("release", RELEASES)
 def test_the_reference_answers_as_the_real_kubelet_was_recorded_to(
     release: str, tmp_path: Path
