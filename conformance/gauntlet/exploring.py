@@ -113,7 +113,7 @@ class Explorer:
     def _discovery(self, seed: int) -> Stage:
         """A machine whose tree is discovered, and nothing else."""
         name = f"tree-{seed}"
-        machine = Machine(trees.profile(Seeded(seed), name), self.scratch / "trees")
+        machine = Machine(trees.profile(Seeded(seed), name), self._folder())
         return Stage(trees.discovery(name), machine.info or MachineInfo(), machine.tree)
 
     def _rehearsal(self, kubernetes: str, stage: Stage) -> Rehearsal:
