@@ -8,7 +8,7 @@ import pytest
 
 from numaproof import fakesys
 from numaproof.conformance import tables
-from numaproof.conformance.gauntlet import hunting
+from numaproof.conformance.gauntlet import exploring, hunting
 from numaproof.conformance.gauntlet.catalogue import BUGS
 from numaproof.conformance.gauntlet.exploring import Explorer, seeds_from
 from numaproof.conformance.gauntlet.hunting import Suite
@@ -79,6 +79,15 @@ def test_a_bug_of_discovery_is_found_in_a_tree(tmp_path: Path) -> None:
     caught = Explorer(tmp_path).hunt(named("discovery-finds-no-distances"), seeds_from(0, 10))
     assert caught.example is not None
     assert caught.example.kind == "difference"
+
+
+def test_scenarios_that_are_not_kept_are_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exploring, "_REHEARSED", 0)
+    explorer, bug = Explorer(tmp_path), named("discovery-finds-no-distances")
+    first = explorer.hunt(bug, seeds_from(0, 10))
+    assert explorer.hunt(bug, seeds_from(0, 10)).example == first.example
 
 
 def test_every_made_up_tree_is_a_machine_with_its_own_nodes(tmp_path: Path) -> None:
