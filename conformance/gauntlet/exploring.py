@@ -23,6 +23,7 @@ from numaproof.conformance.machines import Machine
 from numaproof.conformance.mirror import DIFFERS
 from numaproof.conformance.playing import Playing
 from numaproof.conformance.shrinking import Shrinking
+from numaproof.protocol.codec import ProtocolError
 from numaproof.protocol.gauntlet import Example
 from numaproof.protocol.machine import MachineInfo
 from numaproof.reference.node import Reference
@@ -160,7 +161,7 @@ class Explorer:
                 return False
             try:
                 return self._kind(target, smaller) == kind
-            except (LookupError, ValueError):
+            except (LookupError, ValueError, ProtocolError):
                 return False  # it makes no sense any more
 
         return Shrinking(shows, math.inf).smallest(stage)
