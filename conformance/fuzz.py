@@ -29,6 +29,7 @@ from numaproof.conformance.scratch import scratch_folder
 from numaproof.conformance.shrinking import Shrinking
 from numaproof.conformance.statemachine import NodeMachine
 from numaproof.protocol import events
+from numaproof.protocol.codec import ProtocolError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -187,7 +188,7 @@ class _Search:
                 playing.step(step)
         except FoundError as found:
             return found
-        except (LookupError, ValueError):
+        except (LookupError, ValueError, ProtocolError):
             return None
         finally:
             playing.close()

@@ -12,6 +12,7 @@ from numaproof.conformance.mirror import DIFFERS
 from numaproof.conformance.playing import Playing
 from numaproof.conformance.shrinking import Shrinking, case_of
 from numaproof.fleet.signatures import signature
+from numaproof.protocol.codec import ProtocolError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -92,7 +93,7 @@ class Explorer:
                 return False
             try:
                 played = self._play(stage)
-            except (LookupError, ValueError):
+            except (LookupError, ValueError, ProtocolError):
                 return False  # it makes no sense any more
             if (played.kind, played.verdict.outcome) != (first.kind, first.verdict.outcome):
                 return False

@@ -118,8 +118,10 @@ class Command:
             *("--machine", "laptop-4c8t", "--select", "example-*", "--cases-per-unit", "3"),
             *("--seeds", "0:12", "--seeds-per-unit", "3", "--shrink", "1"),
         )
+        # A shell starts background jobs with SIGINT ignored, and these tests may run in one.
+        heeding = ("env", "--default-signal=INT")
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "numaproof", *words, *options],
+            [*heeding, sys.executable, "-m", "numaproof", *words, *options],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 pytest.importorskip("distributed", reason="campaigns need numaproof[campaign]")
+pytestmark = pytest.mark.slow
 
 Start = Callable[..., Any]
 
