@@ -17,7 +17,6 @@ from numaproof.conformance.beside import TRIES, Stage, examine
 from numaproof.conformance.cases import Case, Machines, NoArguments, Step
 from numaproof.conformance.claims import Claims
 from numaproof.conformance.generation.scenarios import seeded_scenario
-from numaproof.conformance.player import CaseError
 from numaproof.conformance.releases import includes
 from numaproof.conformance.scratch import scratch_folder
 from numaproof.protocol import events
@@ -194,10 +193,7 @@ class _Found:
         return (stage, played) if played else (self.scenario.stage, self.played)
 
     def _same(self, stage: Stage, scratch: Path, tries: int) -> Played | None:
-        try:
-            played = examine(self.pair, stage, scratch, tries)
-        except (CaseError, ValueError, LookupError):
-            return None
+        played = examine(self.pair, stage, scratch, tries)
         mine = self.played
         alike = (played.outcome, played.operation) == (mine.outcome, mine.operation)
         return played if alike else None

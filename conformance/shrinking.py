@@ -7,14 +7,16 @@ then parts of the machine.
 
 from __future__ import annotations
 
+import math
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from numaproof.conformance import manifests
 from numaproof.conformance.cases import Case, Step
+from numaproof.protocol.codec import ProtocolError
 from numaproof.protocol.sets import CPUSet
 
 if TYPE_CHECKING:
@@ -26,19 +28,24 @@ if TYPE_CHECKING:
 
 @dataclass
 class Shrinking:
-    """A search for the smallest scenario.
+    """A search for the smallest scenario; it ends with what it has once a bound is reached.
 
     Attributes:
-        shows: whether a scenario still shows it.
-        seconds: after which the search ends with what it has.
+        shows: whether a scenario still shows it; one that can't be played any more does not, and
+            may end in a LookupError, a ValueError or a ProtocolError.
+        seconds: how long to search.
+        tries: how many scenarios to try. Without `seconds`, the same scenario ends in the same.
     """
 
     shows: Callable[[Stage], bool]
-    seconds: float
+    seconds: float = math.inf
+    tries: float = math.inf
+    _left: float = field(default=math.inf, init=False)
 
     def smallest(self, stage: Stage) -> Stage:
         """The smallest scenario that was found; `stage` itself where nothing can be left out."""
         deadline = time.monotonic() + self.seconds
+        self._left = self.tries
         stage, found = self._pass(stage, deadline)
         while found:
             stage, found = self._pass(stage, deadline)
@@ -52,15 +59,22 @@ class Shrinking:
             while True:
                 candidates = smaller(stage)
                 for number, candidate in enumerate(candidates):
-                    if time.monotonic() > deadline:
+                    if time.monotonic() > deadline or self._left <= 0:
                         return stage, False
                     # What did not work before the last success is left for the next pass.
-                    if number >= skip and self.shows(candidate):
+                    if number >= skip and self._still_shows(candidate):
                         stage, found, skip = candidate, True, number
                         break
                 else:
                     break
         return stage, found
+
+    def _still_shows(self, stage: Stage) -> bool:
+        self._left -= 1
+        try:
+            return self.shows(stage)
+        except (LookupError, ValueError, ProtocolError):
+            return False  # it makes no sense any more
 
 
 def _with_steps(stage: Stage, steps: tuple[Step, ...]) -> Stage:
@@ -80,7 +94,10 @@ def _without_steps(stage: Stage) -> Iterator[Stage]:
 
 
 def _without_parts(stage: Stage) -> Iterator[Stage]:
-    """Without one key or element anywhere in the steps, where that is still a step."""
+    """Without one key or element anywhere in the steps, where that is still a step.
+
+    What a step expects stays: without it, a step expects something else, not less.
+    """
     steps = stage.case.steps
     for number, step in enumerate(steps):
         plain = msgspec.to_builtins(step)
@@ -89,7 +106,8 @@ def _without_parts(stage: Stage) -> Iterator[Stage]:
                 changed = msgspec.convert(smaller, Step)
             except msgspec.ValidationError:
                 continue
-            if changed != step and any(getattr(changed, verb) is not None for verb in (step.verb,)):
+            kept = changed.expect == step.expect and getattr(changed, step.verb) is not None
+            if kept and changed != step:
                 yield _with_steps(stage, (*steps[:number], changed, *steps[number + 1 :]))
 
 

@@ -7,7 +7,6 @@ to be discovered.
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -23,7 +22,6 @@ from numaproof.conformance.machines import Machine
 from numaproof.conformance.mirror import DIFFERS
 from numaproof.conformance.playing import Playing
 from numaproof.conformance.shrinking import Shrinking
-from numaproof.protocol.codec import ProtocolError
 from numaproof.protocol.gauntlet import Example
 from numaproof.protocol.machine import MachineInfo
 from numaproof.reference.node import Reference
@@ -152,19 +150,8 @@ class Explorer:
 
         The number of tries bounds the search, not time: the same bug, the same result.
         """
-        left = TRIES
-
-        def shows(smaller: Stage) -> bool:
-            nonlocal left
-            left -= 1
-            if left < 0 or any(step.expect != "anything" for step in smaller.case.steps):
-                return False
-            try:
-                return self._kind(target, smaller) == kind
-            except (LookupError, ValueError, ProtocolError):
-                return False  # it makes no sense any more
-
-        return Shrinking(shows, math.inf).smallest(stage)
+        search = Shrinking(lambda smaller: self._kind(target, smaller) == kind, tries=TRIES)
+        return search.smallest(stage)
 
 
 def _life(seed: int, target: Target) -> Stage:

@@ -87,3 +87,24 @@ def test_the_case_of_a_scenario_brings_its_machine_and_expects_anything(stage: S
     case = shrinking.case_of(stage, "what differs")
     assert (case.id, case.title, case.machine) == ("difference", "what differs", stage.machine)
     assert {step.expect for step in case.steps} == {"anything"}
+
+
+def test_so_many_tries_end_it_and_what_cannot_be_played_shows_nothing(stage: Stage) -> None:
+    tried: list[Stage] = []
+
+    def shows(smaller: Stage) -> bool:
+        tried.append(smaller)
+        raise ValueError("no scenario any more")
+
+    assert Shrinking(shows, tries=3).smallest(stage) == stage
+    assert len(tried) == 3
+
+
+def test_what_a_step_expects_is_not_left_out(stage: Stage) -> None:
+    expected = {"anything"}
+    assert {step.expect for step in stage.case.steps} == expected
+
+    def shows(smaller: Stage) -> bool:
+        return {step.expect for step in smaller.case.steps} != expected
+
+    assert Shrinking(shows).smallest(stage) == stage
