@@ -14,7 +14,6 @@ from numaproof.catalogue import MACHINE, catalogue
 from numaproof.conformance import tables
 from numaproof.conformance.implementation import ImplementationFailure
 from numaproof.conformance.scratch import scratch_folder
-from numaproof.durations import Duration
 from numaproof.fleet import planning
 from numaproof.fleet.journal import Journal
 from numaproof.fleet.planning import Course
@@ -29,7 +28,7 @@ from numaproof.reports.campaign_progress import CampaignProgress, Standing
 from numaproof.reports.layout import plural
 from numaproof.reports.summary import EXIT_CODES
 from numaproof.reports.untrusted import one_line
-from numaproof.targets import open_target
+from numaproof.targets import open_target, timeout_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -71,13 +70,7 @@ class _Span(click.ParamType[Seeds]):
     metavar='"CMD ..."',
     help="Program that speaks the protocol, on every worker; the reference where left out.",
 )
-@click.option(
-    "--timeout",
-    type=Duration(),
-    default="30s",
-    show_default=True,
-    help="Time that one call of the program may take.",
-)
+@timeout_option
 @click.option(
     "--kubernetes",
     "releases",

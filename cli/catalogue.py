@@ -53,6 +53,14 @@ MACHINE = MachineName("NAME|FILE")
 ANY_MACHINE = MachineName("NAME|FILE|TREE")
 """For `discover_machine`."""
 
+machines_option = click.option(
+    "--machine",
+    "machine_names",
+    type=MACHINE,
+    multiple=True,
+    help="Only this machine: a bundled profile (globs too) or a profile file. Repeatable.",
+)
+
 
 def load_machine(name: str) -> fakesys.Profile:
     """The profile that a user names.

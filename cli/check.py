@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from numaproof.campaigns import conduct
-from numaproof.catalogue import MACHINE, catalogue
+from numaproof.catalogue import catalogue, machines_option
 from numaproof.conformance import recorded, runner, tables
 from numaproof.conformance.scratch import scratch_folder
 from numaproof.outputs import out_option
@@ -49,13 +49,7 @@ def _complete_case(
     help="Only cases whose id matches.",
     shell_complete=_complete_case,
 )
-@click.option(
-    "--machine",
-    "machine_names",
-    type=MACHINE,
-    multiple=True,
-    help="Only this machine: a bundled profile (globs too) or a profile file. Repeatable.",
-)
+@machines_option
 @out_option("numaproof-report")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def check(

@@ -13,11 +13,10 @@ from numaproof.conformance import recorder, recordings
 from numaproof.conformance.implementation import ImplementationFailure
 from numaproof.conformance.recordings import FORMAT, Recording, Source
 from numaproof.conformance.scratch import scratch_folder
-from numaproof.durations import Duration
 from numaproof.metadata import VERSION
 from numaproof.reference.kubernetes.releases import RELEASES
 from numaproof.seeds import Seeds
-from numaproof.targets import open_target
+from numaproof.targets import open_target, timeout_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -51,13 +50,7 @@ _TOGETHER = 25
     type=click.DateTime(["%Y-%m-%d"]),
     help="What the file says of when it was made; today where left out.",
 )
-@click.option(
-    "--timeout",
-    type=Duration(),
-    default="30s",
-    show_default=True,
-    help="Time that one call of the program may take.",
-)
+@timeout_option
 def record(
     *,
     implementation: str,

@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from numaproof.campaigns import conduct
-from numaproof.catalogue import MACHINE, catalogue
+from numaproof.catalogue import catalogue, machines_option
 from numaproof.conformance import recorded, recordings, runner, tables
 from numaproof.conformance.scratch import scratch_folder
 from numaproof.outputs import out_option
@@ -29,13 +29,7 @@ if TYPE_CHECKING:
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @target_options
 @click.option("--select", metavar="ID-GLOB", default="*", help="Only cases whose id matches.")
-@click.option(
-    "--machine",
-    "machine_names",
-    type=MACHINE,
-    multiple=True,
-    help="Only this machine: a bundled profile (globs too) or a profile file. Repeatable.",
-)
+@machines_option
 @out_option("numaproof-replay")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def replay(

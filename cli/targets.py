@@ -26,6 +26,14 @@ from numaproof.reference.node import Reference
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+timeout_option = click.option(
+    "--timeout",
+    type=Duration(),
+    default="30s",
+    show_default=True,
+    help="Time that one call of the program may take.",
+)
+
 
 def target_options(command: F) -> F:
     """Adds the options that `open_target` takes."""
@@ -35,13 +43,7 @@ def target_options(command: F) -> F:
             metavar='"CMD ..."',
             help="Program that speaks the protocol; the reference where left out.",
         ),
-        click.option(
-            "--timeout",
-            type=Duration(),
-            default="30s",
-            show_default=True,
-            help="Time that one call of the program may take.",
-        ),
+        timeout_option,
         click.option(
             "--kubernetes",
             type=click.Choice(RELEASES),
