@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self, TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-from numaproof.reports.terminal import is_live
+from numaproof.reports.progress import Bar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from types import TracebackType
 
 _SECONDS_BETWEEN = 10.0
 _MINUTE, _HOUR = 60, 3600
@@ -66,7 +61,7 @@ def _clock(seconds: float) -> str:
     return f"{whole // _HOUR}:{whole % _HOUR // _MINUTE:02}:{whole % _MINUTE:02}"
 
 
-class CampaignProgress:
+class CampaignProgress(Bar):
     """Shows the standing as it changes. Use it in a ``with``.
 
     Args:
@@ -76,56 +71,13 @@ class CampaignProgress:
     """
 
     def __init__(self, stream: TextIO, environment: Mapping[str, str] | None = None) -> None:
-        environment = os.environ if environment is None else environment
-        self._stream = stream
-        self._live = is_live(stream, environment)
+        super().__init__(stream, environment, "units")
         self._next = 0.0
-        console = Console(
-            file=stream, highlight=False, emoji=False, markup=False, _environ=environment
-        )
-        self._progress = Progress(
-            BarColumn(bar_width=None),
-            MofNCompleteColumn(),
-            TextColumn("units, {task.description}", markup=False),
-            console=console,
-            transient=True,
-        )
-        self._task = self._progress.add_task("", total=None)
-
-    def __enter__(self) -> Self:
-        if self._live:
-            self._progress.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._live:
-            self._progress.stop()
-
-    def line(self, text: str) -> None:
-        """Shows a line above the progress."""
-        if self._live:
-            self._progress.console.print(text, soft_wrap=True)
-        else:
-            self._plain(text)
 
     def show(self, standing: Standing) -> None:
         """Shows how far it is: live at once, else now and then, and at the end."""
-        if self._live:
-            self._progress.update(
-                self._task,
-                completed=standing.done,
-                total=standing.total,
-                description=str(standing),
-            )
+        if self.live:
+            self.move(standing.done, standing.total, str(standing))
         elif standing.seconds >= self._next or standing.done == standing.total:
             self._next = standing.seconds + _SECONDS_BETWEEN
-            self._plain(f"{standing.done:,} of {standing.total:,} units, {standing}")
-
-    def _plain(self, text: str) -> None:
-        self._stream.write(text + "\n")
-        self._stream.flush()
+            self.line(f"{standing.done:,} of {standing.total:,} units, {standing}")
