@@ -28,6 +28,7 @@ from numaproof.reports.campaign_progress import CampaignProgress, Standing
 from numaproof.reports.layout import plural
 from numaproof.reports.summary import EXIT_CODES
 from numaproof.reports.untrusted import one_line
+from numaproof.seeds import SeedRange
 from numaproof.targets import open_target, timeout_option
 
 if TYPE_CHECKING:
@@ -39,29 +40,8 @@ if TYPE_CHECKING:
     from numaproof.fleet.cluster import Workers
     from numaproof.protocol.campaign import CampaignSummary
 
-_SEEDS = Seeds(0, 10_000)
+_SEEDS = range(10_000)
 _SHRINKS = 50
-
-
-class _Span(click.ParamType[Seeds]):
-    """All seeds from A up to but without B: there may be billions."""
-
-    name = "A:B"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Seeds:
-        """Both ends."""
-        if isinstance(value, Seeds):
-            return value
-        first, _, stop = str(value).partition(":")
-        try:
-            seeds = Seeds(int(first), int(stop))
-        except ValueError:
-            self.fail(f"{value!r} is not a range of seeds such as 0:1000", param, ctx)
-        if not 0 <= seeds.first < seeds.stop:
-            self.fail(f"there are no seeds in {value!r}; write the lower first", param, ctx)
-        return seeds
 
 
 @click.command()
@@ -96,7 +76,7 @@ class _Span(click.ParamType[Seeds]):
 )
 @click.option(
     "--seeds",
-    type=_Span(),
+    type=SeedRange(),
     default=_SEEDS,
     help="Generated scenarios of these seeds; 0:10000 where left out.",
 )
@@ -147,7 +127,7 @@ def campaign(
     documented: bool,
     select: str,
     machine_names: Iterable[str],
-    seeds: Seeds,
+    seeds: range,
     no_seeds: bool,
     scheduler: str | None,
     workers: int | None,
@@ -179,7 +159,7 @@ def campaign(
             cases=tables.bundled_cases(),
             machines=tuple(catalogue(machine_names, trees)),
             select=select,
-            seeds=Seeds(0, 0) if no_seeds else seeds,
+            seeds=Seeds(0, 0) if no_seeds else Seeds(seeds.start, seeds.stop),
             cases_per_unit=cases_per_unit,
             seeds_per_unit=seeds_per_unit,
             shrinks=shrinks,

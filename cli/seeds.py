@@ -10,8 +10,29 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+class SeedRange(click.ParamType[range]):
+    """Seeds ``A:B``, from A up to but without B; there may be billions."""
+
+    name = "A:B"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> range:
+        """The seeds, in order."""
+        if isinstance(value, range):
+            return value
+        first, _, stop = str(value).partition(":")
+        try:
+            seeds = range(int(first), int(stop))
+        except ValueError:
+            self.fail(f"{value!r} is not a range of seeds such as 0:1000", param, ctx)
+        if seeds.start < 0 or not seeds:
+            self.fail(f"there are no seeds in {value!r}; write the lower first", param, ctx)
+        return seeds
+
+
 class Seeds(click.ParamType["Sequence[int]"]):
-    """Seeds ``A:B``, from A up to but without B, and single ones, with commas between them."""
+    """Ranges of seeds ``A:B``, and single ones, with commas between them."""
 
     name = "A:B"
 
@@ -23,21 +44,7 @@ class Seeds(click.ParamType["Sequence[int]"]):
             return list(value)
         seeds: dict[int, None] = {}
         for part in value.split(","):
-            try:
-                found = _range(part)
-            except ValueError:
-                self.fail(f"{part!r} is not a range of seeds such as 0:1000", param, ctx)
-            if found.start < 0 or not found:
-                self.fail(f"there are no seeds in {part!r}; write the lower first", param, ctx)
+            alone = part.isdecimal()
+            found = [int(part)] if alone else SeedRange().convert(part, param, ctx)
             seeds |= dict.fromkeys(found)
         return list(seeds)
-
-
-def _range(part: str) -> range:
-    """``A:B``, or one seed.
-
-    Raises:
-        ValueError: it is neither.
-    """
-    first, colon, end = part.partition(":")
-    return range(int(first), int(end) if colon else int(first) + 1)
