@@ -117,6 +117,7 @@ func (s *server) hello(raw json.RawMessage) any {
 		Harness  string `json:"harness"`
 	}
 	decodeStrict(raw, &args)
+	beginCoverage()
 	if protocolVersion < args.Protocol[0] || args.Protocol[1] < protocolVersion {
 		return unsupported{What: fmt.Sprintf("protocol %d to %d", args.Protocol[0], args.Protocol[1])}
 	}

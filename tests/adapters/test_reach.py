@@ -52,7 +52,7 @@ REASONS = """\
 def reach(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The modules of the program, which is a folder and no package."""
     monkeypatch.syspath_prepend(str(FOLDER))
-    names = ("statements", "reasons", "report")
+    names = ("statements", "reasons", "report", "cover")
     yield type("Reach", (), {name: importlib.import_module(name) for name in names})
     for name in names:
         del sys.modules[name]
@@ -75,6 +75,16 @@ def test_only_the_managers_and_the_files_that_count_are_read(reach: Any) -> None
         ("devicemanager/manager.go", 1, 2, 4),
     ]
     assert [block.reached for block in blocks] == [True, False, False, True]
+
+
+def test_the_places_of_what_was_reached_tell_blocks_of_one_line_apart(reach: Any) -> None:
+    line = "k8s.io/kubernetes/pkg/kubelet/cm/cpumanager/a.go:5.2,6.10 2 7\n"
+    other = line.replace("5.2,6.10", "5.11,6.10")
+    assert reach.statements.reached(PROFILE + other) == {
+        "k8s.io/kubernetes/pkg/kubelet/cm/cpumanager/a.go:5.2,6.10",
+        "k8s.io/kubernetes/pkg/kubelet/cm/cpumanager/a.go:5.11,6.10",
+        "k8s.io/kubernetes/pkg/kubelet/cm/devicemanager/manager.go:1.1,2.2",
+    }
 
 
 def test_what_was_not_reached_is_open_or_has_a_reason(reach: Any) -> None:

@@ -28,8 +28,9 @@ def without_go(tmp_path: Path) -> dict[str, str]:
     [
         ("/bin/sh", str(FOLDER / "check.sh"), "/nonexistent"),
         (sys.executable, str(FOLDER / "reach"), "--release", "1.36"),
+        (sys.executable, str(FOLDER / "reach" / "choose.py")),
     ],
-    ids=["check", "reach"],
+    ids=["check", "reach", "choose"],
 )
 def test_without_go_they_say_so_and_are_skipped(
     command: tuple[str, ...], without_go: dict[str, str]

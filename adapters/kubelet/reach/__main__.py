@@ -9,26 +9,18 @@ others are open. The exit code is 0 where every package reaches its goal or has 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
+import building
 from reasons import read_reasons
 from report import Report
-from statements import MANAGERS, Source, read_profile
+from statements import Source, read_profile
 
 HERE = Path(__file__).resolve().parent
-ADAPTER = HERE.parent
-
-INSTRUMENTED = (
-    "numaproof/adapters/kubelet",
-    *(f"{MANAGERS}{name}/..." for name in ("cpumanager", "memorymanager", "topologymanager")),
-    f"{MANAGERS}devicemanager",
-)
 
 
 def run(release: str, out: Path, machines: list[str], examples: int, seed: int) -> None:
@@ -37,8 +29,7 @@ def run(release: str, out: Path, machines: list[str], examples: int, seed: int) 
     counters = out / "counters"
     counters.mkdir(parents=True)
     program = out / "kubelet"
-    instrumented = ("-cover", "-covermode=atomic", f"-coverpkg={','.join(INSTRUMENTED)}")
-    _run([str(ADAPTER / "build.sh"), release, str(program), *instrumented])
+    building.build(release, program)
     target = ("--implementation", f"{program} -v=-1", "--kubernetes", release, "--timeout", "15s")
     environment = {**os.environ, "GOCOVERDIR": str(counters)}
     chosen = [word for name in machines for word in ("--machine", name)]
@@ -53,10 +44,8 @@ def run(release: str, out: Path, machines: list[str], examples: int, seed: int) 
 
 def measure(release: str, out: Path) -> Report:
     """What a run that left its counters below `out` has reached."""
-    profile = out / "profile.txt"
-    _run(["go", "tool", "covdata", "textfmt", f"-i={out / 'counters'}", f"-o={profile}"])
-    blocks = read_profile(profile.read_text(encoding="utf-8"))
-    folder, version = _module(release)
+    blocks = read_profile(building.profile(out / "counters"))
+    folder, version = building.module(release)
     sources = {
         file: Source((folder / "pkg/kubelet/cm" / file).read_text(encoding="utf-8").splitlines())
         for file in {block.file for block in blocks}
@@ -73,34 +62,12 @@ def _play(arguments: list[str], environment: dict[str, str]) -> None:
         sys.exit(ended.returncode)
 
 
-def _module(release: str) -> tuple[Path, str]:
-    """Where the source of a release lies, and its version."""
-    listed = _run(
-        ["go", "list", "-m", "-json", f"-modfile=releases/{release}.mod", "k8s.io/kubernetes"]
-    )
-    module: dict[str, Any] = json.loads(listed)
-    return Path(module["Dir"]), module["Version"]
-
-
-def _run(command: list[str]) -> str:
-    ended = subprocess.run(  # noqa: S603 - our own command
-        command, cwd=ADAPTER, check=False, capture_output=True, text=True
-    )
-    if ended.returncode:
-        sys.exit(f"{' '.join(command)} ended with {ended.returncode}\n{ended.stderr}")
-    return ended.stdout
-
-
-def newest() -> str:
-    """The newest release that the adapter can be built for."""
-    found = (ADAPTER / "releases").glob("*.mod")
-    return max((file.stem for file in found), key=lambda name: [int(n) for n in name.split(".")])
-
-
 def main() -> int:
     """The command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--release", default=os.environ.get("NUMAPROOF_KUBELET") or newest())
+    parser.add_argument(
+        "--release", default=os.environ.get("NUMAPROOF_KUBELET") or building.newest()
+    )
     parser.add_argument("--out", type=Path, default=Path("numaproof-coverage"))
     parser.add_argument("--again", action="store_true", help="only read what is in OUT already")
     parser.add_argument("--machine", action="append", default=[], help="only this; repeatable")
@@ -109,7 +76,7 @@ def main() -> int:
     parser.add_argument("--pages", type=Path, help="folder in which coverage/RELEASE.md is written")
     options = parser.parse_args()
     if shutil.which("go") is None:
-        sys.stdout.write("skipped: there is no Go to build the kubelet adapter with\n")
+        sys.stdout.write(building.NO_GO)
         return 0
     out = options.out.resolve()
     if not options.again:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 MANAGERS = "k8s.io/kubernetes/pkg/kubelet/cm/"
 
@@ -39,16 +39,28 @@ _BLOCK = re.compile(r"(.+):(\d+)\.\d+,(\d+)\.\d+ (\d+) (\d+)")
 def read_profile(text: str) -> list[Block]:
     """The blocks of a profile in Go's text form that count, in the order of the source."""
     blocks = []
-    for line in text.splitlines()[1:]:
+    for line in _counted(text):
         file, first, last, statements, count = _BLOCK.fullmatch(line).groups()  # type: ignore[union-attr]
-        if not file.startswith(MANAGERS):
-            continue
-        block = Block(
-            file.removeprefix(MANAGERS), int(first), int(last), int(statements), count != "0"
-        )
-        if Path(file).name in COUNTED.get(block.package, {Path(file).name}):
-            blocks.append(block)
+        name = file.removeprefix(MANAGERS)
+        blocks.append(Block(name, int(first), int(last), int(statements), count != "0"))
     return sorted(blocks)
+
+
+def reached(text: str) -> frozenset[str]:
+    """The places of the blocks of a profile that count and were reached: file, lines, columns."""
+    return frozenset(line.partition(" ")[0] for line in _counted(text) if not line.endswith(" 0"))
+
+
+def _counted(text: str) -> Iterator[str]:
+    return (line for line in text.splitlines()[1:] if _counts(line.partition(":")[0]))
+
+
+@cache
+def _counts(file: str) -> bool:
+    if not file.startswith(MANAGERS):
+        return False
+    path = Path(file.removeprefix(MANAGERS))
+    return path.name in COUNTED.get(str(path.parent), {path.name})
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,66 @@
+"""The adapter built with Go's coverage instrumentation, and what its counters say."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from statements import MANAGERS
+
+ADAPTER = Path(__file__).resolve().parent.parent
+
+_INSTRUMENTED = (
+    "numaproof/adapters/kubelet",
+    *(f"{MANAGERS}{name}/..." for name in ("cpumanager", "memorymanager", "topologymanager")),
+    f"{MANAGERS}devicemanager",
+)
+
+NO_GO = "skipped: there is no Go to build the kubelet adapter with\n"
+
+
+def newest() -> str:
+    """The newest release that the adapter can be built for."""
+    found = (ADAPTER / "releases").glob("*.mod")
+    return max((file.stem for file in found), key=lambda name: [int(n) for n in name.split(".")])
+
+
+def build(release: str, program: Path) -> None:
+    """Builds the adapter of a release with counters of its own and of the managers' packages.
+
+    The counters are atomic: only those can be cleared while the program runs.
+    """
+    flags = ("-cover", "-covermode=atomic", f"-coverpkg={','.join(_INSTRUMENTED)}")
+    run([str(ADAPTER / "build.sh"), release, str(program), *flags])
+
+
+def profile(counters: Path) -> str:
+    """All that the counters in a folder have together, in Go's text form."""
+    return run([_covdata(), "textfmt", f"-i={counters}", "-o=/dev/stdout"])
+
+
+def module(release: str) -> tuple[Path, str]:
+    """Where the source of a release lies, and its version."""
+    listed = run(
+        ["go", "list", "-m", "-json", f"-modfile=releases/{release}.mod", "k8s.io/kubernetes"]
+    )
+    found: dict[str, Any] = json.loads(listed)
+    return Path(found["Dir"]), found["Version"]
+
+
+def run(command: list[str]) -> str:
+    """What a command prints; where it fails, the program ends with its complaint."""
+    ended = subprocess.run(  # noqa: S603 - our own command
+        command, cwd=ADAPTER, check=False, capture_output=True, text=True
+    )
+    if ended.returncode:
+        sys.exit(f"{' '.join(command)} ended with {ended.returncode}\n{ended.stderr}")
+    return ended.stdout
+
+
+@cache
+def _covdata() -> str:
+    return run(["go", "tool", "-n", "covdata"]).strip()

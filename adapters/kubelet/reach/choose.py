@@ -1,0 +1,99 @@
+"""Chooses the scenarios to record by what they reach of the kubelet's own managers.
+
+Builds the adapter with Go's coverage instrumentation, plays the scenarios of many seeds on it, and
+looks after each at the statements that it reached. Standard output has the seeds, as `numaproof
+record --seeds` takes them: few that together reach all that any scenario reaches, and the first of
+the others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import building
+from cover import as_ranges, filled_up, from_ranges, smallest_cover
+from statements import reached
+
+from numaproof.conformance import recorder
+from numaproof.conformance.implementation import ImplementationFailure, introduce
+from numaproof.conformance.playing import Target
+from numaproof.conformance.scratch import scratch_folder
+from numaproof.conformance.subprocesses import Subprocess
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+_TIMEOUT = 30.0
+_TOLD = 100
+"""Scenarios after which progress is told."""
+
+
+def play(command: str, seeds: Iterable[int]) -> Iterator[tuple[int, frozenset[str]]]:
+    """What the scenario of each seed reaches, where it can be recorded.
+
+    The program writes its counters and clears them when it is greeted.
+    """
+    with tempfile.TemporaryDirectory() as folder, scratch_folder() as scratch:
+        counters = Path(folder)
+        os.environ["GOCOVERDIR"] = folder
+        program = Subprocess(shlex.split(command), _TIMEOUT)
+        hello = introduce(program, "reach")
+        target = Target(program, hello, hello.kubernetes[-1], hello.level)
+        for seed in seeds:
+            _clear(counters)
+            try:
+                kept = recorder.record_seed(target, seed, scratch)
+            except ImplementationFailure:
+                kept = None
+            introduce(program, "reach")
+            if kept is not None:
+                yield seed, reached(building.profile(counters))
+        program.close()
+
+
+def _clear(counters: Path) -> None:
+    for file in counters.glob("covcounters.*"):
+        file.unlink()
+
+
+def main() -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    newest = os.environ.get("NUMAPROOF_KUBELET") or building.newest()
+    parser.add_argument("--release", default=newest)
+    parser.add_argument("--seeds", type=from_ranges, default="0:1500", help="to choose from")
+    parser.add_argument("--least", type=int, default=400, help="scenarios in all")
+    parser.add_argument("--program", type=Path, help="an instrumented adapter that is there")
+    options = parser.parse_args()
+    if shutil.which("go") is None:
+        sys.stdout.write(building.NO_GO)
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        program = options.program or Path(folder) / "kubelet"
+        if options.program is None:
+            building.build(options.release, program)
+        found: dict[int, frozenset[str]] = {}
+        for number, (seed, names) in enumerate(play(f"{program} -v=-1", options.seeds), 1):
+            found[seed] = names
+            if not number % _TOLD:
+                sys.stderr.write(f"{number} scenarios played\n")
+    chosen = smallest_cover(found)
+    kept = filled_up(chosen, found, options.least)
+    sys.stderr.write(
+        f"Kubernetes {options.release}: {len(found):,} scenarios reach"
+        f" {len(frozenset().union(*found.values())):,} blocks of statements, and so do"
+        f" {len(chosen)} of them: {as_ranges(chosen)}\n"
+    )
+    sys.stdout.write(as_ranges(kept) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

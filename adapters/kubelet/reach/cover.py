@@ -1,0 +1,74 @@
+"""The fewest scenarios that reach all that any of many reaches."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from collections.abc import Set as AbstractSet
+
+
+def smallest_cover(reached: Mapping[int, AbstractSet[str]]) -> list[int]:
+    """The seeds of few scenarios that reach all that any of them reaches, in their order.
+
+    Greedy: always the one that adds most, the lowest of equals; then those are left out that the
+    others make needless. Fewest of all it need not be, which is hard to find.
+
+    Args:
+        reached: by seed, the names of what its scenario reaches.
+    """
+    bits = {name: 1 << number for number, name in enumerate(sorted(set().union(*reached.values())))}
+    masks = {seed: sum(bits[name] for name in names) for seed, names in sorted(reached.items())}
+    left = _union(masks.values())
+    chosen: list[int] = []
+    while left:
+        best = max(masks, key=lambda seed: ((masks[seed] & left).bit_count(), -seed))
+        chosen.append(best)
+        left &= ~masks[best]
+    everything = _union(masks.values())
+    for seed in tuple(chosen):
+        others = [one for one in chosen if one != seed]
+        if _union(masks[one] for one in others) == everything:
+            chosen = others
+    return sorted(chosen)
+
+
+def _union(masks: Iterable[int]) -> int:
+    return reduce(or_, masks, 0)
+
+
+def filled_up(chosen: Iterable[int], seeds: Iterable[int], least: int) -> list[int]:
+    """The chosen seeds and the first of the others, `least` in all where there are so many."""
+    kept = set(chosen)
+    for seed in sorted(seeds):
+        if len(kept) >= least:
+            break
+        kept.add(seed)
+    return sorted(kept)
+
+
+def as_ranges(seeds: Iterable[int]) -> str:
+    """Seeds as `numaproof record --seeds` takes them: ``0:300,305``."""
+    ranges: list[list[int]] = []
+    for seed in sorted(seeds):
+        if ranges and ranges[-1][1] == seed:
+            ranges[-1][1] += 1
+        else:
+            ranges.append([seed, seed + 1])
+    return ",".join(str(first) if end == first + 1 else f"{first}:{end}" for first, end in ranges)
+
+
+def from_ranges(text: str) -> list[int]:
+    """The seeds of such a text.
+
+    Raises:
+        ValueError: it is none.
+    """
+    seeds: set[int] = set()
+    for part in text.split(","):
+        first, colon, end = part.partition(":")
+        seeds |= set(range(int(first), int(end) if colon else int(first) + 1))
+    return sorted(seeds)
