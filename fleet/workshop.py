@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING
 
 from numaproof.conformance import casefiles, tables
 from numaproof.conformance.campaign import Campaign
+from numaproof.conformance.exploring import Explorer
 from numaproof.conformance.implementation import Implementation, InProcess, introduce
 from numaproof.conformance.machines import GivenMachine, Machine
 from numaproof.conformance.playing import Target
 from numaproof.conformance.registry import Registry
 from numaproof.conformance.runner import CaseRun, run_case
 from numaproof.conformance.subprocesses import Subprocess
-from numaproof.fleet.exploring import Explorer
 from numaproof.fleet.job import digest_of_cases
+from numaproof.fleet.signatures import signature
 from numaproof.protocol import campaign as events
 from numaproof.protocol import codec
 from numaproof.protocol.events import GOOD, DivergenceFound
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numaproof.conformance.cases import Case
+    from numaproof.conformance.exploring import Played
     from numaproof.conformance.machines import AnyMachine
-    from numaproof.fleet.exploring import Played
     from numaproof.fleet.job import Job
     from numaproof.protocol.campaign import (
         CaseSlice,
@@ -215,10 +216,9 @@ class _Done:
             verdict = played.verdict
             self._outcomes[verdict.outcome] += 1
             if verdict.outcome not in GOOD:
+                alike = signature(played.broken, verdict.outcome, verdict.message)
                 self._events.append(
-                    events.ScenarioFailed(
-                        0.0, seed, played.signature, verdict.outcome, verdict.message
-                    )
+                    events.ScenarioFailed(0.0, seed, alike, verdict.outcome, verdict.message)
                 )
 
     def add_smallest(self, unit: Shrink) -> None:
@@ -241,9 +241,7 @@ class _Done:
                 message=played.verdict.message,
                 machine=played.stage.machine,
                 steps=played.playing.steps(),
-                requirements=tuple(
-                    dict.fromkeys(one.requirement for one in played.playing.player.violations)
-                ),
+                requirements=played.requirements,
                 pictures=played.playing.pictures(),
                 stderr=played.verdict.stderr,
                 file=name,

@@ -12,16 +12,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from numaproof.conformance.beside import Stage
+from numaproof.conformance.exploring import Explorer, life
 from numaproof.conformance.gauntlet import hunting, rehearsing
 from numaproof.conformance.gauntlet.rehearsing import Noting, Rehearsal
 from numaproof.conformance.generation import trees
 from numaproof.conformance.generation.choices import Seeded
-from numaproof.conformance.generation.scenarios import seeded_scenario
 from numaproof.conformance.implementation import InProcess
 from numaproof.conformance.machines import Machine
-from numaproof.conformance.mirror import DIFFERS
-from numaproof.conformance.playing import Playing
-from numaproof.conformance.shrinking import Shrinking
 from numaproof.protocol.gauntlet import Example
 from numaproof.protocol.machine import MachineInfo
 from numaproof.reference.node import Reference
@@ -69,7 +66,7 @@ class Caught:
 
 
 @dataclass
-class Explorer:
+class Hunter:
     """Plays scenarios against references with bugs.
 
     Attributes:
@@ -85,16 +82,18 @@ class Explorer:
         """Looks for a bug in the scenarios of seeds, one after the other."""
         began = time.monotonic()
         target = hunting.target(bug.implementation(), bug.kubernetes, compared=True)
+        explorer = Explorer(target, self._folder())
         number = 0
         for number, seed in enumerate(seeds, 1):
             stage, rehearsal = self._known(target, seed, tree=number % _TREE_EVERY == 0)
             if not rehearsal.good or not rehearsal.differs(bug):
                 continue
-            kind = self._kind(target, stage)
-            if kind:
+            played = explorer.play(stage)
+            if played.broken:
                 caught = time.monotonic()
-                smallest = self._smallest(target, stage, kind)
-                example = _example(number, kind, smallest)
+                # The number of tries bounds the search, not time: the same bug, the same result.
+                smallest = explorer.smallest(played, TRIES)
+                example = _example(number, smallest.broken, smallest.stage)
                 return Caught(number, example, caught - began, time.monotonic() - caught)
         return Caught(number, None, time.monotonic() - began, 0.0)
 
@@ -103,7 +102,7 @@ class Explorer:
         place = (target.kubernetes, seed)
         known = self._kept.get(place)
         if known is None:
-            stage = self._discovery(seed) if tree else _life(seed, target)
+            stage = self._discovery(seed) if tree else life(seed, target.claims)
             known = stage, self._rehearsal(target.kubernetes, stage)
             if len(self._kept) < _REHEARSED:
                 self._kept[place] = known
@@ -130,35 +129,6 @@ class Explorer:
     def _folder(self) -> Path:
         self._number += 1
         return self.scratch / f"scenario-{self._number}"
-
-    def _kind(self, target: Target, stage: Stage) -> str:
-        """What a scenario breaks; empty where all is well, or it can't be played."""
-        folder = self._folder()
-        playing = Playing(target, stage.case, stage.machine, stage.root, folder)
-        verdict = playing.play_on()
-        if verdict.good:
-            return ""
-        if verdict.outcome != "fail":
-            return verdict.outcome
-        broken = playing.player.violations[-1:]
-        if verdict.message.startswith(DIFFERS) or not broken:
-            return "difference"
-        return broken[0].invariant
-
-    def _smallest(self, target: Target, stage: Stage, kind: str) -> Stage:
-        """The smallest scenario found that breaks the same.
-
-        The number of tries bounds the search, not time: the same bug, the same result.
-        """
-        search = Shrinking(lambda smaller: self._kind(target, smaller) == kind, tries=TRIES)
-        return search.smallest(stage)
-
-
-def _life(seed: int, target: Target) -> Stage:
-    """A node's life, as fuzzing makes it up."""
-    case = seeded_scenario(seed, target.claims)
-    assert case.machine is not None
-    return Stage(case, case.machine)
 
 
 def _example(number: int, kind: str, stage: Stage) -> Example:
