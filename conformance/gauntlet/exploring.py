@@ -66,7 +66,7 @@ class Caught:
 
 
 @dataclass
-class Hunter:
+class Fuzzing:
     """Plays scenarios against references with bugs.
 
     Attributes:

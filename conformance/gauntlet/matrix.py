@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from numaproof import fakesys
 from numaproof.conformance import tables
 from numaproof.conformance.gauntlet.catalogue import BUGS
-from numaproof.conformance.gauntlet.exploring import Hunter, seeds_from
+from numaproof.conformance.gauntlet.exploring import Fuzzing, seeds_from
 from numaproof.conformance.gauntlet.hunting import MACHINES, Suite
 from numaproof.conformance.gauntlet.tabling import Table
 from numaproof.conformance.generation.choices import Seeded
@@ -89,7 +89,7 @@ class Hunter:
     def __init__(self, plan: Plan, scratch: Path) -> None:
         self._plan = plan
         self._table = Table(_suite(scratch), scratch / "table") if plan.table else None
-        self._hunter = Hunter(scratch / "fuzz")
+        self._fuzzing = Fuzzing(scratch / "fuzz")
         self._seeds = seeds_from(plan.seed, plan.examples)
 
     def played(self) -> tuple[str, ...]:
@@ -105,7 +105,7 @@ class Hunter:
             table = told.seconds
             hunt = replace(hunt, runs=told.runs, cases=told.cases, invariants=told.invariants)
         if bug.id in self._plan.fuzzed:
-            caught = self._hunter.hunt(bug, self._seeds)
+            caught = self._fuzzing.hunt(bug, self._seeds)
             fuzz, shrinking = caught.seconds, caught.shrinking
             hunt = replace(hunt, examples=caught.examples, example=caught.example)
         return hunt, Seconds(round(table, 3), round(fuzz, 3), round(shrinking, 3))

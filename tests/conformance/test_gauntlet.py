@@ -10,7 +10,7 @@ from numaproof import fakesys
 from numaproof.conformance import tables
 from numaproof.conformance.gauntlet import exploring, hunting
 from numaproof.conformance.gauntlet.catalogue import BUGS
-from numaproof.conformance.gauntlet.exploring import Hunter, seeds_from
+from numaproof.conformance.gauntlet.exploring import Fuzzing, seeds_from
 from numaproof.conformance.gauntlet.hunting import Suite
 from numaproof.conformance.gauntlet.tabling import Table
 from numaproof.conformance.generation import trees
@@ -67,8 +67,8 @@ def test_what_no_case_shows_survives_the_table(table: Table) -> None:
 def test_a_bug_is_found_in_the_same_example_whatever_was_looked_for_before(tmp_path: Path) -> None:
     seeds = seeds_from(0, 30)
     bug = named("a-limit-makes-no-request")
-    fresh = Hunter(tmp_path / "fresh").hunt(bug, seeds)
-    used = Hunter(tmp_path / "used")
+    fresh = Fuzzing(tmp_path / "fresh").hunt(bug, seeds)
+    used = Fuzzing(tmp_path / "used")
     used.hunt(named("init-cpus-are-not-reused"), seeds)
     assert used.hunt(bug, seeds).example == fresh.example
     assert fresh.example is not None
@@ -76,7 +76,7 @@ def test_a_bug_is_found_in_the_same_example_whatever_was_looked_for_before(tmp_p
 
 
 def test_a_bug_of_discovery_is_found_in_a_tree(tmp_path: Path) -> None:
-    caught = Hunter(tmp_path).hunt(named("discovery-finds-no-distances"), seeds_from(0, 10))
+    caught = Fuzzing(tmp_path).hunt(named("discovery-finds-no-distances"), seeds_from(0, 10))
     assert caught.example is not None
     assert caught.example.kind == "difference"
 
@@ -85,9 +85,9 @@ def test_scenarios_that_are_not_kept_are_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(exploring, "_REHEARSED", 0)
-    hunter, bug = Hunter(tmp_path), named("discovery-finds-no-distances")
-    first = hunter.hunt(bug, seeds_from(0, 10))
-    assert hunter.hunt(bug, seeds_from(0, 10)).example == first.example
+    fuzzing, bug = Fuzzing(tmp_path), named("discovery-finds-no-distances")
+    first = fuzzing.hunt(bug, seeds_from(0, 10))
+    assert fuzzing.hunt(bug, seeds_from(0, 10)).example == first.example
 
 
 def test_every_made_up_tree_is_a_machine_with_its_own_nodes(tmp_path: Path) -> None:
