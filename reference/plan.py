@@ -62,7 +62,7 @@ class Plan:
 
     def write(self, name: str, content: bytes) -> None:
         """Writes a checkpoint file; `name` is relative to the state directory."""
-        checkpoint.write(self.state_dir / name, content)
+        checkpoint.write(f"{self.state_dir}/{name}", content)
 
     def files(self) -> dict[str, str]:
         """The checkpoint files that exist, by name."""

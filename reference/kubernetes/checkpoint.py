@@ -8,13 +8,15 @@ This module and discovery are the only places of the reference that touch files.
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from fnv_hash_fast import fnv1a_32
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
 
 _HTML = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
@@ -34,10 +36,7 @@ class CorruptCheckpointError(CheckpointError):
 
 def checksum(dump: str) -> int:
     """The 32-bit FNV-1a hash of a textual dump."""
-    hashed = 0x811C9DC5
-    for byte in dump.encode():
-        hashed = (hashed ^ byte) * 0x01000193 & 0xFFFFFFFF
-    return hashed
+    return fnv1a_32(dump.encode())
 
 
 def encode(document: Mapping[str, Any]) -> bytes:
@@ -56,16 +55,27 @@ def read(path: Path) -> bytes | None:
         return None
 
 
-def write(path: Path, content: bytes) -> None:
+def write(path: str | Path, content: bytes) -> None:
     """Replaces the file in one step: it holds the old bytes or the new ones, never a part."""
-    unfinished = path.with_name(f".{path.name}")
+    folder, name = os.path.split(path)
+    unfinished = f"{folder or '.'}/.{name}"
     try:
         try:
-            unfinished.write_bytes(content)
+            _fill(unfinished, content)
         except FileNotFoundError:
-            path.parent.mkdir(parents=True)
-            unfinished.write_bytes(content)
-        unfinished.replace(path)
+            Path(folder).mkdir(parents=True)
+            _fill(unfinished, content)
+        # Objects of pathlib would take twice as long as the file itself, at every admission.
+        os.replace(unfinished, path)  # noqa: PTH105
     except BaseException:
-        unfinished.unlink(missing_ok=True)
+        Path(unfinished).unlink(missing_ok=True)
         raise
+
+
+def _fill(path: str, content: bytes) -> None:
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+    try:
+        while content:
+            content = content[os.write(file, content) :]
+    finally:
+        os.close(file)
