@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from numaproof.conformance import breakdowns, defects
 from numaproof.conformance.claims import NotSupportedError
 from numaproof.conformance.facts import Facts
 from numaproof.conformance.implementation import ImplementationFailure, InProcess
@@ -26,7 +27,7 @@ from numaproof.conformance.watch import Watch
 from numaproof.protocol import codec, events, messages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from numaproof.conformance.cases import Case, Step
     from numaproof.conformance.claims import Claims
@@ -76,7 +77,8 @@ class Played:
 
     Attributes:
         outcome: ``pass`` where all answers agree; ``unsupported``; ``fail`` where one differs;
-            else how one of the sides broke.
+            ``expected failure`` where one of the sides broke by a named defect of the release;
+            else how it broke.
         message: what differs, or how it broke.
         calls: that were made, the last of them the one that differs.
         steps: the same calls as reports show them.
@@ -84,6 +86,7 @@ class Played:
         stderr: the end of the broken program's standard error.
         chance: the operation that the right side answers differently from run to run, where
             that is why no more was compared; empty where it was not.
+        defect: the named defect by which a side broke; None where it did not.
     """
 
     outcome: Outcome
@@ -93,6 +96,7 @@ class Played:
     pictures: tuple[Picture, ...] = ()
     stderr: str = ""
     chance: str = ""
+    defect: str | None = None
 
     @property
     def operation(self) -> str:
@@ -265,9 +269,13 @@ class _Playing:
             return self._ended(failure.outcome, str(failure), failure.stderr)
         except _Differs as differs:
             last = self._session.calls[-1]
-            fault = any(isinstance(one, messages.Fault) for one in (last.answer, self._left.answer))
+            faults = [
+                one for one in (last.answer, self._left.answer) if isinstance(one, messages.Fault)
+            ]
             last.problems[:] = [f"{differs} (right against left)"]
-            ended = self._ended("fault" if fault else "fail", f"{last.operation}: {differs}")
+            ended = self._ended(
+                "fault" if faults else "fail", f"{last.operation}: {differs}", faults=faults
+            )
             return replace(ended, pictures=self._pictures())
         return Played("pass", calls=len(self._session.calls))
 
@@ -276,16 +284,36 @@ class _Playing:
         outcome: Outcome,
         message: str,
         stderr: str = "",
+        faults: Sequence[messages.Fault] = (),
     ) -> Played:
         calls = self._session.calls
         last = len(calls) - 1
+        defect = self._defect(outcome, faults)
         return Played(
-            outcome=outcome,
+            outcome="expected failure" if defect else outcome,
+            defect=defect,
             message=message,
             calls=len(calls),
             steps=tuple(self._step(number, last) for number in range(len(calls))),
             stderr=stderr,
         )
+
+    def _defect(self, outcome: Outcome, faults: Sequence[messages.Fault]) -> str | None:
+        """The named defect of the release that explains how a side broke.
+
+        Both claim to be kubelets of the release where all is compared.
+        """
+        known = defects.known_defects(
+            self._pair.claims.kubernetes, self._pair.level, documented=False
+        )
+        if outcome == "time-out":
+            session = self._session
+            call = session.calls[-1]
+            asked = breakdowns.Asked(call.operation, call.args, session.config, session.machine)
+            return breakdowns.never_answered(asked, known)
+        if len(faults) == 1:
+            return breakdowns.panicked(faults[0], known)
+        return None
 
     def _step(self, number: int, last: int) -> events.Step:
         call = self._session.calls[number]

@@ -142,7 +142,7 @@ def differences(
     """Plays scenarios on both sides and yields what happens.
 
     The first difference ends it, unless the course says otherwise. Each is shrunk and kept as a
-    case file.
+    case file. Where a side breaks by a named defect of the release, that is told, and is none.
 
     Raises:
         CaseError: a case can't be played as it is written.
@@ -155,6 +155,8 @@ def differences(
             outcomes[played.outcome] += 1
             if played.chance:
                 yield _by_chance(scenario, played, campaign)
+            if played.defect:
+                yield _expected(scenario, played, campaign)
             if played.outcome not in events.GOOD:
                 yield _found(_Found(pair, scenario, played), campaign, course, scratch)
                 if not course.keep_going:
@@ -170,6 +172,25 @@ def _by_chance(scenario: Scenario, played: Played, campaign: Campaign) -> events
         call=played.calls,
         operation=played.operation,
         message=played.message,
+    )
+
+
+def _expected(scenario: Scenario, played: Played, campaign: Campaign) -> events.CaseFinished:
+    """A scenario that ended where a kubelet breaks by a named defect."""
+    return events.CaseFinished(
+        at=campaign.elapsed(),
+        case=scenario.name,
+        title=scenario.stage.case.title,
+        machine="its own machine",
+        outcome=played.outcome,
+        seconds=0.0,
+        requirements=(),
+        message=played.message,
+        steps=played.steps,
+        pictures=played.pictures,
+        stderr=played.stderr,
+        defect=played.defect,
+        reproduce=campaign.command,
     )
 
 

@@ -80,6 +80,7 @@ def finished(recording: Recording, campaign: Campaign, scratch: Path) -> events.
         message=played.message,
         steps=tuple(map(_turned, played.steps)) if shown else (),
         stderr=played.stderr,
+        defect=played.defect,
         reproduce=campaign.command,
     )
 

@@ -83,7 +83,8 @@ class Summary:
     """A stream of events, counted.
 
     A case counts in the area of its first requirement, so the areas add up to the whole. For
-    fuzzing `tally` counts examples, and the tables by area, case and machine are empty.
+    fuzzing `tally` counts examples, and `runs` and the tables by area, case and machine are
+    empty; a scenario that met a named defect is among the `expected_failures`.
     `runs` are the case runs in their order and `failures` the bad ones among them;
     `gaps` says in sentences why the run is incomplete, and is empty where it is not.
     """
@@ -201,10 +202,13 @@ def summarize(events: Iterable[AnyEvent]) -> Summary:
             case CampaignEnded():
                 ended = event
     known = {one.id: one for one in started.requirements} if started else {}
+    fuzz = started is not None and started.kind != "check"
+    expected = tuple(run for run in runs if run.outcome == "expected failure")
+    if fuzz:
+        runs = []
     areas = [area_of(run.requirements, known) for run in runs]
     outcomes = [run.outcome for run in runs]
     in_order = _area_order(areas, known)
-    fuzz = started is not None and started.kind != "check"
     tally = _examples(ended, divergences, done) if fuzz else _count(outcomes)
     machines = dict.fromkeys(
         [*(started.machines if started else ()), *(run.machine for run in runs)]
@@ -226,7 +230,7 @@ def summarize(events: Iterable[AnyEvent]) -> Summary:
         requirements=known,
         runs=tuple(runs),
         failures=tuple(run for run in runs if run.outcome not in GOOD),
-        expected_failures=tuple(run for run in runs if run.outcome == "expected failure"),
+        expected_failures=expected,
         divergences=tuple(divergences),
         by_chance=tuple(by_chance),
         untested=ended.untested if ended else (),

@@ -101,6 +101,40 @@ def test_answers_by_chance_are_listed_and_fail_nothing(command: Command, program
     assert (one["scenario"], one["call"], one["operation"]) == ("mine on laptop-4c8t", 2, "admit")
 
 
+PANIC = """
+import re
+if request.op == "admit" and re.search(b'"hugepages-', line) and b'"resources":{"limits"' in line:
+    trace = "panic(1)\\nmemorymanager.isAffinitySatisfyRequest(0x0)\\n"
+    broken = {"message": "invalid memory address or nil pointer dereference", "trace": trace}
+    print(json.dumps({"id": request.id, "fault": broken}), flush=True)
+else:
+    answer(request)
+"""
+
+
+def test_a_panic_that_is_a_named_defect_is_told_and_fails_nothing(
+    command: Command, program: Program
+) -> None:
+    panics = ("--right", program(PANIC), "--seeds", "4100:4103")
+    ended = command("diff", *panics, "--kubernetes", "1.33")
+    assert ended.code == 0
+    assert "expected failure hugepages-without-memory-panic: 1" in ended.out
+    assert "Passed: 3 examples (2 pass, 1 expected failure)" in ended.out
+    told = command("diff", *panics, "--kubernetes", "1.33", "--json").json()
+    (met,) = told["expected_failures"]
+    assert (met["case"], met["defect"]) == ("seed 4101", "hugepages-without-memory-panic")
+    assert met["message"].startswith("admit: a fault against ")
+
+
+def test_the_same_panic_of_a_release_without_the_defect_fails(
+    command: Command, program: Program
+) -> None:
+    panics = ("--right", program(PANIC), "--seeds", "4101", "--kubernetes", "1.34")
+    ended = command("diff", *panics, "--json")
+    assert ended.code == 1
+    assert ended.json()["outcomes"] == {"fault": 1}
+
+
 def test_cases_are_played_on_their_machines_without_what_they_expect(
     command: Command, program: Program
 ) -> None:
