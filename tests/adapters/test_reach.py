@@ -52,18 +52,18 @@ REASONS = """\
 def reach(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The modules of the program, which is a folder and no package."""
     monkeypatch.syspath_prepend(str(FOLDER))
-    names = ("statements", "reasons", "report", "cover")
+    names = ("statements", "reasons", "report", "overview")
     yield type("Reach", (), {name: importlib.import_module(name) for name in names})
     for name in names:
         del sys.modules[name]
 
 
-def report(reach: Any, reasons: str) -> Any:
+def report(reach: Any, reasons: str, effort: str = "") -> Any:
     blocks = reach.statements.read_profile(PROFILE)
     source = reach.statements.Source(SOURCE.splitlines())
     sources = {block.file: source for block in blocks}
     read = reach.reasons.read_reasons(reasons)
-    return reach.report.Report("1.36", "v1.36.3", blocks, sources, read)
+    return reach.report.Report("1.36", "v1.36.3", blocks, sources, read, effort)
 
 
 def test_only_the_managers_and_the_files_that_count_are_read(reach: Any) -> None:
@@ -119,6 +119,29 @@ def test_the_page_has_the_figures_and_every_line_that_was_not_reached(reach: Any
     assert "## It is for tests.\n\n| file | function | lines |" in page
     assert "| cpumanager/a.go | manager.Start | 6-8 |" in page.partition("## Open")[2]
     assert "cpumanager/a.go manager.Start: 6-8" in report(reach, REASONS).text()
+
+
+def test_the_tables_of_all_releases_are_made_from_their_pages(reach: Any) -> None:
+    overview = reach.overview
+    pages = {
+        "1.9": report(reach, REASONS, ": 1,234 case runs on 3 machines").page(),
+        "1.36": report(reach, "[]").page(),
+    }
+    document = f"# Mine\n{overview.BEGIN}\nold\n{overview.END}\nmore\n"
+    made = overview.with_tables(document, pages)
+    assert made.startswith(f"# Mine\n{overview.BEGIN}\n\nReached, of all statements:\n\n")
+    assert made.endswith(f"\n{overview.END}\nmore\n")
+    assert "old" not in made
+    assert "| package | 1.9 | 1.36 |" in made
+    assert "| cpumanager | 50.0 % of 4 | 50.0 % of 4 |" in made
+    assert "| case runs | 1,234 | - |" in made
+    assert "| cpumanager | 1 / 1: 66.7 % | 0 / 2: 50.0 % |" in made
+    assert overview.with_tables(made, pages) == made
+
+
+def test_a_document_without_the_marks_is_refused(reach: Any) -> None:
+    with pytest.raises(ValueError, match="needed around the tables"):
+        reach.overview.with_tables("# Mine\n", {})
 
 
 def test_the_projects_own_reasons_can_be_read(reach: Any) -> None:

@@ -9,6 +9,7 @@ others are open. The exit code is 0 where every package reaches its goal or has 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import subprocess
@@ -16,6 +17,7 @@ import sys
 from pathlib import Path
 
 import building
+from overview import with_tables
 from reasons import read_reasons
 from report import Report
 from statements import Source, read_profile
@@ -51,7 +53,25 @@ def measure(release: str, out: Path) -> Report:
         for file in {block.file for block in blocks}
     }
     reasons = read_reasons((HERE / "unreached.yaml").read_text(encoding="utf-8"))
-    return Report(release, version, blocks, sources, reasons)
+    return Report(release, version, blocks, sources, reasons, _effort(out / "check"))
+
+
+def _effort(check: Path) -> str:
+    """How much of the suite was run, by the events of the run."""
+    first, *_, last = (check / "events.jsonl").read_text(encoding="utf-8").splitlines()
+    machines = len(json.loads(first)["machines"])
+    runs = sum(json.loads(last)["outcomes"].values())
+    return f": {runs:,} case runs on {machines} machines, the calls of `calls.yaml`, and fuzzing"
+
+
+def _write(report: Report, docs: Path) -> None:
+    """Writes the page of the release, and the tables of all releases that have one."""
+    folder = docs / "coverage"
+    (folder / f"{report.release}.md").write_text(report.page(), encoding="utf-8")
+    pages = {file.stem: file.read_text(encoding="utf-8") for file in folder.glob("*.md")}
+    overview = docs / "coverage.md"
+    text = with_tables(overview.read_text(encoding="utf-8"), pages)
+    overview.write_text(text, encoding="utf-8")
 
 
 def _play(arguments: list[str], environment: dict[str, str]) -> None:
@@ -73,7 +93,9 @@ def main() -> int:
     parser.add_argument("--machine", action="append", default=[], help="only this; repeatable")
     parser.add_argument("--examples", type=int, default=300, help="of fuzzing")
     parser.add_argument("--seed", type=int, default=1, help="of fuzzing")
-    parser.add_argument("--pages", type=Path, help="folder in which coverage/RELEASE.md is written")
+    parser.add_argument(
+        "--pages", type=Path, help="folder whose coverage/RELEASE.md and coverage.md are written"
+    )
     options = parser.parse_args()
     if shutil.which("go") is None:
         sys.stdout.write(building.NO_GO)
@@ -84,9 +106,7 @@ def main() -> int:
     report = measure(options.release, out)
     sys.stdout.write(report.text())
     if options.pages:
-        folder = options.pages / "coverage"
-        folder.mkdir(exist_ok=True)
-        (folder / f"{report.release}.md").write_text(report.page(), encoding="utf-8")
+        _write(report, options.pages)
     return 0 if all(package.good for package in report.packages()) else 1
 
 

@@ -67,13 +67,17 @@ HEADS = ("package", "statements", "reached", "out of reach", "open", "reached of
 
 @dataclass(frozen=True)
 class Report:
-    """A release's blocks, with their source, and the reasons for those not reached."""
+    """A release's blocks, with their source, and the reasons for those not reached.
+
+    `effort` says in words what was run.
+    """
 
     release: str
     version: str
     blocks: list[Block]
     sources: dict[str, Source]
     reasons: list[Reason]
+    effort: str = ""
 
     def reason(self, block: Block) -> Reason | None:
         """Why a block that was not reached can't be; None where nothing says so."""
@@ -124,7 +128,8 @@ class Report:
         heading = f"# Coverage of the kubelet {self.version}\n"
         note = (
             f"Made by `NUMAPROOF_KUBELET={self.release} tox run -e kubelet-coverage -- --pages"
-            " docs`.\nFiles are below `pkg/kubelet/cm/`; the numbers are lines of them.\n"
+            f" docs`{self.effort}.\n"
+            "Files are below `pkg/kubelet/cm/`; the numbers are lines of them.\n"
         )
         parts = [heading, note, table(HEADS, (one.row() for one in self.packages()))]
         for reason in (*self.reasons, None):

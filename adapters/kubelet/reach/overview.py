@@ -1,0 +1,66 @@
+"""The tables of `docs/coverage.md`, made from the pages of the releases."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from report import GOALS, table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+BEGIN = "<!-- What follows is made from the pages of the releases. -->"
+END = "<!-- What comes before is made from the pages of the releases. -->"
+
+
+def with_tables(document: str, pages: Mapping[str, str]) -> str:
+    """A document with the tables of these pages, by release, between its two marks.
+
+    Raises:
+        ValueError: the document lacks a mark.
+    """
+    before, begin, rest = document.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        raise ValueError(f"the lines {BEGIN!r} and {END!r} are needed around the tables")
+    return f"{before}{BEGIN}\n\n{_tables(pages)}\n{END}{after}"
+
+
+def _tables(pages: Mapping[str, str]) -> str:
+    """What was reached in every release, and of that which can be reached."""
+    found = {release: _figures(pages[release]) for release in sorted(pages, key=_number)}
+    heads = ("package", *found)
+    runs = ("case runs", *(_runs(pages[release]) for release in found))
+    names = [name for name in GOALS if all(name in one for one in found.values())]
+    reached = [
+        (name, *(f"{one[name][1]} of {one[name][0]}" for one in found.values())) for name in names
+    ]
+    left = [
+        (name, *(f"{one[name][2]} / {one[name][3]}: {one[name][4]}" for one in found.values()))
+        for name in names
+    ]
+    return (
+        f"Reached, of all statements:\n\n{table(heads, [*reached, runs])}\n"
+        "Not reached: with a reason / open, and so reached of what can be reached:\n\n"
+        f"{table(heads, left)}"
+    )
+
+
+def _figures(page: str) -> dict[str, list[str]]:
+    """The cells of a page's first table behind the name of the package, by that name."""
+    rows = (line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| "))
+    found: dict[str, list[str]] = {}
+    for name, *cells in rows:
+        if name in GOALS:
+            found.setdefault(name, cells)
+    return found
+
+
+def _runs(page: str) -> str:
+    told = re.search(r"([\d,]+) case runs", page)
+    return told[1] if told else "-"
+
+
+def _number(release: str) -> list[int]:
+    return [int(part) for part in release.split(".")]
