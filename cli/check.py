@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,7 +17,6 @@ from numaproof.targets import target_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
     from click.shell_completion import CompletionItem
 
@@ -49,11 +49,19 @@ def _complete_case(
     help="Only cases whose id matches.",
     shell_complete=_complete_case,
 )
+@click.option(
+    "--cases",
+    "own",
+    type=click.Path(exists=True, path_type=Path),
+    multiple=True,
+    help="Your own cases too: a file, or a folder of them. Repeatable.",
+)
 @machines_option
 @out_option("numaproof-report")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def check(
     select: str,
+    own: tuple[Path, ...],
     machine_names: Iterable[str],
     out: Path,
     *,
@@ -69,8 +77,9 @@ def check(
       numaproof check
       numaproof check --implementation "./my-driver --protocol" --level placement
       numaproof check --select "static-*" --machine laptop-4c8t --kubernetes 1.35
+      numaproof check --implementation "./my-driver" --cases numaproof-cases.yaml
     """
-    cases = tables.bundled_cases()
+    cases = tables.with_own(tables.bundled_cases(), own)
     with scratch_folder() as trees:
         machines = catalogue(machine_names, trees)
 

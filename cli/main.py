@@ -22,6 +22,7 @@ from numaproof import (
     fuzz,
     gauntlet,
     profiles,
+    promote,
     record,
     replay,
     serve,
@@ -29,6 +30,7 @@ from numaproof import (
     state,
 )
 from numaproof.conformance.player import CaseError
+from numaproof.conformance.promoting import PromotionError
 from numaproof.conformance.recordings import RecordingError
 from numaproof.conformance.releases import ConstraintError
 from numaproof.fakesys import DocumentError, ProfileError, TreeError, WriteError
@@ -56,6 +58,7 @@ INPUT_ERRORS = (
     EventsError,
     JournalError,
     ProfileError,
+    PromotionError,
     RecordingError,
     TreeError,
     UnknownReleaseError,
@@ -100,6 +103,7 @@ for command in (
     gauntlet.gauntlet,
     record.record,
     replay.replay,
+    promote.promote,
     serve.reference,
     discover.discover,
     profiles.profile,

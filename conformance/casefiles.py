@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import yaml
-
-from numaproof.conformance.tables import Table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,14 +21,62 @@ def write(case: Case, path: Path) -> None:
     Raises:
         OSError: the file can't be written.
     """
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(text(case), encoding="utf-8")
-    partial.replace(path)
+    put(text(case), path)
+
+
+def put(content: str, path: Path) -> None:
+    """Puts a text in the place of a file; never half of it.
+
+    Raises:
+        OSError: the file can't be written.
+    """
+    place = path.resolve()
+    partial = place.with_name(place.name + ".partial")
+    try:
+        partial.write_text(content, encoding="utf-8", newline="")
+        if place.exists():
+            shutil.copymode(place, partial)
+        partial.replace(place)
+    except OSError:
+        partial.unlink(missing_ok=True)
+        raise
 
 
 def text(case: Case) -> str:
     """The case as YAML: the same bytes for the same case."""
-    plain = msgspec.to_builtins(Table(cases=(case,)))
+    return _dumped({"cases": [_plain(case)]})
+
+
+def item(case: Case, **said: Any) -> str:
+    """The case as an item of a list in YAML, with its level said; `said` is written besides."""
+    plain = {key: value for key, value in _plain(case).items() if value != {}}
+    plain |= {"level": case.level, **said}
+    plain["steps"] = [
+        {key: value for key, value in step.items() if (key, value) != ("expect", {})}
+        for step in plain["steps"]
+    ]
+    order = ("id", "title", "requirements", "level", "kubernetes", "defect", "config")
+    ordered = {key: plain[key] for key in order if key in plain}
+    return _dumped([{**ordered, **{key: plain[key] for key in plain if key not in order}}])
+
+
+def _plain(case: Case) -> dict[str, Any]:
+    """The case as plain values; of its machine only what is there."""
+    plain: dict[str, Any] = msgspec.to_builtins(case)
+    if "machine" in plain:
+        plain["machine"] = _without_nulls(plain["machine"])
+    return plain
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(one) for key, one in value.items() if one is not None}
+    if isinstance(value, list | tuple):
+        return [_without_nulls(one) for one in value]
+    return value
+
+
+def _dumped(plain: Any) -> str:
     return yaml.dump(_compact(plain), Dumper=_Dumper, sort_keys=False, width=96, allow_unicode=True)
 
 
@@ -67,7 +114,7 @@ _Dumper.add_representer(
 def _compact(value: Any, depth: int = 0) -> Any:
     """The same values, with what is deep or small in one line."""
     if isinstance(value, dict):
-        inner = {key: _compact(item, depth + 1) for key, item in value.items() if item is not None}
+        inner = {key: _compact(item, depth + 1) for key, item in value.items()}
         flat = not any(isinstance(item, dict | list) for item in inner.values())
         return _Line(inner) if flat and depth else inner
     if isinstance(value, list | tuple):

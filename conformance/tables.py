@@ -24,7 +24,7 @@ from numaproof.fakesys import documents
 from numaproof.protocol.messages import LEVELS, Level
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from importlib.resources.abc import Traversable
     from pathlib import Path
 
@@ -67,6 +67,31 @@ def read_file(path: Path) -> tuple[Case, ...]:
     """
     document = documents.load(path)
     return _cases(document)
+
+
+def with_own(bundled: tuple[Case, ...], paths: Iterable[Path]) -> tuple[Case, ...]:
+    """The cases, and after them those of a user's own files, or of all the files in a folder.
+
+    Raises:
+        documents.DocumentError: a file is not a table of cases, or has an id that stands
+            elsewhere; a folder has no such file.
+    """
+    found = list(bundled)
+    taken = {name for case in bundled for name in (case.id, *case.aliases)}
+    for path in paths:
+        files = sorted(path.rglob("*.y*ml")) if path.is_dir() else [path]
+        if not files:
+            raise documents.DocumentError(str(path), 0, "", "there is no .yaml file in this folder")
+        for file in files:
+            for number, case in enumerate(read_file(file)):
+                if case.id in taken:
+                    document = documents.load(file)
+                    raise document.error(
+                        ("cases", number, "id"), f"there is another case {case.id}", "rename it"
+                    )
+                taken.update((case.id, *case.aliases))
+                found.append(case)
+    return tuple(found)
 
 
 def parse(text: str, file: str) -> tuple[Case, ...]:

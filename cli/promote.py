@@ -1,0 +1,154 @@
+"""`numaproof promote`: a finding becomes a case of a table."""
+
+from __future__ import annotations
+
+import shlex
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from numaproof.conformance import appending, casefiles, tables
+from numaproof.conformance.implementation import ImplementationFailure
+from numaproof.conformance.promoting import PromotionError, Wanted
+from numaproof.conformance.promoting import promote as promoted
+from numaproof.conformance.registry import load_registry
+from numaproof.fakesys import DocumentError
+from numaproof.protocol.messages import LEVELS, Level
+from numaproof.reference.kubernetes.defects import DEFECTS
+from numaproof.reference.kubernetes.releases import RELEASES
+from numaproof.targets import open_target, timeout_option
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from numaproof.conformance.cases import Case
+
+_OWN = Path("numaproof-cases.yaml")
+_CHECKOUT = Path("conformance/cases")
+
+
+def _complete_requirement(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    from click.shell_completion import CompletionItem  # noqa: PLC0415 - completion only
+
+    return [
+        CompletionItem(row.id, help=row.statement)
+        for row in load_registry().requirements
+        if row.id.startswith(incomplete.upper())
+    ]
+
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--id", "case_id", required=True, metavar="ID", help="The case's id, for ever.")
+@click.option(
+    "--title", help="The behaviour as a sentence; else the statement of the first requirement."
+)
+@click.option(
+    "--requirement",
+    "requirements",
+    multiple=True,
+    metavar="ID",
+    help="What it checks, such as CPU-STATIC-001; else what the finding names. Repeatable.",
+    shell_complete=_complete_requirement,
+)
+@click.option(
+    "--into",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help=f"File of cases to add to; {_OWN}, in a checkout {_CHECKOUT}/promoted.yaml.",
+)
+@click.option(
+    "--implementation",
+    metavar='"CMD ..."',
+    help="Program with the failure: the case must fail on it, and expects no more than that takes.",
+)
+@timeout_option
+@click.option(
+    "--kubernetes",
+    type=click.Choice(RELEASES),
+    help="Release whose answers are expected; the newest that the implementation claims.",
+)
+@click.option("--level", type=click.Choice(LEVELS), help="Its level; else the lowest that does.")
+@click.option(
+    "--defect",
+    type=click.Choice([one.name for one in DEFECTS]),
+    metavar="NAME",
+    help="The kubelet's defect by which a kubelet is known to fail it (docs/findings.md).",
+)
+def promote(
+    *,
+    file: Path,
+    case_id: str,
+    title: str | None,
+    requirements: tuple[str, ...],
+    into: Path | None,
+    implementation: str | None,
+    timeout: float,
+    kubernetes: str | None,
+    level: Level | None,
+    defect: str | None,
+) -> int:
+    """Make a case of a finding, with what the reference answers as what is expected.
+
+    FILE is a case file as `numaproof fuzz`, `diff` and `campaign` write it to OUT/findings. The
+    case is added to the end of a file of cases, in which all else stays as it is.
+
+    \b
+    Examples:
+      numaproof promote numaproof-report/findings/fuzz-0f3c9a12.yaml --id remove-frees-all
+      numaproof promote finding.yaml --id topo-one-node --requirement TOPO-POLICY-004 \\
+        --implementation "./my-driver" --into my-cases.yaml
+    """
+    finding = _finding(file)
+    target = into or (_CHECKOUT / "promoted.yaml" if _CHECKOUT.is_dir() else _OWN)
+    text = _text(target)
+    bundled = tables.bundled_cases()
+    others = (*bundled, *(tables.parse(text, str(target)) if text else ()))
+    taken = [name for case in others for name in (case.id, *case.aliases)]
+    try:
+        with open_target(implementation, timeout, kubernetes, None, documented=False) as opened:
+            case = promoted(
+                finding,
+                Wanted(case_id, title, requirements, opened.kubernetes, level, defect),
+                load_registry(),
+                taken,
+                opened if implementation else None,
+            )
+    except ImplementationFailure as failure:
+        raise click.ClickException(f"the implementation does not greet: {failure}") from None
+    target.parent.mkdir(parents=True, exist_ok=True)
+    casefiles.put(appending.appended(text, case, str(target)), target)
+    click.echo(f"{target}: {case.id}, level {case.level}, {', '.join(case.requirements)}")
+    own = () if _is_bundled(target) else ("--cases", str(target))
+    released = ("--kubernetes", opened.kubernetes) if kubernetes or case.kubernetes else ()
+    program = ("--implementation", implementation) if implementation else ()
+    words = ("numaproof", "check", "--select", case.id, *own, *released)
+    click.echo(f"now: {shlex.join(words)}")
+    if program:
+        click.echo(f"and: {shlex.join((*words, *program))}")
+    return 0
+
+
+def _finding(file: Path) -> Case:
+    cases = tables.read_file(file)
+    if len(cases) != 1:
+        raise PromotionError(f"{file} holds {len(cases)} cases: leave the one that is meant")
+    return cases[0]
+
+
+def _text(file: Path) -> str:
+    """What a file holds; nothing where there is none."""
+    if not file.exists():
+        return ""
+    try:
+        return file.read_bytes().decode()
+    except UnicodeDecodeError as error:
+        raise DocumentError(str(file), 0, "", f"not UTF-8: {error.reason}") from None
+
+
+def _is_bundled(file: Path) -> bool:
+    root = resources.files("numaproof.conformance") / "cases"
+    return Path(str(root)).resolve() in file.resolve().parents

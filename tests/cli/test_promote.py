@@ -1,0 +1,179 @@
+"""`numaproof promote`: from a finding to a case that `numaproof check` runs."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Command = Callable[..., Any]
+Program = Callable[[str], str]
+
+SEEDED = """\
+import sys
+from numaproof.conformance.gauntlet.catalogue import BUGS
+from numaproof.reference.server import serve
+
+(bug,) = (one for one in BUGS if one.id == sys.argv[1])
+with bug.seeded():
+    serve(sys.stdin.buffer, sys.stdout.buffer)
+"""
+
+FINDING = """\
+cases:
+- id: fuzz
+  title: two pods have CPU 1
+  requirements: [CPU-STATIC-007]
+  level: invariants
+  machine:
+    num_cores: 2
+    num_sockets: 1
+    memory_capacity: 1073741824
+    topology:
+    - {node_id: 0, memory: 1073741824, cores: [
+        {core_id: 0, thread_ids: [0], socket_id: 0}, {core_id: 1, thread_ids: [1], socket_id: 0}]}
+  steps:
+  - start: {config: {cpuManagerPolicy: static, kubeReserved: {cpu: "1"}}}
+    expect: anything
+  - admit: {pod: a, containers: {app: {limits: {cpu: "1", memory: 64Mi}}}}
+    expect: anything
+"""
+
+OWN = Path("numaproof-cases.yaml")
+
+
+def seeded(bug: str) -> str:
+    """The command of a reference with a bug in it."""
+    Path("seeded.py").write_text(SEEDED)
+    return shlex.join([sys.executable, str(Path("seeded.py").resolve()), bug])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("bug", "said"),
+    [
+        ("released-cpus-are-lost", ()),
+        ("single-threads-come-before-whole-cores", ("--requirement", "CPU-STATIC-009")),
+    ],
+)
+def test_a_bug_that_fuzzing_finds_is_a_case_that_fails_until_it_is_mended(
+    command: Command, bug: str, said: tuple[str, ...]
+) -> None:
+    buggy = ("--implementation", seeded(bug))
+    found = command("fuzz", *buggy, "--seed", "1", "--max-examples", "200", "--json")
+    (divergence,) = found.json()["divergences"]
+    ended = command("promote", divergence["file"], "--id", "static-found", *said, *buggy)
+    assert ended.code == 0, ended.err
+    told, now, again = ended.out.splitlines()
+    assert told.startswith("numaproof-cases.yaml: static-found, level ")
+    check = shlex.split(now.removeprefix("now: numaproof "))
+    assert check == ["check", "--select", "static-found", "--cases", "numaproof-cases.yaml"]
+    assert command(*check).code == 0
+    assert command(*check, "--documented").code == 0
+    assert command(*shlex.split(again.removeprefix("and: numaproof "))).code == 1
+
+
+def test_a_promoted_case_passes_and_is_told_how_to_be_run(command: Command) -> None:
+    Path("finding.yaml").write_text(FINDING)
+    ended = command("promote", "finding.yaml", "--id", "static-one", "--title", "One")
+    assert ended.code == 0
+    assert ended.out == (
+        "numaproof-cases.yaml: static-one, level invariants, CPU-STATIC-007\n"
+        "now: numaproof check --select static-one --cases numaproof-cases.yaml\n"
+    )
+    assert "    expect:\n      containers:\n        app: {exclusive: 1}\n" in OWN.read_text()
+    checked = command("check", "--select", "static-one", "--cases", OWN, "--json")
+    assert checked.json()["outcomes"] == {"pass": 1}
+
+
+def test_more_is_added_to_the_file_that_is_there(command: Command) -> None:
+    Path("finding.yaml").write_text(FINDING)
+    Path("own").mkdir()
+    Path("own/mine.yaml").write_text("# Mine.\n" + FINDING.replace("id: fuzz", "id: my-own"))
+    into = ("--into", "own/mine.yaml")
+    assert command("promote", "finding.yaml", "--id", "static-one", *into).code == 0
+    assert Path("own/mine.yaml").read_text().startswith("# Mine.\n" + FINDING[:7])
+    checked = command("check", "--select", "my-own", "--cases", "own", "--json")
+    assert checked.json()["outcomes"] == {"pass": 1}
+
+
+def test_in_a_checkout_the_case_goes_to_its_cases(command: Command) -> None:
+    Path("finding.yaml").write_text(FINDING)
+    Path("conformance/cases").mkdir(parents=True)
+    ended = command("promote", "finding.yaml", "--id", "static-one", "--level", "placement")
+    assert ended.code == 0
+    assert Path("conformance/cases/promoted.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "complaint"),
+    [
+        (("--id", "pool-begins-with-all-cpus"), "there is a case pool-begins"),
+        (("--id", "my-own"), "there is a case my-own already"),
+        (("--id", "One"), "'One' is no id"),
+        (("--id", "static-one", "--requirement", "CPU-STATIC-7"), "there is no requirement"),
+        (("--id", "static-one", "--defect", "none"), "'none' is not one of"),
+        (("--id", "static-one", "--into", "brackets.yaml"), "brackets.yaml:1: cases: "),
+        (("--id", "static-one", "--into", "binary.yaml"), "binary.yaml: not UTF-8"),
+        (("--id", "static-one", "--implementation", "lost-program"), "lost-program"),
+        ((), "Missing option '--id'"),
+    ],
+)
+def test_what_can_not_be_is_2_and_leaves_the_file_as_it_was(
+    command: Command, args: tuple[str, ...], complaint: str
+) -> None:
+    Path("finding.yaml").write_text(FINDING)
+    OWN.write_text(FINDING.replace("id: fuzz", "id: my-own"))
+    Path("brackets.yaml").write_text("cases: []\n")
+    Path("binary.yaml").write_bytes(b"\xff")
+    before = {path: path.read_bytes() for path in Path().iterdir()}
+    ended = command("promote", "finding.yaml", *args)
+    assert ended.code == 2
+    assert complaint in ended.err
+    assert {path: path.read_bytes() for path in Path().iterdir()} == before
+
+
+def test_a_finding_that_the_implementation_passes_is_2(command: Command, program: Program) -> None:
+    Path("finding.yaml").write_text(FINDING)
+    mended = ("--implementation", program("answer(request)"))
+    ended = command("promote", "finding.yaml", "--id", "static-one", *mended)
+    assert ended.code == 2
+    assert "passes it at level kubelet: there is no failure to keep" in ended.err
+    assert not OWN.exists()
+
+
+def test_a_program_that_does_not_greet_is_2(command: Command, program: Program) -> None:
+    Path("finding.yaml").write_text(FINDING)
+    silent = ("--implementation", program("sys.exit(3)"))
+    ended = command("promote", "finding.yaml", "--id", "static-one", *silent)
+    assert ended.code == 2
+    assert "the implementation does not greet: " in ended.err
+
+
+def test_a_file_of_several_cases_is_2(command: Command) -> None:
+    Path("several.yaml").write_text(FINDING + FINDING[FINDING.index("- id") :])
+    ended = command("promote", "several.yaml", "--id", "static-one")
+    assert ended.code == 2
+    assert "several.yaml holds 2 cases: leave the one that is meant" in ended.err
+
+
+# Own cases in `numaproof check`
+
+
+def test_own_cases_need_ids_that_no_other_case_has(command: Command) -> None:
+    taken = FINDING.replace("id: fuzz", "id: pool-begins-with-all-cpus")
+    Path("mine.yaml").write_text(taken)
+    ended = command("check", "--cases", "mine.yaml")
+    assert ended.code == 2
+    assert "mine.yaml:2: cases[0].id: there is another case pool-begins" in ended.err
+
+
+def test_a_folder_without_cases_is_2(command: Command) -> None:
+    Path("none").mkdir()
+    ended = command("check", "--cases", "none")
+    assert ended.code == 2
+    assert "none: there is no .yaml file in this folder" in ended.err
