@@ -1,0 +1,93 @@
+"""Code whose change nothing could notice, or should: it is not mutated, and here is why."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cosmic_ray.work_item import MutationSpec
+
+TYPES = "types: annotations and aliases are read by the type checker, not when the code runs"
+GUARDS = "declarations of immutability: they guard against mistakes, and change no answer"
+IDENTITY = "`is` for `==`: what it says of numbers and texts is up to the interpreter"
+
+_GUARDS = {"frozen", "slots", "repr"}
+"""Arguments of dataclasses and their fields which only keep from mistakes, or are for reading."""
+
+_BUILT_IN = {"bool", "float", "int", "str"}
+
+
+@dataclass(frozen=True)
+class Span:
+    """From one place to another, as (line, column); and why what is in it is not mutated."""
+
+    start: tuple[int, int]
+    end: tuple[int, int]
+    why: str
+
+    def holds(self, mutation: MutationSpec) -> bool:
+        """Whether a mutation is within it."""
+        return self.start <= mutation.start_pos and mutation.end_pos <= self.end
+
+
+def reason(mutation: MutationSpec, spans: list[Span]) -> str | None:
+    """Why a mutation is not made; None where it is.
+
+    Args:
+        mutation: of a module.
+        spans: those of the module.
+    """
+    *_, before, after = ("", *mutation.operator_name.split("_"))
+    if after.startswith("Is") and not before.startswith("Is"):
+        return IDENTITY
+    return next((span.why for span in spans if span.holds(mutation)), None)
+
+
+def spans(source: str) -> list[Span]:
+    """The parts of a module that are not mutated."""
+    return [
+        _span(node, why) for parent in ast.walk(ast.parse(source)) for node, why in _parts(parent)
+    ]
+
+
+def _parts(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt | ast.keyword, str]]:
+    match node:
+        case ast.If(test=ast.Name(id="TYPE_CHECKING")):
+            yield node, TYPES
+        case ast.arg(annotation=ast.expr() as annotation) | ast.AnnAssign(annotation=annotation):
+            yield annotation, TYPES
+        case ast.FunctionDef(returns=ast.expr() as returns):
+            yield returns, TYPES
+        case ast.Module():
+            for one in node.body:
+                if isinstance(one, ast.Assign) and _is_union(one.value):
+                    yield one, TYPES
+        case ast.keyword(arg=str(name), value=ast.Constant(value=bool())) if name in _GUARDS:
+            yield node, GUARDS
+
+
+def _is_union(node: ast.expr) -> bool:
+    """Whether an expression is ``A | B`` of names that are written as those of types are."""
+    match node:
+        case ast.BinOp(op=ast.BitOr(), left=left, right=right):
+            return all(_is_type(one) or _is_union(one) for one in (left, right))
+    return False
+
+
+def _is_type(node: ast.expr) -> bool:
+    match node:
+        case ast.Constant(value=None) | ast.Subscript():
+            return True
+        case ast.Name(id=name):
+            return name in _BUILT_IN or (name[0].isupper() and not name.isupper())
+    return False
+
+
+def _span(node: ast.expr | ast.stmt | ast.keyword, why: str) -> Span:
+    assert node.end_lineno is not None
+    assert node.end_col_offset is not None
+    return Span((node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset), why)

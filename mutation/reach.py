@@ -1,0 +1,97 @@
+"""Which checks reach a mutation, and in what order they are tried."""
+
+from __future__ import annotations
+
+import ast
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sampling import module_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cosmic_ray.work_item import MutationSpec
+    from tree import Tree
+
+_KINDS = ("case", "test", "recording")
+"""The order: cases take milliseconds, tests have to be found first, recordings are the longest."""
+
+_LEAST_LIMIT = 4.0
+_TIMES = 10.0
+"""A check may take so many seconds of processor time at the least, or so many times its own."""
+
+
+@dataclass(frozen=True)
+class Reach:
+    """What a survey found.
+
+    Attributes:
+        costs: seconds of processor time of each check, by name.
+        lines: the checks that reach a line, as numbers in the order of `costs`, by module and line.
+    """
+
+    costs: dict[str, float]
+    lines: dict[str, dict[int, list[int]]]
+
+    @classmethod
+    def read(cls, file: Path) -> Reach:
+        """What `judge.py survey` wrote."""
+        found = json.loads(file.read_text(encoding="utf-8"))
+        lines = {
+            module: {int(line): numbers for line, numbers in lines.items()}
+            for module, lines in found["reached"].items()
+        }
+        return cls(found["costs"], lines)
+
+    def plan(self, tree: Tree, mutation: MutationSpec) -> list[tuple[float, str]]:
+        """The checks of a mutation with their limits in seconds; those of least reach come first.
+
+        Where no check runs the code but all import it, as with tables, every check is one of it.
+        """
+        names = list(self.costs)
+        lines = self.lines.get(module_of(mutation), {})
+        source = (tree.folder / mutation.module_path).read_text(encoding="utf-8")
+        first, last = statement(source, mutation.start_pos[0])
+        numbers = {number for line in range(first, last + 1) for number in lines.get(line, ())}
+        size = self._sizes()
+        chosen = sorted(
+            numbers or range(len(names)),
+            key=lambda number: (_KINDS.index(names[number].split(" ")[0]), size[number], number),
+        )
+        return [
+            (max(_LEAST_LIMIT, _TIMES * self.costs[names[number]]), names[number])
+            for number in chosen
+        ]
+
+    def _sizes(self) -> list[int]:
+        """How many lines each check reaches."""
+        sizes = [0] * len(self.costs)
+        for lines in self.lines.values():
+            for numbers in lines.values():
+                for number in numbers:
+                    sizes[number] += 1
+        return sizes
+
+
+def statement(source: str, line: int) -> tuple[int, int]:
+    """The first and last line of the innermost statement at a line; of one with a body, its head.
+
+    What runs at import in a function's head, as decorators and defaults do, is the function's.
+    """
+    best = (line, line)
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.stmt) or node.end_lineno is None:
+            continue
+        first, last = node.lineno, node.end_lineno
+        body = getattr(node, "body", None)
+        if isinstance(node, ast.FunctionDef):
+            first = min([first, *(one.lineno for one in node.decorator_list)])
+            if first <= line < node.body[0].lineno:
+                return first, last
+        elif body:
+            last = max(first, body[0].lineno - 1)
+        if first <= line <= last and (first > best[0] or best == (line, line)):
+            best = (first, last)
+    return best

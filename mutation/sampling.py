@@ -1,0 +1,134 @@
+"""All mutations of the reference, and a seeded sample of them.
+
+Cosmic Ray makes ten mutations of every ``|`` and one of every ``if``. So that the sample is one of
+the code and not of the operators, places are drawn, and for each place one of its mutations.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import excluded
+from cosmic_ray import plugins
+from cosmic_ray.ast import ast_nodes, get_ast_from_path
+from cosmic_ray.ast.ast_query import ASTQuery
+from cosmic_ray.work_item import MutationSpec, WorkItem
+from parso.tree import Leaf
+from tree import TESTED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from parso.tree import NodeOrLeaf
+    from tree import Tree
+
+_FAMILY = re.compile(r"^(.*/Replace(?:Binary|Unary|Comparison)Operator)_.*")
+_TOKENS = {"name", "string", "newline", "endmarker"}
+_PUNCTUATION = {"(", ")", "[", "]", "{", "}", ",", ".", ":", "="}
+
+
+@dataclass(frozen=True)
+class Population:
+    """What a sample is drawn from.
+
+    Attributes:
+        places: the mutations of each place, by a name that only the place has, in order.
+        excluded: how many mutations are not made, by reason.
+    """
+
+    places: dict[str, tuple[MutationSpec, ...]]
+    excluded: dict[str, int]
+
+    @property
+    def mutations(self) -> int:
+        """How many mutations there are to draw from."""
+        return sum(map(len, self.places.values()))
+
+    def sample(self, seed: int, size: int) -> list[WorkItem]:
+        """The first `size` places in the order of a seed, each with one mutation.
+
+        A larger sample of the same seed begins with the smaller one. An item's id is its place in
+        the order.
+        """
+        choices = random.Random(seed)  # noqa: S311 - a sample, not a secret
+        order = sorted(self.places)
+        choices.shuffle(order)
+        chosen = [choices.choice(self.places[name]) for name in order]
+        return [
+            WorkItem.single(f"{rank:05}", mutation)
+            for rank, mutation in enumerate(chosen[:size], start=1)
+        ]
+
+
+def population(tree: Tree, modules: Sequence[Path]) -> Population:
+    """Every mutation that Cosmic Ray makes of some modules of a tree, by place."""
+    places: defaultdict[str, list[MutationSpec]] = defaultdict(list)
+    left_out: Counter[str] = Counter()
+    spans = {
+        str(path.relative_to(tree.folder)): excluded.spans(path.read_text(encoding="utf-8"))
+        for path in modules
+    }
+    for mutation in _every(tree, modules):
+        why = excluded.reason(mutation, spans[str(mutation.module_path)])
+        if why:
+            left_out[why] += 1
+        else:
+            places[_place(mutation)].append(mutation)
+    return Population(
+        {name: tuple(sorted(ones, key=_order)) for name, ones in places.items()}, dict(left_out)
+    )
+
+
+def module_of(mutation: MutationSpec) -> str:
+    """A mutation's module, below the reference's folder."""
+    return str(mutation.module_path.relative_to(TESTED))
+
+
+def _every(tree: Tree, modules: Iterable[Path]) -> Iterator[MutationSpec]:
+    """All mutations, their modules relative to the tree, counted as Cosmic Ray counts them."""
+    operators = [(name, plugins.get_operator(name)) for name in plugins.operator_names()]
+    plain = [(name, make()) for name, make in operators if not make.arguments()]
+    for module in modules:
+        tree_nodes = ast_nodes(get_ast_from_path(module))
+        nodes = [node for node in tree_nodes if not _is_never_mutated(node)]
+        for name, operator in plain:
+            positions = (
+                (node, *place) for node in nodes for place in operator.mutation_positions(node)
+            )
+            for occurrence, (node, start, end) in enumerate(positions):
+                yield MutationSpec(
+                    module_path=module.relative_to(tree.folder),
+                    operator_name=name,
+                    occurrence=occurrence,
+                    start_pos=start,
+                    end_pos=end,
+                    definition_name=ASTQuery(node).get_definition_name(),
+                )
+
+
+def _is_never_mutated(node: NodeOrLeaf) -> bool:
+    """Whether it is one of the many leaves that no operator looks at; leaving them out saves time.
+
+    The occurrences that an operator counts stay the same.
+    """
+    return isinstance(node, Leaf) and (node.type in _TOKENS or node.value in _PUNCTUATION)
+
+
+def _place(mutation: MutationSpec) -> str:
+    """Names the place: the code between two positions, and what of it is changed."""
+    kind = _FAMILY.sub(r"\1", _operator(mutation))
+    (row, column), (last_row, last_column) = mutation.start_pos, mutation.end_pos
+    return f"{mutation.module_path}:{row:04}:{column:03}-{last_row:04}:{last_column:03} {kind}"
+
+
+def _operator(mutation: MutationSpec) -> str:
+    return str(mutation.operator_name)
+
+
+def _order(mutation: MutationSpec) -> tuple[str, int]:
+    return _operator(mutation), mutation.occurrence
