@@ -108,6 +108,9 @@ class Playing:
     ) -> None:
         self.target = target
         self.case = case
+        self._known = defects.known_defects(
+            target.kubernetes, target.hello.level, documented=target.documented
+        )
         facts = Facts(machine)
         session = Session(
             implementation=target.implementation,
@@ -148,12 +151,9 @@ class Playing:
         A defect explains broken invariants, and no difference from the reference, which has it.
         """
         ended = self._ended(action)
-        target, player = self.target, self.player
-        known = defects.known_defects(
-            target.kubernetes, target.hello.level, documented=target.documented
-        )
+        player = self.player
         outcome, defect = defects.judge(
-            ended.outcome, self.case, player.violations, player.facts, known
+            ended.outcome, self.case, player.violations, player.facts, self._known
         )
         differs = next((one for one in player.problems if one.startswith(DIFFERS)), None)
         if outcome == "expected failure" and differs and not self.case.defect:

@@ -67,7 +67,7 @@ class Plan:
     def files(self) -> dict[str, str]:
         """The checkpoint files that exist, by name."""
         found = {
-            name: checkpoint.read(self.state_dir / name)
+            name: checkpoint.read(f"{self.state_dir}/{name}")
             for name in (cpu_checkpoint.FILE_NAME, memory_checkpoint.FILE_NAME)
         }
         return {

@@ -89,7 +89,7 @@ class View:
             level=session.level,
         )
 
-    @property
+    @cached_property
     def pod_level(self) -> PodLevel:
         """What resources of a pod as a whole do on this node."""
         return pod_level(self.config, self.kubernetes)

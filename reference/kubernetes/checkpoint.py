@@ -47,10 +47,12 @@ def encode(document: Mapping[str, Any]) -> bytes:
     return msgspec.json.encode(document).decode().translate(_HTML).encode()
 
 
-def read(path: Path) -> bytes | None:
+def read(path: str | Path) -> bytes | None:
     """The file's bytes; None where there is no file."""
     try:
-        return path.read_bytes()
+        # As below: without objects of pathlib.
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123
+            return file.read()
     except FileNotFoundError:
         return None
 

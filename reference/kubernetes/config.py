@@ -263,11 +263,11 @@ def _gates(given: Mapping[str, Any], release: Release) -> Mapping[str, bool]:
                 f"cannot set feature gate {name} to {str(on).lower()}, feature is locked to "
                 f"{str(gate.default).lower()}"
             )
-    known: dict[str, bool] = wanted
-    found = {
-        name: known.get(name, known.get(f"All{gate.maturity.capitalize()}", gate.default))
-        for name, gate in release.gates.items()
-    }
+    found = {name: gate.default for name, gate in release.gates.items()}
+    for maturity in ("alpha", "beta"):
+        if (on := wanted.get(f"All{maturity.capitalize()}")) is not None:
+            found |= {name: on for name, gate in release.gates.items() if gate.maturity == maturity}
+    found |= {name: on for name, on in wanted.items() if name in found}
     problems = list(_dependency_problems(found, release))
     if problems:
         text = ", ".join(problems)
@@ -277,9 +277,11 @@ def _gates(given: Mapping[str, Any], release: Release) -> Mapping[str, bool]:
 
 def _dependency_problems(gates: Mapping[str, bool], release: Release) -> Iterator[str]:
     """The gates that are on without those they need; the kubelet names them in any order."""
-    for name, on in sorted(gates.items()):
-        missing = [needed for needed in release.gates[name].needs if not gates[needed]]
-        if on and missing:
+    for name, gate in release.gates.items():
+        if not gate.needs or not gates[name]:
+            continue
+        missing = [needed for needed in gate.needs if not gates[needed]]
+        if missing:
             yield (
                 f"{name} is enabled, but depends on features that are disabled: "
                 f"[{' '.join(missing)}]"

@@ -122,7 +122,7 @@ class _Store:
                 found = self.number(tree.text, kind, found, struct, path)
             case Keyed() if isinstance(tree, Pairs):
                 found = self.keyed(tree, kind, found, struct, path)
-            case Listed() if isinstance(tree, tuple):
+            case Listed() if isinstance(tree, list):
                 found = [self.convert(value, kind.values, None, struct, path) for value in tree]
             case Fields() if isinstance(tree, Pairs):
                 found = self.fields(tree, kind, found, path)

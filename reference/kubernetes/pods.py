@@ -239,18 +239,22 @@ def qos_class(containers: tuple[Container, ...]) -> QoSClass:
     Guaranteed: every container limits both and requests as much; BestEffort: none requests or
     limits either; Burstable: all others.
     """
-    requests: dict[str, Any] = {}
-    limits: dict[str, Any] = {}
+    requests: dict[str, Fraction] = {}
+    limits: dict[str, Fraction] = {}
     everywhere = True
     for container in containers:
         for resource in _COMPUTE:
             requested = quantity.parse(container.requests.get(resource, 0))
             limited = quantity.parse(container.limits.get(resource, 0))
             if requested:
-                requests[resource] = requests.get(resource, 0) + requested
+                _add(requests, resource, requested)
             if limited:
-                limits[resource] = limits.get(resource, 0) + limited
+                _add(limits, resource, limited)
             everywhere = everywhere and bool(limited)
     if not requests and not limits:
         return "BestEffort"
     return "Guaranteed" if everywhere and requests == limits else "Burstable"
+
+
+def _add(sums: dict[str, Fraction], resource: str, amount: Fraction) -> None:
+    sums[resource] = sums[resource] + amount if resource in sums else amount

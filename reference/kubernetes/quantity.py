@@ -70,8 +70,8 @@ def value(text: str | float) -> int:
 
 def milli_value(text: str | float) -> int:
     """The quantity in thousandths, rounded up."""
-    number = parse(text) * 1000
-    return -(-number.numerator // number.denominator)
+    number = parse(text)
+    return -(-number.numerator * 1000 // number.denominator)
 
 
 def whole_cpus(text: str | float) -> int | None:

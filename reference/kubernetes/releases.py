@@ -77,7 +77,7 @@ class Release:
         for gate, changes in _UNDER_GATES.items():
             if gates.get(gate):
                 changed |= changes
-        return replace(self, **changed)
+        return replace(self, **changed) if changed else self
 
 
 _UNDER_GATES: Mapping[str, Mapping[str, Any]] = {

@@ -120,9 +120,13 @@ def derive(machine: MachineInfo, *, averages: bool = True) -> CPUTopology:
             threads = core.thread_ids or ()
             if not threads:
                 raise TopologyError("no cpus provided")
+            place = (min(threads), core.socket_id, node.node_id, _uncore(core))
             for cpu in threads:
-                places[cpu] = (min(threads), core.socket_id, node.node_id, _uncore(core))
-    cores, sockets, nodes, uncores = (_groups(places, part) for part in range(4))
+                places[cpu] = place
+    together: dict[tuple[int, int, int, int], int] = {}
+    for cpu, place in places.items():
+        together[place] = together.get(place, 0) | 1 << cpu
+    cores, sockets, nodes, uncores = (_groups(together, part) for part in range(4))
     core_size = machine.num_cores // core_count if core_count else 0
     socket_size = machine.num_cores // machine.num_sockets if machine.num_sockets else 0
     return CPUTopology(
@@ -146,10 +150,10 @@ def _uncore(core: Core) -> int:
     return core.uncore_caches[0].id if core.uncore_caches else core.socket_id
 
 
-def _groups(places: dict[int, tuple[int, int, int, int]], part: int) -> Groups:
+def _groups(together: dict[tuple[int, int, int, int], int], part: int) -> Groups:
     groups: Groups = {}
-    for cpu, place in places.items():
-        groups[place[part]] = groups.get(place[part], 0) | 1 << cpu
+    for place, cpus in together.items():
+        groups[place[part]] = groups.get(place[part], 0) | cpus
     return dict(sorted(groups.items()))
 
 

@@ -145,3 +145,27 @@ def test_lists_and_numbered_keys_of_a_wrong_type_are_told(text: bytes, message: 
     with pytest.raises(gosyntax.GoJSONError) as caught:
         gojson.decode(text, NUMBERED)
     assert str(caught.value) == f"json: cannot unmarshal {message}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'{"a":1,"b":[1.5,-2e3,{"c":null}],"a":true}',
+        b" [ ] ",
+        b'{"":{}}',
+        '"é\u2028\x7f"'.encode(),
+        b"123456789012345678901234567890",
+    ],
+)
+def test_a_text_is_read_alike_with_and_without_an_escape_in_it(text: bytes) -> None:
+    assert gosyntax.parse(b"[" + text + b',"\\u0041"]') == [gosyntax.parse(text), "A"]
+
+
+@pytest.mark.parametrize("text", [b"NaN", b"[-Infinity]", b'"\x00"', b"\xef\xbb\xbf{}"])
+def test_what_only_python_takes_for_json_is_refused(text: bytes) -> None:
+    with pytest.raises(gosyntax.GoJSONError, match="invalid character"):
+        gosyntax.parse(text)
+
+
+def test_bytes_that_are_no_utf_8_become_replacement_characters() -> None:
+    assert gosyntax.parse(b'"a\xff"') == "a\ufffd"
