@@ -52,7 +52,7 @@ class BrokeProtocol(ImplementationFailure):
 
 
 class Implementation(Protocol):
-    """What the harness calls. After a failure the next call reaches a fresh start of it."""
+    """What the harness calls. After a failure or a `close` the next call reaches a fresh start."""
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
         """The answer to one request.
@@ -96,7 +96,8 @@ class InProcess:
             self._callee.favour(devices)
 
     def close(self) -> None:
-        """Nothing is left to end."""
+        """Ends the object; the next call reaches a new one."""
+        self._callee = self._make()
 
 
 def hello_args(harness: str) -> messages.HelloArgs:

@@ -64,16 +64,27 @@ class Mirror:
         own = without_path(self.reference.call(operation, args), self.state_dir)
         if isinstance(args, messages.StartArgs):
             self.silent = isinstance(own, messages.Unsupported)
-        if _has_several_options(args):
-            answer, own = any_option(answer), any_option(own)
-        if _asks_for_several_devices(args):
-            answer, own = any_resource(answer), any_resource(own)
-        found = difference(answer, own, level)
+        found = disagreement(args, answer, own, level)
         return f"{DIFFERS}{found}" if found else None
 
 
 DIFFERS = "differs from the reference: "
 """How a disagreement begins."""
+
+
+def disagreement(
+    args: messages.Args, left: messages.Answer, right: messages.Answer, level: messages.Level
+) -> str | None:
+    """What two answers to one call disagree about, in a sentence; None where they agree.
+
+    Of several refusals that a kubelet may answer with, any is as good as the other.
+    """
+    if _has_several_options(args):
+        left, right = any_option(left), any_option(right)
+    if _asks_for_several_devices(args):
+        left, right = any_resource(left), any_resource(right)
+    return difference(left, right, level)
+
 
 STATE_DIR = "$STATE_DIR"
 """What stands for the state directory in everything that is compared or shown."""

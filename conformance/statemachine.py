@@ -2,8 +2,11 @@
 
 Its rules are the actions of a `Life`: they look at what was asked and never at an answer, so
 that the same draws make the same calls against any implementation with the same claims. Every
-rule makes steps of the form that cases have; the player judges them. Hypothesis itself leaves
-some rules out of each run, and the life some managers, options and kinds of pods.
+rule makes steps of the form that cases have; the player judges them.
+
+Runs are of a swarm: each leaves much out, so that it gets deep in what is left. Hypothesis leaves
+some rules out of each run, and the life some managers, options and kinds of pods. The statistics
+of a run show both: how many examples went without an action, and how often an option was on.
 """
 
 from __future__ import annotations
@@ -17,12 +20,16 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from numaproof.conformance.generation.choices import drawn
 from numaproof.conformance.generation.life import ACTIONS, Life
 from numaproof.conformance.generation.machines import machine
+from numaproof.conformance.reached import asked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
 
+    from numaproof.conformance.cases import Step
     from numaproof.conformance.claims import Claims
+    from numaproof.conformance.facts import Facts
     from numaproof.conformance.fuzz import FuzzPlaying, Idle
+    from numaproof.conformance.reached import Thing
     from numaproof.protocol.machine import MachineInfo
 
 
@@ -31,40 +38,59 @@ def _possible(name: str) -> Callable[[NodeMachine], bool]:
     return lambda machine: machine.claims.has(action.needs) and action.possible(machine.life)
 
 
+def _fullness(life: Life) -> float:
+    total = max(1, len(life.facts.all))
+    held = min(sum(life.alive.values()), total)
+    return held * held / total
+
+
+TARGETS: Mapping[str, Callable[[Life], float]] = {
+    "CPUs that pods hold, times their share of the node": _fullness,
+    "pods removed times pods that stay": lambda life: float(life.removals * len(life.alive)),
+    "providers times nodes": lambda life: float(life.providers() * len(life.facts.nodes)),
+}
+"""What runs are steered to: large nodes that are nearly full, gaps, merges of many providers."""
+
+
 class NodeMachine(RuleBasedStateMachine):
     """One node's life, within what an implementation claims.
 
-    Subclasses give `claims`, and `open_playing`, which says what is tested and how.
+    Subclasses give `claims`, and `open_playing`, which says what is tested and how. They may
+    give `aims`, the names of the `TARGETS` that they are steered to: one at a time gets further.
     """
 
     claims: Claims
     open_playing: Callable[[MachineInfo], FuzzPlaying | Idle]
+    aims: tuple[str, ...] = tuple(TARGETS)
 
     def __init__(self) -> None:
         super().__init__()
         self.playing: FuzzPlaying | Idle | None = None
         self.life: Life
+        self._facts: Facts
+        self._steps: list[Step] = []
+        self._actions: list[str] = []
 
     @initialize(data=st.data())
     def boot(self, data: st.DataObject) -> None:
         """Chooses a machine, what the run is about and a configuration; starts the managers."""
-        info, life, steps = data.draw(drawn(self._begin), label="node")
-        self.life = life
+        # Drawn one after the other, so that Hypothesis may change one and keep the others.
+        info = data.draw(drawn(machine), label="machine")
+        self.life = data.draw(drawn(lambda choices: Life(choices, info, self.claims)), label="life")
+        self._facts = self.life.facts
         self.playing = self.open_playing(info)
-        for step in steps:
-            self.playing.step(step)
-
-    def _begin(self, choices: Any) -> Any:
-        info = machine(choices)
-        life = Life(choices, info, self.claims)
-        return info, life, life.begin(choices)
+        self._play(data.draw(drawn(self.life.begin), label="start"))
 
     def act(self, data: st.DataObject, name: str) -> None:
         """Does one action of the life."""
-        assert self.playing is not None
-        event(name)
+        self._actions.append(name)
         act = ACTIONS[name].act
-        for step in data.draw(drawn(lambda choices: act(self.life, choices)), label=name):
+        self._play(data.draw(drawn(lambda choices: act(self.life, choices)), label=name))
+
+    def _play(self, steps: Iterable[Step]) -> None:
+        assert self.playing is not None
+        for step in steps:
+            self._steps.append(step)
             self.playing.step(step)
 
     def teardown(self) -> None:
@@ -72,15 +98,16 @@ class NodeMachine(RuleBasedStateMachine):
         if self.playing is None:
             return
         self.playing.close()
-        self._steer()
+        things = asked(self._facts, self._steps, self._actions)
+        for subject, name in things:
+            event(f"{subject}: {name}")
+        values = {name: value(self.life) for name, value in TARGETS.items()}
+        for name in self.aims:
+            target(values[name], label=name)
+        self.ended(things, values)
 
-    def _steer(self) -> None:
-        """Towards nearly full nodes, gaps in them, and merges of many providers."""
-        life = self.life
-        total = max(1, len(life.facts.all))
-        target(min(1.0, sum(life.alive.values()) / total), label="CPUs that pods hold")
-        target(float(min(life.removals, len(life.alive))), label="gaps between pods")
-        target(float(life.providers() * len(life.facts.nodes)), label="providers times nodes")
+    def ended(self, things: Mapping[Thing, int], values: Mapping[str, float]) -> None:
+        """Hears what an example was made of, and its values of the `TARGETS`."""
 
 
 def _add_rules() -> None:

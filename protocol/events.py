@@ -28,9 +28,12 @@ Outcome = Literal[
     "not run",
     "expected failure",
     "missing expected failure",
+    "nondeterministic",
 ]
-"""How a case ended on a machine. Only ``pass`` is green; only ``pass``, ``unsupported`` and
-``expected failure`` leave a campaign successful, and the last two are shown as what they are."""
+"""How a case ended on a machine; ``nondeterministic`` where the same calls, made again, were
+answered differently, so that nothing can be said of the answers. Only ``pass`` is green; only
+``pass``, ``unsupported`` and ``expected failure`` leave a campaign successful, and the last two
+are shown as what they are."""
 
 GOOD: frozenset[Outcome] = frozenset({"pass", "unsupported", "expected failure"})
 """Outcomes that do not make a campaign fail."""
@@ -124,7 +127,8 @@ class CaseFinished(Event, frozen=True, tag="case finished", omit_defaults=True):
 class DivergenceFound(Event, frozen=True, tag="divergence found", omit_defaults=True):
     """Fuzzing found a failure, already shrunk; `file` is the case file that replays it.
 
-    Where two sides are compared, `Step.expected` is the left one's answer.
+    Where two sides are compared, `Step.expected` is the left one's answer; where an
+    implementation answered differently when it was asked again, its first one.
     """
 
     title: str
@@ -151,6 +155,18 @@ class AnsweredByChance(Event, frozen=True, tag="answered by chance"):
     message: str
 
 
+class Reached(Event, frozen=True, tag="reached"):
+    """What fuzzing reached in its `examples`: how often what was done, and the most of something.
+
+    `counts` has for each subject (such as ``actions``) a count for each thing, `highest` the
+    highest value of each of what examples are steered to.
+    """
+
+    examples: int
+    counts: dict[str, dict[str, int]]
+    highest: dict[str, float]
+
+
 class Progress(Event, frozen=True, tag="progress"):
     """Fuzzing, or comparing, goes on: `done` examples so far. Not kept in saved streams."""
 
@@ -171,7 +187,13 @@ class CampaignEnded(Event, frozen=True, tag="campaign ended"):
 
 
 AnyEvent = (
-    CampaignStarted | CaseFinished | DivergenceFound | AnsweredByChance | Progress | CampaignEnded
+    CampaignStarted
+    | CaseFinished
+    | DivergenceFound
+    | AnsweredByChance
+    | Reached
+    | Progress
+    | CampaignEnded
 )
 
 

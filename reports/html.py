@@ -18,7 +18,14 @@ from numaproof.reports.pages import environment, own_file, source_hash
 from numaproof.reports.story import source
 from numaproof.reports.summary import OUTCOMES
 from numaproof.reports.untrusted import visible
-from numaproof.reports.wording import SYMBOLS, VERDICTS, counts_line, setting, untested_line
+from numaproof.reports.wording import (
+    SYMBOLS,
+    VERDICTS,
+    counts_line,
+    reached_lines,
+    setting,
+    untested_line,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,6 +56,7 @@ def html(summary: Summary) -> str:
         drawings=dict(_drawings(summary)),
         cases=_cases(summary),
         registry=_registry(summary),
+        reached=reached_lines(summary.reached) if summary.reached else (),
         told=told,
         untold=untold,
         defects=_defects(summary),
@@ -140,6 +148,7 @@ def _worst(tally: Tally) -> Outcome:
     order: tuple[Outcome, ...] = (
         "fail",
         "missing expected failure",
+        "nondeterministic",
         "fault",
         "crash",
         "time-out",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from numaproof.reports.drawing import draw_text
 from numaproof.reports.groups import grouped
+from numaproof.reports.layout import plural
 from numaproof.reports.story import all_failures, plain_events, source
 from numaproof.reports.untrusted import one_line, shortened, tail
 from numaproof.reports.wording import (
@@ -18,6 +19,7 @@ from numaproof.reports.wording import (
     SYMBOLS,
     VERDICTS,
     columns,
+    reached_lines,
     setting,
     untested_line,
     verdict_line,
@@ -93,6 +95,14 @@ def _head(summary: Summary) -> Iterator[str]:
         yield from _table(names, [*rows, ("**all**", *total, str(summary.tally.total))])
     if summary.expected_failures:
         yield from _expected(summary)
+    if summary.reached is not None and summary.reached.examples:
+        examples = plural(summary.reached.examples, "example")
+        yield f"<details><summary>Reached in {examples}</summary>"
+        yield ""
+        rows = reached_lines(summary.reached)
+        yield from _table(["", ""], ((escaped(one), escaped(told, 2_000)) for one, told in rows))
+        yield "</details>"
+        yield ""
 
 
 def _expected(summary: Summary) -> Iterator[str]:

@@ -109,8 +109,14 @@ def divergence_failure(summary: Summary, found: DivergenceFound) -> Failure:
         drawn=found.machine,
         file=found.file,
         reproduce=found.reproduce,
-        sides=("left", "right") if summary.kind == "diff" else ("expected", "got"),
+        sides=_sides(summary, found),
     )
+
+
+def _sides(summary: Summary, found: DivergenceFound) -> tuple[str, str]:
+    if found.outcome == "nondeterministic":
+        return "first", "again"
+    return ("left", "right") if summary.kind == "diff" else ("expected", "got")
 
 
 def all_failures(summary: Summary) -> tuple[Failure, ...]:

@@ -15,6 +15,7 @@ from numaproof.protocol.events import (
     DivergenceFound,
     Outcome,
     Progress,
+    Reached,
     Requirement,
 )
 
@@ -74,7 +75,7 @@ class Tally:
         return self.counts.get(outcome, 0)
 
 
-FAILURES: tuple[Outcome, ...] = ("fail", "missing expected failure")
+FAILURES: tuple[Outcome, ...] = ("fail", "missing expected failure", "nondeterministic")
 """Outcomes of a wrong answer; the other bad ones are errors: the program or the run broke."""
 
 
@@ -103,6 +104,7 @@ class Summary:
     expected_failures: tuple[CaseFinished, ...]
     divergences: tuple[DivergenceFound, ...]
     by_chance: tuple[AnsweredByChance, ...]
+    reached: Reached | None
     untested: tuple[str, ...]
     gaps: tuple[str, ...]
     seconds: float
@@ -158,6 +160,7 @@ class Summary:
             "expected_failures": [_plain_run(run) for run in self.expected_failures],
             "divergences": [_plain_divergence(one) for one in self.divergences],
             "by_chance": [_plain_chance(one) for one in self.by_chance],
+            "reached": _plain_reached(self.reached),
             "untested": list(self.untested),
         }
 
@@ -185,6 +188,7 @@ def summarize(events: Iterable[AnyEvent]) -> Summary:
     runs: list[CaseFinished] = []
     divergences: list[DivergenceFound] = []
     by_chance: list[AnsweredByChance] = []
+    reached: Reached | None = None
     done, seconds = 0, 0.0
     for event in events:
         seconds = max(seconds, event.at)
@@ -197,6 +201,8 @@ def summarize(events: Iterable[AnyEvent]) -> Summary:
                 divergences.append(event)
             case AnsweredByChance():
                 by_chance.append(event)
+            case Reached():
+                reached = event
             case Progress():
                 done = max(done, event.done)
             case CampaignEnded():
@@ -233,6 +239,7 @@ def summarize(events: Iterable[AnyEvent]) -> Summary:
         expected_failures=expected,
         divergences=tuple(divergences),
         by_chance=tuple(by_chance),
+        reached=reached,
         untested=ended.untested if ended else (),
         gaps=tuple(_gaps(started, ended, tally)),
         seconds=seconds,
@@ -319,4 +326,14 @@ def _plain_chance(one: AnsweredByChance) -> dict[str, Any]:
         "call": one.call,
         "operation": one.operation,
         "message": one.message,
+    }
+
+
+def _plain_reached(reached: Reached | None) -> dict[str, Any] | None:
+    if reached is None:
+        return None
+    return {
+        "examples": reached.examples,
+        "counts": reached.counts,
+        "highest": reached.highest,
     }

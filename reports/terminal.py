@@ -48,7 +48,7 @@ PLAIN_WIDTH = 100
 MOST_FAILURE_LINES = 50
 """Failures shown as they come, like ones once; later ones are only counted."""
 
-_ASCII = str.maketrans("├└│─·…✓✗○◔∅≈≠†⟨⟩", "|`|-..+xo@0~*%<>")
+_ASCII = str.maketrans("├└│─·…✓✗○◔∅≈≠≁†⟨⟩", "|`|-..+xo@0~*^%<>")
 _SECONDS_BETWEEN = 10.0
 _PARTS = 10
 

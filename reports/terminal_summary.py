@@ -15,7 +15,13 @@ from numaproof.reports.layout import plural
 from numaproof.reports.story import all_failures, bad_steps, source
 from numaproof.reports.untrusted import one_line, shortened, tail, visible
 from numaproof.reports.values import compact, without_machine
-from numaproof.reports.wording import SYMBOLS, columns, untested_line, verdict_line
+from numaproof.reports.wording import (
+    SYMBOLS,
+    columns,
+    reached_lines,
+    untested_line,
+    verdict_line,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -41,6 +47,7 @@ OUTCOME_STYLES: Mapping[Outcome, str] = {
     "not run": "bold yellow",
     "expected failure": "yellow",
     "missing expected failure": "bold red",
+    "nondeterministic": "bold red",
 }
 _COLUMN_STYLES = ("green", "bold red", "bold magenta", "dim", "yellow")
 _VERDICT_STYLES: Mapping[Verdict, str] = {
@@ -79,6 +86,7 @@ def summary_parts(
         yield _areas(summary)
     yield from _expected(summary)
     yield from _by_chance(summary)
+    yield from _reached(summary)
     if summary.untested:
         yield Text(f"{untested_line(summary)}.", style="yellow")
     yield from (Text(f"Incomplete run: {visible(gap)}", "bold yellow") for gap in summary.gaps)
@@ -123,6 +131,16 @@ def _by_chance(summary: Summary) -> Iterator[Text]:
         yield Text(f"answered differently from run to run: {said}", "yellow")
     if (left := len(summary.by_chance) - _NAMES) > 0:
         yield Text(f"{left} more of these are in the reports.", "yellow")
+
+
+def _reached(summary: Summary) -> Iterator[RenderableType]:
+    if summary.reached is None or not summary.reached.examples:
+        return
+    yield Text(f"\nReached in {plural(summary.reached.examples, 'example')}:", "bold")
+    table = Table.grid(padding=(0, _GAP))
+    for subject, told in reached_lines(summary.reached):
+        table.add_row(Text(f"  {one_line(subject, 40)}", "dim"), Text(one_line(told, 2_000)))
+    yield table
 
 
 def _failure(failure: Failure, width: int, *, color: bool) -> Iterator[RenderableType]:

@@ -9,7 +9,7 @@ from numaproof.reports.layout import plural
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numaproof.protocol.events import CampaignStarted, Outcome
+    from numaproof.protocol.events import CampaignStarted, Outcome, Reached
     from numaproof.reports.summary import Summary, Tally, Verdict
 
 VERDICTS: Mapping[Verdict, str] = {
@@ -30,12 +30,13 @@ SYMBOLS: Mapping[Outcome, str] = {
     "not run": "∅",
     "expected failure": "≈",
     "missing expected failure": "≠",
+    "nondeterministic": "≁",
 }
 """One sign for each outcome, beside its name or where there is no room for one."""
 
 COLUMNS: tuple[tuple[str, tuple[Outcome, ...]], ...] = (
     ("pass", ("pass",)),
-    ("fail", ("fail", "missing expected failure")),
+    ("fail", ("fail", "missing expected failure", "nondeterministic")),
     ("error", ("fault", "crash", "time-out", "protocol error", "not run")),
     ("unsupported", ("unsupported",)),
     ("expected failure", ("expected failure",)),
@@ -75,6 +76,19 @@ def untested_line(summary: Summary) -> str:
     each = "each " if count > 1 else ""
     what = plural(count, "requirement")
     return f"{what} untested, {each}for a reason given in the registry" if count else ""
+
+
+def reached_lines(reached: Reached) -> tuple[tuple[str, str], ...]:
+    """What fuzzing reached, as pairs of a subject and how often there was what of it."""
+    counted = tuple(
+        (
+            subject,
+            ", ".join(f"{name} {count:,}" for name, count in counts.items()),
+        )
+        for subject, counts in reached.counts.items()
+    )
+    highest = ", ".join(f"{name} {value:g}" for name, value in reached.highest.items())
+    return (*counted, *([("highest", highest)] if highest else []))
 
 
 def claimed(started: CampaignStarted) -> tuple[str, str]:

@@ -26,7 +26,7 @@ def test_the_reference_passes_and_the_seed_is_told(command: Command) -> None:
 def test_a_time_ends_the_run(command: Command) -> None:
     ended = command("fuzz", "--max-time", "0.01s", "--seed", "1")
     assert ended.code == 0
-    assert "25 examples (25 pass)" in ended.out
+    assert "1 example (1 pass)" in ended.out
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,7 @@ def test_the_healthy_reference_passes(reference: Target, tmp_path: Path) -> None
         "CampaignStarted",
         "Progress",
         "Progress",
+        "Reached",
         "CampaignEnded",
     ]
     assert summarize(stream).verdict == "passed"
@@ -133,29 +134,14 @@ def test_a_difference_from_the_reference_is_found_without_any_broken_invariant(
     assert found.requirements == ()
 
 
-def test_what_is_answered_differently_when_asked_again_is_found_too(
-    make_target: MakeTarget, tmp_path: Path
-) -> None:
-    once = iter([False] * 12 + [True])
-
-    class Flaky(Reference):
-        def call(self, operation: str, args: messages.Args) -> messages.Answer:
-            answer = super().call(operation, args)
-            lost = isinstance(answer, messages.State) and next(once, False)
-            return msgspec.structs.replace(answer, shared=CPUSet()) if lost else answer
-
-    stream = run(make_target(InProcess(Flaky)), tmp_path)
-    assert [event for event in stream if isinstance(event, events.DivergenceFound)]
-
-
-def test_a_budget_of_time_ends_the_run_after_one_batch_at_least(
+def test_a_budget_of_time_ends_the_run_after_one_example_at_least(
     reference: Target, tmp_path: Path
 ) -> None:
     stream = run(reference, tmp_path, examples=None, seconds=0.0)
     ended = stream[-1]
     assert isinstance(ended, events.CampaignEnded)
     assert ended.complete
-    assert ended.outcomes == {"pass": 25}
+    assert ended.outcomes == {"pass": 1}
 
 
 def test_nothing_unclaimed_is_called(make_target: MakeTarget, tmp_path: Path) -> None:
