@@ -8,13 +8,27 @@ from numaproof.conformance.gauntlet import (
     devices,
     discovery,
     memory,
+    merging,
+    none,
+    refusals,
     restart,
     topology,
 )
 
 BUGS = tuple(
     bug
-    for subject in (discovery, configuration, cpus, memory, devices, topology, restart)
+    for subject in (
+        discovery,
+        configuration,
+        refusals,
+        none,
+        cpus,
+        memory,
+        devices,
+        topology,
+        merging,
+        restart,
+    )
     for bug in subject.seeds.bugs
 )
 """Every bug once; their ids never change."""

@@ -60,6 +60,15 @@ def strict_reservation_is_ignored(changes: Changes) -> None:
     )
 
 
+@seeds("CPU-OPT-001")
+def reservation_is_always_strict(changes: Changes) -> None:
+    changes.around(
+        options,
+        "parse",
+        lambda original, *args: dataclasses.replace(original(*args), strict=True),
+    )
+
+
 @seeds("#132187", "CPU-HINT-008")
 def hints_count_reserved_cpus(changes: Changes) -> None:
     changes.around(

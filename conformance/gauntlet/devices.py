@@ -10,6 +10,8 @@ from numaproof.protocol import messages
 from numaproof.reference import managers, providers
 from numaproof.reference.devices import allocation, hints
 from numaproof.reference.devices.state import Devices, DeviceState, Reuse, all_held
+from numaproof.reference.kubernetes import quantity
+from numaproof.reference.topology.twins import classify
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,6 +42,23 @@ def a_pod_stays_with_devices_that_fell_ill(changes: Changes) -> None:
         "_check_health",
         lambda original, state, resource, held: None if held else original(state, resource, held),
     )
+
+
+@seeds("DEV-HEALTH-003")
+def a_device_that_fell_ill_is_taken_away(changes: Changes) -> None:
+    def taking(original: Any, self: DeviceState, lists: Any) -> DeviceState:
+        state: DeviceState = original(self, lists)
+        well = {resource: devices.healthy for resource, devices in state.lists.items()}
+        held = {
+            uid: {
+                name: {resource: ids & well.get(resource, ids) for resource, ids in own.items()}
+                for name, own in containers.items()
+            }
+            for uid, containers in state.held.items()
+        }
+        return dataclasses.replace(state, held=held)
+
+    changes.around(DeviceState, "report", taking)
 
 
 @seeds("DEV-HEALTH-001")
@@ -114,6 +133,27 @@ def one_device_of_several_is_given(changes: Changes) -> None:
             resource: min(count, 1) for resource, count in original(state, container).items()
         },
     )
+
+
+@seeds("DEV-ALLOCATE-003")
+def zero_devices_are_one(changes: Changes) -> None:
+    changes.around(
+        allocation,
+        "requested",
+        lambda original, state, container: {
+            resource: count or 1 for resource, count in original(state, container).items()
+        },
+    )
+
+
+@seeds("DEV-ALLOCATE-004")
+def a_resource_without_a_plugin_cannot_be_had(changes: Changes) -> None:
+    def strict(original: Any, state: DeviceState, container: Any) -> dict[str, int]:
+        names = [name for name in container.limits if "/" in name]
+        unknown = {name: quantity.value(container.limits[name]) for name in names}
+        return {**unknown, **original(state, container)}
+
+    changes.around(allocation, "requested", strict)
 
 
 @seeds("DEV-ALLOCATE-003")
@@ -235,4 +275,37 @@ def device_hints_forget_what_is_held(changes: Changes) -> None:
         lambda original, state, release, nodes, request: original(
             state, release, nodes, request._replace(held=frozenset())
         ),
+    )
+
+
+@seeds("DEV-HINT-002")
+def device_hints_are_the_preferred_ones_alone(changes: Changes) -> None:
+    def preferred(original: Any, *args: Any) -> Any:
+        listed = original(*args)
+        found = listed.among(classify(listed.nodes, lambda node: node)) if listed else listed
+        return tuple(hint for hint in found if hint.preferred) if listed else listed
+
+    changes.around(hints, "_of_resource", preferred)
+
+
+@seeds("DEV-HINT-009")
+def a_pod_asks_for_the_devices_of_its_first_container(changes: Changes) -> None:
+    changes.around(
+        hints,
+        "for_pod",
+        lambda original, state, release, nodes, pod: original(
+            state, release, nodes, dataclasses.replace(pod, containers=pod.containers[:1])
+        ),
+    )
+
+
+@seeds("DEV-HINT-010")
+def devices_that_nobody_asks_for_are_hinted(changes: Changes) -> None:
+    changes.around(
+        hints,
+        "for_container",
+        lambda original, state, *rest: {
+            **dict.fromkeys(state.lists),
+            **original(state, *rest),
+        },
     )

@@ -8,7 +8,8 @@ import msgspec
 
 from numaproof.conformance.gauntlet.seeding import Changes, Seeds
 from numaproof.reference import node
-from numaproof.reference.machine import cpus, discovery
+from numaproof.reference.machine import caches, cpus, discovery
+from numaproof.reference.machine.sysfs import CPUS, DiscoveryError, SysTree, UnreadableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,3 +96,107 @@ def discovery_takes_equal_core_ids_for_one_core(changes: Changes) -> None:
         return list(found.values())
 
     changes.around(discovery, "cores_of", joined)
+
+
+# CPUs and their numbers
+
+
+@seeds("DISCOVERY-014")
+def discovery_counts_cores_for_cpus(changes: Changes) -> None:
+    _changed(
+        changes,
+        lambda info: msgspec.structs.replace(
+            info, num_cores=sum(len(one.cores or ()) for one in info.topology or ())
+        ),
+    )
+
+
+@seeds("DISCOVERY-015")
+def discovery_counts_every_cpu_as_a_physical_core(changes: Changes) -> None:
+    _changed(changes, lambda info: msgspec.structs.replace(info, num_physical_cores=info.num_cores))
+
+
+@seeds("DISCOVERY-005", "#124066")
+def discovery_takes_offline_cpus_for_online(changes: Changes) -> None:
+    changes.replace(cpus.OnlineCPUs, "__contains__", lambda self, cpu: True)
+    changes.around(
+        cpus,
+        "topology_id",
+        lambda original, tree, path, name: (
+            0 if (found := original(tree, path, name)) is None else found
+        ),
+    )
+
+
+@seeds("DISCOVERY-006")
+def discovery_finds_no_cpu_online_without_the_list(changes: Changes) -> None:
+    def strict(original: Any, self: cpus.OnlineCPUs, tree: SysTree) -> None:
+        original(self, tree)
+        try:
+            tree.read_trimmed(f"{CPUS}/online")
+        except UnreadableError:
+            self._ranges = ()
+
+    changes.around(cpus.OnlineCPUs, "__init__", strict)
+
+
+def _cores(changes: Changes, change: Callable[[cpus.CoreThreads, int], cpus.CoreThreads]) -> None:
+    """Changes the cores of each node; the number is a core's place there."""
+    changes.around(
+        discovery,
+        "cores_of",
+        lambda original, *args: [change(core, place) for place, core in enumerate(original(*args))],
+    )
+
+
+@seeds("DISCOVERY-002", "#140495")
+def discovery_numbers_cores_by_their_places(changes: Changes) -> None:
+    _cores(changes, lambda core, place: core._replace(core_id=place))
+
+
+@seeds("DISCOVERY-002")
+def discovery_cuts_package_ids_short(changes: Changes) -> None:
+    _cores(changes, lambda core, _: core._replace(package_id=core.package_id % 16))
+
+
+# Caches
+
+
+@seeds("DISCOVERY-008", "cadvisor #2456")
+def discovery_needs_caches(changes: Changes) -> None:
+    def strict(original: Any, tree: SysTree, cpu: int) -> Any:
+        found = original(tree, cpu)
+        if not found:
+            raise DiscoveryError(f"no caches of CPU {cpu}")
+        return found
+
+    changes.around(caches, "_caches_of_cpu", strict)
+
+
+@seeds("DISCOVERY-010")
+def discovery_takes_the_caches_of_a_node_for_uncore_ones(changes: Changes) -> None:
+    def uncore(original: Any, *args: Any) -> caches.NodeCaches:
+        found: caches.NodeCaches = original(*args)
+        return found._replace(node=(), uncore=tuple(found.node + own for own in found.uncore))
+
+    changes.around(discovery, "caches_of", uncore)
+
+
+@seeds("DISCOVERY-011")
+def discovery_takes_shared_caches_for_those_of_a_core(changes: Changes) -> None:
+    def own(original: Any, tree: SysTree, cores: Any) -> caches.NodeCaches:
+        found: caches.NodeCaches = original(tree, cores)
+        read = caches._read_until_unreadable(tree, cores)  # noqa: SLF001 - as the original has it
+        low = tuple(tuple(one.cache for one in each if one.cache.level <= 2) for each in read)  # noqa: PLR2004 - level 2
+        return found._replace(core=low)
+
+    changes.around(discovery, "caches_of", own)
+
+
+@seeds("DISCOVERY-011")
+def discovery_finds_no_caches_of_cores(changes: Changes) -> None:
+    changes.around(
+        discovery,
+        "caches_of",
+        lambda original, tree, cores: original(tree, cores)._replace(core=tuple(() for _ in cores)),
+    )

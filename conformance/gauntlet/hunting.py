@@ -29,10 +29,13 @@ if TYPE_CHECKING:
 _AREAS = {
     "discovery": ("discover", "machine"),
     "configuration": ("config", "mem-config", "mem-reserve", "gate", "topo-error", "static"),
+    "refusals": ("config", "mem-config", "reserve", "error", "gate", "topo-error", "topo-order"),
+    "none": ("none", "mem-none", "config", "mem-checkpoint"),
     "cpus": ("cpu", "static", "pool", "init", "opt"),
     "memory": ("mem", "node", "error"),
     "devices": ("dev", "node"),
     "topology": ("topo", "node", "hint"),
+    "merging": ("topo-merge", "topo", "node"),
     "restart": ("check", "restart", "mem-check", "mem-restart", "dev", "node"),
 }
 """How the ids of cases begin in which a bug of a subject shows first."""
@@ -52,6 +55,8 @@ MACHINES = (
     "pentium-4-i386",
     "sparse-nodes",
     "xeon-x5650-2s-1-node",
+    "kunpeng-920-2s",
+    "xeon-phi-7250-snc4",
 )
 """Machines of different shapes, few enough to be quick; nearly every case applies to one."""
 

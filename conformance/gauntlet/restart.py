@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import zlib
 from typing import TYPE_CHECKING, Any
 
 from numaproof.conformance.gauntlet.seeding import Changes, Seeds
@@ -13,7 +14,8 @@ from numaproof.reference.cpu.policy import StaticPolicy
 from numaproof.reference.cpu.state import CPUState
 from numaproof.reference.devices import checkpoint as device_checkpoint
 from numaproof.reference.devices.state import DeviceState
-from numaproof.reference.kubernetes.checkpoint import CheckpointError
+from numaproof.reference.kubernetes import checkpoint
+from numaproof.reference.kubernetes.checkpoint import CheckpointError, CorruptCheckpointError
 from numaproof.reference.memory import checkpoint as memory_checkpoint
 from numaproof.reference.memory import policy as memory_policy
 from numaproof.reference.memory.state import MemoryState
@@ -76,6 +78,71 @@ def the_cpu_checkpoint_is_not_written_again(changes: Changes) -> None:
     changes.replace(providers.CPUManager, "save", lambda self: None)
 
 
+@seeds("CPU-CHECKPOINT-001", "CPU-CHECKPOINT-003")
+def a_first_start_writes_no_cpu_checkpoint(changes: Changes) -> None:
+    def silent(original: Any, running: Any, present: Any) -> CPUState:
+        path = running.state_dir / cpu_checkpoint.FILE_NAME
+        there = path.exists()
+        restored: CPUState = original(running, present)
+        if not there:
+            path.unlink()
+        return restored
+
+    changes.around(startup, "_start_cpus", silent)
+
+
+def _made_afresh(changes: Changes, owner: Any, empty: Any) -> None:
+    def careless(original: Any, *args: Any) -> Any:
+        try:
+            return original(*args)
+        except CheckpointError:
+            return empty
+
+    changes.around(owner, "restore", careless)
+
+
+@seeds("CPU-CHECKPOINT-008")
+def a_damaged_cpu_checkpoint_is_made_afresh(changes: Changes) -> None:
+    _made_afresh(changes, cpu_checkpoint, CPUState())
+
+
+@seeds("CPU-CHECKPOINT-004", "MEM-CHECKPOINT-001", "#86676")
+def checksums_are_those_of_another_hash(changes: Changes) -> None:
+    changes.replace(checkpoint, "checksum", lambda dump: zlib.crc32(dump.encode()))
+
+
+@seeds("CPU-CHECKPOINT-006", "PR #86689")
+def a_cpu_checkpoint_needs_a_checksum(changes: Changes) -> None:
+    def strict(original: Any, *args: Any) -> Any:
+        found = original(*args)
+        if not found["checksum"]:
+            raise CorruptCheckpointError
+        return found
+
+    changes.around(cpu_checkpoint, "_read_as", strict)
+
+
+@seeds("CPU-CHECKPOINT-016")
+def an_empty_default_set_is_damage(changes: Changes) -> None:
+    def full(original: Any, content: bytes, policy: str, *rest: Any) -> Any:
+        found = original(content, policy, *rest)
+        if policy == "static" and not found.all_cpus():
+            raise CorruptCheckpointError
+        return found
+
+    changes.around(cpu_checkpoint, "restore", full)
+
+
+@seeds("CPU-CHECKPOINT-019")
+def files_of_before_pod_level_managers_cannot_be_read(changes: Changes) -> None:
+    def latest(original: Any, content: bytes, release: Release) -> Any:
+        if release.pod_entries:
+            release = dataclasses.replace(release, checkpoint_attempts=("V3",))
+        return original(content, release)
+
+    changes.around(cpu_checkpoint, "_first_readable", latest)
+
+
 # Memory
 
 
@@ -90,6 +157,11 @@ def a_wrong_memory_checksum_is_accepted(changes: Changes) -> None:
             dataclasses.replace(release, memory_takes_no_checksum=True),
         ),
     )
+
+
+@seeds("MEM-CHECKPOINT-008")
+def a_damaged_memory_checkpoint_is_made_afresh(changes: Changes) -> None:
+    _made_afresh(changes, memory_checkpoint, MemoryState())
 
 
 @seeds("NODE-STATE-002")

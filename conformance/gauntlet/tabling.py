@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from numaproof.conformance.gauntlet.rehearsing import Noting, Rehearsal
 from numaproof.conformance.implementation import InProcess
 from numaproof.conformance.playing import Playing
 from numaproof.protocol.machine import MachineInfo
+from numaproof.reference.kubernetes.releases import RELEASES
 from numaproof.reference.node import Reference
 
 if TYPE_CHECKING:
@@ -55,12 +56,16 @@ class Table:
     suite: Suite
     scratch: Path
     _kept: dict[tuple[str, str], Rehearsal] = field(default_factory=dict)
-    _runs: dict[str, list[CaseRun]] = field(default_factory=dict)
+    _runs: dict[str, list[tuple[str, CaseRun]]] = field(default_factory=dict)
     _number: int = 0
 
     def played(self) -> tuple[str, ...]:
-        """The ids of the cases that are played: those that apply to a machine."""
-        return tuple(run.case.id for run in self._firsts(hunting.target(InProcess(Reference))))
+        """The ids of the cases that are played and could catch a bug.
+
+        A case that a kubelet fails by a named defect could not: that defect is its bug.
+        """
+        runs = self._firsts(hunting.target(InProcess(Reference)).kubernetes)
+        return tuple(run.case.id for _, run in runs if run.case.defect is None)
 
     def hunt(self, bug: Bug, *, whole: bool) -> Caught:
         """Looks for a bug with every case on its first machine; then, until it is caught, on more.
@@ -70,33 +75,43 @@ class Table:
         began = time.monotonic()
         target = hunting.target(bug.implementation(), bug.kubernetes)
         near = hunting.nearest(bug, self.suite.cases)
-        firsts = self._firsts(target)
+        firsts = self._firsts(target.kubernetes)
         if not whole:
             place = {case.id: number for number, case in enumerate(near)}
-            firsts = sorted(firsts, key=lambda run: place[run.case.id])
-        others = hunting.others(near, self.suite.catalogue, target)
+            firsts = sorted(firsts, key=lambda turn: place[turn[1].case.id])
+        more = hunting.others(near, self.suite.catalogue, target)
+        others = ((target.kubernetes, run) for run in more)
         cases: list[str] = []
         broken: dict[str, None] = {}
         runs = 0
-        for run in islice(chain(firsts, others), MOST):
+        for release, run in islice(chain(firsts, others), MOST):
             if cases and (runs >= len(firsts) or not whole):
                 break
-            rehearsal = self._rehearsal(run, target.kubernetes, keep=runs < len(firsts))
+            rehearsal = self._rehearsal(run, release, keep=runs < len(firsts))
             runs += 1
             if not rehearsal.good or not rehearsal.differs(bug):
                 continue
-            playing = self._playing(target, run)
+            playing = self._playing(replace(target, kubernetes=release), run)
             if not playing.play().good:
                 cases.append(run.case.id)
                 broken.update((one.invariant, None) for one in playing.player.violations)
         return Caught(runs, tuple(cases), tuple(sorted(broken)), time.monotonic() - began)
 
-    def _firsts(self, target: Target) -> list[CaseRun]:
-        """Every case on the first machine that it applies to."""
-        known = self._runs.get(target.kubernetes)
+    def _firsts(self, kubernetes: str) -> list[tuple[str, CaseRun]]:
+        """Every case on the first machine that it applies to, with the release.
+
+        Those that do not apply to `kubernetes` are played in the newest release that they do.
+        """
+        known = self._runs.get(kubernetes)
         if known is None:
-            known = list(hunting.firsts(self.suite.cases, self.suite.catalogue, target))
-            self._runs[target.kubernetes] = known
+            found: dict[str, tuple[str, CaseRun]] = {}
+            for release in (kubernetes, *reversed(RELEASES)):
+                left = [case for case in self.suite.cases if case.id not in found]
+                target = hunting.target(InProcess(Reference), release)
+                for run in hunting.firsts(left, self.suite.catalogue, target):
+                    found[run.case.id] = release, run
+            known = [found[case.id] for case in self.suite.cases if case.id in found]
+            self._runs[kubernetes] = known
         return known
 
     def _rehearsal(self, run: CaseRun, kubernetes: str, *, keep: bool) -> Rehearsal:
