@@ -202,7 +202,7 @@ def fuzz(
 
 @dataclass(frozen=True)
 class _Finding:
-    """What a run found, as small as it got."""
+    """What a run found, as small as it got; `replays` where one playing shows it."""
 
     case: Case
     machine: MachineInfo
@@ -210,6 +210,7 @@ class _Finding:
     steps: tuple[events.Step, ...]
     pictures: tuple[events.Picture, ...] = ()
     stderr: str = ""
+    replays: bool = True
 
     @classmethod
     def of_failure(cls, played: Played) -> _Finding:
@@ -228,7 +229,8 @@ class _Finding:
         case = msgspec.structs.replace(
             unlike.stage.case, title=unlike.verdict.message, machine=unlike.stage.machine
         )
-        return cls(case, unlike.stage.machine, unlike.verdict.outcome, unlike.steps)
+        # Played once, it may end well.
+        return cls(case, unlike.stage.machine, unlike.verdict.outcome, unlike.steps, replays=False)
 
     def event(self, campaign: Campaign, findings: Path) -> events.DivergenceFound:
         """Writes the case file, and tells of it."""
@@ -247,7 +249,7 @@ class _Finding:
             pictures=self.pictures,
             stderr=self.stderr,
             file=str(file),
-            reproduce=shlex.join(words),
+            reproduce=shlex.join(words) if self.replays else campaign.command,
         )
 
 

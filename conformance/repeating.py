@@ -34,7 +34,7 @@ REPEATS = 3
 """How often a scenario is played again to see whether it is answered alike."""
 
 _TRIES = 60
-"""Scenarios that are tried to make one smaller; each starts the implementation several times."""
+"""Scenarios that are tried to make one smaller; each starts the implementation twice."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Repeats:
 
         def shows(stage: Stage) -> bool:
             nonlocal best
-            smaller = self.unlike(stage, self._played(stage))
+            smaller = self.unlike(stage, self._played(stage), times=1)
             if smaller is None or smaller.operation != found.operation:
                 return False
             best = smaller

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,54 @@ def test_the_reference_passes_and_the_seed_is_told(command: Command) -> None:
     assert first["seed"] == 11
 
 
+def timeless(folder: Path) -> list[dict[str, Any]]:
+    """The events of a run without their times."""
+    lines = (folder / "events.jsonl").read_bytes().splitlines()
+    return [{**json.loads(line), "at": None} for line in lines]
+
+
+def test_two_runs_of_the_profile_ci_report_the_same_but_for_times(command: Command) -> None:
+    reports = []
+    for _ in range(2):
+        ended = command("fuzz", "--max-examples", "30")
+        assert ended.code == 0
+        reports.append((timeless(REPORT), (REPORT / "report.md").read_text().splitlines()[3:9]))
+        REPORT.rename(f"run-{len(reports)}")
+    assert reports[0] == reports[1]
+    events = reports[0][0]
+    assert events[0]["seed"] == 0
+    assert events[0]["command"] == "numaproof fuzz --max-examples 30 --seed 0"
+    assert [event["event"] for event in events][1:] == ["reached", "campaign ended"]
+    assert not Path(".numaproof").exists()
+
+
+def test_the_profile_explore_takes_a_new_seed_and_keeps_a_database(command: Command) -> None:
+    seeds = set()
+    for _ in range(2):
+        assert command("fuzz", "--profile", "explore", "--max-examples", "2").code == 0
+        first = timeless(REPORT)[0]
+        seeds.add(first["seed"])
+        assert first["command"].endswith(f"--seed {first['seed']}")
+    assert len(seeds) == 2
+    assert Path(".numaproof/examples").is_dir()
+
+
+def test_a_run_tells_what_it_reached(command: Command) -> None:
+    ended = command("fuzz", "--max-examples", "10")
+    assert "Reached in " in ended.out
+    assert "\n  answers" in ended.out
+    told = command("fuzz", "--max-examples", "10", "--json").json()["reached"]
+    assert told["examples"] >= 10
+    assert told["counts"]["actions"]["admit"] >= told["counts"]["examples with an action"]["admit"]
+    assert set(told["highest"]) == {
+        "CPUs that pods hold, times their share of the node",
+        "pods removed times pods that stay",
+        "providers times nodes",
+    }
+    for report in ("report.md", "report.html"):
+        assert "policies" in (REPORT / report).read_text()
+
+
 def test_a_time_ends_the_run(command: Command) -> None:
     ended = command("fuzz", "--max-time", "0.01s", "--seed", "1")
     assert ended.code == 0
@@ -36,9 +86,11 @@ def test_a_time_ends_the_run(command: Command) -> None:
         (("--max-time", "5d"), "'5d' is not a time"),
         (("--max-examples", "0"), "0 is not in the range"),
         (("--seed", "-1"), "-1 is not in the range"),
+        (("--database", "kept"), "--database needs --profile explore"),
+        (("--profile", "explore", "--database", "x://y"), "begins with none of redis://"),
     ],
 )
-def test_a_wrong_budget_is_2(command: Command, args: tuple[str, ...], complaint: str) -> None:
+def test_wrong_options_are_2(command: Command, args: tuple[str, ...], complaint: str) -> None:
     ended = command("fuzz", *args)
     assert ended.code == 2
     assert complaint in ended.err
@@ -70,3 +122,51 @@ def test_a_finding_is_a_case_file_that_fails_again_and_passes_once_mended(
     kept.write_text(file.read_text())
     assert command("replay", kept, *args, "--out", "again").code == 1
     assert command("replay", kept, "--out", "healthy").code == 0
+
+
+REFUSING = """
+import json, os, sys
+stage = ("config", "cpu")[len(os.listdir("lives")) % 2]
+open(f"lives/{os.getpid()}", "w").close()
+for line in sys.stdin:
+    request = json.loads(line)
+    answer = {"refused": {"stage": stage, "message": "no"}}
+    if request["op"] == "hello":
+        answer = {"ok": {"protocol": 1, "name": "no", "version": "1", "language": "Python",
+                         "kubernetes": ["1.35"], "level": "invariants", "operations": ["start"],
+                         "policies": {}, "options": {}}}
+    print(json.dumps({"id": request["id"], **answer}), flush=True)
+"""
+"""Refuses every start, and says another stage in every second process."""
+
+
+@pytest.fixture
+def refusing(command: Command) -> tuple[str, str]:
+    """Options that name such a program, in the directory of the command."""
+    Path("lives").mkdir()
+    Path("refusing.py").write_text(REFUSING)
+    return "--implementation", shlex.join([sys.executable, "-S", "refusing.py"])
+
+
+def test_other_answers_in_another_process_have_an_outcome_of_their_own(
+    command: Command, refusing: tuple[str, str]
+) -> None:
+    ended = command("fuzz", "--max-examples", "10", "--repeat", "4", *refusing, "--json")
+    assert ended.code == 1
+    told = ended.json()
+    assert told["outcomes"].keys() == {"pass", "nondeterministic"}
+    (found,) = told["divergences"]
+    assert found["outcome"] == "nondeterministic"
+    assert "start: refused at stage c" in found["message"]
+    assert Path(found["file"]).is_file()
+    text = (REPORT / "report.md").read_text()
+    assert "first" in text
+    assert "again" in text
+    assert 'type="nondeterministic"' in (REPORT / "junit.xml").read_text()
+
+
+def test_nothing_is_played_again_where_that_is_not_wanted(
+    command: Command, refusing: tuple[str, str]
+) -> None:
+    assert command("fuzz", "--max-examples", "10", "--repeat", "0", *refusing).code == 0
+    assert len(list(Path("lives").iterdir())) == 1
