@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,8 +52,14 @@ REASONS = """\
 def reach(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The modules of the program, which is a folder and no package."""
     monkeypatch.syspath_prepend(str(FOLDER))
-    names = ("statements", "reasons", "report", "overview")
-    yield type("Reach", (), {name: importlib.import_module(name) for name in names})
+    names = ("statements", "reasons", "report", "overview", "building")
+    found = {name: importlib.import_module(name) for name in names}
+    spec = importlib.util.spec_from_file_location("reach_program", FOLDER / "__main__.py")
+    assert spec
+    assert spec.loader
+    program = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(program)
+    yield type("Reach", (), {**found, "program": program})
     for name in names:
         del sys.modules[name]
 
@@ -124,7 +130,7 @@ def test_the_page_has_the_figures_and_every_line_that_was_not_reached(reach: Any
 def test_the_tables_of_all_releases_are_made_from_their_pages(reach: Any) -> None:
     overview = reach.overview
     pages = {
-        "1.9": report(reach, REASONS, ": 1,234 case runs on 3 machines").page(),
+        "1.9": report(reach, REASONS, ":\n1,234 case runs on 3 machines").page(),
         "1.36": report(reach, "[]").page(),
     }
     document = f"# Mine\n{overview.BEGIN}\nold\n{overview.END}\nmore\n"
@@ -137,6 +143,24 @@ def test_the_tables_of_all_releases_are_made_from_their_pages(reach: Any) -> Non
     assert "| case runs | 1,234 | - |" in made
     assert "| cpumanager | 1 / 1: 66.7 % | 0 / 2: 50.0 % |" in made
     assert overview.with_tables(made, pages) == made
+
+
+def test_a_report_becomes_a_page_and_is_in_the_tables_of_all(reach: Any, tmp_path: Path) -> None:
+    (tmp_path / "coverage").mkdir()
+    overview = tmp_path / "coverage.md"
+    overview.write_text(f"{reach.overview.BEGIN}\n{reach.overview.END}\n")
+    made = report(reach, REASONS, ":\n9 case runs on 1 machine")
+    reach.program.write(made, tmp_path)
+    assert (tmp_path / "coverage" / "1.36.md").read_text() == made.page()
+    assert "| case runs | 9 |" in overview.read_text()
+
+
+def test_what_was_run_is_told_from_the_events_of_the_run(reach: Any, tmp_path: Path) -> None:
+    began = '{"machines": {"a": {}, "b": {}}}'
+    ended = '{"outcomes": {"pass": 1200, "expected failure": 34}}'
+    (tmp_path / "events.jsonl").write_text(f"{began}\n{{}}\n{ended}\n")
+    told = reach.program.effort(tmp_path)
+    assert told.startswith(":\n1,234 case runs on 2 machines, 1,200 pass and 34 expected failure,")
 
 
 def test_a_document_without_the_marks_is_refused(reach: Any) -> None:

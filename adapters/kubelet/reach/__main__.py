@@ -53,18 +53,23 @@ def measure(release: str, out: Path) -> Report:
         for file in {block.file for block in blocks}
     }
     reasons = read_reasons((HERE / "unreached.yaml").read_text(encoding="utf-8"))
-    return Report(release, version, blocks, sources, reasons, _effort(out / "check"))
+    return Report(release, version, blocks, sources, reasons, effort(out / "check"))
 
 
-def _effort(check: Path) -> str:
-    """How much of the suite was run, by the events of the run."""
+def effort(check: Path) -> str:
+    """How much of the suite was run and how it ended, by the events of the run."""
     first, *_, last = (check / "events.jsonl").read_text(encoding="utf-8").splitlines()
     machines = len(json.loads(first)["machines"])
-    runs = sum(json.loads(last)["outcomes"].values())
-    return f": {runs:,} case runs on {machines} machines, the calls of `calls.yaml`, and fuzzing"
+    outcomes: dict[str, int] = json.loads(last)["outcomes"]
+    ends = sorted(outcomes.items(), key=lambda one: -one[1])
+    told = " and ".join(f"{count:,} {outcome}" for outcome, count in ends)
+    return (
+        f":\n{sum(outcomes.values()):,} case runs on {machines} machines, {told}, the calls of"
+        " `calls.yaml`, and fuzzing"
+    )
 
 
-def _write(report: Report, docs: Path) -> None:
+def write(report: Report, docs: Path) -> None:
     """Writes the page of the release, and the tables of all releases that have one."""
     folder = docs / "coverage"
     (folder / f"{report.release}.md").write_text(report.page(), encoding="utf-8")
@@ -106,7 +111,7 @@ def main() -> int:
     report = measure(options.release, out)
     sys.stdout.write(report.text())
     if options.pages:
-        _write(report, options.pages)
+        write(report, options.pages)
     return 0 if all(package.good for package in report.packages()) else 1
 
 
