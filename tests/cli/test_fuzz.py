@@ -140,18 +140,17 @@ for line in sys.stdin:
 """Refuses every start, and says another stage in every second process."""
 
 
-@pytest.fixture
-def refusing(command: Command) -> tuple[str, str]:
-    """Options that name such a program, in the directory of the command."""
+def refusing() -> tuple[str, str]:
+    """Options that name such a program, here."""
     Path("lives").mkdir()
     Path("refusing.py").write_text(REFUSING)
     return "--implementation", shlex.join([sys.executable, "-S", "refusing.py"])
 
 
 def test_other_answers_in_another_process_have_an_outcome_of_their_own(
-    command: Command, refusing: tuple[str, str]
+    command: Command,
 ) -> None:
-    ended = command("fuzz", "--max-examples", "10", "--repeat", "4", *refusing, "--json")
+    ended = command("fuzz", "--max-examples", "10", "--repeat", "4", *refusing(), "--json")
     assert ended.code == 1
     told = ended.json()
     assert told["outcomes"].keys() == {"pass", "nondeterministic"}
@@ -165,8 +164,6 @@ def test_other_answers_in_another_process_have_an_outcome_of_their_own(
     assert 'type="nondeterministic"' in (REPORT / "junit.xml").read_text()
 
 
-def test_nothing_is_played_again_where_that_is_not_wanted(
-    command: Command, refusing: tuple[str, str]
-) -> None:
-    assert command("fuzz", "--max-examples", "10", "--repeat", "0", *refusing).code == 0
+def test_nothing_is_played_again_where_that_is_not_wanted(command: Command) -> None:
+    assert command("fuzz", "--max-examples", "10", "--repeat", "0", *refusing()).code == 0
     assert len(list(Path("lives").iterdir())) == 1
