@@ -140,7 +140,7 @@ class _Played:
 
     step: Step
     outcome: Expected
-    by_level: Mapping[str, Expected]
+    by_level: Mapping[Level, Expected]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,122 @@
+"""What tests call: scenarios and cases played on the program, with failures that can be read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import hypothesis
+import msgspec
+import pytest
+
+from numaproof.conformance import casefiles, releases, strategies
+from numaproof.conformance.machines import GivenMachine
+from numaproof.conformance.playing import Playing
+from numaproof.conformance.scratch import scratch_folder
+from numaproof.conformance.tables import applies
+from numaproof.plugin.choosing import Run
+from numaproof.protocol.events import CaseFinished
+from numaproof.protocol.machine import MachineInfo
+from numaproof.reports.transcript import transcript
+
+if TYPE_CHECKING:
+    from hypothesis import strategies as st
+
+    from numaproof.conformance.cases import Case
+    from numaproof.conformance.claims import Claims
+    from numaproof.conformance.playing import Target, Verdict
+
+
+class Checker:
+    """Plays on one implementation.
+
+    Attributes:
+        target: the implementation, as what it is tested.
+    """
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+
+    @property
+    def claims(self) -> Claims:
+        """What may be asked of it: for the strategies, which then make nothing else."""
+        return self.target.claims
+
+    def scenarios(self) -> st.SearchStrategy[Case]:
+        """Scenarios of what it claims; see `numaproof.conformance.strategies.scenarios`."""
+        return strategies.scenarios(self.claims)
+
+    def play(self, scenario: Case) -> None:
+        """Plays a scenario that brings its machine.
+
+        Where it asks for what is not claimed, Hypothesis is told to try another.
+
+        Raises:
+            AssertionError: an invariant is broken, an expectation not met, an answer differs from
+                the reference's at the level that is claimed, or there was none.
+        """
+        __tracebackhide__ = True
+        if scenario.machine is None:
+            raise ValueError(f"{scenario.id} brings no machine: mark the test with numaproof")
+        self.check(Run(scenario, GivenMachine(scenario.machine)))
+
+    def check(self, run: Run) -> None:
+        """Plays a case on a machine: what `numaproof_case` is.
+
+        A case that does not apply is skipped, one that a known defect of the kubelet fails is
+        an expected failure.
+
+        Raises:
+            AssertionError: as for `play`.
+        """
+        __tracebackhide__ = True
+        case, target = run.case, self.target
+        if not applies(case.level, target.level):
+            pytest.skip(f"{case.id} is of level {case.level}, {target.level} is claimed")
+        if not releases.includes(case.kubernetes, target.kubernetes):
+            pytest.skip(f"{case.id} is for Kubernetes {case.kubernetes}, not {target.kubernetes}")
+        finished, verdict = _played(target, run)
+        if verdict.outcome == "unsupported":
+            if hypothesis.currently_in_test_context():
+                hypothesis.reject()
+            pytest.skip(verdict.message)
+        if verdict.outcome == "expected failure":
+            if not hypothesis.currently_in_test_context():
+                pytest.xfail(f"{verdict.defect}: {verdict.message}")
+        elif not verdict.good:
+            raise AssertionError(_told(finished, run, verdict))
+
+
+def _played(target: Target, run: Run) -> tuple[CaseFinished, Verdict]:
+    case = run.case
+    with scratch_folder() as scratch:
+        info = run.machine.info or MachineInfo()
+        playing = Playing(target, case, info, run.machine.tree, scratch / "playing")
+        made_up = all(step.expect == "anything" for step in case.steps)
+        verdict = playing.play_on() if made_up else playing.play()
+        finished = CaseFinished(
+            at=0.0,
+            case=case.id,
+            title=case.title,
+            machine=run.machine.name,
+            outcome=verdict.outcome,
+            seconds=0.0,
+            requirements=case.requirements,
+            message=verdict.message,
+            steps=playing.steps(),
+            stderr=verdict.stderr,
+            defect=verdict.defect,
+        )
+    return finished, verdict
+
+
+def _told(finished: CaseFinished, run: Run, verdict: Verdict) -> str:
+    """What is wrong, the calls that lead there, and the case as a file to keep."""
+    parts = [verdict.message or verdict.outcome, "\n".join(transcript(finished))]
+    if verdict.stderr:
+        parts.append(f"The end of its standard error:\n{verdict.stderr}")
+    if run.case.machine is not None:
+        case = msgspec.structs.replace(run.case, title=verdict.message or run.case.title)
+        parts.append(
+            f"As a case file, for `numaproof replay` and `promote`:\n{casefiles.text(case)}"
+        )
+    return "\n\n".join(parts)

@@ -1,0 +1,98 @@
+"""The cases of the tables that become tests, each on a machine."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from numaproof import fakesys
+from numaproof.conformance import tables
+from numaproof.conformance.machines import GivenMachine, Machine, matches
+from numaproof.conformance.scratch import scratch_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from numaproof.conformance.cases import Case
+    from numaproof.conformance.machines import AnyMachine
+
+_MACHINES = pytest.StashKey[list[Machine]]()
+_KNOWN = frozenset({"select", "machine", "cases"})
+
+
+@dataclass(frozen=True)
+class Run:
+    """A case and the machine that it is played on."""
+
+    case: Case
+    machine: AnyMachine
+
+    @property
+    def name(self) -> str:
+        """What the test is called by, in brackets."""
+        given = isinstance(self.machine, GivenMachine)
+        return self.case.id if given else f"{self.case.id}-{self.machine.name}"
+
+
+def runs(said: Mapping[str, Any], folder: Path, config: pytest.Config) -> list[Run]:
+    """The runs that a marker asks for, each case on the first machine that it applies to.
+
+    Args:
+        said: the arguments of the marker.
+        folder: of the test's file, in which files of cases are looked for.
+        config: keeps the machines for all tests.
+
+    Raises:
+        pytest.UsageError: the marker has another argument, or selects nothing.
+    """
+    unknown = said.keys() - _KNOWN
+    if unknown:
+        raise pytest.UsageError(
+            f"the marker numaproof has no {', '.join(sorted(unknown))}; it takes select, machine"
+            " and cases"
+        )
+    pattern, named = said.get("select", "*"), said.get("machine", "*")
+    files = said.get("cases", ())
+    own = [folder / file for file in ([files] if isinstance(files, str) else files)]
+    try:
+        cases = tables.with_own(() if own else tables.bundled_cases(), own)
+    except fakesys.DocumentError as error:
+        raise pytest.UsageError(f"numaproof: {error}") from None
+    found = [
+        Run(case, machine)
+        for case in cases
+        if fnmatchcase(case.id, pattern)
+        for machine in _first(case, named, config)
+    ]
+    if not found:
+        raise pytest.UsageError(
+            f"numaproof: no case matches select={pattern!r} on a machine {named!r}"
+        )
+    return found
+
+
+def _first(case: Case, named: str, config: pytest.Config) -> Iterator[AnyMachine]:
+    if case.machine is not None:
+        yield GivenMachine(case.machine)
+        return
+    for machine in _machines(config):
+        if fnmatchcase(machine.name, named) and matches(machine, case.machines):
+            yield machine
+            return
+
+
+def _machines(config: pytest.Config) -> list[Machine]:
+    """The bundled machines; what is written of their trees is gone with the run."""
+    if _MACHINES not in config.stash:
+        kept = ExitStack()
+        config.add_cleanup(kept.close)
+        folder = kept.enter_context(scratch_folder())
+        config.stash[_MACHINES] = [
+            Machine(fakesys.load_profile(name), folder) for name in fakesys.bundled_profiles()
+        ]
+    return config.stash[_MACHINES]

@@ -1,0 +1,51 @@
+"""The program that is tested, opened for a session of tests."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+import pytest
+
+from numaproof.conformance.implementation import ImplementationFailure
+from numaproof.durations import Duration
+from numaproof.protocol.messages import LEVELS
+from numaproof.reference.kubernetes.releases import RELEASES
+from numaproof.targets import open_target
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numaproof.conformance.playing import Target
+
+
+@contextmanager
+def opened(
+    implementation: str, kubernetes: str | None, level: str | None, timeout: str | None
+) -> Iterator[Target]:
+    """The target of a command, greeted; it is ended when the block ends.
+
+    What can't be fails the tests that need it, with no traceback of the plugin.
+    """
+    chosen: Any = _one_of("level", level, LEVELS)
+    release = _one_of("kubernetes", kubernetes, RELEASES)
+    try:
+        seconds = Duration().convert(timeout or "30s", None, None)
+        with open_target(implementation, seconds, release, chosen, documented=False) as target:
+            yield target
+    except click.ClickException as error:
+        raise _failed(f"numaproof: {error.format_message()}") from None
+    except ImplementationFailure as failure:
+        log = f"\n{failure.stderr}" if failure.stderr else ""
+        raise _failed(f"numaproof: {implementation!r} does not greet: {failure}{log}") from None
+
+
+def _one_of(name: str, said: str | None, known: Sequence[str]) -> str | None:
+    if said is not None and said not in known:
+        raise _failed(f"numaproof_{name} is {said!r}, which is none of {', '.join(known)}")
+    return said
+
+
+def _failed(message: str) -> BaseException:
+    return pytest.fail.Exception(message, pytrace=False)

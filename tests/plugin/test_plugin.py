@@ -1,0 +1,307 @@
+"""The pytest plugin, in runs of pytest that projects could make: real programs, real failures."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytest_plugins = ("pytester",)
+
+REFERENCE = shlex.join([sys.executable, "-m", "numaproof", "reference"])
+
+SEEDED = """
+import sys
+from numaproof.conformance.gauntlet.catalogue import BUGS
+from numaproof.reference.server import serve
+
+(bug,) = (one for one in BUGS if one.id == sys.argv[1])
+with bug.seeded():
+    serve(sys.stdin.buffer, sys.stdout.buffer)
+"""
+
+TESTS = """
+import pytest
+from hypothesis import Phase, given, settings, strategies as st
+from numaproof.conformance import strategies
+
+@pytest.mark.numaproof(select="pool-*", machine="laptop-4c8t")
+def test_table(numaproof, numaproof_case):
+    numaproof.check(numaproof_case)
+
+@settings(max_examples=10, deadline=None, derandomize=True, database=None,
+          phases=[Phase.generate])
+@given(data=st.data())
+def test_scenarios(numaproof, data):
+    numaproof.play(data.draw(numaproof.scenarios()))
+"""
+
+Run = Callable[..., pytest.RunResult]
+
+
+@pytest.fixture
+def run(pytester: pytest.Pytester) -> Run:
+    """Runs pytest in a process of its own, on tests and with a configuration."""
+
+    def make(
+        tests: str, *args: str, implementation: str = REFERENCE, **ini: str
+    ) -> pytest.RunResult:
+        lines = [f"numaproof_{name} = {said}\n" for name, said in ini.items()]
+        if implementation:
+            lines.append(f"numaproof_implementation = {implementation}\n")
+        pytester.makeini("[pytest]\naddopts = --strict-markers\n" + "".join(lines))
+        pytester.makepyfile(test_it=textwrap.dedent(tests))
+        return pytester.runpytest_subprocess("-p", "no:cacheprovider", *args, timeout=300)
+
+    return make
+
+
+@pytest.fixture
+def seeded(pytester: pytest.Pytester) -> Callable[[str], str]:
+    """The command of a reference with a bug in it, seen from the root of the run."""
+    pytester.makepyfile(seeded=SEEDED)
+    return lambda bug: f"{shlex.quote(sys.executable)} {{rootdir}}/seeded.py {bug}"
+
+
+def test_a_correct_program_passes_the_cases_and_the_scenarios(run: Run) -> None:
+    ended = run(TESTS, "-v")
+    ended.assert_outcomes(passed=9)
+    ended.stdout.fnmatch_lines(
+        ["*test_table?pool-begins-with-all-cpus-laptop-4c8t? PASSED*", "*test_scenarios PASSED*"]
+    )
+
+
+def test_a_wrong_program_fails_with_the_calls_that_show_it(
+    run: Run, seeded: Callable[[str], str]
+) -> None:
+    buggy = seeded("exclusive-cpus-stay-in-the-shared-pool")
+    ended = run(TESTS, "-k", "pool-serves or shrinks", implementation=buggy)
+    assert ended.ret == pytest.ExitCode.TESTS_FAILED
+    ended.stdout.fnmatch_lines(
+        [
+            "*AssertionError: CPUs * of uid-*",
+            "*pool-shrinks-at-admission on laptop-4c8t: *",
+            "*   1 start {*(the machine: CPUs 8, NUMA nodes 1)*",
+            "*✗ *",
+            "*✗ fail: *",
+        ]
+    )
+    assert "plugin/checking.py" not in ended.stdout.str()
+
+
+def test_a_failing_scenario_can_be_kept_as_a_case_file(
+    run: Run, seeded: Callable[[str], str], pytester: pytest.Pytester
+) -> None:
+    buggy = seeded("removed-pods-keep-their-cpus")
+    ended = run(TESTS, "-k", "scenarios", implementation=buggy)
+    ended.assert_outcomes(failed=1, deselected=8)
+    lines = [line.removeprefix("E").removeprefix("   ") for line in ended.outlines]
+    begin = max(number for number, line in enumerate(lines) if line.strip() == "cases:")
+    kept = textwrap.dedent("\n".join(lines[begin:]))
+    kept = kept[: kept.index("\n\n")] if "\n\n" in kept else kept
+    Path("kept.yaml").write_text("\n".join(line for line in kept.splitlines() if line[:1] in "c- "))
+    command = buggy.replace("{rootdir}", str(pytester.path))
+    replay = [sys.executable, "-m", "numaproof", "replay", "kept.yaml"]
+    assert pytester.run(*replay).ret == 0
+    assert pytester.run(*replay, "--implementation", command).ret == 1
+
+
+def test_a_suite_that_uses_nothing_of_it_imports_nothing_of_it(run: Run) -> None:
+    ended = run(
+        """
+        import sys
+
+        def test_nothing_is_imported():
+            mine = [name for name in sys.modules if name.startswith("numaproof")]
+            assert mine == ["numaproof", "numaproof.plugin"]
+            assert "msgspec" not in sys.modules
+        """,
+        implementation="",
+    )
+    ended.assert_outcomes(passed=1)
+
+
+ONE = """
+def test_it(numaproof):
+    assert numaproof.claims.has("start")
+"""
+
+
+@pytest.mark.parametrize(
+    ("said", "complaint"),
+    [
+        ({"implementation": ""}, "there is nothing to test: say numaproof_implementation in"),
+        ({"implementation": "lost-program"}, "*numaproof: *lost-program*"),
+        ({"implementation": "true"}, "*'true' does not greet: the program ended at hello*"),
+        ({"level": "all"}, "numaproof_level is 'all', which is none of invariants, admission*"),
+        ({"kubernetes": "1.12"}, "numaproof_kubernetes is '1.12', which is none of 1.33*"),
+        ({"timeout": "soon"}, "numaproof: Invalid value: 'soon' is not a time such as 90s*"),
+    ],
+)
+def test_what_can_not_be_opened_is_said_without_a_traceback(
+    run: Run, said: dict[str, str], complaint: str
+) -> None:
+    ended = run(ONE, **said)
+    ended.assert_outcomes(errors=1)
+    ended.stdout.fnmatch_lines([f"*{complaint.strip('*')}*"])
+    assert "Traceback" not in ended.stdout.str()
+
+
+def test_the_command_line_counts_before_the_configuration_file(run: Run) -> None:
+    tests = """
+    def test_it(numaproof):
+        assert numaproof.target.level == "admission"
+        assert numaproof.target.kubernetes == "1.34"
+    """
+    args = ("--numaproof-implementation", REFERENCE, "--numaproof-level", "admission")
+    ended = run(tests, *args, implementation="lost", level="kubelet", kubernetes="1.34")
+    ended.assert_outcomes(passed=1)
+
+
+def test_a_project_may_say_its_program_in_a_fixture(run: Run, pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(
+        f"""
+        import pytest
+
+        @pytest.fixture(scope="session")
+        def numaproof_implementation():
+            return {REFERENCE!r}
+        """
+    )
+    run(ONE, implementation="").assert_outcomes(passed=1)
+
+
+OWN = """\
+cases:
+- id: own-high
+  title: Of a level that is not claimed
+  requirements: []
+  level: kubelet
+  machines: {names: [laptop-4c8t]}
+  steps: [{start: {}}]
+- id: own-new
+  title: Of another release
+  requirements: []
+  kubernetes: ">= 1.36"
+  machines: {names: [laptop-4c8t]}
+  steps: [{start: {}}]
+- id: own-defect
+  title: That a kubelet is known to fail
+  requirements: []
+  level: invariants
+  defect: init-cpus-not-reused
+  machines: {names: [laptop-4c8t]}
+  config: {cpuManagerPolicy: static, kubeReserved: {cpu: "1"}}
+  steps:
+  - admit:
+      pod: a
+      init: {setup: {limits: {cpu: 1, memory: 64Mi}}}
+      containers: {app: {limits: {cpu: 2, memory: 64Mi}}}
+  - state: {}
+    expect: {shared: 6}
+"""
+
+
+def test_own_cases_are_skipped_or_expected_to_fail_with_the_reason(
+    run: Run, pytester: pytest.Pytester
+) -> None:
+    (pytester.path / "own.yaml").write_text(OWN)
+    tests = """
+    import pytest
+
+    @pytest.mark.numaproof(cases="own.yaml")
+    def test_own(numaproof, numaproof_case):
+        numaproof.check(numaproof_case)
+    """
+    ended = run(tests, "-rsx", kubernetes="1.35", level="placement")
+    ended.assert_outcomes(skipped=2, xfailed=1)
+    ended.stdout.fnmatch_lines_random(
+        [
+            "SKIPPED*own-high is of level kubelet, placement is claimed",
+            "SKIPPED*own-new is for Kubernetes >= 1.36, not 1.35",
+            "XFAIL*init-cpus-not-reused: *",
+        ]
+    )
+
+
+LESS = """
+import sys
+from numaproof.protocol import codec, messages
+from numaproof.reference.node import Reference
+import msgspec
+reference = Reference()
+for line in sys.stdin.buffer:
+    request = codec.decode(line, codec.Request)
+    reply = reference.call(request.op, codec.decode_args(request))
+    if request.op == "hello":
+        policies = messages.Policies(cpu=("none",))
+        reply = msgspec.structs.replace(reply, policies=policies, options=messages.Options())
+    sys.stdout.buffer.write(codec.encode_answer(request.id, reply))
+    sys.stdout.flush()
+"""
+
+
+def test_what_is_not_claimed_is_skipped_and_no_example(run: Run, pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(less=LESS)
+    tests = """
+    import pytest
+    from hypothesis import HealthCheck, given, settings
+    from numaproof.conformance.strategies import scenarios
+
+    @pytest.mark.numaproof(select="static-gives-what-the-limit-says", machine="laptop-4c8t")
+    def test_table(numaproof, numaproof_case):
+        numaproof.check(numaproof_case)
+
+    @settings(max_examples=5, deadline=None, derandomize=True, database=None,
+              suppress_health_check=list(HealthCheck))
+    @given(scenario=scenarios())
+    def test_scenarios(numaproof, scenario):
+        numaproof.play(scenario)
+    """
+    ended = run(tests, "-rs", implementation=f"{shlex.quote(sys.executable)} {{rootdir}}/less.py")
+    ended.assert_outcomes(passed=1, skipped=1)
+    ended.stdout.fnmatch_lines(["SKIPPED*does not have CPU Manager policy static"])
+
+
+@pytest.mark.parametrize(
+    ("marker", "complaint"),
+    [
+        ("selects='*'", "the marker numaproof has no selects; it takes select, machine"),
+        ("select='lost-*'", "no case matches select='lost-?' on a machine '?'"),
+        ("cases=['lost.yaml']", "*lost.yaml: *"),
+    ],
+)
+def test_a_wrong_marker_is_told_when_tests_are_collected(
+    run: Run, marker: str, complaint: str
+) -> None:
+    tests = f"""
+    import pytest
+
+    @pytest.mark.numaproof({marker})
+    def test_own(numaproof, numaproof_case):
+        numaproof.check(numaproof_case)
+    """
+    ended = run(tests)
+    ended.assert_outcomes(errors=1)
+    ended.stdout.fnmatch_lines([f"*{complaint.strip('*')}*"])
+
+
+def test_workers_of_xdist_have_a_program_each(run: Run) -> None:
+    ended = run(TESTS, "-n", "2", "-k", "table")
+    ended.assert_outcomes(passed=8)
+
+
+def test_a_scenario_without_a_machine_is_an_error_that_says_what_to_do(run: Run) -> None:
+    tests = """
+    from numaproof.conformance.tables import bundled_cases
+
+    def test_it(numaproof):
+        numaproof.play(bundled_cases()[0])
+    """
+    ended = run(tests)
+    ended.assert_outcomes(failed=1)
+    ended.stdout.fnmatch_lines(["*brings no machine: mark the test with numaproof*"])
