@@ -28,22 +28,29 @@ from numaproof.conformance.scratch import scratch_folder
 from numaproof.conformance.subprocesses import Subprocess
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 _TIMEOUT = 30.0
 _TOLD = 100
 """Scenarios after which progress is told."""
 
 
-def play(command: str, seeds: Iterable[int]) -> Iterator[tuple[int, frozenset[str]]]:
+def play(
+    command: str, seeds: Iterable[int], read: Callable[[Path], str] = building.profile
+) -> Iterator[tuple[int, frozenset[str]]]:
     """What the scenario of each seed reaches, where it can be recorded.
 
     The program writes its counters and clears them when it is greeted.
+
+    Args:
+        command: of the instrumented adapter.
+        seeds: of the scenarios.
+        read: gives what the counters in a folder have together, in Go's text form.
     """
     with tempfile.TemporaryDirectory() as folder, scratch_folder() as scratch:
         counters = Path(folder)
-        os.environ["GOCOVERDIR"] = folder
-        program = Subprocess(shlex.split(command), _TIMEOUT)
+        words = ("env", f"GOCOVERDIR={folder}", *shlex.split(command))
+        program = Subprocess(words, _TIMEOUT)
         hello = introduce(program, "reach")
         target = Target(program, hello, hello.kubernetes[-1], hello.level)
         for seed in seeds:
@@ -54,7 +61,7 @@ def play(command: str, seeds: Iterable[int]) -> Iterator[tuple[int, frozenset[st
                 kept = None
             introduce(program, "reach")
             if kept is not None:
-                yield seed, reached(building.profile(counters))
+                yield seed, reached(read(counters))
         program.close()
 
 

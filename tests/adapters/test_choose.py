@@ -1,0 +1,81 @@
+"""What each of many scenarios reaches, told apart by the greetings between them."""
+
+from __future__ import annotations
+
+import importlib
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from numaproof.conformance import recorder
+from numaproof.conformance.implementation import InProcess, introduce
+from numaproof.conformance.playing import Target
+from numaproof.reference.node import Reference
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FOLDER = Path(__file__).parents[2] / "adapters" / "kubelet" / "reach"
+MODULES = ("choose", "building", "cover", "statements")
+FILES = "k8s.io/kubernetes/pkg/kubelet/cm/cpumanager/"
+
+PROGRAM = f"""
+import os, sys
+from pathlib import Path
+from numaproof.protocol import codec, messages
+from numaproof.reference.node import Reference
+reference, called, greetings = Reference(), set(), 0
+for line in sys.stdin.buffer:
+    request = codec.decode(line, codec.Request)
+    if request.op == "hello":
+        lines = [f"{FILES}{{one}}.go:1.1,2.2 1 1" for one in sorted(called)]
+        text = "\\n".join(["mode: atomic", *lines, ""])
+        Path(os.environ["GOCOVERDIR"], f"covcounters.{{greetings}}").write_text(text)
+        called, greetings = set(), greetings + 1
+    else:
+        called.add(request.op)
+    answer = reference.call(request.op, codec.decode_args(request))
+    if request.op == "devices":
+        answer = messages.Fault("broken")
+    sys.stdout.buffer.write(codec.encode_answer(request.id, answer))
+    sys.stdout.flush()
+"""
+"""The reference, which reaches a file for each operation, and breaks at reports of devices."""
+
+
+@pytest.fixture
+def choose(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The program, which is in a folder and no package."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    yield importlib.import_module("choose")
+    for name in MODULES:
+        del sys.modules[name]
+
+
+def test_what_a_scenario_reaches_is_its_own_and_what_breaks_is_left_out(
+    choose: Any, tmp_path: Path
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    seeds = range(25)
+
+    def read(counters: Path) -> str:
+        (file,) = counters.iterdir()
+        return file.read_text()
+
+    command = shlex.join((sys.executable, str(program)))
+    found = dict(choose.play(command, seeds, read))
+    hello = introduce(InProcess(Reference), "tests")
+    target = Target(InProcess(Reference), hello, hello.kubernetes[-1], "kubelet")
+    made = {seed: recorder.record_seed(target, seed, tmp_path) for seed in seeds}
+    called = {seed: {call.op for call in one.calls} for seed, one in made.items() if one}
+    assert found == {
+        seed: {f"{FILES}{one}.go:1.1,2.2" for one in operations}
+        for seed, operations in called.items()
+        if "devices" not in operations
+    }
+    assert 0 < len(found) < len(seeds)
+    assert len({frozenset(one) for one in found.values()}) > 1
