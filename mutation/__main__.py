@@ -29,7 +29,7 @@ HERE = Path(__file__).resolve().parent
 SIZE = 300
 """Mutations of a sample: so many that two cores try them in well under an hour."""
 
-_DECISIVE = ("checks.py", "excluded.py", "judge.py", "sampling.py")
+_DECISIVE = ("checks.py", "excluded.py", "judge.py", "reach.py", "sampling.py")
 """What of this program decides how a mutation ends, or which are made."""
 
 

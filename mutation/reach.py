@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import ast
 import json
+import math
+from collections import Counter, defaultdict
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from sampling import module_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from cosmic_ray.work_item import MutationSpec
@@ -17,6 +21,9 @@ if TYPE_CHECKING:
 
 _KINDS = ("case", "test", "recording")
 """The order: cases take milliseconds, tests have to be found first, recordings are the longest."""
+
+_RECORDINGS = 40
+"""Of each release, so many that reach a mutation are played at the most."""
 
 _LEAST_LIMIT = 4.0
 _TIMES = 10.0
@@ -55,24 +62,41 @@ class Reach:
         source = (tree.folder / mutation.module_path).read_text(encoding="utf-8")
         first, last = statement(source, mutation.start_pos[0])
         numbers = {number for line in range(first, last + 1) for number in lines.get(line, ())}
-        size = self._sizes()
         chosen = sorted(
             numbers or range(len(names)),
-            key=lambda number: (_KINDS.index(names[number].split(" ")[0]), size[number], number),
+            key=lambda number: (
+                _KINDS.index(names[number].split(" ")[0]),
+                self._sizes[number],
+                number,
+            ),
         )
         return [
-            (max(_LEAST_LIMIT, _TIMES * self.costs[names[number]]), names[number])
-            for number in chosen
+            (max(_LEAST_LIMIT, _TIMES * self.costs[name]), name)
+            for name in _some_recordings([names[number] for number in chosen])
         ]
 
-    def _sizes(self) -> list[int]:
+    @cached_property
+    def _sizes(self) -> Counter[int]:
         """How many lines each check reaches."""
-        sizes = [0] * len(self.costs)
-        for lines in self.lines.values():
-            for numbers in lines.values():
-                for number in numbers:
-                    sizes[number] += 1
-        return sizes
+        return Counter(
+            number
+            for lines in self.lines.values()
+            for numbers in lines.values()
+            for number in numbers
+        )
+
+
+def _some_recordings(names: list[str]) -> Iterator[str]:
+    """The checks without most of their recordings; those kept are spread evenly."""
+    by_release: defaultdict[str, list[str]] = defaultdict(list)
+    for name in names:
+        kind, release, *_ = name.split(" ")
+        if kind == "recording":
+            by_release[release].append(name)
+        else:
+            yield name
+    for recordings in by_release.values():
+        yield from recordings[:: math.ceil(len(recordings) / _RECORDINGS)]
 
 
 def statement(source: str, line: int) -> tuple[int, int]:

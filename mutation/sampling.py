@@ -6,11 +6,11 @@ the code and not of the operators, places are drawn, and for each place one of i
 
 from __future__ import annotations
 
-import random
+import hashlib
 import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import excluded
 from cosmic_ray import plugins
@@ -52,36 +52,68 @@ class Population:
     def sample(self, seed: int, size: int) -> list[WorkItem]:
         """The first `size` places in the order of a seed, each with one mutation.
 
-        A larger sample of the same seed begins with the smaller one. An item's id is its place in
-        the order.
+        A larger sample of the same seed begins with the smaller one, and a change of the code
+        changes no more of a sample than what it touches. An item's id is its place in the order.
         """
-        choices = random.Random(seed)  # noqa: S311 - a sample, not a secret
-        order = sorted(self.places)
-        choices.shuffle(order)
-        chosen = [choices.choice(self.places[name]) for name in order]
+        ranked = sorted((_rank(seed, name), name) for name in self.places)
         return [
-            WorkItem.single(f"{rank:05}", mutation)
-            for rank, mutation in enumerate(chosen[:size], start=1)
+            WorkItem.single(f"{number:05}", self._drawn(rank, name))
+            for number, (rank, name) in enumerate(ranked[:size], start=1)
         ]
+
+    def _drawn(self, rank: int, name: str) -> MutationSpec:
+        mutations = self.places[name]
+        return mutations[rank % len(mutations)]
+
+
+def _rank(seed: int, name: str) -> int:
+    return int.from_bytes(hashlib.sha256(f"{seed} {name}".encode()).digest())
 
 
 def population(tree: Tree, modules: Sequence[Path]) -> Population:
     """Every mutation that Cosmic Ray makes of some modules of a tree, by place."""
-    places: defaultdict[str, list[MutationSpec]] = defaultdict(list)
-    left_out: Counter[str] = Counter()
-    spans = {
-        str(path.relative_to(tree.folder)): excluded.spans(path.read_text(encoding="utf-8"))
-        for path in modules
+    sources = {
+        str(path.relative_to(tree.folder)): path.read_text(encoding="utf-8") for path in modules
     }
+    spans = {name: excluded.spans(source) for name, source in sources.items()}
+    places: defaultdict[Place, list[MutationSpec]] = defaultdict(list)
+    left_out: Counter[str] = Counter()
     for mutation in _every(tree, modules):
         why = excluded.reason(mutation, spans[str(mutation.module_path)])
         if why:
             left_out[why] += 1
         else:
-            places[_place(mutation)].append(mutation)
-    return Population(
-        {name: tuple(sorted(ones, key=_order)) for name, ones in places.items()}, dict(left_out)
-    )
+            places[Place.of(mutation)].append(mutation)
+    lines = {name: source.splitlines() for name, source in sources.items()}
+    named: dict[str, tuple[MutationSpec, ...]] = {}
+    alike: Counter[str] = Counter()
+    for place in sorted(places):
+        name = place.name(lines[place.module][place.start[0] - 1])
+        alike[name] += 1
+        named[f"{name} {alike[name]}"] = tuple(sorted(places[place], key=_order))
+    return Population(named, dict(left_out))
+
+
+class Place(NamedTuple):
+    """Where something is changed: the code between two positions, and what of it."""
+
+    module: str
+    start: tuple[int, int]
+    end: tuple[int, int]
+    kind: str
+    within: str
+
+    @classmethod
+    def of(cls, mutation: MutationSpec) -> Place:
+        """The place of a mutation."""
+        kind = _FAMILY.sub(r"\1", str(mutation.operator_name))
+        within = mutation.definition_name or ""
+        return cls(str(mutation.module_path), mutation.start_pos, mutation.end_pos, kind, within)
+
+    def name(self, line: str) -> str:
+        """Names it by the text of its line, which stays when the line moves."""
+        column = self.start[1] - (len(line) - len(line.lstrip()))
+        return f"{self.module} {self.within} {self.kind} {column} {line.strip()}"
 
 
 def module_of(mutation: MutationSpec) -> str:
@@ -119,16 +151,5 @@ def _is_never_mutated(node: NodeOrLeaf) -> bool:
     return isinstance(node, Leaf) and (node.type in _TOKENS or node.value in _PUNCTUATION)
 
 
-def _place(mutation: MutationSpec) -> str:
-    """Names the place: the code between two positions, and what of it is changed."""
-    kind = _FAMILY.sub(r"\1", _operator(mutation))
-    (row, column), (last_row, last_column) = mutation.start_pos, mutation.end_pos
-    return f"{mutation.module_path}:{row:04}:{column:03}-{last_row:04}:{last_column:03} {kind}"
-
-
-def _operator(mutation: MutationSpec) -> str:
-    return str(mutation.operator_name)
-
-
 def _order(mutation: MutationSpec) -> tuple[str, int]:
-    return _operator(mutation), mutation.occurrence
+    return str(mutation.operator_name), mutation.occurrence
