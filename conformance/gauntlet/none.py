@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from numaproof.conformance.gauntlet.seeding import Changes, Seeds
 from numaproof.reference import startup
+from numaproof.reference.cpu import policy as cpu_policies
 from numaproof.reference.cpu.options import StaticOptions
-from numaproof.reference.cpu.policy import StaticPolicy
 from numaproof.reference.errors import StartError
 from numaproof.reference.kubernetes import config
 from numaproof.reference.memory import policy as memory_policies
@@ -35,9 +35,9 @@ def static_is_the_default(changes: Changes) -> None:
 def policy_none_pins_cpus(changes: Changes) -> None:
     def pinning(
         original: Any, given: config.Config, topology: Any, reserved: Fraction, release: Release
-    ) -> StaticPolicy | None:
-        found: StaticPolicy | None = original(given, topology, reserved, release)
-        return found or startup.make_static(topology, StaticOptions(), 1, 0, release)
+    ) -> cpu_policies.StaticPolicy | None:
+        found: cpu_policies.StaticPolicy | None = original(given, topology, reserved, release)
+        return found or cpu_policies.make_static(topology, StaticOptions(), 1, 0, release)
 
     changes.around(startup, "_cpu_policy", pinning)
 
@@ -46,10 +46,10 @@ def policy_none_pins_cpus(changes: Changes) -> None:
 def policy_none_needs_a_reservation(changes: Changes) -> None:
     def wanting(
         original: Any, given: config.Config, topology: Any, reserved: Fraction, release: Release
-    ) -> StaticPolicy | None:
+    ) -> cpu_policies.StaticPolicy | None:
         as_static = dataclasses.replace(given, cpu_policy="static", cpu_options={})
         original(as_static, topology, reserved, release)
-        found: StaticPolicy | None = original(given, topology, reserved, release)
+        found: cpu_policies.StaticPolicy | None = original(given, topology, reserved, release)
         return found
 
     changes.around(startup, "_cpu_policy", wanting)
@@ -57,7 +57,9 @@ def policy_none_needs_a_reservation(changes: Changes) -> None:
 
 @seeds("CPU-CONFIG-001", "CPU-RESERVE-008")
 def reserved_cpus_are_told_as_allocatable(changes: Changes) -> None:
-    changes.replace(StaticPolicy, "allocatable", property(lambda self: self.topology.cpus))
+    changes.replace(
+        cpu_policies.StaticPolicy, "allocatable", property(lambda self: self.topology.cpus)
+    )
 
 
 @seeds("MEM-NONE-001", "MEM-NONE-002")
