@@ -72,6 +72,7 @@ _DEFAULT_DATABASE = ".numaproof/examples"
 @click.pass_context
 def fuzz(
     ctx: click.Context,
+    /,
     *,
     profile: str,
     max_examples: int | None,

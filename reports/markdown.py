@@ -99,8 +99,8 @@ def _head(summary: Summary) -> Iterator[str]:
         examples = plural(summary.reached.examples, "example")
         yield f"<details><summary>Reached in {examples}</summary>"
         yield ""
-        rows = reached_lines(summary.reached)
-        yield from _table(["", ""], ((escaped(one), escaped(told, 2_000)) for one, told in rows))
+        reached = reached_lines(summary.reached)
+        yield from _table(["", ""], ((escaped(one), escaped(told, 2_000)) for one, told in reached))
         yield "</details>"
         yield ""
 
