@@ -12,7 +12,7 @@ from numaproof.conformance import recorded, recorder, recordings
 from numaproof.conformance.implementation import BrokeProtocol, InProcess, introduce
 from numaproof.conformance.playing import Target
 from numaproof.conformance.recordings import Recorded, Recording, RecordingError, Source
-from numaproof.protocol import messages
+from numaproof.protocol import events, messages
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference.kubernetes.releases import RELEASES
 from numaproof.reference.node import Reference
@@ -145,6 +145,42 @@ def test_which_of_several_devices_were_taken_is_no_failure_of_a_program(
     played = recorded.compare(other, Target(Program(), hello, "1.35", "kubelet"), tmp_path)
     assert (played.outcome, played.chance) == ("pass", "admit")
     assert recorded.compare(other, target(), tmp_path).outcome == "fail"
+
+
+def admitted(**containers: str) -> dict[str, Any]:
+    """An admission: each container with a device and, behind a space, CPUs."""
+    return {
+        "containers": {
+            name: {"cpus": has.partition(" ")[2], "devices": {"gpu": [has.partition(" ")[0]]}}
+            for name, has in containers.items()
+        }
+    }
+
+
+@pytest.mark.parametrize(
+    ("answer", "excused"),
+    [
+        (admitted(a="d0 1", z="d2 2"), True),
+        (admitted(a="d0 1", z="d2 3"), False),
+        # The init container z comes first: what a gets may follow from its device.
+        (admitted(a="d0 5", z="d2 2"), True),
+        (admitted(a="d0 5", z="d1 2"), False),
+        (admitted(a="d0 5", z="d2 3"), False),
+        (admitted(a="d0 1"), False),
+        ({"reason": "TopologyAffinityError", "message": "m"}, False),
+    ],
+)
+def test_what_follows_from_other_devices_of_an_earlier_container_is_no_failure(
+    answer: dict[str, Any], *, excused: bool
+) -> None:
+    pod = {"spec": {"initContainers": [{"name": "z"}], "containers": [{"name": "a"}]}}
+    step = events.Step(
+        operation="admit",
+        args={"pod": pod},
+        answer=answer,
+        expected=admitted(a="d0 1", z="d1 2"),
+    )
+    assert recorded._other_devices(step) is excused
 
 
 def _text(call: recordings.RecordedCall) -> str:
