@@ -47,9 +47,15 @@ def _fullness(life: Life) -> float:
 TARGETS: Mapping[str, Callable[[Life], float]] = {
     "CPUs that pods hold, times their share of the node": _fullness,
     "pods removed times pods that stay": lambda life: float(life.removals * len(life.alive)),
-    "providers times nodes": lambda life: float(life.providers() * len(life.facts.nodes)),
+    "pods offered times providers times nodes": lambda life: float(
+        len(life.offered) * life.providers() * len(life.facts.nodes)
+    ),
 }
-"""What runs are steered to: large nodes that are nearly full, gaps, merges of many providers."""
+"""What runs are steered to: large nodes that are nearly full, gaps, merges of many providers.
+
+Each can grow with every step: a run is changed from its end on, and what only its beginning decides
+is hardly come to.
+"""
 
 
 class NodeMachine(RuleBasedStateMachine):

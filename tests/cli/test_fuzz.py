@@ -67,7 +67,7 @@ def test_a_run_tells_what_it_reached(command: Command) -> None:
     assert set(told["highest"]) == {
         "CPUs that pods hold, times their share of the node",
         "pods removed times pods that stay",
-        "providers times nodes",
+        "pods offered times providers times nodes",
     }
     for report in ("report.md", "report.html"):
         assert "policies" in (REPORT / report).read_text()
