@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import seed as with_seed
 from hypothesis.stateful import run_state_machine_as_test
 
-from numaproof.conformance.cases import Step
 from numaproof.conformance.fuzz import BATCH, STEPS, FuzzPlaying, Idle
 from numaproof.conformance.implementation import InProcess, introduce
 from numaproof.conformance.playing import Target
 from numaproof.conformance.statemachine import TARGETS, NodeMachine
 from numaproof.protocol import messages
-from numaproof.protocol.machine import MachineInfo
 from numaproof.reference.node import Reference
+
+if TYPE_CHECKING:
+    from numaproof.conformance.cases import Step
+    from numaproof.protocol.machine import MachineInfo
 
 MakeTarget = Callable[..., Target]
 
@@ -115,7 +117,7 @@ def test_steering_gets_further_than_chance(reference: Target, aim: str) -> None:
     def reached(*aims: str) -> float:
         """The mean of the best half of the examples."""
         values = [
-            sorted((one[aim] for one in made(reference, BATCH, seed, aims=aims).values))[-50:]
+            sorted(one[aim] for one in made(reference, BATCH, seed, aims=aims).values)[-50:]
             for seed in range(2)
         ]
         return sum(map(sum, values))
