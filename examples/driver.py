@@ -1,0 +1,151 @@
+"""A small CPU manager behind the conformance protocol, with a bug in it (see docs/fuzzing.md)."""
+
+import json
+import math
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+SUFFIXES = {"m": Fraction(1, 1000), "k": 1000, "M": 10**6, "G": 10**9, "T": 10**12}
+SUFFIXES |= {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
+
+HELLO = {
+    "protocol": 1,
+    "name": "small-driver",
+    "version": "0.1",
+    "language": "Python",
+    "kubernetes": ["1.36"],
+    "level": "invariants",
+    "operations": ["start", "admit", "remove", "state"],
+    "policies": {"cpu": ["none", "static"]},
+    "options": {},
+}
+
+
+def amount(text):
+    """A quantity such as 1500m or 2Gi."""
+    text = str(text)
+    for suffix, factor in SUFFIXES.items():
+        if text.endswith(suffix):
+            return Fraction(text.removesuffix(suffix)) * factor
+    return Fraction(text)
+
+
+def parsed(text):
+    """The CPUs of a list such as 0-3,8."""
+    spans = [part.split("-") for part in text.split(",") if part]
+    return {cpu for span in spans for cpu in range(int(span[0]), int(span[-1]) + 1)}
+
+
+def listed(cpus):
+    """CPUs in the Linux list format."""
+    return ",".join(map(str, sorted(cpus)))
+
+
+def exclusive_cpus(pod, container):
+    """How many CPUs a container gets for itself: whole ones of Guaranteed pods."""
+    for one in pod["spec"]["containers"]:
+        resources = one.get("resources") or {}
+        limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+        for name in ("cpu", "memory"):
+            limit = amount(limits.get(name, 0))
+            if not limit or amount(requests.get(name, limit)) != limit:
+                return 0
+    cpus = amount(container["resources"]["limits"]["cpu"])
+    return int(cpus) if cpus.denominator == 1 else 0
+
+
+class Driver:
+    """One node: its CPUs, and what each pod holds."""
+
+    file = None
+
+    def start(self, args):
+        self.file = None
+        config, machine = args["config"], args.get("machine")
+        if machine is None:
+            return {"unsupported": {"what": "discovery"}}
+        nodes = machine["topology"] or []
+        cores = [core for node in nodes for core in node["cores"] or []]
+        self.all = {cpu for core in cores for cpu in core["thread_ids"]}
+        self.static = config.get("cpuManagerPolicy", "none") == "static"
+        reserved = parsed(config.get("reservedSystemCPUs", ""))
+        if self.static and not reserved:
+            asked = [config.get(key) or {} for key in ("kubeReserved", "systemReserved")]
+            count = math.ceil(sum(amount(one.get("cpu", 0)) for one in asked))
+            reserved = set(sorted(self.all)[:count])
+        if self.static and (not reserved or not reserved < self.all):
+            return {"refused": {"stage": "cpu", "message": "static needs some CPUs reserved"}}
+        self.allocatable = self.all - reserved if self.static else self.all
+        file = Path(args["state_dir"], "driver.json")
+        node = [self.static, listed(self.all), listed(self.allocatable)]
+        saved = json.loads(file.read_text()) if file.exists() else {"pods": {}}
+        if saved["pods"] and saved["node"] != node:
+            return {"refused": {"stage": "cpu", "message": "the node was another before"}}
+        there = {pod["metadata"]["uid"] for pod in args.get("pods") or []}
+        self.node, self.file = node, file
+        self.held = {uid: held for uid, held in saved["pods"].items() if uid in there}
+        cpus = {"all": listed(self.all), "allocatable": listed(self.allocatable)}
+        return {"ok": {"cpus": cpus, "memory": []}}
+
+    def admit(self, args):
+        pod = args["pod"]
+        if pod["spec"].get("initContainers") or pod["spec"].get("resources"):
+            return {"unsupported": {"what": "init containers, resources of pods"}}
+        held = self.held.setdefault(pod["metadata"]["uid"], {})
+        for container in pod["spec"]["containers"]:
+            if container["name"] in held:
+                continue
+            count = exclusive_cpus(pod, container) if self.static else 0
+            free = self.allocatable & self.shared()
+            if count > len(free):
+                message = f"{count} CPUs are wanted, {len(free)} are free"
+                return {"refused": {"reason": "UnexpectedAdmissionError", "message": message}}
+            held[container["name"]] = sorted(free)[:count]
+        return {"ok": {"containers": self.shown(held)}}
+
+    def remove(self, args):
+        if "container" in args:
+            self.held[args["uid"]][args["container"]] = []
+        else:
+            self.held.pop(args["uid"], None)
+        return {"ok": {}}
+
+    def state(self, args):
+        pods = {uid: self.shown(held) for uid, held in self.held.items()}
+        return {"ok": {"shared": listed(self.shared()), "pods": pods, "files": {}}}
+
+    def shared(self):
+        pods = self.held.values()
+        return self.all - {cpu for held in pods for own in held.values() for cpu in own}
+
+    def shown(self, held):
+        return {
+            name: {
+                "cpus": listed(own or self.shared()),
+                "exclusive": listed(own),
+                "memory": [],
+                "affinity": {"numa": None, "preferred": False},
+            }
+            for name, own in held.items()
+        }
+
+    def save(self):
+        if self.file:
+            self.file.write_text(json.dumps({"node": self.node, "pods": self.held}))
+
+
+def main():
+    driver = Driver()
+    for line in sys.stdin:
+        request = json.loads(line)
+        if request["op"] == "hello":
+            answer = {"ok": HELLO}
+        else:
+            answer = getattr(driver, request["op"])(request["args"])
+            driver.save()
+        print(json.dumps({"id": request["id"], **answer}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

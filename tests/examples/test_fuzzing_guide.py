@@ -1,0 +1,80 @@
+"""docs/fuzzing.md, followed from its first command to its last."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+GUIDE = (ROOT / "docs/fuzzing.md").read_text()
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def shell(command: str, folder: Path) -> str:
+    """What a command writes, in a terminal as wide as pages are."""
+    scripts = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = os.environ | {"PATH": scripts, "PYTHONUTF8": "1", "PYTEST_ADDOPTS": ""}
+    ended = subprocess.run(
+        ["sh", "-c", command],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        timeout=500,
+        check=False,
+    )
+    return ended.stdout.decode() + ended.stderr.decode()
+
+
+def in_order(said: list[str], written: str) -> bool:
+    """Whether lines were written in this order, others between; ``…`` is any number."""
+    lines = iter(written.splitlines())
+    forms = [re.escape(line).replace("…", r"[\d,.]+s?") for line in said]
+    return all(any(re.fullmatch(form, line) for line in lines) for form in forms)
+
+
+def commands(block: str) -> list[tuple[str, list[str]]]:
+    """The commands of a block, each with the lines that it is said to write."""
+    parts = [part.splitlines() for part in block.split("$ ") if part]
+    return [(command, said) for command, *said in parts]
+
+
+def mend(diff: str, file: Path) -> None:
+    """Adds the lines that a difference adds to a file."""
+    new = "".join(f"{line[1:]}\n" for line in diff.splitlines())
+    old = "".join(f"{line[1:]}\n" for line in diff.splitlines() if line[:1] != "+")
+    text = file.read_text()
+    assert text.count(old) == 1
+    file.write_text(text.replace(old, new))
+
+
+@pytest.mark.slow
+def test_every_command_of_the_guide_writes_what_is_said_there(tmp_path: Path) -> None:
+    folder = tmp_path / "examples"
+    shutil.copytree(ROOT / "examples", folder)
+    done = 0
+    for kind, block in BLOCK.findall(GUIDE):
+        if kind == "diff":
+            mend(block, folder / "driver.py")
+        for command, said in commands(block) if kind == "console" else ():
+            written = shell(command, folder)
+            assert in_order(said, written), f"{command}\n{written}"
+            done += 1
+    assert done == 8
+
+
+@pytest.mark.parametrize("file", ["driver.py", "test_driver.py", "tox.ini"])
+def test_what_the_guide_shows_of_a_file_stands_there(file: str) -> None:
+    text = (ROOT / "examples" / file).read_text()
+    kind = "ini" if file == "tox.ini" else "python"
+    shown = [block for one, block in BLOCK.findall(GUIDE) if one == kind]
+    ours = [block for block in shown if block.splitlines()[0] in text]
+    assert ours
+    for block in ours:
+        for paragraph in block.split("\n\n"):
+            assert paragraph.strip("\n") in text
