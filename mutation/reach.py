@@ -25,6 +25,9 @@ _KINDS = ("case", "test", "recording")
 _RECORDINGS = 40
 """Of each release, so many that reach a mutation are played at the most."""
 
+_LONG = 1.0
+"""Seconds of processor time from which a check is a long one."""
+
 _LEAST_LIMIT = 4.0
 _TIMES = 10.0
 """A check may take so many seconds of processor time at the least, or so many times its own."""
@@ -55,15 +58,18 @@ class Reach:
     def plan(self, tree: Tree, mutation: MutationSpec) -> list[tuple[float, str]]:
         """The checks of a mutation with their limits in seconds; those of least reach come first.
 
-        Where no check runs the code but all import it, as with tables, every check is one of it.
+        Where no check runs the code but all import it, as with tables, every check is one of it,
+        save the few long ones, which are searches and look at no table.
         """
         names = list(self.costs)
         lines = self.lines.get(module_of(mutation), {})
         source = (tree.folder / mutation.module_path).read_text(encoding="utf-8")
         first, last = statement(source, mutation.start_pos[0])
         numbers = {number for line in range(first, last + 1) for number in lines.get(line, ())}
+        if not numbers:
+            numbers = {n for n, cost in enumerate(self.costs.values()) if cost < _LONG}
         chosen = sorted(
-            numbers or range(len(names)),
+            numbers,
             key=lambda number: (
                 _KINDS.index(names[number].split(" ")[0]),
                 self._sizes[number],

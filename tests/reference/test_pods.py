@@ -106,6 +106,8 @@ def test_a_limit_of_the_pod_that_no_container_asks_for_is_its_request_as_well() 
     [
         ({}, "metadata must be an object"),
         ({"metadata": {}}, "metadata.uid"),
+        ({"metadata": {"uid": ""}, "spec": {"containers": []}}, "metadata.uid"),
+        ({"metadata": {"uid": 5}, "spec": {"containers": []}}, "metadata.uid"),
         ({"metadata": {"uid": "u"}}, "spec must be an object"),
         ({"metadata": {"uid": "u"}, "spec": {"containers": [5]}}, r"spec.containers\[0\] must"),
         ({"metadata": {"uid": "u"}, "spec": {"containers": [{}]}}, r"spec.containers\[0\].name"),

@@ -67,6 +67,31 @@ def test_only_whole_cpus_at_milli_precision_count_as_whole(text: str, cpus: int 
 
 
 @pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("1Gi", 1 << 30),
+        ("1.5e1", 15),
+        ("1.500k", 1500),
+        ("999999999999999999", 10**18 - 1),
+        ("1e18", 10**18),
+        ("1500m", None),
+        # The kubelet keeps these as decimals of any length, and says that they are no integers.
+        ("1.50e1", None),
+        ("1.5000k", None),
+        ("2.0", None),
+        ("1.5Gi", None),
+        ("1.0Ki", None),
+        ("1000000000000000000", None),
+        ("1e19", None),
+    ],
+)
+def test_only_short_whole_numbers_are_integers_to_the_kubelet(
+    text: str, number: int | None
+) -> None:
+    assert quantity.exact(text) == number
+
+
+@pytest.mark.parametrize(
     ("text", "written"),
     [
         ("0Mi", "0"),
