@@ -83,8 +83,7 @@ def _even(facts: Facts) -> bool:
 def judge(
     outcome: Outcome,
     case: Case,
-    violations: Sequence[Violation],
-    facts: Facts,
+    broken: Sequence[tuple[Violation, Facts]],
     known: frozenset[str],
 ) -> tuple[Outcome, str | None]:
     """The outcome of a case with the known defects taken into account, and the defect's name.
@@ -92,15 +91,14 @@ def judge(
     Args:
         outcome: how the case ended by itself.
         case: the case, which may name the defect that it shows.
-        violations: the invariants that were broken.
-        facts: of the machine.
+        broken: the invariants that were broken, each with the machine as it was then.
         known: the defects that the implementation has by its release; see `known_defects`.
     """
     if case.defect in known:
         return _with_defect(outcome, case.defect)
-    if outcome == "fail" and violations:
+    if outcome == "fail" and broken:
         names: list[str] = []
-        for violation in violations:
+        for violation, facts in broken:
             name = explain(violation, facts, known) or _spoilt(violation, names)
             if name is None:
                 return outcome, None

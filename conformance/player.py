@@ -43,7 +43,8 @@ class Player:
     """One playing of one case.
 
     Attributes:
-        violations: broken invariants, in the order in which they were found.
+        broken: the invariants that were broken, in the order in which that was found, each with
+            the machine as it was then.
     """
 
     case: Case
@@ -51,8 +52,13 @@ class Player:
     facts: Facts
     level: Level
     watch: Watch
-    violations: list[Violation] = field(default_factory=list)
+    broken: list[tuple[Violation, Facts]] = field(default_factory=list)
     _pods: dict[str, messages.Pod] = field(default_factory=dict)
+
+    @property
+    def violations(self) -> list[Violation]:
+        """The broken invariants alone."""
+        return [violation for violation, _ in self.broken]
 
     @property
     def problems(self) -> list[str]:
@@ -88,10 +94,10 @@ class Player:
             NotSupportedError: a call is not claimed, or was answered with unsupported.
             ImplementationFailure: there was no answer.
         """
-        argument = getattr(step, step.verb)
-        if step.expect == "anything" and not self._makes_sense(step):
+        verb = step.verb
+        if step.expect == "anything" and not self._makes_sense(step, verb):
             return
-        getattr(self, f"_{step.verb}")(argument, step.expect)
+        getattr(self, f"_{verb}")(getattr(step, verb), step.expect)
 
     def _expanded(self, step: Step) -> Step:
         plain = msgspec.to_builtins(step)
@@ -106,8 +112,8 @@ class Player:
             names[name] = expressions.evaluate(value, names) if isinstance(value, str) else value
         return names
 
-    def _makes_sense(self, step: Step) -> bool:
-        if step.verb in _WITHOUT_START:
+    def _makes_sense(self, step: Step, verb: str) -> bool:
+        if verb in _WITHOUT_START:
             return True
         if self.session.started is None:
             return False
@@ -211,7 +217,7 @@ class Player:
         call = self.session.calls[-1]
         if not isinstance(answer, messages.Fault):
             broken = self.watch.after(answer, uid)
-            self.violations += broken
+            self.broken += [(one, self.facts) for one in broken]
             call.problems += [one.sentence for one in broken]
         call.problems += expectations.check(expected, answer, self._context())
 

@@ -152,9 +152,7 @@ class Playing:
         """
         ended = self._ended(action)
         player = self.player
-        outcome, defect = defects.judge(
-            ended.outcome, self.case, player.violations, player.facts, self._known
-        )
+        outcome, defect = defects.judge(ended.outcome, self.case, player.broken, self._known)
         differs = next((one for one in player.problems if one.startswith(DIFFERS)), None)
         if outcome == "expected failure" and differs and not self.case.defect:
             return replace(ended, message=differs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -11,12 +12,16 @@ import pytest
 from numaproof import fakesys
 from numaproof.conformance import defects
 from numaproof.conformance.facts import Facts
+from numaproof.conformance.implementation import InProcess, introduce
 from numaproof.conformance.invariants import Violation
+from numaproof.conformance.playing import Playing, Target
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference.machine.discovery import discover
+from numaproof.reference.node import Reference
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from numaproof.conformance.cases import Case
     from numaproof.protocol.events import Outcome
@@ -55,18 +60,18 @@ def test_only_whoever_claims_to_be_the_kubelet_has_its_defects() -> None:
     ],
 )
 def test_a_case_that_names_a_defect_fails_as_expected_where_the_defect_is(
-    case: Case, info: MachineInfo, outcome: Outcome, known: frozenset[str], judged: object
+    case: Case, outcome: Outcome, known: frozenset[str], judged: object
 ) -> None:
     named = msgspec.structs.replace(case, defect="free-core-by-average")
-    assert defects.judge(outcome, named, (), Facts(info), known) == judged
+    assert defects.judge(outcome, named, (), known) == judged
 
 
 def test_a_broken_invariant_is_expected_where_a_defect_explains_it(
     case: Case, hybrid: Facts
 ) -> None:
     expected = ("expected failure", "free-core-by-average")
-    assert defects.judge("fail", case, (TWICE,), hybrid, AVERAGE) == expected
-    assert defects.judge("fail", case, (TWICE,), hybrid, frozenset()) == ("fail", None)
+    assert defects.judge("fail", case, ((TWICE, hybrid),), AVERAGE) == expected
+    assert defects.judge("fail", case, ((TWICE, hybrid),), frozenset()) == ("fail", None)
 
 
 def test_a_refused_pod_may_give_back_what_is_anothers_but_not_keep_anything(
@@ -79,11 +84,44 @@ def test_a_refused_pod_may_give_back_what_is_anothers_but_not_keep_anything(
     assert defects.explain(kept, hybrid, AVERAGE) is None
 
 
+PARTLY = """
+machine:
+  num_cores: 5
+  num_physical_cores: 5
+  num_sockets: 2
+  memory_capacity: 2147483648
+  topology:
+  - {node_id: 0, memory: 1073741824, cores: [{core_id: 0, thread_ids: [0], socket_id: 0},
+      {core_id: 1, thread_ids: [1], socket_id: 0}]}
+  - {node_id: 1, memory: 1073741824, cores: [{core_id: 0, thread_ids: [3], socket_id: 1},
+      {core_id: 1, thread_ids: [4], socket_id: 1}, {core_id: 2, thread_ids: [5], socket_id: 1}]}
+steps:
+- assign: {available: "0,4-5", count: 3}
+- start: {offline: "5"}
+"""
+
+
+def test_what_was_broken_is_judged_by_the_machine_as_it_was_then(
+    make_case: Callable[[str], Case], tmp_path: Path
+) -> None:
+    # By its averages every socket has two CPUs, and without CPU 5 that is true.
+    case = msgspec.structs.replace(make_case(PARTLY), level="invariants")
+    hello = introduce(InProcess(Reference), "tests")
+    target = Target(InProcess(Reference), hello, "1.36", "kubelet")
+    assert case.machine is not None
+    playing = Playing(target, case, case.machine, None, tmp_path)
+    verdicts = [playing.judge(partial(playing.player.step, step)) for step in case.steps]
+    assert {(one.outcome, one.defect) for one in verdicts} == {
+        ("expected failure", "free-core-by-average")
+    }
+    assert Facts(playing.player.session.machine).properties["uniform"]
+
+
 def test_another_cause_stays_a_failure(case: Case, hybrid: Facts, info: MachineInfo) -> None:
-    assert defects.judge("fail", case, (LOST,), hybrid, AVERAGE) == ("fail", None)
-    assert defects.judge("fail", case, (TWICE, LOST), hybrid, AVERAGE) == ("fail", None)
-    assert defects.judge("fail", case, (TWICE,), Facts(info), AVERAGE) == ("fail", None)
-    assert defects.judge("fail", case, (), hybrid, AVERAGE) == ("fail", None)
+    assert defects.judge("fail", case, ((LOST, hybrid),), AVERAGE) == ("fail", None)
+    assert defects.judge("fail", case, ((TWICE, hybrid), (LOST, hybrid)), AVERAGE) == ("fail", None)
+    assert defects.judge("fail", case, ((TWICE, Facts(info)),), AVERAGE) == ("fail", None)
+    assert defects.judge("fail", case, (), AVERAGE) == ("fail", None)
 
 
 GROUPS = frozenset({"single-node-taken-out-of-group", "reservation-beyond-node-wraps"})
@@ -102,10 +140,14 @@ def test_what_follows_from_a_defect_is_explained_by_it_once_it_was_met(
     case: Case, info: MachineInfo, first: Violation, name: str
 ) -> None:
     facts = Facts(info)
-    assert defects.judge("fail", case, (first, SUMS), facts, GROUPS) == ("expected failure", name)
-    assert defects.judge("fail", case, (SUMS, first), facts, GROUPS) == ("fail", None)
-    assert defects.judge("fail", case, (first, LOST), facts, GROUPS) == ("fail", None)
-    assert defects.judge("fail", case, (first, SUMS), facts, frozenset()) == ("fail", None)
+
+    def on(*violations: Violation) -> list[tuple[Violation, Facts]]:
+        return [(one, facts) for one in violations]
+
+    assert defects.judge("fail", case, on(first, SUMS), GROUPS) == ("expected failure", name)
+    assert defects.judge("fail", case, on(SUMS, first), GROUPS) == ("fail", None)
+    assert defects.judge("fail", case, on(first, LOST), GROUPS) == ("fail", None)
+    assert defects.judge("fail", case, on(first, SUMS), frozenset()) == ("fail", None)
 
 
 def test_a_reservation_that_is_too_small_by_less_is_no_wrapped_number(info: MachineInfo) -> None:
