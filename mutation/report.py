@@ -53,8 +53,9 @@ class Report:
 
     @property
     def share(self) -> float:
-        """The share of the mutations that was killed."""
-        return 1 - len(self.survivors) / len(self.mutants) if self.mutants else 0.0
+        """The share that was killed of those that are Python."""
+        tried = sum(one.outcome != Outcome.INVALID for one in self.mutants)
+        return 1 - len(self.survivors) / tried if tried else 0.0
 
     @property
     def problems(self) -> list[str]:
@@ -76,8 +77,8 @@ class Report:
         parts = ", ".join(f"{counts[outcome]} {outcome}" for outcome in Outcome)
         explained = len(self.survivors) - len(self.unexplained)
         return (
-            f"{len(self.mutants)} mutations: {parts} ({explained} explained); "
-            f"{self.share:.1%} killed"
+            f"{len(self.mutants)} mutations: {parts}; {self.share:.1%} killed, "
+            f"{explained} of {len(self.survivors)} survivors explained"
         )
 
     def figures(self) -> dict[str, Any]:
@@ -126,8 +127,8 @@ class Report:
             f"order of seed {self.seed}, with one of the {self.population.mutations} mutations "
             f"each. The tree is `{self.digest[:16]}`.\n\n"
             + (f"## To be done\n\n{problems}\n" if problems else "")
-            + "## By module\n\n| Module | Mutations | Killed | Timed out | Survived |\n"
-            f"|---|---:|---:|---:|---:|\n{rows}\n"
+            + "## By module\n\n| Module | Mutations | Killed | Timed out | Survived "
+            f"| No Python |\n|---|---:|---:|---:|---:|---:|\n{rows}\n"
             f"## Not mutated\n\n{left_out}\n"
             f"## Survivors\n\n{survivors or 'None.'}\n"
         )

@@ -20,11 +20,15 @@ if TYPE_CHECKING:
 
 
 class Outcome(StrEnum):
-    """How a mutation ended; a check that takes too long has killed it too."""
+    """How a mutation ended.
+
+    A check that takes too long has killed it too. What is no Python any more is no mutation.
+    """
 
     KILLED = "killed"
     TIMED_OUT = "timed out"
     SURVIVED = "survived"
+    INVALID = "no Python"
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,8 @@ def mutant(item: WorkItem, result: WorkResult) -> Mutant:
     diff, by = result.diff or "", result.output or ""
     if result.test_outcome == TestOutcome.SURVIVED:
         outcome = Outcome.SURVIVED
+    elif result.test_outcome == TestOutcome.INCOMPETENT:
+        outcome = Outcome.INVALID
     else:
         outcome = Outcome.TIMED_OUT if by.startswith(TIME_OUT) else Outcome.KILLED
     change = Change(

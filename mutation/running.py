@@ -115,13 +115,14 @@ class _Worker:
         with use_mutation(path, operator, mutation.occurrence) as (before, after):
             if after is None:
                 raise RuntimeError(f"there is no such mutation: {mutation}")
+            diff = difference(before, after, mutation.module_path)
+            try:
+                compile(after, path, "exec")
+            except SyntaxError as error:
+                return WorkResult(WorkerOutcome.NORMAL, str(error), TestOutcome.INCOMPETENT, diff)
             verdict = self._judge.verdict(plan)
-        return WorkResult(
-            worker_outcome=WorkerOutcome.NORMAL,
-            output=verdict.by,
-            test_outcome=TestOutcome.KILLED if verdict.killed else TestOutcome.SURVIVED,
-            diff=difference(before, after, mutation.module_path),
-        )
+        outcome = TestOutcome.KILLED if verdict.killed else TestOutcome.SURVIVED
+        return WorkResult(WorkerOutcome.NORMAL, verdict.by, outcome, diff)
 
     def stop(self) -> None:
         """Lets a check that is under way fail; what it says of the mutation is not kept."""

@@ -225,11 +225,12 @@ def test_explained_survivors_are_well_while_nine_in_ten_are_killed(
     report = made(program, tree, {3: "survived", 4: "timed out", 5: "survived"}, EXPLAINED)
     assert report.problems == []
     assert report.summary() == (
-        "20 mutations: 17 killed, 1 timed out, 2 survived (2 explained); 90.0% killed"
+        "20 mutations: 17 killed, 1 timed out, 2 survived, 0 no Python; 90.0% killed, "
+        "2 of 2 survivors explained"
     )
     report.write(tmp_path / "out")
     page = (tmp_path / "out" / "mutation.md").read_text()
-    assert "| `shapes.py` | 20 | 17 | 1 | 2 |" in page
+    assert "| `shapes.py` | 20 | 17 | 1 | 2 | 0 |" in page
     assert page.count("Nobody looks.\n\n") == 2
     figures = json.loads((tmp_path / "out" / "mutation.json").read_text())
     assert figures["killed_share"] == 0.9
@@ -241,6 +242,8 @@ def test_too_many_survivors_those_without_reason_and_stale_reasons_are_problems(
 ) -> None:
     few = made(program, tree, dict.fromkeys((1, 2, 3), "survived"), EXPLAINED)
     assert few.problems == ["85.0% killed, which is less than 90%"]
+    invalid = made(program, tree, {1: "survived", 2: "survived", 3: "no Python"}, EXPLAINED)
+    assert invalid.problems == ["89.5% killed, which is less than 90%"]
     other = made(program, tree, {1: "survived"}, EXPLAINED.replace("// count", "- count"))
     assert other.problems == [
         "survived without an explanation: shapes.py:22 return given / count",

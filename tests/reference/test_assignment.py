@@ -91,6 +91,31 @@ def test_uncore_caches_are_filled_with_odd_requests_since_1_34(
     assert found == cpus
 
 
+@pytest.mark.parametrize("release", ["1.33", "1.34", "1.35", "1.36"])
+@pytest.mark.parametrize(
+    ("available", "count", "cpus"),
+    [
+        ("0-15", 6, "0-2,8-10"),
+        # The half-used first core of the first cache counts as a core there.
+        ("1-15", 4, "4-5,12-13"),
+        ("1-15", 6, "4-6,12-14"),
+        ("2-15", 2, "4,12"),
+    ],
+)
+def test_a_part_of_a_cache_is_taken_where_its_first_cores_are_whole(
+    node: Player,
+    machine: Callable[..., dict[str, Any]],
+    release: str,
+    available: str,
+    count: int,
+    cpus: str,
+) -> None:
+    options = ["prefer_align_cpus_by_uncorecache"]
+    shape = machine(cores=8, uncore=4)
+    given = {"available": available, "kubernetes": release, "options": options}
+    assert assign(node, shape, count, **given) == cpus
+
+
 def test_spreading_over_cores_takes_threads_of_different_cores(
     node: Player, machine: Callable[..., dict[str, Any]]
 ) -> None:

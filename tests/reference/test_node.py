@@ -257,6 +257,19 @@ def test_a_device_that_is_taken_is_refused_by_the_topology_manager(
     assert app["devices"] == {"v.example/nic": ["d0"]}
 
 
+def test_a_pod_that_leaves_takes_no_other_pods_affinity_along(
+    node: Player, machine: Machine, pod: Pod
+) -> None:
+    config = {**STATIC, "topologyManagerPolicy": "best-effort"}
+    node.ask("start", machine=machine(nodes=2), config=config, state_dir=str(node.state_dir))
+    for uid in "abc":
+        node.admit(pod(uid, "2"))
+    before = node.ask("state")["ok"]["pods"]
+    assert all(one["app0"]["affinity"]["preferred"] for one in before.values())
+    node.ask("remove", uid="b")
+    assert node.ask("state")["ok"]["pods"] == {uid: before[uid] for uid in "ac"}
+
+
 def test_a_pod_of_scope_pod_is_placed_as_a_whole(node: Player, machine: Machine, pod: Pod) -> None:
     config = {
         **STATIC,

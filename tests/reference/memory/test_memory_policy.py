@@ -103,6 +103,16 @@ def test_a_kubelet_takes_a_node_out_of_its_group_when_told_to_and_the_documents_
         documented.allocate(state, reuse, single, single.containers[0], hint)
 
 
+def test_a_hint_that_suffices_to_the_last_byte_is_not_extended() -> None:
+    static_policy = static()
+    state, reuse = admitted(static_policy, pod("a", "9Gi"))
+    rest = state.nodes[1].tables["memory"].free
+    single = pod("b", str(rest))
+    hint = KeptHint(2, preferred=False)
+    state, _ = static_policy.allocate(state, reuse, single, single.containers[0], hint)
+    assert state.of("b", "c0") == (Block(2, "memory", rest),)
+
+
 def test_a_hint_that_does_not_suffice_is_extended() -> None:
     static_policy, one = static(), pod("a", "9Gi")
     state = static_policy.restore(MemoryState())

@@ -126,6 +126,20 @@ def test_what_does_not_add_up_is_refused_as_the_kubelet_says(
             ),
         ),
         (
+            [{"numaNode": -(1 << 31) - 1}],
+            (
+                "number -2147483649 into Go struct field MemoryReservation.reservedMemory."
+                "numaNode of type int32"
+            ),
+        ),
+        (
+            [{"numaNode": 1 << 31}],
+            (
+                "number 2147483648 into Go struct field MemoryReservation.reservedMemory."
+                "numaNode of type int32"
+            ),
+        ),
+        (
             [{"limits": "x"}],
             (
                 "string into Go struct field MemoryReservation.reservedMemory.limits "
@@ -138,6 +152,13 @@ def test_reservations_of_a_wrong_type_do_not_decode(value: object, problem: str)
     with pytest.raises(config.ConfigError) as refused:
         config.load({"reservedMemory": value}, releases.release(None))
     assert str(refused.value) == f"failed to decode: json: cannot unmarshal {problem}"
+
+
+@pytest.mark.parametrize("node", [-(1 << 31), (1 << 31) - 1])
+def test_a_reservation_of_any_int32_decodes(node: int) -> None:
+    given = {"reservedMemory": [{"numaNode": node, "limits": {"memory": "1Gi"}}]}
+    loaded = config.load(given, releases.release(None))
+    assert loaded.reserved_memory == ((node, {"memory": "1Gi"}),)
 
 
 def test_an_amount_that_is_no_quantity_does_not_decode() -> None:
