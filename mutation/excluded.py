@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from cosmic_ray.work_item import MutationSpec
 
 TYPES = "types: annotations and aliases are read by the type checker, not when the code runs"
-GUARDS = "declarations of immutability: they guard against mistakes, and change no answer"
+GUARDS = "declarations that guard against mistakes (immutable, abstract) and change no answer"
 IDENTITY = "`is` for `==`: what it says of numbers and texts is up to the interpreter"
 
 _GUARDS = {"frozen", "slots", "repr"}
@@ -49,25 +49,32 @@ def reason(mutation: MutationSpec, spans: list[Span]) -> str | None:
 
 def spans(source: str) -> list[Span]:
     """The parts of a module that are not mutated."""
-    return [
-        _span(node, why) for parent in ast.walk(ast.parse(source)) for node, why in _parts(parent)
-    ]
+    return [span for node in ast.walk(ast.parse(source)) for span in _parts(node)]
 
 
-def _parts(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt | ast.keyword, str]]:
+def _parts(node: ast.AST) -> Iterator[Span]:
     match node:
         case ast.If(test=ast.Name(id="TYPE_CHECKING")):
-            yield node, TYPES
+            yield _span(node, TYPES)
         case ast.arg(annotation=ast.expr() as annotation) | ast.AnnAssign(annotation=annotation):
-            yield annotation, TYPES
-        case ast.FunctionDef(returns=ast.expr() as returns):
-            yield returns, TYPES
+            yield _span(annotation, TYPES)
+        case ast.FunctionDef():
+            yield from _of_function(node)
         case ast.Module():
             for one in node.body:
                 if isinstance(one, ast.Assign) and _is_union(one.value):
-                    yield one, TYPES
+                    yield _span(one, TYPES)
         case ast.keyword(arg=str(name), value=ast.Constant(value=bool())) if name in _GUARDS:
-            yield node, GUARDS
+            yield _span(node, GUARDS)
+
+
+def _of_function(node: ast.FunctionDef) -> Iterator[Span]:
+    if node.returns is not None:
+        yield _span(node.returns, TYPES)
+    for one in node.decorator_list:
+        if isinstance(one, ast.Name) and one.id == "abstractmethod":
+            # With its sign and the end of its line, as Cosmic Ray removes it.
+            yield Span((one.lineno, one.col_offset - 1), (one.lineno + 1, 0), GUARDS)
 
 
 def _is_union(node: ast.expr) -> bool:

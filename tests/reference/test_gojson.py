@@ -153,6 +153,7 @@ def test_lists_and_numbered_keys_of_a_wrong_type_are_told(text: bytes, message: 
         b'{"a":1,"b":[1.5,-2e3,{"c":null}],"a":true}',
         b" [ ] ",
         b'{"":{}}',
+        b"[0,1e+5,-0.25E-1]",
         '"é\u2028\x7f"'.encode(),
         b"123456789012345678901234567890",
     ],

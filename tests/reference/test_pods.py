@@ -23,6 +23,16 @@ def amounts(cpu: str, memory: str = "64Mi") -> dict[str, str]:
     return {"cpu": cpu, "memory": memory}
 
 
+@pytest.mark.parametrize(("requested", "cpus"), [("4", 4), ("2", 0)])
+def test_a_budget_is_of_exclusive_cpus_only_in_the_class_guaranteed(
+    requested: str, cpus: int
+) -> None:
+    own = {"limits": amounts("4"), "requests": amounts(requested)}
+    pod = pods.parse(manifest({}, resources=own), "budget")
+    assert pod.budget is not None
+    assert pod.exclusive_cpus_at_once() == cpus
+
+
 @pytest.mark.parametrize(
     ("resources", "qos", "exclusive"),
     [

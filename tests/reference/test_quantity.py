@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from fractions import Fraction
+
 import pytest
 
 from numaproof.reference.kubernetes import quantity
@@ -39,6 +41,13 @@ def test_a_quantity_is_read_exactly_and_rounded_up(
 ) -> None:
     assert quantity.value(text) == value
     assert quantity.milli_value(text) == milli
+
+
+def test_suffixes_are_powers_of_a_thousand_and_of_1024() -> None:
+    for power, suffix in enumerate(("n", "u", "m", "", "k", "M", "G", "T", "P", "E"), start=-3):
+        assert quantity.parse(f"7{suffix}") == 7 * Fraction(1000) ** power
+    for power, suffix in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), start=1):
+        assert quantity.parse(f"7{suffix}") == 7 * 1024**power
 
 
 @pytest.mark.parametrize("text", ["", "x", "-x", "1 ", " 1", "1z", "1.5 Gi", "--1", "1KiB"])
