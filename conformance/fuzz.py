@@ -278,7 +278,7 @@ class _Search:
         return bool(self.failed or self.unlike)
 
     def taken(self) -> int:
-        """How many examples were played since this was asked last."""
+        """How many examples were played since this was asked last, smaller ones apart."""
         taken, self._taken = self._taken, 0
         return taken
 
@@ -290,7 +290,7 @@ class _Search:
             raise _EnoughError
         if self._left < 0:
             return Idle()
-        self._taken += 1
+        self._taken += not self.failed
         return FuzzPlaying(self.campaign.target, machine, self.failed)
 
     def ended(

@@ -48,8 +48,9 @@ def run(target: Target, place: str, findings: Path, seed: int, examples: int = 6
     lane = Lane(databases.opened(place), repeated=0)
     stream = list(fuzz(campaign, Budget(examples, None), seed, findings, lane))
     found = [one for one in stream if isinstance(one, events.DivergenceFound)]
-    (reached,) = (one for one in stream if isinstance(one, events.Reached))
-    return found, reached.examples
+    ended = stream[-1]
+    assert isinstance(ended, events.CampaignEnded)
+    return found, ended.outcomes.get("pass", 0)
 
 
 def found_again_first(target: Target, healthy: Target, place: str, findings: Path) -> None:
