@@ -55,7 +55,7 @@ class TopologyPolicy:
 
     name: str
     rules: Rules
-    negative: bool = False
+    negative: bool
 
     def merge(self, providers: Sequence[Resources | None]) -> tuple[KeptHint, bool]:
         """The hint to keep for what the providers say, and whether it is admitted."""

@@ -91,6 +91,13 @@ def test_uncore_caches_are_filled_with_odd_requests_since_1_34(
     assert found == cpus
 
 
+def test_no_socket_is_whole_on_a_machine_that_counts_none(
+    node: Player, machine: Callable[..., dict[str, Any]]
+) -> None:
+    shape = machine(nodes=2, sockets=2) | {"num_sockets": 0}
+    assert assign(node, shape, 2, available="0-1,4,8-9") == "0,8"
+
+
 @pytest.mark.parametrize("release", ["1.33", "1.34", "1.35", "1.36"])
 @pytest.mark.parametrize(
     ("available", "count", "cpus"),

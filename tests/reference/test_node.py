@@ -358,3 +358,9 @@ def test_every_defect_names_releases_that_exist_and_the_sentence_it_breaks() -> 
         has = releases.release(defect.releases[0]).has(defect.name)
         assert has == defect.answers
         assert not releases.release(defect.releases[0], documented=True).has(defect.name)
+
+
+def test_the_defects_that_end_without_an_answer_are_panics_and_what_takes_for_ever() -> None:
+    ends_badly = ("panic", "division by zero", "never ends", "takes minutes")
+    for defect in DEFECTS:
+        assert defect.answers != any(words in defect.what for words in ends_badly), defect.name
