@@ -101,7 +101,7 @@ def _who(container: Container | None) -> str:
 
 def _advice(node: Node, policy: TopologyPolicy, pod: Pod) -> Iterator[str]:
     for name in _WEAKER.get(policy.name, ()):
-        weaker = TopologyPolicy(name, replace(policy.rules, single=False))
+        weaker = replace(policy, name=name, rules=replace(policy.rules, single=False))
         if watch(node, pod, weaker).admitted:
             yield f"with topologyManagerPolicy: {name} the pod would be admitted"
             return
