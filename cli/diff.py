@@ -16,6 +16,7 @@ from numaproof.catalogue import MACHINE, catalogue
 from numaproof.conformance import tables
 from numaproof.conformance.beside import TRIES, Pair
 from numaproof.conformance.differences import (
+    KINDS,
     Course,
     Scenario,
     differences,
@@ -52,6 +53,13 @@ _MOST = (1 << 32) - 1
 @click.option("--left", metavar='"CMD ..."', help="One program; the reference where left out.")
 @click.option("--right", metavar='"CMD ..."', required=True, help="The program that is tested.")
 @click.option("--seeds", type=Seeds(), help="Scenarios of these seeds, such as 0:1000 or 3,7:9.")
+@click.option(
+    "--kind",
+    type=click.Choice(tuple(KINDS)),
+    default="life",
+    show_default=True,
+    help="Lives of nodes, or single starts with something odd in them.",
+)
 @click.option("--examples", type=click.IntRange(1), help="So many scenarios of other seeds.")
 @click.option("--seed", type=click.IntRange(0), help="Where those seeds come from; else any.")
 @click.option(
@@ -86,6 +94,7 @@ def diff(
     left: str | None,
     right: str,
     seeds: Sequence[int] | None,
+    kind: str,
     examples: int | None,
     seed: int | None,
     machine_names: Iterable[str],
@@ -106,6 +115,7 @@ def diff(
     \b
     Examples:
       numaproof diff --right "./kubelet-1.36 -v=-1" --seeds 0:1000
+      numaproof diff --right "./my-driver" --kind start --examples 500
       numaproof diff --left "./kubelet-1.35" --right "./my-driver" --level placement
       numaproof diff --right "./my-driver" my-cases.yaml --machine laptop-4c8t
       numaproof diff --right "./kubelet-1.36 -v=-1" trees/*.tar.xz
@@ -116,7 +126,7 @@ def diff(
     cases = tuple(chain.from_iterable(map(tables.read_file, written)))
     trees = tuple(file for file in files if file not in written)
     course = Course(out / "findings", keep_going, tries, sides.options())
-    what = _What(cases, trees, tuple(machine_names), chosen)
+    what = _What(cases, trees, tuple(machine_names), chosen, kind)
 
     def start(campaign: Campaign) -> Iterator[AnyEvent]:
         return _events(sides, what, campaign, course)
@@ -176,13 +186,14 @@ class _What:
     trees: tuple[Path, ...]
     machines: tuple[str, ...]
     seeds: Sequence[int]
+    kind: str
 
 
 def _events(sides: _Sides, what: _What, campaign: Campaign, course: Course) -> Iterator[AnyEvent]:
     with sides.pair(campaign.target) as pair, scratch_folder() as trees:
         # The report names the level at which answers were compared.
         told = replace(campaign, target=replace(campaign.target, level=pair.level))
-        scenarios: Iterable[Scenario] = generated(what.seeds, pair.claims)
+        scenarios: Iterable[Scenario] = generated(what.seeds, pair.claims, what.kind)
         total = len(what.seeds)
         if what.cases or what.trees:
             machines = catalogue(what.machines, trees)

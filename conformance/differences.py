@@ -16,7 +16,7 @@ from numaproof.conformance import casefiles, machines, shrinking
 from numaproof.conformance.beside import TRIES, Stage, examine
 from numaproof.conformance.cases import Case, Machines, NoArguments, Step
 from numaproof.conformance.claims import Claims
-from numaproof.conformance.generation.scenarios import seeded_scenario
+from numaproof.conformance.exploring import life, odd_start
 from numaproof.conformance.releases import includes
 from numaproof.conformance.scratch import scratch_folder
 from numaproof.protocol import events
@@ -35,6 +35,11 @@ T = TypeVar("T", bound=msgspec.Struct)
 _SHRINK_SECONDS = 60.0
 _SHRINK_TRIES = 3
 """Playings of each scenario while it is shrunk: one that chance passes is merely not smaller."""
+
+KINDS = {"life": life, "start": odd_start}
+"""What is made of a seed: the life of a node, or one start with something odd in it."""
+
+_NAMES = {"life": "seed", "start": "start"}
 
 _SLOW = frozenset({"time-out", "crash", "protocol error"})
 """Outcomes after which a program starts again, or that took the whole time limit."""
@@ -86,12 +91,10 @@ def _both(ours: Sequence[str], theirs: Sequence[str]) -> tuple[str, ...]:
     return tuple(one for one in ours if one in theirs)
 
 
-def generated(seeds: Iterable[int], claims: Claims) -> Iterator[Scenario]:
-    """The scenarios of seeds: the same for the same claims."""
+def generated(seeds: Iterable[int], claims: Claims, kind: str = "life") -> Iterator[Scenario]:
+    """The scenarios of seeds: the same for the same claims; `kind` is one of `KINDS`."""
     for seed in seeds:
-        case = seeded_scenario(seed, claims)
-        assert case.machine is not None
-        yield Scenario(f"seed {seed}", Stage(case, case.machine))
+        yield Scenario(f"{_NAMES[kind]} {seed}", KINDS[kind](seed, claims))
 
 
 def given(

@@ -12,10 +12,15 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from numaproof.conformance.beside import Stage
+from numaproof.conformance.generation import trees
+from numaproof.conformance.generation.choices import Seeded
 from numaproof.conformance.generation.scenarios import seeded_scenario
+from numaproof.conformance.generation.starts import start
+from numaproof.conformance.machines import Machine
 from numaproof.conformance.mirror import DIFFERS
 from numaproof.conformance.playing import Playing
 from numaproof.conformance.shrinking import Shrinking, case_of
+from numaproof.protocol.machine import MachineInfo
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,7 +38,22 @@ _TRIES_OF_BROKEN = {"crash": 60, "protocol error": 60, "time-out": 0}
 
 def life(seed: int, claims: Claims) -> Stage:
     """The scenario of a seed: a node's life as it is made up."""
-    case = seeded_scenario(seed, claims)
+    return _on_its_machine(seeded_scenario(seed, claims))
+
+
+def odd_start(seed: int, claims: Claims) -> Stage:
+    """Another scenario of a seed: one start with something odd in it."""
+    return _on_its_machine(start(Seeded(seed), claims, f"start-{seed}"))
+
+
+def tree(seed: int, folder: Path) -> Stage:
+    """A third scenario of a seed: the tree of a machine, made in `folder`, is discovered."""
+    name = f"tree-{seed}"
+    machine = Machine(trees.profile(Seeded(seed), name), folder)
+    return Stage(trees.discovery(name), machine.info or MachineInfo(), machine.tree)
+
+
+def _on_its_machine(case: Case) -> Stage:
     assert case.machine is not None
     return Stage(case, case.machine)
 

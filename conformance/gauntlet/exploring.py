@@ -1,8 +1,8 @@
 """Fuzzing for a seeded bug with the scenarios of seeds: how many it takes, and how small they get.
 
 Every bug is looked for in the same scenarios, which are played on a healthy reference once. Most
-are the lives of nodes as `numaproof diff` makes them of the same seeds; some are trees of machines
-to be discovered.
+are the lives of nodes as `numaproof diff` makes them of the same seeds; some are starts with
+something odd in them, and trees of machines to be discovered.
 """
 
 from __future__ import annotations
@@ -11,22 +11,19 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from numaproof.conformance.beside import Stage
-from numaproof.conformance.exploring import Explorer, life
+from numaproof.conformance.exploring import Explorer, life, odd_start, tree
 from numaproof.conformance.gauntlet import hunting, rehearsing
 from numaproof.conformance.gauntlet.rehearsing import Noting, Rehearsal
-from numaproof.conformance.generation import trees
 from numaproof.conformance.generation.choices import Seeded
 from numaproof.conformance.implementation import InProcess
-from numaproof.conformance.machines import Machine
 from numaproof.protocol.gauntlet import Example
-from numaproof.protocol.machine import MachineInfo
 from numaproof.reference.node import Reference
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    from numaproof.conformance.beside import Stage
     from numaproof.conformance.gauntlet.seeding import Bug
     from numaproof.conformance.playing import Target
 
@@ -36,8 +33,8 @@ TRIES = 300
 _REHEARSED = 400
 """Scenarios whose answers are kept; most bugs are caught by fewer."""
 
-_TREE_EVERY = 10
-"""Of so many scenarios one is a tree that is discovered."""
+_TURNS = ("life",) * 2 + ("start",) + ("life",) * 3 + ("start",) + ("life",) * 2 + ("tree",)
+"""What the scenarios are, over and over: lives, starts and trees."""
 
 _LARGEST_SEED = (1 << 32) - 1
 
@@ -85,7 +82,7 @@ class Fuzzing:
         explorer = Explorer(target, self._folder())
         number = 0
         for number, seed in enumerate(seeds, 1):
-            stage, rehearsal = self._known(target, seed, tree=number % _TREE_EVERY == 0)
+            stage, rehearsal = self._known(target, seed, _TURNS[(number - 1) % len(_TURNS)])
             if not rehearsal.good or not rehearsal.differs(bug):
                 continue
             played = explorer.play(stage)
@@ -97,22 +94,21 @@ class Fuzzing:
                 return Caught(number, example, caught - began, time.monotonic() - caught)
         return Caught(number, None, time.monotonic() - began, 0.0)
 
-    def _known(self, target: Target, seed: int, *, tree: bool) -> tuple[Stage, Rehearsal]:
+    def _known(self, target: Target, seed: int, kind: str) -> tuple[Stage, Rehearsal]:
         """The scenario of a seed, and what a healthy reference answers to it."""
         place = (target.kubernetes, seed)
         known = self._kept.get(place)
         if known is None:
-            stage = self._discovery(seed) if tree else life(seed, target.claims)
+            stage = self._made(target, seed, kind)
             known = stage, self._rehearsal(target.kubernetes, stage)
             if len(self._kept) < _REHEARSED:
                 self._kept[place] = known
         return known
 
-    def _discovery(self, seed: int) -> Stage:
-        """A machine whose tree is discovered, and nothing else."""
-        name = f"tree-{seed}"
-        machine = Machine(trees.profile(Seeded(seed), name), self._folder())
-        return Stage(trees.discovery(name), machine.info or MachineInfo(), machine.tree)
+    def _made(self, target: Target, seed: int, kind: str) -> Stage:
+        if kind == "tree":
+            return tree(seed, self._folder())
+        return (odd_start if kind == "start" else life)(seed, target.claims)
 
     def _rehearsal(self, kubernetes: str, stage: Stage) -> Rehearsal:
         healthy = self._healthy.get(kubernetes)

@@ -64,6 +64,8 @@ def load(given: Mapping[str, Any], release: Release) -> Config:
         ConfigError: a value of a wrong type, or one that the kubelet's validation refuses.
     """
     _duration(given, "cpuManagerReconcilePeriod")
+    cpu_policy = _text(given, "cpuManagerPolicy", "none")
+    memory_policy = _text(given, "memoryManagerPolicy", "None")
     policy = _text(given, "topologyManagerPolicy", "none")
     scope = _text(given, "topologyManagerScope", "container")
     named = _text(given, "reservedSystemCPUs", "")
@@ -84,9 +86,9 @@ def load(given: Mapping[str, Any], release: Release) -> Config:
             + (f"[{text}]" if len(problems) > 1 else text)
         )
     return Config(
-        cpu_policy=_text(given, "cpuManagerPolicy", "none"),
+        cpu_policy=cpu_policy,
         cpu_options=texts["cpuManagerPolicyOptions"],
-        memory_policy=_text(given, "memoryManagerPolicy", "None"),
+        memory_policy=memory_policy,
         topology_policy=policy,
         topology_scope=scope,
         topology_options=texts["topologyManagerPolicyOptions"],
@@ -239,7 +241,7 @@ def _memory_reservation(entry: Any) -> tuple[int, Mapping[str, str]]:
 def _duration(given: Mapping[str, Any], name: str) -> None:
     if name not in given:
         return
-    value = given[name] or ""
+    value = "" if given[name] is None else given[name]
     if not isinstance(value, str):
         raise _wrong_type(name, value, "string")
     if _DURATION.fullmatch(value):

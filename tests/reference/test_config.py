@@ -202,6 +202,7 @@ def test_gates_speak_before_the_validation_does(node: Player) -> None:
         ("cpuManagerReconcilePeriod", 5, "number", "string"),
         ("cpuManagerPolicyOptions", [], "array", "map[string]string"),
         ("cpuManagerPolicyOptions", {"full-pcpus-only": True}, "bool", "string"),
+        ("cpuManagerReconcilePeriod", [], "array", "string"),
         ("kubeReserved", {"cpu": 1}, "number", "string"),
         ("featureGates", "x", "string", "map[string]bool"),
         ("featureGates", {"CPUManagerPolicyBetaOptions": "x"}, "string", "bool"),
@@ -217,6 +218,15 @@ def test_a_value_of_a_wrong_type_is_named_as_go_names_it(
             f"KubeletConfiguration.{field} of type {wanted}"
         ),
     )
+
+
+@pytest.mark.parametrize("field", ["cpuManagerPolicy", "memoryManagerPolicy"])
+def test_a_value_of_a_wrong_type_is_told_before_what_validation_refuses(
+    node: Player, field: str
+) -> None:
+    stage, message = node.refusal(**{field: 5, "topologyManagerScope": "node"})
+    assert (stage, message.partition(" ")[0]) == ("config", "failed")
+    assert f"KubeletConfiguration.{field} of type string" in message
 
 
 @pytest.mark.parametrize("period", ["10s", "1m30s", "-1s", "0", "1.5h", ".5s", "10us"])

@@ -1,0 +1,60 @@
+"""Starts with something odd in them, and trees that are odd."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from numaproof.conformance import casefiles, tables
+from numaproof.conformance.claims import Claims
+from numaproof.conformance.exploring import Explorer, odd_start, tree
+from numaproof.conformance.gauntlet import hunting
+from numaproof.conformance.implementation import InProcess, hello_args
+from numaproof.protocol import messages
+from numaproof.reference.node import Reference
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HELLO = Reference().hello(hello_args("tests"))
+CLAIMS = Claims(HELLO, HELLO.kubernetes[-1])
+
+
+def test_a_seed_makes_the_same_start_and_a_case_file_of_it() -> None:
+    for seed in range(20):
+        case = odd_start(seed, CLAIMS).case
+        assert case == odd_start(seed, CLAIMS).case
+        (read,) = tables.parse(casefiles.text(case), "start.yaml")
+        assert (read.machine, read.steps) == (case.machine, case.steps)
+
+
+def test_starts_are_refused_at_every_stage_and_some_are_not(tmp_path: Path) -> None:
+    explorer = Explorer(hunting.target(InProcess(Reference)), tmp_path)
+    ends: Counter[str] = Counter()
+    for seed in range(150):
+        played = explorer.play(odd_start(seed, CLAIMS))
+        assert played.broken == ""
+        (answer,) = (
+            call.answer for call in played.playing.player.session.calls if call.operation == "start"
+        )
+        ends[answer.stage if isinstance(answer, messages.StartRefused) else "started"] += 1
+    assert ends.keys() >= {"config", "topology", "cpu", "memory", "started"}
+
+
+def test_only_what_is_claimed_is_asked_after_a_start() -> None:
+    hello = msgspec.structs.replace(HELLO, operations=("start",))
+    steps = odd_start(3, Claims(hello, CLAIMS.kubernetes)).case.steps
+    assert {step.verb for step in steps} <= {"start", "tamper"}
+
+
+def test_odd_trees_lack_cpus_lists_and_caches(tmp_path: Path) -> None:
+    stages = [tree(seed, tmp_path / str(seed)) for seed in range(60)]
+    infos = [stage.machine for stage in stages]
+    cores = [core for info in infos for node in info.topology or () for core in node.cores or ()]
+    assert any(core.caches is None for core in cores)
+    assert any(core.socket_id is not None and core.socket_id > 30 for core in cores)
+    roots = [stage.root() for stage in stages if stage.root]
+    online = [root / "sys/devices/system/cpu/online" for root in roots]
+    assert 0 < sum(not file.exists() for file in online) < len(online)
