@@ -56,9 +56,9 @@ class Style(NamedTuple):
         least_nodes: to how many NUMA nodes a distributed request goes, if they can share it.
     """
 
-    spread: Callable[[CPUTopology, Progress], Progress] | None = None
-    uncore: Callable[[CPUTopology, Progress, int], int] | None = None
-    overwrites: bool = True
+    spread: Callable[[CPUTopology, Progress], Progress] | None
+    uncore: Callable[[CPUTopology, Progress, int], int] | None
+    overwrites: bool
     least_nodes: int = 0
 
 

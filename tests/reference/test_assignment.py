@@ -94,8 +94,8 @@ def test_uncore_caches_are_filled_with_odd_requests_since_1_34(
 def test_no_socket_is_whole_on_a_machine_that_counts_none(
     node: Player, machine: Callable[..., dict[str, Any]]
 ) -> None:
-    shape = machine(nodes=2, sockets=2) | {"num_sockets": 0}
-    assert assign(node, shape, 2, available="0-1,4,8-9") == "0,8"
+    shape = machine(nodes=3, sockets=3) | {"num_sockets": 0}
+    assert assign(node, shape, 8, available="0-4,12-14") == "0-4,12-14"
 
 
 @pytest.mark.parametrize("release", ["1.33", "1.34", "1.35", "1.36"])
@@ -121,6 +121,15 @@ def test_a_part_of_a_cache_is_taken_where_its_first_cores_are_whole(
     shape = machine(cores=8, uncore=4)
     given = {"available": available, "kubernetes": release, "options": options}
     assert assign(node, shape, count, **given) == cpus
+
+
+def test_a_request_goes_to_the_first_cache_that_has_room_for_it_as_documented(
+    documented: Player, machine: Callable[..., dict[str, Any]]
+) -> None:
+    options = ["prefer_align_cpus_by_uncorecache"]
+    shape = machine(cores=8, uncore=4)
+    assert assign(documented, shape, 6, available="3-15", options=options) == "4-6,12-14"
+    assert assign(documented, shape, 5, available="3-15", options=options) == "3,8-11"
 
 
 def test_spreading_over_cores_takes_threads_of_different_cores(

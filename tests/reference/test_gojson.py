@@ -40,6 +40,7 @@ STATE = gojson.Fields(
         (b"\\", r"invalid character '\\' looking for beginning of value"),
         ("é".encode(), "invalid character 'Ã' looking for beginning of value"),
         (b"\x85", r"invalid character '\u0085' looking for beginning of value"),
+        (b"t rue", "invalid character ' ' in literal true (expecting 'r')"),
         (b"[" * 10001, "invalid character '[' exceeded max depth"),
     ],
 )
@@ -154,6 +155,7 @@ def test_lists_and_numbered_keys_of_a_wrong_type_are_told(text: bytes, message: 
         b" [ ] ",
         b'{"":{}}',
         b"[0,1e+5,-0.25E-1]",
+        b"[false,null,true]",
         '"é\u2028\x7f"'.encode(),
         b"123456789012345678901234567890",
     ],

@@ -350,6 +350,21 @@ def test_an_app_container_takes_free_cpus_beside_those_of_its_init_container(
     assert documented.shared().count(",") <= 3
 
 
+def test_a_pod_that_comes_back_has_no_container_that_ended(node: Player, pod: Pod) -> None:
+    node.start()
+    node.admit(pod("u", "2"))
+    told = node.ask("reconcile")["ok"]["updates"]
+    node.ask("remove", uid="u", container="app0")
+    assert node.ask("reconcile")["ok"]["updates"] == []
+    node.ask("remove", uid="u")
+    node.admit(pod("u", "2"))
+    assert node.ask("reconcile")["ok"]["updates"] == told
+
+
+def test_what_names_no_release_is_of_the_newest() -> None:
+    assert releases.release(None) == releases.release("1.36")
+
+
 def test_every_defect_names_releases_that_exist_and_the_sentence_it_breaks() -> None:
     assert len({defect.name for defect in DEFECTS}) == len(DEFECTS)
     for defect in DEFECTS:

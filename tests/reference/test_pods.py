@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import pytest
 
-from numaproof.reference.kubernetes import pods
+from numaproof.reference.kubernetes import pods, quantity
 
 
 def manifest(*resources: dict[str, Any], **spec: Any) -> dict[str, Any]:
@@ -21,6 +22,15 @@ def manifest(*resources: dict[str, Any], **spec: Any) -> dict[str, Any]:
 
 def amounts(cpu: str, memory: str = "64Mi") -> dict[str, str]:
     return {"cpu": cpu, "memory": memory}
+
+
+def test_what_a_pod_does_not_ask_for_it_asks_for_with_its_containers() -> None:
+    own = {"limits": amounts("4", "1Gi")}
+    apps = [{"requests": amounts(cpu, "64Mi")} for cpu in ("1500m", "300u")]
+    budget = pods.parse(manifest(*apps, resources=own), "budget").budget
+    assert budget is not None
+    assert quantity.parse(budget["cpu"]) == Fraction(15003, 10000)
+    assert quantity.exact(budget["memory"]) == 128 << 20
 
 
 @pytest.mark.parametrize(("requested", "cpus"), [("4", 4), ("2", 0)])
