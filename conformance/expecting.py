@@ -141,7 +141,7 @@ class Expecting:
 
     def _memory(self, blocks: Sequence[MemoryBlock]) -> Memory:
         if self._exact:
-            return tuple(BlockExpected(tuple(one.numa), one.size, one.type) for one in blocks)
+            return tuple(_block(one) for one in blocks)
         sums: dict[str, int] = {}
         for one in blocks:
             sums[one.type] = sums.get(one.type, 0) + one.size
@@ -165,6 +165,12 @@ class Expecting:
             "pods": pods,
             **({"files": files} if self._verbatim else {}),
         }
+
+
+def _block(block: MemoryBlock) -> BlockExpected:
+    """A block, whose type is left out where it need not be said."""
+    said = {"type": block.type} if block.type != "memory" else {}
+    return BlockExpected(tuple(block.numa), block.size, **said)
 
 
 def _file(text: str) -> str | dict[str, Any]:

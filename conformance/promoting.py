@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from numaproof.conformance import manifests, releases
+from numaproof.conformance import casefiles, manifests, releases, tables
 from numaproof.conformance.cases import Case, Expected, NoArguments, StartStep, Step
 from numaproof.conformance.expecting import Expecting, accepted_or_refused
 from numaproof.conformance.implementation import InProcess, introduce
@@ -279,13 +279,16 @@ def _expecting(case: Case, rehearsal: _Rehearsal, level: Level, *, asked: bool) 
     open_ended = level == "invariants" and not rehearsal.forced
     steps = []
     for number, one in enumerate(played, 1):
-        expect: Any = one.by_level[level] if number == len(played) else one.outcome
+        expect: Any = one.by_level[level] if number >= len(rehearsal.played) else one.outcome
         if open_ended or (level == "invariants" and one.outcome.refused):
             expect = "anything"
         if one.step.expect != "anything":
             expect = one.step.expect  # somebody has said it
         steps.append(msgspec.structs.replace(one.step, expect=expect))
-    return msgspec.structs.replace(case, level=level, steps=tuple(steps))
+    made = msgspec.structs.replace(case, level=level, steps=tuple(steps))
+    # What is tried is what will be read.
+    (read,) = tables.parse(casefiles.text(made), made.id)
+    return read
 
 
 def _verdict(case: Case, target: Target) -> Verdict:

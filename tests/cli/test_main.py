@@ -57,6 +57,7 @@ def test_an_unknown_command_is_2(command: Command) -> None:
     [
         (["check", "--machine"], "laptop-4", ["laptop-4c8t"]),
         (["check", "--select"], "example-besteffort", ["example-besteffort-runs-shared"]),
+        (["promote", "--requirement"], "cpu-none-001", ["CPU-NONE-001"]),
         (["profile", "show"], "dgx-", ["dgx-spark-gb10"]),
     ],
 )

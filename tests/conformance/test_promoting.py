@@ -100,7 +100,8 @@ def test_the_last_step_is_expected_in_full_and_those_before_it_to_be_accepted() 
     case = promoted(finding(START, ADMIT), "placement")
     assert case.level == "placement"
     assert [step.verb for step in case.steps] == ["start", "admit", "state"]
-    assert expected(case, 0) == expected(case, 1) == Expected()
+    assert expected(case, 0) == Expected()
+    assert expected(case, 1).containers["app"].exclusive == "1,3"
     state = expected(case)
     assert state.shared == "0,2"
     assert state.pods
@@ -165,6 +166,12 @@ def test_with_an_implementation_the_level_is_the_lowest_at_which_it_fails(
         assert Playing(REFERENCE, case, case.machine, None, scratch / "healthy").play().good
 
 
+def test_what_only_the_comparison_with_the_reference_shows_is_kept_too() -> None:
+    bug = "single-threads-come-before-whole-cores"
+    case = promoted(finding(START, ADMIT), "admission", bug)
+    assert case.level == "admission"
+
+
 def test_a_level_that_the_implementation_does_not_claim_is_refused() -> None:
     target = msgspec.structs.replace(REFERENCE.hello, level="admission")
     lesser = type(REFERENCE)(REFERENCE.implementation, target, NEWEST, "admission")
@@ -195,6 +202,98 @@ def test_what_somebody_has_written_as_expected_stays() -> None:
     own = ADMIT.replace("anything", "{containers: {app: {exclusive: 2}}}")
     case = promoted(finding(START, own), "placement")
     assert expected(case, 1).containers["app"].exclusive == 2
+
+
+MEMORY = START.replace(
+    "{cpuM",
+    "{topologyManagerPolicy: restricted, memoryManagerPolicy: Static,"
+    " reservedMemory: [{numaNode: 0, limits: {memory: 100Mi}}], cpuM",
+).replace("}}\n", "}, devices: {vendor.example/nic: [[0], [0]]}}\n")
+DEVICE = ADMIT.replace("64Mi", "64Mi, vendor.example/nic: 1")
+HINTS = "  - hints: {pod: a, container: app}\n    expect: anything\n"
+RECONCILE = "  - reconcile: {}\n    expect: anything\n"
+ASSIGN = '  - assign: {available: "0-3", count: 2}\n    expect: anything\n'
+MERGE = (
+    "  - merge: {nodes: [0], policy: restricted, providers: [{cpu: []}]}\n    expect: anything\n"
+)
+PREFERRED = {"numa": [0], "preferred": True}
+
+
+@pytest.mark.parametrize(
+    ("steps", "counted", "exact"),
+    [
+        (
+            (MEMORY,),
+            {"all": 4, "allocatable": 3, "memory": {"memory": 968884224}},
+            {
+                "all": "0-3",
+                "allocatable": "1-3",
+                "memory": [{"numa": [0], "size": 968884224}],
+            },
+        ),
+        (
+            (MEMORY, DEVICE),
+            {
+                "containers": {
+                    "app": {
+                        "exclusive": 2,
+                        "memory": {"memory": 67108864},
+                        "devices": {"vendor.example/nic": 1},
+                    }
+                }
+            },
+            {
+                "containers": {
+                    "app": {
+                        "exclusive": "1,3",
+                        "affinity": PREFERRED,
+                        "memory": [{"numa": [0], "size": 67108864}],
+                        "devices": {"vendor.example/nic": {"numa": [[0]]}},
+                    }
+                }
+            },
+        ),
+        (
+            (START, ADMIT, HINTS),
+            {},
+            {"hints": {"cpu": {"cpu": [PREFERRED]}, "memory": {}}},
+        ),
+        (
+            (START, ADMIT.replace("{app: {", "{b: {}, app: {"), RECONCILE),
+            {},
+            {
+                "updates": [
+                    {"pod": "a", "container": "b", "cpus": "shared"},
+                    {"pod": "a", "container": "app", "cpus": "shared"},
+                ]
+            },
+        ),
+        ((ASSIGN,), {"cpus": 2}, {"cpus": "0,2"}),
+        ((MERGE,), {"admit": False}, {"admit": False, "hint": {"numa": [0], "preferred": False}}),
+    ],
+)
+def test_what_is_expected_of_each_answer(
+    steps: tuple[str, ...], counted: dict[str, Any], exact: dict[str, Any]
+) -> None:
+    for level, said in (("admission", counted), ("placement", exact)):
+        case = promoted(finding(*steps), level)  # type: ignore[arg-type]
+        plain = msgspec.json.encode(expected(case, len(steps) - 1))
+        assert msgspec.json.decode(plain) == said
+
+
+def test_of_a_checkpoint_everything_but_its_checksum_is_expected() -> None:
+    files = expected(promoted(finding(START, ADMIT), "kubelet")).files
+    assert files["cpu_manager_state"] == {
+        "policyName": "static",
+        "defaultCpuSet": "0,2",
+        "entries": {"uid-a": {"app": "1,3"}},
+    }
+
+
+def test_an_older_release_can_be_asked_for() -> None:
+    said = Wanted("static-x", None, (), "1.34")
+    case = promote(finding(START, ADMIT), said, REGISTRY, (), None)
+    assert case.kubernetes == ""
 
 
 def test_a_case_is_for_the_releases_that_answer_alike() -> None:

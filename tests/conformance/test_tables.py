@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from numaproof.conformance import casefiles, tables
-from numaproof.conformance.cases import Expected, StartStep, Step
+from numaproof.conformance.cases import Expected, MergeStep, StartStep, Step
 from numaproof.fakesys import DocumentError
 
 if TYPE_CHECKING:
@@ -135,6 +135,21 @@ def test_the_same_case_has_the_same_text_and_name() -> None:
     assert casefiles.name_of(one) == casefiles.name_of(two)
     other = msgspec.structs.replace(one, title="Other")
     assert casefiles.name_of(other) != casefiles.name_of(one)
+
+
+def test_where_a_file_can_not_be_put_nothing_is_left(tmp_path: Path) -> None:
+    (tmp_path / "folder.yaml").mkdir()
+    with pytest.raises(OSError, match=r"folder\.yaml"):
+        casefiles.put("text", tmp_path / "folder.yaml")
+    assert [file.name for file in tmp_path.iterdir()] == ["folder.yaml"]
+
+
+def test_no_preference_stays_no_preference_in_a_file() -> None:
+    (case, _) = tables.parse(CASE, "cases.yaml")
+    merge = MergeStep(nodes=(0,), policy="none", providers=({"gpu": None}, None))
+    case = msgspec.structs.replace(case, steps=(Step(merge=merge),))
+    (read,) = tables.parse(casefiles.text(case), "cases.yaml")
+    assert read.steps == case.steps
 
 
 def test_a_value_that_stands_twice_is_written_twice() -> None:
