@@ -6,11 +6,13 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import msgspec
+import pytest
 
 from numaproof.conformance import casefiles, tables
 from numaproof.conformance.claims import Claims
 from numaproof.conformance.exploring import Explorer, odd_start, tree
 from numaproof.conformance.gauntlet import hunting
+from numaproof.conformance.gauntlet.catalogue import BUGS
 from numaproof.conformance.implementation import InProcess, hello_args
 from numaproof.protocol import messages
 from numaproof.reference.node import Reference
@@ -58,3 +60,20 @@ def test_odd_trees_lack_cpus_lists_and_caches(tmp_path: Path) -> None:
     roots = [stage.root() for stage in stages if stage.root]
     online = [root / "sys/devices/system/cpu/online" for root in roots]
     assert 0 < sum(not file.exists() for file in online) < len(online)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "bug",
+    [
+        "a-list-of-cpus-that-cannot-be-read-names-none",
+        "a-reservation-that-cannot-be-is-passed-over",
+        "reserved-memory-that-cannot-be-read-is-none",
+        "numbers-and-booleans-are-texts",
+    ],
+)
+def test_who_takes_what_no_kubelet_takes_is_judged_all_the_same(tmp_path: Path, bug: str) -> None:
+    seeded = next(one for one in BUGS if one.id == bug)
+    explorer = Explorer(hunting.target(seeded.implementation(), compared=True), tmp_path)
+    broken = {explorer.play(odd_start(seed, CLAIMS)).broken for seed in range(200)}
+    assert "difference" in broken
