@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from numaproof.protocol.sets import CPUSet
-from numaproof.reference.kubernetes import pods, quantity
+from numaproof.protocol.sets import CPUSet, ListFormatError
+from numaproof.reference.kubernetes import quantity
 from numaproof.reference.kubernetes.releases import release
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from numaproof.protocol import messages
-    from numaproof.reference.kubernetes.pods import PodLevel
+    from numaproof.reference.kubernetes.pods import Pod, PodLevel
 
 
 def is_static(config: messages.KubeletConfiguration) -> bool:
@@ -21,18 +22,26 @@ def is_static(config: messages.KubeletConfiguration) -> bool:
     return config.get("cpuManagerPolicy") == "static"
 
 
+_TRUE = ("true", "True", "TRUE", "t", "T", "1")
+"""How a policy option may be written that is on."""
+
+
 def options(config: messages.KubeletConfiguration) -> dict[str, str]:
-    """The CPU Manager's policy options."""
-    return config.get("cpuManagerPolicyOptions") or {}
+    """The CPU Manager's policy options that are on, each as ``true``."""
+    given = config.get("cpuManagerPolicyOptions") or {}
+    return {name: "true" for name, value in given.items() if value in _TRUE}
 
 
 def reserved_cpus(config: messages.KubeletConfiguration) -> CPUSet | None:
-    """The CPUs that are reserved by name; None where a quantity is reserved.
+    """The CPUs that are reserved by name; None where a quantity is reserved, or nothing is named.
 
     (Reserve Compute Resources, "Explicitly Reserved CPU List".)
     """
     named = config.get("reservedSystemCPUs")
-    return CPUSet.parse(named) if named else None
+    try:
+        return CPUSet.parse(named) if named else None
+    except (ListFormatError, TypeError):
+        return None
 
 
 def reserved_count(config: messages.KubeletConfiguration) -> int:
@@ -40,19 +49,38 @@ def reserved_count(config: messages.KubeletConfiguration) -> int:
     named = reserved_cpus(config)
     if named is not None:
         return len(named)
-    amounts = (config.get(key) or {} for key in ("kubeReserved", "systemReserved"))
-    return math.ceil(sum(quantity.parse(amount.get("cpu", 0)) for amount in amounts))
+    amounts = (_entries(config.get(key)) for key in ("kubeReserved", "systemReserved"))
+    return math.ceil(sum(_amount(amount.get("cpu", 0)) for amount in amounts))
 
 
-def exclusive_counts(pod: messages.Pod, level: PodLevel = "shared pool") -> dict[str, int]:
+# What no kubelet takes counts as nothing, so that one that takes it can be judged all the same.
+
+
+def _entries(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _amount(text: Any) -> Fraction:
+    try:
+        return quantity.parse(text)
+    except quantity.QuantityError:
+        return Fraction(0)
+
+
+def _exact(text: Any) -> int:
+    try:
+        return quantity.exact(text) or 0
+    except quantity.QuantityError:
+        return 0
+
+
+def exclusive_counts(pod: Pod) -> dict[str, int]:
     """How many exclusive CPUs each container of a pod is due under policy static, by name.
 
-    Zero for all but containers of Guaranteed pods with a whole number of CPUs. `level` is what
-    the pod's own resources do. (Node Resource Managers, "Static policy"; Kubernetes 1.34 for
-    pod-level resources.)
+    Zero for all but containers of Guaranteed pods with a whole number of CPUs. (Node Resource
+    Managers, "Static policy"; Kubernetes 1.34 for pod-level resources.)
     """
-    parsed = pods.parse(pod, level)
-    return {container.name: parsed.exclusive_cpus(container) for container in parsed.containers}
+    return {container.name: pod.exclusive_cpus(container) for container in pod.containers}
 
 
 def pod_level(config: messages.KubeletConfiguration, kubernetes: str) -> PodLevel:
@@ -64,15 +92,13 @@ def pod_level(config: messages.KubeletConfiguration, kubernetes: str) -> PodLeve
     return known.under(given).pod_level if on else known.pod_level_without_gate
 
 
-def has_budget(
-    pod: messages.Pod, config: messages.KubeletConfiguration, level: PodLevel = "shared pool"
-) -> bool:
+def has_budget(pod: Pod, config: messages.KubeletConfiguration) -> bool:
     """Whether a pod is given CPUs and memory as a whole, for its containers to share.
 
     (Kubernetes 1.36, gate PodLevelResourceManagers with scope pod.)
     """
     as_one = config.get("topologyManagerScope") == "pod" and topology_policy(config) != "none"
-    return as_one and pods.parse(pod, level).budget is not None
+    return as_one and pod.budget is not None
 
 
 def keeps_memory(config: messages.KubeletConfiguration) -> bool:
@@ -84,19 +110,18 @@ Amounts = dict[str, int]
 """Bytes by memory type, those of zero left out."""
 
 
-def pinned_memory(pod: messages.Pod, level: PodLevel = "shared pool") -> dict[str, Amounts]:
+def pinned_memory(pod: Pod) -> dict[str, Amounts]:
     """The memory that each container of a pod is due under policy Static, by name.
 
     None for all but containers of Guaranteed pods (Node Resource Managers, "Memory management
     policies").
     """
-    parsed = pods.parse(pod, level)
-    served = parsed.qos == "Guaranteed" and not parsed.shared_pool
+    served = pod.qos == "Guaranteed" and not pod.shared_pool
     return {
         container.name: _memory(container.requests)
-        if served and not parsed.shares_budget(container)
+        if served and not pod.shares_budget(container)
         else {}
-        for container in parsed.containers
+        for container in pod.containers
     }
 
 
@@ -112,15 +137,14 @@ def _memory(requests: Mapping[str, Any]) -> Amounts:
 def reserved_memory(config: messages.KubeletConfiguration) -> dict[int, Amounts]:
     """The bytes that ``reservedMemory`` names, by node and memory type."""
     found: dict[int, Amounts] = {}
-    for entry in config.get("reservedMemory") or ():
-        limits = entry.get("limits") or {}
-        found[entry.get("numaNode", 0)] = {
-            kind: quantity.exact(text) or 0 for kind, text in limits.items()
-        }
+    given = config.get("reservedMemory")
+    for entry in map(_entries, given if isinstance(given, list) else ()):
+        limits = _entries(entry.get("limits"))
+        found[entry.get("numaNode", 0)] = {kind: _exact(text) for kind, text in limits.items()}
     return found
 
 
-def device_counts(pod: messages.Pod, resources: Iterable[str]) -> dict[str, dict[str, int]]:
+def device_counts(pod: Pod, resources: Iterable[str]) -> dict[str, dict[str, int]]:
     """How many devices of each of `resources` each container of a pod asks for, by name."""
     return {
         container.name: {
@@ -128,7 +152,7 @@ def device_counts(pod: messages.Pod, resources: Iterable[str]) -> dict[str, dict
             for resource in resources
             if resource in container.limits
         }
-        for container in pods.parse(pod).containers
+        for container in pod.containers
     }
 
 

@@ -122,7 +122,7 @@ def _groups_in_use(family: Family) -> list[int]:
 def _twins(family: Family) -> Twins:
     if len(family.nodes) <= _MOST_SINGLE:
         return Twins(tuple((node,) for node in sorted(family.nodes)))
-    return classify(family.nodes, family.signatures().__getitem__)
+    return classify(family.nodes, family.signatures.__getitem__)
 
 
 def _among(family: Family, twins: Twins) -> list[Hint]:

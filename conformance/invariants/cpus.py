@@ -83,8 +83,8 @@ def _nothing_pinned(view: View) -> Iterator[Violation]:
 
 
 def _counts(view: View) -> Iterator[Violation]:
-    for uid, pod in view.pods.items():
-        entitled = exclusive_counts(pod, view.pod_level)
+    for uid, pod in view.parsed.items():
+        entitled = exclusive_counts(pod)
         given = view.state.pods[uid]
         for name, count in entitled.items():
             if not count and uid in view.budgets:

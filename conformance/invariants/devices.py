@@ -44,7 +44,7 @@ def on_admission(
     """
     if uid not in view.pods:
         return
-    counts = device_counts(view.pods[uid], [one.resource for one in view.devices])
+    counts = device_counts(view.parsed[uid], [one.resource for one in view.devices])
     had = _held(before, uid)
     for name, container in answer.containers.items():
         if (uid, name) in view.ended:

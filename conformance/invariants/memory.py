@@ -98,7 +98,7 @@ def _nothing_pinned(view: View) -> Iterator[Violation]:
 
 
 def _requests(view: View) -> Iterator[Violation]:
-    due = {uid: pinned_memory(pod, view.pod_level) for uid, pod in view.pods.items()}
+    due = {uid: pinned_memory(pod) for uid, pod in view.parsed.items()}
     for place, container in view.containers():
         uid, name = place
         given: Counter[str] = Counter()

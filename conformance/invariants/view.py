@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from numaproof.conformance.entitlement import exclusive_counts, has_budget, pod_level
 from numaproof.conformance.tables import applies
 from numaproof.protocol.sets import CPUSet
+from numaproof.reference.kubernetes import pods
 from numaproof.reference.kubernetes.releases import NEWEST
 
 if TYPE_CHECKING:
@@ -95,14 +96,16 @@ class View:
         return pod_level(self.config, self.kubernetes)
 
     @cached_property
+    def parsed(self) -> Mapping[str, pods.Pod]:
+        """The pods as the managers read them, by uid."""
+        return {uid: pods.parse(pod, self.pod_level) for uid, pod in self.pods.items()}
+
+    @cached_property
     def budgets(self) -> frozenset[str]:
         """The pods that are given CPUs and memory as a whole; the state has only their shares."""
-        level = self.pod_level
-        if level != "budget":
+        if self.pod_level != "budget":
             return frozenset()
-        return frozenset(
-            uid for uid, pod in self.pods.items() if has_budget(pod, self.config, level)
-        )
+        return frozenset(uid for uid, pod in self.parsed.items() if has_budget(pod, self.config))
 
     def containers(self) -> Iterator[tuple[Place, messages.Container]]:
         """Every container that has not ended, in the order of the answer."""
@@ -140,7 +143,7 @@ class View:
         if left[0] != right[0]:
             return False
         if left[0] in self.budgets:
-            parts = exclusive_counts(self.pods[left[0]], self.pod_level)
+            parts = exclusive_counts(self.parsed[left[0]])
             return not (parts[left[1]] and parts[right[1]]) or self._one_passes(left, right)
         return self._one_passes(left, right)
 

@@ -5,7 +5,7 @@ Sets of CPUs are bit masks in this module.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -61,12 +61,13 @@ class CPUState:
 
     def assign(self, uid: str, container: str, cpus: int) -> CPUState:
         """The state with `cpus` moved from the shared pool to the container."""
-        return replace(self.share(uid, container, cpus), shared=self.shared & ~cpus)
+        shared = CPUState(self.shared & ~cpus, self.exclusive, self.pods)
+        return shared.share(uid, container, cpus)
 
     def share(self, uid: str, container: str, cpus: int) -> CPUState:
         """The state in which the container has `cpus` out of what its pod has as a whole."""
         entries = {**self.exclusive, uid: {**self.exclusive.get(uid, {}), container: cpus}}
-        return replace(self, exclusive=entries)
+        return CPUState(self.shared, entries, self.pods)
 
     def assign_pod(self, uid: str, cpus: int) -> CPUState:
         """The state with `cpus` moved from the shared pool to the pod as a whole."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-_HTML = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
+_HTML = {character.encode(): f"\\u{ord(character):04x}".encode() for character in "<>&\u2028\u2029"}
 
 
 class CheckpointError(Exception):
@@ -44,7 +44,10 @@ def encode(document: Mapping[str, Any]) -> bytes:
 
     Go writes the keys of maps in the order of their text; `document` has them so.
     """
-    return msgspec.json.encode(document).decode().translate(_HTML).encode()
+    text = msgspec.json.encode(document)
+    for character, escape in _HTML.items():
+        text = text.replace(character, escape)
+    return text
 
 
 def read(path: str | Path) -> bytes | None:

@@ -121,6 +121,7 @@ def style(text: str | float) -> Style:
     return "binary" if found and found["suffix"] in _BINARY else "decimal"
 
 
+@lru_cache(maxsize=1024)
 def canonical(number: Fraction | int, style: Style) -> str:
     """The number in the canonical form of a style, with the largest suffix that leaves it whole.
 

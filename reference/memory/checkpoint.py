@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 FILE_NAME = "memory_manager_state"
 
 _TABLE_FIELDS = ("total", "systemReserved", "allocatable", "reserved", "free")
-_TABLE_DUMP = ("TotalMemSize", "SystemReserved", "Allocatable", "Reserved", "Free")
 _INTEGERS = gojson.Listed(gojson.Signed(), "[]int")
 _NODE = gojson.Fields(
     "state.NUMANodeState",
@@ -180,14 +179,8 @@ def _document(state: MemoryState, policy: str) -> dict[str, Any]:
             node: {
                 "numberOfAssignments": memory.assignments,
                 "memoryMap": {
-                    kind: {
-                        "total": table.total,
-                        "systemReserved": table.system,
-                        "allocatable": table.allocatable,
-                        "reserved": table.reserved,
-                        "free": table.free,
-                    }
-                    for kind, table in sorted(memory.tables.items())
+                    kind: dict(zip(_TABLE_FIELDS, memory.tables[kind], strict=True))
+                    for kind in sorted(memory.tables)
                 },
                 "cells": [*NUMASet.from_mask(memory.cells)],
             }
@@ -236,7 +229,7 @@ def _checksum(
 def _map(values: Mapping[Any, Any] | None, dumped: Callable[[Any], str]) -> str:
     if values is None:
         return _NIL
-    return f"map[{' '.join(f'{key}:{dumped(value)}' for key, value in sorted(values.items()))}]"
+    return f"map[{' '.join([f'{key}:{dumped(values[key])}' for key in sorted(values)])}]"
 
 
 def _type(name: str, before: Mapping[Any, Any] | None) -> str:
@@ -258,11 +251,12 @@ def _dumped_node(memory: Mapping[str, Any] | None) -> str:
 def _dumped_table(table: Mapping[str, int] | None) -> str:
     if table is None:
         return _NIL
-    amounts = (
-        f"{name}:(uint64){table[field]}"
-        for name, field in zip(_TABLE_DUMP, _TABLE_FIELDS, strict=True)
+    return (
+        f"<*>{{TotalMemSize:(uint64){table['total']} "
+        f"SystemReserved:(uint64){table['systemReserved']} "
+        f"Allocatable:(uint64){table['allocatable']} "
+        f"Reserved:(uint64){table['reserved']} Free:(uint64){table['free']}}}"
     )
-    return f"<*>{{{' '.join(amounts)}}}"
 
 
 def _dumped_pod(containers: Mapping[str, Any] | None) -> str:

@@ -7,7 +7,7 @@ without order is sorted by memory type here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from numaproof.protocol.sets import NUMASet
@@ -348,7 +348,7 @@ def _same_kind(
     real: Mapping[int, NodeMemory], expected: Mapping[int, NodeMemory], node: int, kind: str
 ) -> bool:
     sides = (real, expected)
-    fixed = [replace(side[node].tables[kind], reserved=0, free=0) for side in sides]
+    fixed = [side[node].tables[kind]._replace(reserved=0, free=0) for side in sides]
     sums = [
         [
             sum(amounts)

@@ -5,7 +5,7 @@ Sets of NUMA nodes are bit masks, amounts are bytes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from numaproof.protocol.sets import NUMASet
@@ -25,8 +25,7 @@ class Block(NamedTuple):
 Blocks = tuple[Block, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(NamedTuple):
     """One memory type on one node: `allocatable` is what is left of `total` beside `system`."""
 
     total: int
@@ -37,7 +36,8 @@ class Table:
 
     def take(self, size: int) -> Table:
         """The table with `size` more reserved."""
-        return replace(self, reserved=self.reserved + size, free=self.free - size)
+        total, system, allocatable, reserved, free = self
+        return Table(total, system, allocatable, reserved + size, free - size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +92,15 @@ class MemoryState:
     def with_blocks(self, uid: str, name: str, blocks: Blocks) -> MemoryState:
         """The state in which the container has these blocks; nodes stay as they are."""
         pod = {**self.entries.get(uid, {}), name: blocks}
-        return replace(self, entries={**self.entries, uid: pod})
+        return MemoryState(self.nodes, {**self.entries, uid: pod}, self.pods)
 
     def with_pod(self, uid: str, blocks: Blocks) -> MemoryState:
         """The state in which the pod as a whole has these blocks; nodes stay as they are."""
-        return replace(self, pods={**self.pods, uid: blocks})
+        return MemoryState(self.nodes, self.entries, {**self.pods, uid: blocks})
 
     def reserve(self, block: Block, size: int) -> MemoryState:
         """The state with the block on its nodes, `size` of it newly taken, lowest node first."""
-        return replace(self, nodes=reserved(self.nodes, block, size))
+        return MemoryState(reserved(self.nodes, block, size), self.entries, self.pods)
 
     def release(self, uid: str, name: str) -> MemoryState:
         """The state in which the container has nothing.

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from itertools import compress
 from operator import or_
 from typing import NamedTuple
@@ -54,7 +54,7 @@ class Need:
     reusable: tuple[Supply, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Family:
     """Hints described by what a set of nodes must have.
 
@@ -74,7 +74,8 @@ class Family:
     sockets: tuple[int, ...] = ()
     per_socket: int = 0
 
-    def signatures(self) -> dict[int, Hashable]:
+    @cached_property
+    def signatures(self) -> Mapping[int, Hashable]:
         """What these hints know of each of `nodes`; two with one signature may be swapped."""
         groups = [*self.touching]
         for named, cell in self.cells:
@@ -96,17 +97,22 @@ class Family:
 
     def among(self, twins: Twins) -> list[Hint]:
         """The hints that are representatives of `twins`, which must keep to `signatures`."""
-        sets = twins.representatives()
-        outside = ~sum(1 << node for node in self.nodes)
-        sets = [0 if nodes & outside else nodes for nodes in sets]
+        sets = self._sets(twins)
         full = [(need.total, (), need.amount) for need in self.needs]
         fewest = min(map(int.bit_count, _enough(full, sets, twins)), default=len(self.nodes))
-        free = [(need.free, need.reusable, need.amount) for need in self.needs]
-        found = self._allowed(_enough(free, sets, twins))
+        found = self._found(sets, twins)
         few_sockets = self._in_few_sockets(found, fewest)
         return [Hint(nodes, nodes.bit_count() == fewest or nodes in few_sockets) for nodes in found]
 
-    def _allowed(self, found: list[int]) -> list[int]:
+    def _sets(self, twins: Twins) -> list[int]:
+        """The representatives; the empty set in the place of those beyond `nodes`."""
+        outside = ~sum(1 << node for node in self.nodes)
+        return [0 if nodes & outside else nodes for nodes in twins.representatives()]
+
+    def _found(self, sets: list[int], twins: Twins) -> list[int]:
+        """Those of the representatives that are hints."""
+        free = [(need.free, need.reusable, need.amount) for need in self.needs]
+        found = _enough(free, sets, twins)
         if self.cells:
             named = reduce(or_, (1 << node for node, _ in self.cells))
             groups = self._whole_groups()
@@ -132,7 +138,7 @@ class Family:
 
     def narrowest(self, containing: int = 0) -> Hint | None:
         """The best hint that has all of `containing`: preferred, then few nodes, then low ids."""
-        known = self.signatures()
+        known = self.signatures
         twins = classify(self.nodes, lambda node: (known[node], containing >> node & 1))
         fitting = [hint for hint in self.among(twins) if not containing & ~hint.nodes]
         return min(
@@ -143,7 +149,8 @@ class Family:
 
     def __bool__(self) -> bool:
         """Whether any set of nodes is a hint."""
-        return self.narrowest() is not None
+        twins = classify(self.nodes, self.signatures.__getitem__)
+        return bool(self._found(self._sets(twins), twins))
 
 
 def _single(supply: Supply) -> bool:

@@ -134,7 +134,7 @@ def _twins(rules: Rules, lists: Sequence[Hints]) -> Twins:
             named.append(reduce(or_, masks, 0))
             common.append(reduce(and_, masks, ANYWHERE))
             nodes |= named[-1]
-    known = [hints.signatures() for hints in lists if isinstance(hints, Family)]
+    known = [hints.signatures for hints in lists if isinstance(hints, Family)]
     # A node that is in some hints of a list and not in others is told apart from all.
     apart = reduce(or_, (some & ~all_of for some, all_of in zip(named, common, strict=True)), 0)
 
