@@ -1,4 +1,7 @@
-"""What the benchmarks start: a kubelet with everything on, on a bundled machine."""
+"""What the benchmarks start: a kubelet with everything on, on a bundled machine.
+
+Ratios that a benchmark takes itself stand below pytest's own table, a line each.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
 
     NodeStart = Callable[..., messages.StartArgs]
 
+_RATIOS = pytest.StashKey[list[str]]()
+
 
 def machine(name: str) -> MachineInfo:
     """A bundled machine as discovery finds it."""
@@ -39,6 +44,22 @@ def config(nodes: int) -> Mapping[str, Any]:
     if nodes > options.MOST_NODES_BY_DEFAULT:
         made["topologyManagerPolicyOptions"] = {"max-allowable-numa-nodes": "64"}
     return made
+
+
+@pytest.fixture
+def tell_ratio(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """Adds a line to the ratios."""
+    return request.config.stash.setdefault(_RATIOS, []).append
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Shows the ratios."""
+    if lines := config.stash.get(_RATIOS, []):
+        terminalreporter.section("ratios")
+        for line in lines:
+            terminalreporter.write_line(line)
 
 
 @pytest.fixture
