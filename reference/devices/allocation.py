@@ -8,7 +8,6 @@ for those that are favoured.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -82,7 +81,7 @@ def allocate(
         DeviceError: a resource cannot be had.
     """
     kept = state.reuse.devices if state.reuse.uid == pod.uid else {}
-    state = replace(state, reuse=Reuse(pod.uid, kept))
+    state = state.with_reuse(Reuse(pod.uid, kept))
     for resource, count in requested(state, container).items():
         first = frozenset(favoured.get(resource, ()))
         request = Request(pod.uid, container.name, resource, count, first)
@@ -92,7 +91,7 @@ def allocate(
     for resource, ids in state.of(pod.uid, container.name).items():
         before = reuse.get(resource, NONE)
         reuse[resource] = before | ids if ended else before - ids
-    return replace(state, reuse=Reuse(pod.uid, reuse))
+    return state.with_reuse(Reuse(pod.uid, reuse))
 
 
 def _allocate(state: DeviceState, request: Request, affinity: NUMASet | None) -> DeviceState:

@@ -95,6 +95,10 @@ class DeviceState:
             return self
         return replace(self, held=held, taken=all_held(held))
 
+    def with_reuse(self, reuse: Reuse) -> DeviceState:
+        """The state in which this may be taken again."""
+        return DeviceState(self.lists, self.held, self.taken, reuse)
+
     def of(self, uid: str, container: str) -> ByResource:
         """The devices that the container holds."""
         return self.held.get(uid, {}).get(container, _EMPTY)

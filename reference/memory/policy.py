@@ -8,6 +8,7 @@ without order is sorted by memory type here.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from numaproof.protocol.sets import NUMASet
@@ -179,11 +180,11 @@ class StaticPolicy:
     def _choose(
         self, state: MemoryState, reuse: Reuse, pod: Pod, amounts: Amounts, affinity: KeptHint
     ) -> int:
-        family = hints.family(state, reuse, pod.uid, amounts)
+        family = partial(hints.family, state, reuse, pod.uid, amounts)
         if affinity.nodes is not None:
             chosen = Hint(affinity.nodes, affinity.preferred)
         else:
-            default = family.narrowest() if amounts else None
+            default = family().narrowest() if amounts else None
             if default is None:
                 raise AllocationError(
                     "[memorymanager] failed to get the default NUMA affinity, no NUMA nodes with "
@@ -193,7 +194,7 @@ class StaticPolicy:
                 raise AllocationError("[memorymanager] failed to find the default preferred hint")
             chosen = default
         if not _satisfies(state, chosen.nodes, amounts):
-            extended = family.narrowest(chosen.nodes)
+            extended = family().narrowest(chosen.nodes)
             if extended is None:
                 raise AllocationError(
                     "[memorymanager] failed to find NUMA nodes to extend the current topology hint"

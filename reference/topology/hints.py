@@ -112,7 +112,9 @@ class Family:
     def _found(self, sets: list[int], twins: Twins) -> list[int]:
         """Those of the representatives that are hints."""
         free = [(need.free, need.reusable, need.amount) for need in self.needs]
-        found = _enough(free, sets, twins)
+        return self._allowed(_enough(free, sets, twins))
+
+    def _allowed(self, found: list[int]) -> list[int]:
         if self.cells:
             named = reduce(or_, (1 << node for node, _ in self.cells))
             groups = self._whole_groups()
@@ -149,8 +151,20 @@ class Family:
 
     def __bool__(self) -> bool:
         """Whether any set of nodes is a hint."""
+        # Mostly some node will do alone.
+        if any(self._has(1 << node) for node in self.nodes):
+            return True
         twins = classify(self.nodes, self.signatures.__getitem__)
         return bool(self._found(self._sets(twins), twins))
+
+    def _has(self, nodes: int) -> bool:
+        """Whether just this set of nodes is a hint."""
+        for need in self.needs:
+            free = sum(one.amount for one in need.free if one.nodes & nodes)
+            free += sum(one.amount for one in need.reusable if one.nodes == nodes)
+            if free < need.amount:
+                return False
+        return bool(self._allowed([nodes]))
 
 
 def _single(supply: Supply) -> bool:
