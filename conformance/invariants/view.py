@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.facts import Facts
     from numaproof.conformance.session import Session
     from numaproof.protocol import messages
-    from numaproof.reference.kubernetes.pods import PodLevel
+    from numaproof.reference.kubernetes.pods import Pod, PodLevel
 
 _NO_CPUS = CPUSet()
 
@@ -96,7 +96,7 @@ class View:
         return pod_level(self.config, self.kubernetes)
 
     @cached_property
-    def parsed(self) -> Mapping[str, pods.Pod]:
+    def parsed(self) -> Mapping[str, Pod]:
         """The pods as the managers read them, by uid."""
         return {uid: pods.parse(pod, self.pod_level) for uid, pod in self.pods.items()}
 
