@@ -26,7 +26,7 @@ from tree import TESTED, TreeError
 
 HERE = Path(__file__).resolve().parent
 
-SIZE = 300
+SIZE = 200
 """Mutations of a sample: so many that two cores try them in well under an hour."""
 
 _DECISIVE = ("checks.py", "excluded.py", "judge.py", "reach.py", "sampling.py")

@@ -31,7 +31,9 @@ class Span:
 
     def holds(self, mutation: MutationSpec) -> bool:
         """Whether a mutation is within it."""
-        return self.start <= mutation.start_pos and mutation.end_pos <= self.end
+        start: tuple[int, int] = mutation.start_pos
+        end: tuple[int, int] = mutation.end_pos
+        return self.start <= start and end <= self.end
 
 
 def reason(mutation: MutationSpec, spans: list[Span]) -> str | None:
@@ -41,7 +43,8 @@ def reason(mutation: MutationSpec, spans: list[Span]) -> str | None:
         mutation: of a module.
         spans: those of the module.
     """
-    *_, before, after = ("", *mutation.operator_name.split("_"))
+    operator: str = mutation.operator_name
+    *_, before, after = ["", *operator.split("_")]
     if after.startswith("Is") and not before.startswith("Is"):
         return IDENTITY
     return next((span.why for span in spans if span.holds(mutation)), None)

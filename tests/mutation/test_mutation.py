@@ -173,7 +173,7 @@ def test_the_checks_that_reach_a_line_are_tried_and_the_narrow_ones_first(
         plan: list[tuple[float, str]] = reach.plan(tree, one)
         return plan
 
-    assert planned(22) == [(4, "test t::x")]
+    assert planned(22) == [(20, "test t::x")]
     assert planned(20) == [(20, "case 1.36 wide m")]
     assert [name for _, name in planned(10)] == [
         "case 1.36 c m",
