@@ -31,6 +31,22 @@ def test_hello_says_what_the_reference_has() -> None:
     assert len(answer["ok"]["options"]["cpu"]) == 6
 
 
+def test_a_kubelet_with_its_defects_is_served_unless_the_documents_are_asked_for(
+    machine: Callable[..., dict[str, Any]],
+) -> None:
+    args = {
+        "machine": machine(cores=8, uncore=4),
+        "available": "1-15",
+        "count": 4,
+        "options": {"prefer-align-cpus-by-uncorecache": "true"},
+    }
+    request = json.dumps({"id": 1, "op": "assign", "args": args}).encode() + b"\n"
+    stdout = io.BytesIO()
+    server.serve(io.BytesIO(request), stdout)
+    (kubelet,), (documented,) = answers(request), answers(request, documented=True)
+    assert json.loads(stdout.getvalue()) == kubelet != documented
+
+
 @pytest.mark.parametrize(
     ("line", "number", "message"),
     [
