@@ -131,6 +131,10 @@ def test_a_changed_request_is_refused() -> None:
     assert refusal(state, pod_of(app="2")) == (
         f'pod "p" container "app" changed request for resource "{NIC}" from 1 to 2'
     )
+    state = admitted(listed(a=(0,), b=(0,)), pod_of(app="2"))
+    assert refusal(state, pod_of(app="1")) == (
+        f'pod "p" container "app" changed request for resource "{NIC}" from 2 to 1'
+    )
 
 
 def test_resources_that_no_plugin_serves_are_passed_over() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from numaproof.protocol.machine import HugePages, MachineInfo, Node
+from numaproof.reference.errors import NotBuiltError
 from numaproof.reference.kubernetes import pods, releases
 from numaproof.reference.memory import policy
 from numaproof.reference.memory.state import Block, Blocks, MemoryState, Reuse
@@ -195,6 +196,12 @@ def test_what_only_an_init_container_asks_for_is_hinted_as_documented(
     state, reuse = admitted(chosen, pod("a", pages))
     hints = chosen.hints_for_pod(state, reuse, pod("b", "1Gi", init=(pages,)))
     assert list(hints) == kinds
+
+
+def test_memory_of_a_node_with_a_negative_id_is_not_managed() -> None:
+    machine = MachineInfo(memory_capacity=GI, topology=(Node(-1, GI), Node(0, GI)))
+    with pytest.raises(NotBuiltError, match="negative ids"):
+        static(machine)
 
 
 def test_a_restored_state_is_kept_where_it_fits_the_machine() -> None:
