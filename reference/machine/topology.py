@@ -108,7 +108,7 @@ def derive(machine: MachineInfo, *, averages: bool = True) -> CPUTopology:
     are free as a core (or socket) has on average; without it all of its own CPUs must be.
 
     Raises:
-        TopologyError: there are no CPUs, or a core without threads.
+        TopologyError: there are no CPUs, a core without threads, or one that names a thread twice.
     """
     if machine.num_cores == 0:
         raise TopologyError("could not detect number of cpus")
@@ -120,6 +120,8 @@ def derive(machine: MachineInfo, *, averages: bool = True) -> CPUTopology:
             threads = core.thread_ids or ()
             if not threads:
                 raise TopologyError("no cpus provided")
+            if len(threads) != len(set(threads)):
+                raise TopologyError("cpus provided are not unique")
             place = (min(threads), core.socket_id, node.node_id, _uncore(core))
             for cpu in threads:
                 places[cpu] = place

@@ -268,6 +268,8 @@ def test_a_core_without_threads_and_a_machine_without_cpus_have_no_topology(
     )
     shape["topology"][0]["cores"][0]["thread_ids"] = None
     assert assign(node, shape, 1) == "no cpus provided"
+    shape["topology"][0]["cores"][0]["thread_ids"] = [0, 0]
+    assert assign(node, shape, 1) == "cpus provided are not unique"
 
 
 def test_totals_that_contradict_each_other_do_not_divide_by_zero(
