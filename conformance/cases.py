@@ -136,6 +136,10 @@ Tampering = Literal[
 ]
 
 
+FileName = Literal["cpu_manager_state", "memory_manager_state"]
+"""The checkpoint files that the harness changes."""
+
+
 class TamperStep(Written, frozen=True):
     """The harness's own change to a checkpoint file between two starts.
 
@@ -145,7 +149,7 @@ class TamperStep(Written, frozen=True):
     or empty is left alone, but for ``write``.
     """
 
-    file: Literal["cpu_manager_state", "memory_manager_state"]
+    file: FileName
     how: Tampering
     text: str = ""
 

@@ -13,10 +13,11 @@ from numaproof.conformance.generation.life import Life
 from numaproof.conformance.generation.machines import machine
 
 if TYPE_CHECKING:
+    from numaproof.conformance.cases import FileName
     from numaproof.conformance.claims import Claims
     from numaproof.conformance.generation.choices import Choices
 
-_TEXTS = (5, True, 1.5, [], {})
+_TEXTS: tuple[Any, ...] = (5, True, 1.5, [], {})
 """What is no text."""
 
 _AMOUNTS = ({"cpu": "-500m"}, {"cpu": "1 core"}, {"cpu": "0"}, {"vendor.example/nic": "1"})
@@ -89,7 +90,7 @@ _FIELDS: dict[str, tuple[Any, ...]] = {
 }
 """Values of each field that people write, few of which a kubelet takes."""
 
-_FILES = {
+_FILES: dict[FileName, tuple[str, ...]] = {
     "cpu_manager_state": (
         "",
         "{}",
