@@ -77,7 +77,7 @@ class Node:
         """
         pod = self.plan.read_pod(args.pod)
         self.pods[pod.uid] = pod
-        self.reclaim(self.providers)
+        self.reclaim(self._concerned(pod))
 
         def keep(container: pods.Container, affinity: KeptHint) -> None:
             self.affinity[pod.uid, container.name] = affinity
@@ -90,6 +90,16 @@ class Node:
         finally:
             self.save()
         return messages.Admitted(self._containers(pod))
+
+    def _concerned(self, pod: pods.Pod) -> tuple[Provider[Any], ...]:
+        """The managers that the admission of a pod comes to.
+
+        Without hints the Device Manager hears only of pods that ask for devices.
+        """
+        hinted = self.plan.topology_policy is not None
+        if hinted or self.device_manager.serves(pod):
+            return self.providers
+        return (self.cpus, self.memory)
 
     def save(self) -> None:
         """Writes the checkpoints that changed."""
@@ -178,7 +188,7 @@ class Node:
 
     def reconcile(self, _args: messages.NoArgs) -> messages.Reconciled:
         """Tells the container runtime every CPU set that it does not know yet."""
-        self.reclaim(self.providers)
+        self.reclaim([self.cpus])
         self.save()
         updates = []
         for pod in self.pods.values():

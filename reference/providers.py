@@ -208,6 +208,10 @@ class DeviceManager(Provider[DeviceState]):
         self.state = self._kept = self.state.report(lists)
         self.has_plugins = self.has_plugins or bool(lists)
 
+    def serves(self, pod: Pod) -> bool:
+        """Whether a container asks for devices of a plugin, be it none of them."""
+        return any(allocation.requested(self.state, container) for container in pod.containers)
+
     def held(self, uid: str, name: str) -> dict[str, tuple[str, ...]] | None:
         """The container's devices by resource; None on a node without device plugins."""
         if not self.has_plugins:

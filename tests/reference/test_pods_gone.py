@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -62,3 +64,33 @@ def test_the_next_allocation_writes_what_was_taken_back(
     node.ask("admit", pod=asking("a"))
     refused = node.ask("admit", pod=asking("c", 3))["refused"]
     assert "Requested: 3, Available: 2" in refused["message"]
+
+
+@pytest.mark.parametrize("between", ["nothing", "a pod without devices", "reconcile"])
+def test_devices_of_a_refused_pod_stay_its_own_until_the_device_manager_is_asked(
+    node: Any, machine: Callable[..., dict[str, Any]], between: str
+) -> None:
+    start(node, machine())
+    assert "refused" in node.ask("admit", pod=asking("a", 2, 1))
+    if between == "reconcile":
+        node.ask("reconcile")
+    elif between == "a pod without devices":
+        bare = {"metadata": {"uid": "b"}, "spec": {"containers": [{"name": "app"}]}}
+        assert "ok" in node.ask("admit", pod=bare)
+    refused = node.ask("admit", pod=renamed(asking("a", 1)))["refused"]
+    assert "Requested: 1, Available: 0" in refused["message"]
+
+
+def test_a_pod_that_asks_for_devices_frees_those_of_pods_that_are_gone(
+    node: Any, machine: Callable[..., dict[str, Any]]
+) -> None:
+    start(node, machine())
+    assert "refused" in node.ask("admit", pod=asking("a", 2, 1))
+    assert "ok" in node.ask("admit", pod=asking("b", 0))
+    assert "ok" in node.ask("admit", pod=renamed(asking("a", 1)))
+
+
+def renamed(pod: dict[str, Any]) -> dict[str, Any]:
+    """The pod with containers of other names."""
+    containers = [{**one, "name": f"other-{one['name']}"} for one in pod["spec"]["containers"]]
+    return {**pod, "spec": {"containers": containers}}
