@@ -36,6 +36,8 @@ _BROKEN_CORES = frozenset(
     }
 )
 
+_TOO_FEW = frozenset({"assigned-count", "exclusive-count", "whole-cores-only"})
+
 _WRAPPED = 1 << 63
 """No machine has as many bytes; a negative number read as unsigned is more."""
 
@@ -46,6 +48,9 @@ _EXPLAINS: dict[str, Callable[[Violation, Facts], bool]] = {
     "single-node-taken-out-of-group": lambda violation, facts: (
         violation.invariant == "memory-node-alone-or-in-group"
         or (violation.invariant == "memory-file-counts-blocks" and _has_empty_node(facts))
+    ),
+    "uncore-across-nodes-counted-twice": lambda violation, facts: (
+        violation.invariant in _TOO_FEW and _caches_across_nodes(facts)
     ),
     "reservation-beyond-node-wraps": lambda violation, _: (
         violation.invariant == "memory-allocatable-but-reserved" and violation.size >= _WRAPPED
@@ -72,6 +77,13 @@ def _given_back_twice(violation: Violation) -> bool:
 def _has_empty_node(facts: Facts) -> bool:
     """Whether a group may have a node that nothing lies on, so that only the file tells of it."""
     return any(not node.memory for node in facts.machine.topology or ())
+
+
+def _caches_across_nodes(facts: Facts) -> bool:
+    """Whether an uncore cache lies in more than one node."""
+    nodes = facts.nodes.values()
+    caches = facts.uncore_caches.values()
+    return any(sum(bool(cpus & node) for node in nodes) > 1 for cpus in caches)
 
 
 def _even(facts: Facts) -> bool:

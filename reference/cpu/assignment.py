@@ -52,12 +52,14 @@ class Style(NamedTuple):
     Attributes:
         spread: the step that spreads a request over cores; None packs it.
         uncore: what a request takes of a part of an uncore cache; None looks at no caches.
+        counts_twice: the defect `CACHE_COUNTED_TWICE`.
         overwrites: the defect `COMBINATION_OVERWRITTEN`.
         least_nodes: to how many NUMA nodes a distributed request goes, if they can share it.
     """
 
     spread: Callable[[CPUTopology, Progress], Progress] | None
     uncore: Callable[[CPUTopology, Progress, int], int] | None
+    counts_twice: bool
     overwrites: bool
     least_nodes: int = 0
 
@@ -87,7 +89,7 @@ def _steps(topology: CPUTopology, style: Style) -> list[Callable[..., Progress]]
         [*larger] if topology.nodes_within_sockets else larger[::-1]
     )
     if style.uncore:
-        steps.append(partial(_by_uncore, part=style.uncore))
+        steps.append(partial(_by_uncore, part=style.uncore, twice=style.counts_twice))
     if style.spread:
         steps.append(style.spread)
     else:
@@ -236,10 +238,12 @@ def _by_uncore(
     topology: CPUTopology,
     progress: Progress,
     part: Callable[[CPUTopology, Progress, int], int],
+    *,
+    twice: bool,
 ) -> Progress:
     for uncore in _uncores_in_order(topology, progress.free):
         if progress.wanted >= topology.cpus_per_uncore:
-            progress = _whole_uncores(topology, progress)
+            progress = _whole_uncores(topology, progress, twice=twice)
         if progress.wanted < 1:
             return progress
         cpus = part(topology, progress, topology.uncores[uncore])
@@ -248,8 +252,10 @@ def _by_uncore(
     return progress
 
 
-def _whole_uncores(topology: CPUTopology, progress: Progress) -> Progress:
-    caches = (topology.uncores[uncore] for uncore in _uncores_in_order(topology, progress.free))
+def _whole_uncores(topology: CPUTopology, progress: Progress, *, twice: bool) -> Progress:
+    """Takes whole caches; one that lies in two nodes is met in both (see `Style.counts_twice`)."""
+    order = _uncores_in_order(topology, progress.free)
+    caches = (topology.uncores[uncore] for uncore in (order if twice else dict.fromkeys(order)))
     return _take_whole(progress, [cpus for cpus in caches if not cpus & ~progress.free])
 
 

@@ -63,6 +63,7 @@ class StaticPolicy:
         return Style(
             spread=spread if self.options.across_cores else None,
             uncore=part if self.options.by_uncore else None,
+            counts_twice=release.has(defects.CACHE_COUNTED_TWICE),
             overwrites=release.has(defects.COMBINATION_OVERWRITTEN),
         )
 

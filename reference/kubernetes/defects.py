@@ -39,6 +39,7 @@ NODES_ACROSS_SOCKETS = "distribute-across-numa-ignores-sockets"
 SPREAD_BY_CPU_NUMBER = "distribute-across-cores-by-cpu-number"
 STRICT_EMPTY_POOL = "strict-reservation-empty-pool-refused"
 HALF_USED_CORES = "uncore-skips-half-used-cores"
+CACHE_COUNTED_TWICE = "uncore-across-nodes-counted-twice"
 GATES_PANIC = "bad-feature-gates-panic"
 ENDLESS_LOOP = "distribute-endless-loop"
 NODE_ID_PANIC = "hints-panic-on-node-id"
@@ -188,6 +189,15 @@ DEFECTS: tuple[Defect, ...] = (
         "container share the same uncore cache block.",
         f"{_ISSUES}137315",
         "An uncore cache with a half-used core is passed over for a request that fits in it.",
+    ),
+    Defect(
+        CACHE_COUNTED_TWICE,
+        _ALL,
+        "The static policy allows containers in Guaranteed pods with integer CPU requests access "
+        "to exclusive CPUs on the node.",
+        "",
+        "An uncore cache that lies in two NUMA nodes is taken once and counted once for each: the "
+        "container gets fewer CPUs than it asked for.",
     ),
     Defect(
         GATES_PANIC,
