@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from numaproof.protocol import codec
-from numaproof.protocol.events import CampaignEnded, CaseFinished, Progress
+from numaproof.protocol.events import CampaignEnded, CaseFinished, DivergenceFound, Progress
 from numaproof.reports.files import EVENTS, Recorder, read_events
 from numaproof.reports.summary import summarize
 from numaproof.reports.terminal import Terminal
@@ -63,7 +63,8 @@ def follow(events: Iterator[AnyEvent], out: Path, *, as_json: bool, calls: bool 
 
 def _count(done: Counter[str], event: AnyEvent) -> None:
     match event:
-        case CaseFinished():
+        case CaseFinished() | DivergenceFound():
             done[event.outcome] += 1
         case Progress():
-            done["pass"] = event.done
+            told = done.total() - done["pass"]
+            done["pass"] = max(0, event.done - told)

@@ -1,0 +1,30 @@
+"""What is said of a run that is cut short."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from numaproof.outputs import follow
+from numaproof.protocol.events import CampaignEnded, DivergenceFound, Progress
+from numaproof.protocol.machine import MachineInfo
+from numaproof.reports.files import EVENTS, read_events
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from numaproof.protocol.events import AnyEvent
+
+
+def test_a_run_that_is_cut_short_counts_what_was_wrong_apart(tmp_path: Path) -> None:
+    def events() -> Iterator[AnyEvent]:
+        yield DivergenceFound(0.1, "wrong", "fault", "a panic", MachineInfo(), ())
+        yield Progress(0.2, 5)
+        yield DivergenceFound(0.3, "wrong", "fail", "another answer", MachineInfo(), ())
+        yield Progress(0.4, 10)
+        raise KeyboardInterrupt
+
+    follow(events(), tmp_path, as_json=True)
+    *_, end = read_events(tmp_path / EVENTS)
+    assert isinstance(end, CampaignEnded)
+    assert (end.complete, end.outcomes) == (False, {"pass": 8, "fault": 1, "fail": 1})
