@@ -1,4 +1,4 @@
-"""The suite can fail: every seeded bug of the gauntlet is caught, by the tables alone.
+"""The suite can fail: the seeded bugs of the gauntlet are caught, by the tables alone.
 
 Nothing is compared with a healthy reference: what catches a bug are the expectations of the
 cases and the invariants.
@@ -49,8 +49,9 @@ def suite() -> Iterator[Suite]:
         yield Suite(tables.bundled_cases(), machines, load_registry())
 
 
+# `numaproof gauntlet --quick` plays them all; here a part is held to why it is caught.
 @pytest.mark.slow
-@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.id)
+@pytest.mark.parametrize("bug", BUGS[::4], ids=lambda bug: bug.id)
 def test_a_seeded_bug_is_caught(bug: Bug, suite: Suite) -> None:
     caught = suite.by_table(bug, RUNS)
     assert caught is not None
