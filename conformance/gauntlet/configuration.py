@@ -39,6 +39,11 @@ def the_cpus_of_kube_reserved_do_not_count(changes: Changes) -> None:
     _reserving(changes, lambda given: dataclasses.replace(given, kube_reserved={}))
 
 
+@seeds("CPU-RESERVE-006")
+def the_cpus_of_system_reserved_do_not_count(changes: Changes) -> None:
+    _reserving(changes, lambda given: dataclasses.replace(given, system_reserved={}))
+
+
 @seeds("CPU-RESERVE-011", "CPU-RESERVE-007")
 def named_cpus_are_counted_by_the_amounts(changes: Changes) -> None:
     def by_amount(original: Any, given: config.Config, online: Any) -> Fraction:

@@ -35,6 +35,15 @@ def _with_container(changes: Changes, change: Callable[[Any], Any]) -> None:
 # Reservation
 
 
+def _strict(changes: Changes, *, on: bool) -> None:
+    """Lets the policy have ``strict-cpu-reservation`` on, or off, whatever is asked for."""
+    changes.around(
+        options,
+        "parse",
+        lambda original, *args: dataclasses.replace(original(*args), strict=on),
+    )
+
+
 @seeds("#140495", "CPU-RESERVE-008")
 def reserved_cpus_are_handed_out(changes: Changes) -> None:
     changes.replace(StaticPolicy, "available", lambda self, state: state.shared)
@@ -53,20 +62,12 @@ def reservation_takes_the_last_cores(changes: Changes) -> None:
 
 @seeds("CPU-OPT-STRICT-002")
 def strict_reservation_is_ignored(changes: Changes) -> None:
-    changes.around(
-        options,
-        "parse",
-        lambda original, *args: dataclasses.replace(original(*args), strict=False),
-    )
+    _strict(changes, on=False)
 
 
 @seeds("CPU-OPT-001")
 def reservation_is_always_strict(changes: Changes) -> None:
-    changes.around(
-        options,
-        "parse",
-        lambda original, *args: dataclasses.replace(original(*args), strict=True),
-    )
+    _strict(changes, on=True)
 
 
 @seeds("#132187", "CPU-HINT-008")

@@ -20,6 +20,8 @@ from numaproof.reference.topology import options as topology_options
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from numaproof.reference.kubernetes.releases import Release
+
 seeds = Seeds("refusals")
 
 
@@ -74,22 +76,27 @@ def the_cpu_manager_is_made_before_the_topology_manager(changes: Changes) -> Non
 # Options
 
 
+def _passing_over(
+    changes: Changes, owner: Any, known: Callable[[Release], Mapping[str, Any]]
+) -> None:
+    """Leaves out the options that a release does not know, before they are read."""
+    changes.around(
+        owner,
+        "parse",
+        lambda original, given, release, gates: original(
+            {name: text for name, text in given.items() if name in known(release)}, release, gates
+        ),
+    )
+
+
 @seeds("CPU-CONFIG-004", "CPU-ERROR-006")
 def an_unknown_cpu_option_is_passed_over(changes: Changes) -> None:
-    def known(original: Any, given: Mapping[str, str], release: Any, gates: Any) -> Any:
-        left = {name: text for name, text in given.items() if name in release.cpu_options}
-        return original(left, release, gates)
-
-    changes.around(cpu_options, "parse", known)
+    _passing_over(changes, cpu_options, lambda release: release.cpu_options)
 
 
 @seeds("TOPO-ERROR-004")
 def an_unknown_topology_option_is_passed_over(changes: Changes) -> None:
-    def known(original: Any, given: Mapping[str, str], release: Any, gates: Any) -> Any:
-        left = {name: text for name, text in given.items() if name in release.topology_options}
-        return original(left, release, gates)
-
-    changes.around(topology_options, "parse", known)
+    _passing_over(changes, topology_options, lambda release: release.topology_options)
 
 
 @seeds("CPU-CONFIG-005", "TOPO-ERROR-006")
@@ -264,17 +271,6 @@ def static_starts_without_a_reservation(changes: Changes) -> None:
         "_cpu_policy",
         lambda original, given, topology, reserved, release: original(
             given, topology, reserved or Fraction(1), release
-        ),
-    )
-
-
-@seeds("CPU-RESERVE-006")
-def the_cpus_of_system_reserved_do_not_count(changes: Changes) -> None:
-    changes.around(
-        config,
-        "reserved_cpus",
-        lambda original, given, online: original(
-            dataclasses.replace(given, system_reserved={}), online
         ),
     )
 
