@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
-from numaproof.conformance.entitlement import options, topology_policy
+from numaproof.conformance.entitlement import options, switched_on, topology_policy
 from numaproof.protocol import messages
 from numaproof.reference.kubernetes import defects
 
@@ -100,13 +100,12 @@ def _panicked_in(trace: str) -> str:
 def _loops_over_whole_cores(asked: Asked) -> bool:
     """Whether CPUs are taken in whole cores and shared among nodes."""
     if isinstance(asked.args, messages.AssignArgs):
-        chosen = asked.args.options
+        chosen = switched_on(asked.args.options)
     elif asked.operation == "admit":
         chosen = options(asked.config)
     else:
         return False
-    both = ("distribute-cpus-across-numa", "full-pcpus-only")
-    return all(chosen.get(name) == "true" for name in both)
+    return chosen >= {"distribute-cpus-across-numa", "full-pcpus-only"}
 
 
 def _walks_all_combinations(asked: Asked) -> bool:

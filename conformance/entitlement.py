@@ -26,10 +26,14 @@ _TRUE = ("true", "True", "TRUE", "t", "T", "1")
 """How a policy option may be written that is on."""
 
 
-def options(config: messages.KubeletConfiguration) -> dict[str, str]:
-    """The CPU Manager's policy options that are on, each as ``true``."""
-    given = config.get("cpuManagerPolicyOptions") or {}
-    return {name: "true" for name, value in given.items() if value in _TRUE}
+def options(config: messages.KubeletConfiguration) -> frozenset[str]:
+    """The CPU Manager's policy options that are on, by name."""
+    return switched_on(config.get("cpuManagerPolicyOptions") or {})
+
+
+def switched_on(given: Mapping[str, str]) -> frozenset[str]:
+    """The options whose value says that they are on."""
+    return frozenset(name for name, value in given.items() if value in _TRUE)
 
 
 def reserved_cpus(config: messages.KubeletConfiguration) -> CPUSet | None:

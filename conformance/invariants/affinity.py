@@ -87,7 +87,7 @@ def _within(
 def _near(view: View, numa: NUMASet) -> CPUSet:
     """The CPUs of the nodes; with ``align-by-socket`` those of their sockets."""
     near = CPUSet.union(view.facts.nodes.get(node, CPUSet()) for node in numa)
-    if options(view.config).get("align-by-socket") == "true":
+    if "align-by-socket" in options(view.config):
         sockets = view.facts.sockets.values()
         return CPUSet.union(cpus for cpus in sockets if cpus & near)
     return near

@@ -126,7 +126,7 @@ def _reservation(view: View) -> Iterator[Violation]:
                 cpus & reserved,
                 (place,),
             )
-    if options(view.config).get("strict-cpu-reservation") == "true":
+    if "strict-cpu-reservation" in options(view.config):
         if view.state.shared & reserved:
             yield Violation(
                 "strict-reservation",
@@ -169,7 +169,7 @@ def _sharing(view: View) -> Iterator[Violation]:
 def _conservation(view: View) -> Iterator[Violation]:
     held = CPUSet.union(view.exclusive().values()) | view.state.shared
     whole = view.started.cpus.all
-    if options(view.config).get("strict-cpu-reservation") == "true":
+    if "strict-cpu-reservation" in options(view.config):
         whole = view.started.cpus.allocatable
     if whole - held and not view.budgets:
         yield Violation(
@@ -186,7 +186,7 @@ def _conservation(view: View) -> Iterator[Violation]:
 
 
 def _whole_cores(view: View) -> Iterator[Violation]:
-    if options(view.config).get("full-pcpus-only") != "true":
+    if "full-pcpus-only" not in options(view.config):
         return
     for place, cpus in view.exclusive().items():
         if place[0] in view.budgets:
