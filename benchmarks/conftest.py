@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from numaproof import fakesys
-from numaproof.conformance.scratch import scratch_folder
+from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.protocol import messages
-from numaproof.reference.machine.discovery import discover
+from numaproof.reference.cadvisor.discovery import discover
 from numaproof.reference.topology import options
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from numaproof import fakesys
-from numaproof.conformance import manifests
-from numaproof.conformance.cases import ContainerSpec, PodSpec
+from numaproof.conformance.cases import manifests
+from numaproof.conformance.cases.schema import ContainerSpec, PodSpec
 from numaproof.protocol import messages
-from numaproof.reference.machine.discovery import discover
-from numaproof.reference.node import Reference
+from numaproof.reference.cadvisor.discovery import discover
+from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:
     from pathlib import Path

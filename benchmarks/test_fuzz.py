@@ -16,21 +16,21 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import seed as with_seed
 from hypothesis.stateful import run_state_machine_as_test
 
-from numaproof.conformance import strategies
-from numaproof.conformance.claims import Claims
-from numaproof.conformance.fuzz import STEPS, FuzzPlaying, Idle
-from numaproof.conformance.implementation import InProcess, hello_args, introduce
-from numaproof.conformance.playing import Target
-from numaproof.conformance.statemachine import NodeMachine
-from numaproof.reference.kubernetes.releases import NEWEST
-from numaproof.reference.node import Reference
+from numaproof.conformance.execution.capabilities import Claims
+from numaproof.conformance.execution.implementation import InProcess, hello_args, introduce
+from numaproof.conformance.execution.run import Target
+from numaproof.conformance.fuzzing import strategies
+from numaproof.conformance.fuzzing.fuzz import STEPS, FuzzPlaying, Idle
+from numaproof.conformance.fuzzing.state_machine import NodeMachine
+from numaproof.reference.departures.releases import NEWEST
+from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pytest_benchmark.fixture import BenchmarkFixture
 
-    from numaproof.conformance.cases import Step
+    from numaproof.conformance.cases.schema import Step
     from numaproof.protocol.machine import MachineInfo
 
 EXAMPLES = 50

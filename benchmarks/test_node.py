@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from numaproof.conformance import manifests
-from numaproof.conformance.cases import ContainerSpec, PodSpec
+from numaproof.conformance.cases import manifests
+from numaproof.conformance.cases.schema import ContainerSpec, PodSpec
 from numaproof.protocol import messages
 from numaproof.reference import startup
-from numaproof.reference.kubernetes import releases
+from numaproof.reference.departures import releases
 from numaproof.reference.topology import scope
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture
 
     from numaproof.protocol.machine import MachineInfo
-    from numaproof.reference.managers import Node
+    from numaproof.reference.node import Node
     from numaproof.reference.topology.policy import KeptHint
 
 MACHINES = (

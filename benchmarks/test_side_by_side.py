@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from numaproof.conformance import manifests
-from numaproof.conformance.cases import ContainerSpec, PodSpec
-from numaproof.conformance.subprocesses import Subprocess
+from numaproof.conformance.cases import manifests
+from numaproof.conformance.cases.schema import ContainerSpec, PodSpec
+from numaproof.conformance.execution.subprocesses import Subprocess
 from numaproof.protocol import messages
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ import pytest
 
 from numaproof.protocol import messages
 from numaproof.protocol.sets import NUMASet
-from numaproof.reference.node import Reference
+from numaproof.reference.implementation import Reference
 from numaproof.reference.topology.hints import Family, Need, Supply
-from numaproof.reference.topology.merge import Rules, merge
+from numaproof.reference.topology.search.merge import Rules, merge
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

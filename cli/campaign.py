@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from numaproof.catalogue import MACHINE, catalogue
-from numaproof.conformance import tables
-from numaproof.conformance.implementation import ImplementationFailure
-from numaproof.conformance.scratch import scratch_folder
+from numaproof.conformance.cases import loading
+from numaproof.conformance.execution.implementation import ImplementationFailure
+from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.fleet import planning
 from numaproof.fleet.journal import Journal
 from numaproof.fleet.planning import Course
@@ -21,7 +21,7 @@ from numaproof.fleet.running import ClusterError, run
 from numaproof.metadata import VERSION
 from numaproof.protocol.campaign import Seeds
 from numaproof.protocol.messages import LEVELS, Level
-from numaproof.reference.kubernetes.releases import RELEASES
+from numaproof.reference.departures.releases import RELEASES
 from numaproof.reports.campaign import as_json as summary_as_json
 from numaproof.reports.campaign import as_text, write_summary
 from numaproof.reports.campaign_progress import CampaignProgress, Standing
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from types import ModuleType
 
-    from numaproof.conformance.playing import Target
+    from numaproof.conformance.execution.run import Target
     from numaproof.fleet.cluster import Workers
     from numaproof.protocol.campaign import CampaignSummary
 
@@ -156,7 +156,7 @@ def campaign(
         options = {"implementation": implementation, "timeout": timeout, "level": level}
         course = Course(
             targets=_targets(options, releases, documented=documented),
-            cases=tables.bundled_cases(),
+            cases=loading.bundled_cases(),
             machines=tuple(catalogue(machine_names, trees)),
             select=select,
             seeds=Seeds(0, 0) if no_seeds else Seeds(seeds.start, seeds.stop),

@@ -7,14 +7,14 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from numaproof.conformance.campaign import Campaign
-from numaproof.conformance.greeting import FailedGreeting
-from numaproof.conformance.implementation import ImplementationFailure
-from numaproof.conformance.registry import load_registry
+from numaproof.conformance.execution.handshake import FailedGreeting
+from numaproof.conformance.execution.implementation import ImplementationFailure
+from numaproof.conformance.execution.stream import Campaign
+from numaproof.conformance.requirements import load_registry
 from numaproof.metadata import VERSION
 from numaproof.outputs import follow
 from numaproof.protocol.messages import LEVELS
-from numaproof.reference.kubernetes.releases import NEWEST
+from numaproof.reference.departures.releases import NEWEST
 from numaproof.targets import open_target
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from numaproof import fakesys
-from numaproof.conformance.machines import Machine
-from numaproof.reference.machine.discovery import DiscoveryError, discover
+from numaproof.conformance.execution.machines import Machine
+from numaproof.reference.cadvisor.discovery import DiscoveryError, discover
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

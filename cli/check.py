@@ -10,8 +10,10 @@ import click
 
 from numaproof.campaigns import conduct
 from numaproof.catalogue import catalogue, machines_option
-from numaproof.conformance import recorded, runner, tables
-from numaproof.conformance.scratch import scratch_folder
+from numaproof.conformance.cases import loading
+from numaproof.conformance.differential import recording_check
+from numaproof.conformance.execution import runner
+from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.outputs import out_option
 from numaproof.targets import target_options
 
@@ -20,9 +22,9 @@ if TYPE_CHECKING:
 
     from click.shell_completion import CompletionItem
 
-    from numaproof.conformance.campaign import Campaign
-    from numaproof.conformance.playing import Target
-    from numaproof.conformance.recordings import Recording
+    from numaproof.conformance.differential.recordings import Recording
+    from numaproof.conformance.execution.run import Target
+    from numaproof.conformance.execution.stream import Campaign
     from numaproof.protocol.events import AnyEvent
 
 
@@ -35,7 +37,7 @@ def _complete_case(
 
     return [
         CompletionItem(case.id, help=case.title)
-        for case in tables.bundled_cases()
+        for case in loading.bundled_cases()
         if case.id.startswith(incomplete)
     ]
 
@@ -79,7 +81,7 @@ def check(
       numaproof check --select "static-*" --machine laptop-4c8t --kubernetes 1.35
       numaproof check --implementation "./my-driver" --cases numaproof-cases.yaml
     """
-    cases = tables.with_own(tables.bundled_cases(), own)
+    cases = loading.with_own(loading.bundled_cases(), own)
     with scratch_folder() as trees:
         machines = catalogue(machine_names, trees)
 
@@ -99,4 +101,8 @@ def check(
 
 def _recordings(target: Target, select: str) -> list[Recording]:
     """The recordings whose names match; they bring their own machines."""
-    return [one for one in recorded.of_target(target) if fnmatchcase(recorded.name_of(one), select)]
+    return [
+        one
+        for one in recording_check.of_target(target)
+        if fnmatchcase(recording_check.name_of(one), select)
+    ]

@@ -10,7 +10,7 @@ import click
 from numaproof.catalogue import MACHINE, discover_machine
 from numaproof.fakesys.documents import dotted
 from numaproof.protocol import codec
-from numaproof.reference.kubernetes.releases import RELEASES
+from numaproof.reference.departures.releases import RELEASES
 from numaproof.reports.terminal import encodable
 from numaproof.simulation import documents, settings
 from numaproof.simulation.admission import CannotAnswerError, Question

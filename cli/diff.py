@@ -13,9 +13,8 @@ import click
 
 from numaproof.campaigns import conduct
 from numaproof.catalogue import MACHINE, catalogue
-from numaproof.conformance import tables
-from numaproof.conformance.beside import TRIES, Pair
-from numaproof.conformance.differences import (
+from numaproof.conformance.cases import loading
+from numaproof.conformance.differential.diff import (
     KINDS,
     Course,
     Scenario,
@@ -25,21 +24,22 @@ from numaproof.conformance.differences import (
     given,
     shared_claims,
 )
-from numaproof.conformance.generation.choices import Seeded
-from numaproof.conformance.scratch import scratch_folder
+from numaproof.conformance.differential.lockstep import TRIES, Pair
+from numaproof.conformance.execution.scratch import scratch_folder
+from numaproof.conformance.fuzzing.generation.choices import Seeded
 from numaproof.durations import Duration
 from numaproof.outputs import out_option
 from numaproof.protocol.messages import LEVELS
-from numaproof.reference.kubernetes.releases import RELEASES
+from numaproof.reference.departures.releases import RELEASES
 from numaproof.seeds import Seeds
 from numaproof.targets import open_target
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from numaproof.conformance.campaign import Campaign
-    from numaproof.conformance.cases import Case
-    from numaproof.conformance.playing import Target
+    from numaproof.conformance.cases.schema import Case
+    from numaproof.conformance.execution.run import Target
+    from numaproof.conformance.execution.stream import Campaign
     from numaproof.protocol.events import AnyEvent
     from numaproof.protocol.messages import Level
 
@@ -123,7 +123,7 @@ def diff(
     sides = _Sides(left, right, timeout, kubernetes, level)
     chosen, added = _seeds(files, seeds, examples, seed)
     written = [file for file in files if file.suffix in _CASES]
-    cases = tuple(chain.from_iterable(map(tables.read_file, written)))
+    cases = tuple(chain.from_iterable(map(loading.read_file, written)))
     trees = tuple(file for file in files if file not in written)
     course = Course(out / "findings", keep_going, tries, sides.options())
     what = _What(cases, trees, tuple(machine_names), chosen, kind)

@@ -7,8 +7,8 @@ import click
 from numaproof import fakesys
 from numaproof.drawings import show_machine
 from numaproof.protocol import codec
-from numaproof.reference.kubernetes.releases import RELEASES
-from numaproof.reference.machine import discovery
+from numaproof.reference.cadvisor import discovery
+from numaproof.reference.departures.releases import RELEASES
 
 
 @click.command()

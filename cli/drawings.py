@@ -12,7 +12,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from numaproof.conformance.facts import Facts
+from numaproof.conformance.cases.machine_properties import Facts
 from numaproof.reports.drawing import draw_text
 from numaproof.reports.terminal import PLAIN_WIDTH, as_plain, encodable, is_live
 

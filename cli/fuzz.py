@@ -9,8 +9,8 @@ import click
 from click.core import ParameterSource
 
 from numaproof.campaigns import conduct
-from numaproof.conformance import databases
-from numaproof.conformance import fuzz as fuzzing
+from numaproof.conformance.fuzzing import example_databases
+from numaproof.conformance.fuzzing import fuzz as fuzzing
 from numaproof.durations import Duration
 from numaproof.outputs import out_option
 from numaproof.targets import target_options
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from numaproof.conformance.campaign import Campaign
+    from numaproof.conformance.execution.stream import Campaign
     from numaproof.protocol.events import AnyEvent
 
 _DEFAULT_EXAMPLES = 200
@@ -106,8 +106,8 @@ def fuzz(
     if typed and not explore:
         raise click.UsageError("--database needs --profile explore: ci is the same each time")
     try:
-        kept = databases.opened(database or _DEFAULT_DATABASE) if explore else None
-    except databases.DatabaseError as error:
+        kept = example_databases.opened(database or _DEFAULT_DATABASE) if explore else None
+    except example_databases.DatabaseError as error:
         raise click.BadParameter(str(error), param_hint="--database") from None
     added: tuple[str, ...] = ()
     if seed is None:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from numaproof.conformance.gauntlet.catalogue import BUGS
-from numaproof.conformance.gauntlet.matrix import EXAMPLES, Plan, Row, matrix, rows
+from numaproof.conformance.seeded_bugs.catalogue import BUGS
+from numaproof.conformance.seeded_bugs.kill_matrix import EXAMPLES, Plan, Row, matrix, rows
 from numaproof.metadata import VERSION
 from numaproof.reports.gauntlet import as_json, as_text, write_files
 from numaproof.reports.gauntlet_progress import GauntletProgress

@@ -29,15 +29,15 @@ from numaproof import (
     simulate,
     state,
 )
-from numaproof.conformance.player import CaseError
-from numaproof.conformance.promoting import PromotionError
-from numaproof.conformance.recordings import RecordingError
-from numaproof.conformance.releases import ConstraintError
+from numaproof.conformance.cases.releases import ConstraintError
+from numaproof.conformance.differential.recordings import RecordingError
+from numaproof.conformance.execution.player import CaseError
+from numaproof.conformance.promotion.promotion import PromotionError
 from numaproof.fakesys import DocumentError, ProfileError, TreeError, WriteError
 from numaproof.fleet.journal import JournalError
 from numaproof.metadata import VERSION
-from numaproof.reference.kubernetes.releases import UnknownReleaseError
-from numaproof.reference.machine.discovery import DiscoveryError
+from numaproof.reference.cadvisor.discovery import DiscoveryError
+from numaproof.reference.departures.releases import UnknownReleaseError
 from numaproof.reports.files import EventsError
 from numaproof.simulation.admission import CannotAnswerError
 from numaproof.simulation.devices import DevicesError

@@ -12,7 +12,7 @@ from numaproof import fakesys
 from numaproof.catalogue import MACHINE, load_machine
 from numaproof.drawings import show_machine
 from numaproof.protocol import codec
-from numaproof.reference.machine.discovery import DiscoveryError, discover
+from numaproof.reference.cadvisor.discovery import DiscoveryError, discover
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

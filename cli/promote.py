@@ -9,24 +9,25 @@ from typing import TYPE_CHECKING
 
 import click
 
-from numaproof.conformance import appending, casefiles, tables
-from numaproof.conformance.implementation import ImplementationFailure
-from numaproof.conformance.promoting import PromotionError, Wanted
-from numaproof.conformance.promoting import promote as promoted
-from numaproof.conformance.registry import load_registry
+from numaproof.conformance.cases import loading, writing
+from numaproof.conformance.execution.implementation import ImplementationFailure
+from numaproof.conformance.promotion import appending
+from numaproof.conformance.promotion.promotion import PromotionError, Wanted
+from numaproof.conformance.promotion.promotion import promote as promoted
+from numaproof.conformance.requirements import load_registry
 from numaproof.fakesys import DocumentError
 from numaproof.protocol.messages import LEVELS, Level
-from numaproof.reference.kubernetes.defects import DEFECTS
-from numaproof.reference.kubernetes.releases import RELEASES
+from numaproof.reference.departures.defects import DEFECTS
+from numaproof.reference.departures.releases import RELEASES
 from numaproof.targets import open_target, timeout_option
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from numaproof.conformance.cases import Case
+    from numaproof.conformance.cases.schema import Case
 
 _OWN = Path("numaproof-cases.yaml")
-_CHECKOUT = Path("conformance/cases")
+_CHECKOUT = Path("conformance/suite")
 
 
 def _complete_requirement(
@@ -105,8 +106,8 @@ def promote(
     finding = _finding(file)
     target = into or (_CHECKOUT / "promoted.yaml" if _CHECKOUT.is_dir() else _OWN)
     text = _text(target)
-    bundled = tables.bundled_cases()
-    others = (*bundled, *(tables.parse(text, str(target)) if text else ()))
+    bundled = loading.bundled_cases()
+    others = (*bundled, *(loading.parse(text, str(target)) if text else ()))
     taken = [name for case in others for name in (case.id, *case.aliases)]
     try:
         with open_target(implementation, timeout, kubernetes, None, documented=False) as opened:
@@ -120,7 +121,7 @@ def promote(
     except ImplementationFailure as failure:
         raise click.ClickException(f"the implementation does not greet: {failure}") from None
     target.parent.mkdir(parents=True, exist_ok=True)
-    casefiles.put(appending.appended(text, case, str(target)), target)
+    writing.put(appending.appended(text, case, str(target)), target)
     click.echo(f"{target}: {case.id}, level {case.level}, {', '.join(case.requirements)}")
     own = () if _is_bundled(target) else ("--cases", str(target))
     released = ("--kubernetes", opened.kubernetes) if kubernetes or case.kubernetes else ()
@@ -133,7 +134,7 @@ def promote(
 
 
 def _finding(file: Path) -> Case:
-    cases = tables.read_file(file)
+    cases = loading.read_file(file)
     if len(cases) != 1:
         raise PromotionError(f"{file} holds {len(cases)} cases: leave the one that is meant")
     return cases[0]
@@ -150,5 +151,5 @@ def _text(file: Path) -> str:
 
 
 def _is_bundled(file: Path) -> bool:
-    root = resources.files("numaproof.conformance") / "cases"
+    root = resources.files("numaproof.conformance") / "suite"
     return Path(str(root)).resolve() in file.resolve().parents

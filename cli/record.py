@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from numaproof.conformance import recorder, recordings
-from numaproof.conformance.implementation import ImplementationFailure
-from numaproof.conformance.recordings import FORMAT, Recording, Source
-from numaproof.conformance.scratch import scratch_folder
+from numaproof.conformance.differential import recorder, recordings
+from numaproof.conformance.differential.recordings import FORMAT, Recording, Source
+from numaproof.conformance.execution.implementation import ImplementationFailure
+from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.metadata import VERSION
-from numaproof.reference.kubernetes.releases import RELEASES
+from numaproof.reference.departures.releases import RELEASES
 from numaproof.seeds import Seeds
 from numaproof.targets import open_target, timeout_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numaproof.conformance.playing import Target
+    from numaproof.conformance.execution.run import Target
 
 _SCENARIOS = range(300)
 _MERGES = range(500)

@@ -11,8 +11,10 @@ import msgspec
 
 from numaproof.campaigns import conduct
 from numaproof.catalogue import catalogue, machines_option
-from numaproof.conformance import recorded, recordings, runner, tables
-from numaproof.conformance.scratch import scratch_folder
+from numaproof.conformance.cases import loading
+from numaproof.conformance.differential import recording_check, recordings
+from numaproof.conformance.execution import runner
+from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.outputs import out_option
 from numaproof.protocol.events import CaseFinished
 from numaproof.targets import target_options
@@ -20,8 +22,8 @@ from numaproof.targets import target_options
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from numaproof.conformance.campaign import Campaign
-    from numaproof.conformance.recordings import Recording, Source
+    from numaproof.conformance.differential.recordings import Recording, Source
+    from numaproof.conformance.execution.stream import Campaign
     from numaproof.protocol.events import AnyEvent
 
 
@@ -53,7 +55,7 @@ def replay(
       numaproof replay finding.yaml --implementation "./kubelet-1.35 -v=-1"
     """
     source, played = _recordings(file, select)
-    cases = () if source else tables.read_file(file)
+    cases = () if source else loading.read_file(file)
     with scratch_folder() as trees:
         machines = catalogue(machine_names, trees)
 
@@ -80,7 +82,7 @@ def _recordings(file: Path, select: str) -> tuple[Source | None, tuple[Recording
     if not file.name.endswith(recordings.SUFFIX):
         return None, ()
     source, every = recordings.read(file)
-    return source, tuple(one for one in every if fnmatchcase(recorded.name_of(one), select))
+    return source, tuple(one for one in every if fnmatchcase(recording_check.name_of(one), select))
 
 
 def _replayed(events: Iterator[AnyEvent], campaign: Campaign) -> Iterator[AnyEvent]:

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from numaproof.catalogue import ANY_MACHINE, discover_machine
 from numaproof.protocol import codec
-from numaproof.reference.kubernetes.releases import RELEASES
+from numaproof.reference.departures.releases import RELEASES
 from numaproof.reports import answer_page, answer_text
 from numaproof.reports.terminal import PLAIN_WIDTH, as_plain, encodable, is_live
 from numaproof.simulated import answer

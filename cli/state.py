@@ -10,7 +10,7 @@ import click
 
 from numaproof.catalogue import MACHINE, discover_machine
 from numaproof.protocol import codec
-from numaproof.reference.kubernetes.releases import RELEASES
+from numaproof.reference.departures.releases import RELEASES
 from numaproof.simulation import checkpoints, documents
 from numaproof.simulation.admission import CannotAnswerError, Question
 

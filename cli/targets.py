@@ -9,20 +9,20 @@ from typing import Any, TypeVar
 
 import click
 
-from numaproof.conformance.implementation import (
+from numaproof.conformance.cases.loading import applies
+from numaproof.conformance.execution.implementation import (
     CannotStartError,
     Implementation,
     InProcess,
     introduce,
 )
-from numaproof.conformance.playing import Target
-from numaproof.conformance.subprocesses import Subprocess
-from numaproof.conformance.tables import applies
+from numaproof.conformance.execution.run import Target
+from numaproof.conformance.execution.subprocesses import Subprocess
 from numaproof.durations import Duration
 from numaproof.metadata import VERSION
 from numaproof.protocol.messages import LEVELS, Hello, Level
-from numaproof.reference.kubernetes.releases import RELEASES, UnknownReleaseError
-from numaproof.reference.node import Reference
+from numaproof.reference.departures.releases import RELEASES, UnknownReleaseError
+from numaproof.reference.implementation import Reference
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -1,1 +1,1 @@
-"""To be written."""
+"""The conformance suite: requirements, cases, execution, judging, fuzzing and seeded bugs."""

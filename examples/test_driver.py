@@ -5,8 +5,8 @@ from driver import Driver, parsed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from numaproof.conformance import strategies
-from numaproof.conformance.manifests import manifest
+from numaproof.conformance.cases.manifests import manifest
+from numaproof.conformance.fuzzing import strategies
 from numaproof.protocol.codec import to_plain
 
 

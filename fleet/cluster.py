@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Any
 import dask
 import distributed
 
-from numaproof.conformance.implementation import ImplementationFailure
-from numaproof.conformance.scratch import scratch_folder
+from numaproof.conformance.execution.implementation import ImplementationFailure
+from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.fleet.running import Broken, ClusterError
-from numaproof.fleet.workshop import UnlikeError, Workshop
+from numaproof.fleet.worker import UnlikeError, Workshop
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from numaproof.fleet.job import Job
-    from numaproof.fleet.workshop import Result
+    from numaproof.fleet.worker import Result
     from numaproof.protocol.campaign import Unit
 
 _WAITING = 3

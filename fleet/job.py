@@ -12,8 +12,8 @@ from numaproof.protocol import codec
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from numaproof.conformance.cases import Case
-    from numaproof.conformance.machines import Machine
+    from numaproof.conformance.cases.schema import Case
+    from numaproof.conformance.execution.machines import Machine
     from numaproof.protocol.messages import Hello
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
-from numaproof.fleet.ledger import Ledger
+from numaproof.fleet.summary import Ledger
 from numaproof.protocol import codec
 from numaproof.protocol.campaign import CampaignEvent, CampaignPlanned, UnitEvent, UnitFinished
 from numaproof.protocol.events import CampaignEnded
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from numaproof.fleet.workshop import Result
+    from numaproof.fleet.worker import Result
 
 EVENTS = "events.jsonl"
 

@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from numaproof.conformance import runner
-from numaproof.conformance.machines import GivenMachine
+from numaproof.conformance.execution import runner
+from numaproof.conformance.execution.machines import GivenMachine
 from numaproof.fleet.job import Job, digest_of_cases, digest_of_machine, named
 from numaproof.protocol.campaign import CampaignPlanned, CaseSlice, Configuration, SeedRange, Seeds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from numaproof.conformance.cases import Case
-    from numaproof.conformance.machines import Machine
-    from numaproof.conformance.playing import Target
-    from numaproof.conformance.runner import CaseRun
+    from numaproof.conformance.cases.schema import Case
+    from numaproof.conformance.execution.machines import Machine
+    from numaproof.conformance.execution.run import Target
+    from numaproof.conformance.execution.runner import CaseRun
     from numaproof.protocol.campaign import Unit
 
 CASES_PER_UNIT = 200

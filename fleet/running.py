@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
-from numaproof.fleet.workshop import Result
+from numaproof.fleet.worker import Result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

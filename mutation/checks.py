@@ -14,23 +14,24 @@ from typing import TYPE_CHECKING
 import pytest
 
 from numaproof import fakesys
-from numaproof.conformance import recorded, recordings, runner
-from numaproof.conformance.campaign import Campaign
-from numaproof.conformance.gauntlet import hunting
-from numaproof.conformance.implementation import InProcess
-from numaproof.conformance.machines import GivenMachine, Machine
-from numaproof.conformance.runner import CaseRun
+from numaproof.conformance.differential import recording_check, recordings
+from numaproof.conformance.execution import runner
+from numaproof.conformance.execution.implementation import InProcess
+from numaproof.conformance.execution.machines import GivenMachine, Machine
+from numaproof.conformance.execution.runner import CaseRun
+from numaproof.conformance.execution.stream import Campaign
+from numaproof.conformance.seeded_bugs import hunting
 from numaproof.protocol.events import GOOD
-from numaproof.reference.kubernetes.releases import RELEASES
-from numaproof.reference.node import Reference
+from numaproof.reference.departures.releases import RELEASES
+from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from numaproof.conformance.cases import Case
-    from numaproof.conformance.recordings import Recording
-    from numaproof.conformance.registry import Registry
+    from numaproof.conformance.cases.schema import Case
+    from numaproof.conformance.differential.recordings import Recording
+    from numaproof.conformance.requirements import Registry
 
 # Hypothesis is there before pytest begins, which pytest would warn of.
 _QUIET = ("-W", "ignore::pytest.PytestAssertRewriteWarning")
@@ -103,7 +104,7 @@ class Suite:
         place.mkdir(parents=True, exist_ok=True)
         if kind == "recording":
             recording = self._of_release(release)[which[0]]
-            return recorded.compare(recording, campaign.target, place).outcome in GOOD
+            return recording_check.compare(recording, campaign.target, place).outcome in GOOD
         case = self.cases[which[0]]
         machine = self.machines[which[1]] if case.machine is None else GivenMachine(case.machine)
         run = CaseRun(case, machine)

@@ -27,8 +27,8 @@ from typing import TYPE_CHECKING, Any
 import hypothesis  # noqa: F401 - loaded once, for all children
 import pytest  # noqa: F401
 
-from numaproof.conformance import tables
-from numaproof.conformance.registry import load_registry
+from numaproof.conformance.cases import loading
+from numaproof.conformance.requirements import load_registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -42,7 +42,7 @@ _LOADING = 60.0
 
 def loaded() -> tuple[Any, Any]:
     """The cases by id and the requirements: all that can be had without the reference."""
-    made = {case.id: case for case in tables.bundled_cases()}, load_registry()
+    made = {case.id: case for case in loading.bundled_cases()}, load_registry()
     assert not any(name.startswith("numaproof.reference") for name in sys.modules)
     return made
 

@@ -14,7 +14,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numaproof.conformance.playing import Target
+    from numaproof.conformance.execution.run import Target
     from numaproof.plugin.checking import Checker
 
 OPTIONS = {

@@ -8,11 +8,12 @@ import hypothesis
 import msgspec
 import pytest
 
-from numaproof.conformance import casefiles, releases, strategies
-from numaproof.conformance.machines import GivenMachine
-from numaproof.conformance.playing import Playing
-from numaproof.conformance.scratch import scratch_folder
-from numaproof.conformance.tables import applies
+from numaproof.conformance.cases import releases, writing
+from numaproof.conformance.cases.loading import applies
+from numaproof.conformance.execution.machines import GivenMachine
+from numaproof.conformance.execution.run import Playing
+from numaproof.conformance.execution.scratch import scratch_folder
+from numaproof.conformance.fuzzing import strategies
 from numaproof.plugin.choosing import Run
 from numaproof.protocol.events import CaseFinished
 from numaproof.protocol.machine import MachineInfo
@@ -21,9 +22,9 @@ from numaproof.reports.transcript import transcript
 if TYPE_CHECKING:
     from hypothesis import strategies as st
 
-    from numaproof.conformance.cases import Case
-    from numaproof.conformance.claims import Claims
-    from numaproof.conformance.playing import Target, Verdict
+    from numaproof.conformance.cases.schema import Case
+    from numaproof.conformance.execution.capabilities import Claims
+    from numaproof.conformance.execution.run import Target, Verdict
 
 
 class Checker:
@@ -42,7 +43,7 @@ class Checker:
         return self.target.claims
 
     def scenarios(self) -> st.SearchStrategy[Case]:
-        """Scenarios of what it claims; see `numaproof.conformance.strategies.scenarios`."""
+        """Scenarios of what it claims; see `numaproof.conformance.fuzzing.strategies.scenarios`."""
         return strategies.scenarios(self.claims)
 
     def play(self, scenario: Case) -> None:
@@ -116,7 +117,5 @@ def _told(finished: CaseFinished, run: Run, verdict: Verdict) -> str:
         parts.append(f"The end of its standard error:\n{verdict.stderr}")
     if run.case.machine is not None:
         case = msgspec.structs.replace(run.case, title=verdict.message or run.case.title)
-        parts.append(
-            f"As a case file, for `numaproof replay` and `promote`:\n{casefiles.text(case)}"
-        )
+        parts.append(f"As a case file, for `numaproof replay` and `promote`:\n{writing.text(case)}")
     return "\n\n".join(parts)

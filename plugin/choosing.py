@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from numaproof import fakesys
-from numaproof.conformance import tables
-from numaproof.conformance.machines import GivenMachine, Machine, matches
-from numaproof.conformance.scratch import scratch_folder
+from numaproof.conformance.cases import loading
+from numaproof.conformance.execution.machines import GivenMachine, Machine, matches
+from numaproof.conformance.execution.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from numaproof.conformance.cases import Case
-    from numaproof.conformance.machines import AnyMachine
+    from numaproof.conformance.cases.schema import Case
+    from numaproof.conformance.execution.machines import AnyMachine
 
 _MACHINES = pytest.StashKey[list[Machine]]()
 _KNOWN = frozenset({"select", "machine", "cases"})
@@ -60,7 +60,7 @@ def runs(said: Mapping[str, Any], folder: Path, config: pytest.Config) -> list[R
     files = said.get("cases", ())
     own = [folder / file for file in ([files] if isinstance(files, str) else files)]
     try:
-        cases = tables.with_own(() if own else tables.bundled_cases(), own)
+        cases = loading.with_own(() if own else loading.bundled_cases(), own)
     except fakesys.DocumentError as error:
         raise pytest.UsageError(f"numaproof: {error}") from None
     found = [

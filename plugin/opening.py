@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 import click
 import pytest
 
-from numaproof.conformance.implementation import ImplementationFailure
+from numaproof.conformance.execution.implementation import ImplementationFailure
 from numaproof.durations import Duration
 from numaproof.protocol.messages import LEVELS
-from numaproof.reference.kubernetes.releases import RELEASES
+from numaproof.reference.departures.releases import RELEASES
 from numaproof.targets import open_target
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numaproof.conformance.playing import Target
+    from numaproof.conformance.execution.run import Target
 
 
 @contextmanager

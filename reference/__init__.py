@@ -2,5 +2,5 @@
 
 It reads as the specification: decisions are pure functions of immutable values, what differs
 between Kubernetes releases is data in `kubernetes.releases`, and files are touched by discovery
-and by checkpoints alone. `numaproof.reference.node.Reference` is the way in.
+and by checkpoints alone. `numaproof.reference.implementation.Reference` is the way in.
 """

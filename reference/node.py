@@ -1,188 +1,220 @@
-"""The reference implementation behind the protocol's operations, for use in the same process.
+"""The node: all managers together, one call at a time, as the protocol has it.
 
-`Reference` is the one way in: it keeps the started node between calls, as a kubelet does, and
-turns every error into the answer that the protocol has for it.
+A `Node` is what a started kubelet keeps between calls. Its methods take and give protocol
+messages; `Reference` stands before it and turns every error into its answer.
 """
 
 from __future__ import annotations
 
-import importlib.metadata
-import traceback
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from numaproof.protocol import messages
-from numaproof.protocol.operations import OPERATIONS
-from numaproof.reference import startup
-from numaproof.reference.cpu import alone
-from numaproof.reference.errors import (
-    AdmissionError,
-    NotBuiltError,
-    NotStartedError,
-    StartError,
-)
-from numaproof.reference.kubernetes import releases
-from numaproof.reference.kubernetes.options import OptionError
-from numaproof.reference.machine.discovery import DiscoveryError, discover
-from numaproof.reference.machine.topology import TopologyError
-from numaproof.reference.topology import alone as topology_alone
+from numaproof.protocol.sets import CPUSet, NUMASet
+from numaproof.reference.errors import AdmissionError, NotBuiltError
+from numaproof.reference.pods import pod as pods
+from numaproof.reference.topology import scope
+from numaproof.reference.topology.hints import to_messages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Iterable
 
-    from numaproof.protocol.machine import MachineInfo
-    from numaproof.reference.devices.allocation import Favoured
-    from numaproof.reference.kubernetes.releases import Release
-    from numaproof.reference.managers import Node
+    from numaproof.reference.cpu.manager import CPUManager
+    from numaproof.reference.devices.manager import DeviceManager
+    from numaproof.reference.manager import Manager
+    from numaproof.reference.memory.manager import MemoryManager
+    from numaproof.reference.memory.state import Block
+    from numaproof.reference.plan import Plan
+    from numaproof.reference.topology.policy import KeptHint
 
-_OPERATIONS = (
-    "hello",
-    "start",
-    "admit",
-    "remove",
-    "devices",
-    "hints",
-    "state",
-    "reconcile",
-    "merge",
-    "assign",
-    "discover",
-)
-_SCOPES = ("container", "pod")
+MOST_NODES = 12
+"""Hints name every set of nodes, which doubles with each node."""
 
 
-class Reference:
-    """The reference implementation.
+class Node:
+    """A started node; its parts change only in these methods.
 
-    Args:
-        documented: keep every documented rule, where a kubelet of the same release breaks some.
+    `plan` is what the start decided, `pods` those on the node in the order of their arrival;
+    `told` the CPUs that the container runtime knows, `ended` the containers of pods on the node
+    that run no longer, and `affinity` what the Topology Manager keeps, all by pod uid and
+    container name.
     """
 
-    def __init__(self, *, documented: bool = False) -> None:
-        """Starts without a node; see the class."""
-        self._documented = documented
-        self._node: Node | None = None
+    def __init__(
+        self,
+        plan: Plan,
+        devices: DeviceManager,
+        cpus: CPUManager,
+        memory: MemoryManager,
+        present: tuple[pods.Pod, ...],
+    ) -> None:
+        """Takes what `numaproof.reference.startup` made."""
+        self.plan = plan
+        self.device_manager = devices
+        self.cpus = cpus
+        self.memory = memory
+        self.pods = {pod.uid: pod for pod in present}
+        self.told: dict[tuple[str, str], int] = {}
+        self.ended: set[tuple[str, str]] = set()
+        self.affinity: dict[tuple[str, str], KeptHint] = {}
 
     @property
-    def node(self) -> Node | None:
-        """The started node; None before a start and after one that was refused."""
-        return self._node
+    def providers(self) -> tuple[Manager[Any], ...]:
+        """The hint providers in the order in which the Topology Manager asks them."""
+        return (self.device_manager, self.cpus, self.memory)
 
-    def favour(self, devices: Mapping[str, Favoured]) -> None:
-        """Says which devices, by container and resource, to take before others as good.
-
-        A kubelet takes any of them: whoever compares with one lets the reference take the same
-        where it may. Holds until the next start or the next call of this.
-        """
-        if self._node is not None:
-            self._node.device_manager.favoured = devices
-
-    def call(self, operation: str, args: messages.Args) -> messages.Answer:
-        """The answer to one request; every error is an answer too.
-
-        `operation` is a name of `numaproof.protocol.operations.OPERATIONS`, `args` of the type
-        that it has there.
-        """
-        try:
-            return self._answer(operation, args)
-        except StartError as error:
-            return messages.StartRefused(error.stage, str(error))
-        except AdmissionError as error:
-            return messages.AdmissionRefused(error.reason, str(error))
-        except NotBuiltError as error:
-            return messages.Unsupported(str(error))
-        except Exception as error:  # noqa: BLE001 - a fault is an answer, never a crash
-            return messages.Fault(f"{type(error).__name__}: {error}", traceback.format_exc())
-
-    def _answer(self, operation: str, args: Any) -> messages.Answer:
-        alone_calls: dict[str, Callable[[Any], messages.Answer]] = {
-            "hello": self.hello,
-            "start": self.start,
-            "merge": self.merge,
-            "assign": self.assign,
-            "discover": self.discover,
-        }
-        if operation in alone_calls:
-            return alone_calls[operation](args)
-        if operation not in _OPERATIONS:
-            raise NotBuiltError(f"operation {operation}")
-        if self._node is None:
-            raise NotStartedError(f"{operation} needs a start that was not refused")
-        answer: messages.Answer = getattr(self._node, operation)(args)
-        return answer
-
-    def hello(self, _args: messages.HelloArgs) -> messages.Hello:
-        """Who the reference is and what it has."""
-        newest = releases.TABLE[releases.NEWEST]
-        return messages.Hello(
-            protocol=messages.PROTOCOL_VERSION,
-            name="numaproof reference",
-            version=importlib.metadata.version("numaproof"),
-            language="Python",
-            kubernetes=releases.RELEASES,
-            level="kubelet",
-            operations=tuple(name for name in OPERATIONS if name in _OPERATIONS),
-            policies=messages.Policies(
-                cpu=("none", "static"),
-                memory=("None", "Static"),
-                topology=("none", "best-effort", "restricted", "single-numa-node"),
-                scope=_SCOPES,
-            ),
-            options=messages.Options(
-                cpu=tuple(newest.cpu_options), topology=tuple(newest.topology_options)
-            ),
+    def started(self) -> messages.Started:
+        """All CPUs, the allocatable ones, and the allocatable memory."""
+        cpu, memory = self.plan.cpu, self.plan.memory
+        allocatable = CPUSet.from_mask(cpu.allocatable if cpu else 0)
+        return messages.Started(
+            messages.StartedCPUs(self.plan.topology.all_cpus, allocatable),
+            _blocks(memory.allocatable if memory else ()),
         )
 
-    def _release(self, version: str | None) -> Release:
+    def admit(self, args: messages.AdmitArgs) -> messages.Admitted:
+        """Asks the Topology Manager, which lets every provider allocate.
+
+        Raises:
+            AdmissionError: a container cannot have what it is due. What its pod's earlier
+                containers got is reclaimed with the next call.
+        """
+        pod = self.plan.read_pod(args.pod)
+        self.pods[pod.uid] = pod
+        self.reclaim(self._concerned(pod))
+
+        def keep(container: pods.Container, affinity: KeptHint) -> None:
+            self.affinity[pod.uid, container.name] = affinity
+
         try:
-            return releases.release(version, documented=self._documented)
-        except releases.UnknownReleaseError as error:
-            raise NotBuiltError(str(error)) from None
+            scope.admit(self.plan.topology_policy, self.plan.scope, self.providers, pod, keep)
+        except AdmissionError:
+            self._drop(pod.uid)
+            raise
+        finally:
+            self.save()
+        return messages.Admitted(self._containers(pod))
 
-    def start(self, args: messages.StartArgs) -> messages.Started:
-        """Starts the managers; what an earlier start had in memory is gone.
+    def _concerned(self, pod: pods.Pod) -> tuple[Manager[Any], ...]:
+        """The managers that the admission of a pod comes to.
 
-        Raises:
-            StartError: a stage refused.
-            NotBuiltError: the reference does not have what the configuration asks for.
+        Without hints the Device Manager hears only of pods that ask for devices.
         """
-        self._node = None
-        release = self._release(args.kubernetes)
-        self._node = startup.start(args, release, _discover)
-        return self._node.started()
+        hinted = self.plan.topology_policy is not None
+        if hinted or self.device_manager.serves(pod):
+            return self.providers
+        return (self.cpus, self.memory)
 
-    def merge(self, args: messages.MergeArgs) -> messages.Merged:
-        """The Topology Manager's merge alone.
+    def save(self) -> None:
+        """Writes the checkpoints that changed."""
+        for provider in self.providers:
+            provider.save()
 
-        Raises:
-            StartError: the options cannot be, or distances are missing.
-        """
-        return topology_alone.merge(args, self._release(args.kubernetes))
+    def reclaim(self, providers: Iterable[Manager[Any]]) -> None:
+        """Takes back what containers hold that no pod on the node has."""
+        for provider in providers:
+            provider.reclaim(self.pods)
+        present = {(pod.uid, one.name) for pod in self.pods.values() for one in pod.containers}
+        self.told = {place: cpus for place, cpus in self.told.items() if place in present}
 
-    def assign(self, args: messages.AssignArgs) -> messages.Assigned:
-        """CPU assignment alone.
+    def remove(self, args: messages.RemoveArgs) -> messages.Done:
+        """Takes the pod, or one of its containers, off the node."""
+        if args.container is None:
+            self._drop(args.uid)
+            self.reclaim(self.providers)
+        else:
+            pod = self.pods.get(args.uid)
+            if pod is None:
+                raise pods.PodError(f"no pod {args.uid!r} is on the node")
+            pod.container(args.container)
+            place = (args.uid, args.container)
+            self.ended.add(place)
+            for provider in self.providers:
+                provider.end(*place)
+            self.told.pop(place, None)
+            self.affinity.pop(place, None)
+        self.save()
+        return messages.Done()
 
-        Raises:
-            StartError: the options cannot be, or the machine has no CPUs.
-            AdmissionError: the request cannot be met.
-        """
-        release = self._release(args.kubernetes)
-        try:
-            return messages.Assigned(alone.assign(args, release))
-        except (OptionError, TopologyError) as error:
-            raise StartError("cpu", str(error)) from None
+    def _drop(self, uid: str) -> None:
+        self.pods.pop(uid, None)
+        self.ended = {place for place in self.ended if place[0] != uid}
+        self.affinity = {place: kept for place, kept in self.affinity.items() if place[0] != uid}
 
-    def discover(self, args: messages.DiscoverArgs) -> MachineInfo:
-        """The machine that a tree with ``sys/`` and ``proc/`` describes.
+    def devices(self, args: messages.DevicesArgs) -> messages.Done:
+        """Takes what device plugins report."""
+        self.device_manager.report(args.devices)
+        self.save()
+        return messages.Done()
 
-        Raises:
-            StartError: the tree has no machine in it.
-        """
-        return _discover(args.root, self._release(args.kubernetes))
+    def hints(self, args: messages.HintsArgs) -> messages.NodeHints:
+        """The hints that each provider would give for a container, or for the pod."""
+        pod = self.plan.read_pod(args.pod)
+        container = None if args.container is None else pod.container(args.container)
+        self.reclaim(self.providers)
+        self.save()
+        _check_countable(self.plan.nodes)
+
+        def of(provider: Manager[Any]) -> messages.ProviderHints:
+            return to_messages(provider.hints(pod, container))
+
+        return messages.NodeHints(
+            of(self.cpus),
+            of(self.memory),
+            of(self.device_manager) if self.device_manager.has_plugins else None,
+        )
+
+    def state(self, _args: messages.NoArgs) -> messages.State:
+        """What everything on the node holds, and the checkpoint files as they are."""
+        self.reclaim(self.providers)
+        self.save()
+        return messages.State(
+            shared=CPUSet.from_mask(self.cpus.state.shared),
+            pods={uid: self._containers(pod) for uid, pod in self.pods.items()},
+            files=self.plan.files(),
+        )
+
+    def _containers(self, pod: pods.Pod) -> messages.Containers:
+        return {
+            container.name: self._container(pod.uid, container.name) for container in pod.containers
+        }
+
+    def _container(self, uid: str, name: str) -> messages.Container:
+        kept = self.affinity.get((uid, name), scope.NO_AFFINITY)
+        cpus = self.cpus.state
+        return messages.Container(
+            cpus=CPUSet.from_mask(cpus.where(uid, name)),
+            exclusive=CPUSet.from_mask(cpus.of(uid, name) or 0),
+            memory=_blocks(self.memory.state.of(uid, name) or ()),
+            affinity=messages.Hint(kept.numa, kept.preferred),
+            devices=self.device_manager.held(uid, name),
+        )
+
+    def reconcile(self, _args: messages.NoArgs) -> messages.Reconciled:
+        """Tells the container runtime every CPU set that it does not know yet."""
+        self.reclaim([self.cpus])
+        self.save()
+        updates = []
+        for pod in self.pods.values():
+            for container in pod.containers:
+                place = (pod.uid, container.name)
+                cpus = self.cpus.state.where(*place)
+                if cpus and place not in self.ended and self.told.get(place) != cpus:
+                    self.told[place] = cpus
+                    updates.append(
+                        messages.CPUUpdate(pod.uid, container.name, CPUSet.from_mask(cpus))
+                    )
+        return messages.Reconciled(tuple(updates))
 
 
-def _discover(root: str, release: Release) -> MachineInfo:
-    try:
-        return discover(Path(root), release.version)
-    except DiscoveryError as error:
-        raise StartError("discovery", str(error)) from None
+def _blocks(blocks: Iterable[Block]) -> tuple[messages.MemoryBlock, ...]:
+    return tuple(
+        messages.MemoryBlock(NUMASet.from_mask(block.nodes), block.kind, block.size)
+        for block in blocks
+    )
+
+
+def _check_countable(nodes: tuple[int, ...]) -> None:
+    if len(nodes) > MOST_NODES:
+        raise NotBuiltError(f"hints for more than {MOST_NODES} NUMA nodes")
+    if min(nodes, default=0) < 0:
+        raise NotBuiltError("hints for NUMA nodes with negative ids")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from numaproof.reference.cpu import checkpoint as cpu_checkpoint
-from numaproof.reference.kubernetes import checkpoint, pods
-from numaproof.reference.memory import checkpoint as memory_checkpoint
+from numaproof.reference.kubelet.checkpoints import cpu as cpu_checkpoint
+from numaproof.reference.kubelet.checkpoints import files as checkpoint
+from numaproof.reference.kubelet.checkpoints import memory as memory_checkpoint
+from numaproof.reference.pods import pod
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
     from numaproof.protocol import messages
     from numaproof.reference.cpu.policy import StaticPolicy
     from numaproof.reference.cpu.state import CPUState
-    from numaproof.reference.kubernetes.releases import Release
-    from numaproof.reference.machine.topology import CPUTopology
+    from numaproof.reference.cpu.topology import CPUTopology
+    from numaproof.reference.departures.releases import Release
     from numaproof.reference.memory import policy as memory_policies
     from numaproof.reference.memory.state import MemoryState
     from numaproof.reference.topology.policy import TopologyPolicy
@@ -40,15 +41,15 @@ class Plan:
     topology_policy: TopologyPolicy | None
     scope: str
     state_dir: Path
-    pod_level: pods.PodLevel
+    pod_level: pod.PodLevel
 
-    def read_pod(self, manifest: messages.Pod) -> pods.Pod:
+    def read_pod(self, manifest: messages.Pod) -> pod.Pod:
         """The pod as this release reads its manifest.
 
         Raises:
             pods.PodError: the manifest is not a pod.
         """
-        return pods.parse(manifest, self.pod_level)
+        return pod.parse(manifest, self.pod_level)
 
     def cpu_file(self, state: CPUState) -> bytes:
         """The content of ``cpu_manager_state``."""

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from numaproof.protocol import codec, messages
-from numaproof.reference.node import Reference
+from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:
     from typing import BinaryIO

@@ -12,24 +12,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from numaproof.protocol.sets import CPUSet
-from numaproof.reference.cpu import checkpoint as cpu_checkpoint
 from numaproof.reference.cpu import options as cpu_options
+from numaproof.reference.cpu import topology as cpu_topology
+from numaproof.reference.cpu.manager import CPUManager
 from numaproof.reference.cpu.policy import PolicyError, StaticPolicy, make_static
 from numaproof.reference.cpu.state import CPUState
-from numaproof.reference.devices import checkpoint as device_checkpoint
+from numaproof.reference.departures.defects import FREE_CORE_BY_AVERAGE
+from numaproof.reference.devices.manager import DeviceManager
 from numaproof.reference.errors import StartError
-from numaproof.reference.kubernetes import checkpoint, pods
-from numaproof.reference.kubernetes import config as configuration
-from numaproof.reference.kubernetes.defects import FREE_CORE_BY_AVERAGE
-from numaproof.reference.kubernetes.options import OptionError
-from numaproof.reference.machine import topology as cpu_topology
-from numaproof.reference.managers import Node
-from numaproof.reference.memory import checkpoint as memory_checkpoint
+from numaproof.reference.kubelet import configuration
+from numaproof.reference.kubelet.checkpoints import cpu as cpu_checkpoint
+from numaproof.reference.kubelet.checkpoints import devices as device_checkpoint
+from numaproof.reference.kubelet.checkpoints import files
+from numaproof.reference.kubelet.checkpoints import memory as memory_checkpoint
+from numaproof.reference.kubelet.options import OptionError
 from numaproof.reference.memory import policy as memory_policies
 from numaproof.reference.memory import reservation
+from numaproof.reference.memory.manager import MemoryManager
 from numaproof.reference.memory.state import MemoryState
+from numaproof.reference.node import Node
 from numaproof.reference.plan import Plan
-from numaproof.reference.providers import CPUManager, DeviceManager, MemoryManager
 from numaproof.reference.topology import options as topology_options
 from numaproof.reference.topology import policy as topology_policies
 
@@ -40,11 +42,12 @@ if TYPE_CHECKING:
     from numaproof.protocol import messages
     from numaproof.protocol.machine import MachineInfo
     from numaproof.protocol.messages import Stage
+    from numaproof.reference.cpu.topology import CPUTopology
+    from numaproof.reference.departures.releases import Release
     from numaproof.reference.devices.state import DeviceState
-    from numaproof.reference.kubernetes.config import Config
-    from numaproof.reference.kubernetes.pods import Pod
-    from numaproof.reference.kubernetes.releases import Release
-    from numaproof.reference.machine.topology import CPUTopology
+    from numaproof.reference.kubelet.configuration import Config
+    from numaproof.reference.pods import pod as pods
+    from numaproof.reference.pods.pod import Pod
     from numaproof.reference.topology.policy import TopologyPolicy
 
 
@@ -205,14 +208,14 @@ def _start_cpus(plan: Plan, present: tuple[Pod, ...]) -> CPUState:
         for container in pod.containers
     }
     path = plan.state_dir / cpu_checkpoint.FILE_NAME
-    content = checkpoint.read(path)
+    content = files.read(path)
     if content is None:
         restored = CPUState()
         plan.write(cpu_checkpoint.FILE_NAME, plan.cpu_file(restored))
     else:
         try:
             restored = cpu_checkpoint.restore(content, plan.cpu_policy, running, plan.release)
-        except checkpoint.CheckpointError as error:
+        except files.CheckpointError as error:
             raise _unreadable("cpu", "CPU", path, error) from None
     if plan.cpu is None:
         return restored
@@ -226,18 +229,18 @@ def _start_cpus(plan: Plan, present: tuple[Pod, ...]) -> CPUState:
 
 
 def _start_devices(plan: Plan) -> DeviceState:
-    return device_checkpoint.load(checkpoint.read(plan.state_dir / device_checkpoint.FILE_NAME))
+    return device_checkpoint.load(files.read(plan.state_dir / device_checkpoint.FILE_NAME))
 
 
 def _start_memory(plan: Plan) -> MemoryState:
     path = plan.state_dir / memory_checkpoint.FILE_NAME
-    content = checkpoint.read(path)
+    content = files.read(path)
     restored = MemoryState()
     try:
         if content is not None:
             restored = memory_checkpoint.restore(content, plan.memory_policy, plan.release)
         memory = plan.memory.restore(restored) if plan.memory else restored
-    except checkpoint.CheckpointError as error:
+    except files.CheckpointError as error:
         raise _unreadable("memory", "memory", path, error) from None
     except memory_policies.RestoreError as error:
         raise StartError("memory", f"start memory manager error: {error}") from None

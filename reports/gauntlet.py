@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from numaproof.protocol.gauntlet import Hunt, Matrix
+    from numaproof.protocol.kill_matrix import Hunt, Matrix
 
 JSON, MARKDOWN = "gauntlet.json", "gauntlet.md"
 

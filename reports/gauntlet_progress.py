@@ -12,7 +12,7 @@ from numaproof.reports.progress import Bar
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numaproof.protocol.gauntlet import Hunt
+    from numaproof.protocol.kill_matrix import Hunt
 
 _PARTS = 10
 

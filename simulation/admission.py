@@ -8,17 +8,17 @@ import msgspec
 
 from numaproof.protocol import messages
 from numaproof.protocol.machine import MachineInfo
-from numaproof.reference.node import Reference
+from numaproof.reference.implementation import Reference
 from numaproof.simulation import requests
 from numaproof.simulation.explaining import explain
 from numaproof.simulation.explanation import Explanation, Scheduling
 from numaproof.simulation.holdings import NodeView, view
-from numaproof.simulation.watching import snapshot
+from numaproof.simulation.observation import snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from numaproof.reference.managers import Node
+    from numaproof.reference.node import Node
     from numaproof.simulation.pods import Asked
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from numaproof.reference.kubernetes import quantity
+from numaproof.reference.pods import quantity
 from numaproof.simulation.documents import mapping
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from numaproof.reference.kubernetes import quantity
+from numaproof.reference.pods import quantity
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from numaproof.protocol.sets import NUMASet
 from numaproof.reference.topology.hints import Hint
-from numaproof.reference.topology.twins import Twins, classify
+from numaproof.reference.topology.search.symmetry import Twins, classify
 from numaproof.simulation.amounts import amount, free_of, masked, nodes_text
 from numaproof.simulation.explanation import Candidate, Candidates
 

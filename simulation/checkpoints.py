@@ -10,9 +10,9 @@ import msgspec
 
 from numaproof.protocol import messages
 from numaproof.protocol.sets import CPUSet
-from numaproof.reference.cpu import checkpoint as cpu_checkpoint
-from numaproof.reference.kubernetes import checkpoint
-from numaproof.reference.memory import checkpoint as memory_checkpoint
+from numaproof.reference.kubelet.checkpoints import cpu as cpu_checkpoint
+from numaproof.reference.kubelet.checkpoints import files
+from numaproof.reference.kubelet.checkpoints import memory as memory_checkpoint
 from numaproof.simulation import memory_file
 from numaproof.simulation.admission import Question, begin
 
@@ -112,7 +112,7 @@ def judge(question: Question, file: Checkpoint, state_dir: Path) -> Judgement:
             ("the kubelet does not start without the file either: see `numaproof config check`",),
             ("mend the configuration first",),
         )
-    checkpoint.write(state_dir / file.kind, file.content)
+    files.write(state_dir / file.kind, file.content)
     _, start = begin(question, str(state_dir))
     refusal = None
     if isinstance(start, messages.StartRefused):

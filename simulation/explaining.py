@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from numaproof.reference.providers import DeviceManager
+from numaproof.reference.devices.manager import DeviceManager
 from numaproof.reference.topology.policy import (
     BEST_EFFORT,
     RESTRICTED,
@@ -16,17 +16,17 @@ from numaproof.simulation import requests, shortages
 from numaproof.simulation.amounts import amounts, nodes_text
 from numaproof.simulation.explanation import Explanation, Merge, Request
 from numaproof.simulation.hinting import hint_steps, why_not_preferred
-from numaproof.simulation.watching import watch
+from numaproof.simulation.observation import watch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numaproof.reference.devices.state import DeviceState
-    from numaproof.reference.kubernetes.pods import Container, Pod
-    from numaproof.reference.managers import Node
+    from numaproof.reference.node import Node
     from numaproof.reference.plan import Plan
+    from numaproof.reference.pods.pod import Container, Pod
     from numaproof.simulation.explanation import Step
-    from numaproof.simulation.watching import Failed, Merged
+    from numaproof.simulation.observation import Failed, Merged
 
 _WEAKER = {SINGLE_NUMA_NODE: (RESTRICTED, BEST_EFFORT), RESTRICTED: (BEST_EFFORT,)}
 """Policies that admit what another one does, and more."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from numaproof.reference.providers import CPUManager, DeviceManager, MemoryManager
+from numaproof.reference.cpu.manager import CPUManager
+from numaproof.reference.devices.manager import DeviceManager
+from numaproof.reference.memory.manager import MemoryManager
 from numaproof.reference.topology.hints import Family
 from numaproof.reference.topology.policy import SINGLE_NUMA_NODE
 from numaproof.simulation import requests, shortages
@@ -16,12 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numaproof.protocol.sets import NUMASet
-    from numaproof.reference.kubernetes.pods import Pod
     from numaproof.reference.plan import Plan
+    from numaproof.reference.pods.pod import Pod
     from numaproof.reference.topology.hints import Hints as ResourceHints
     from numaproof.reference.topology.policy import TopologyPolicy
     from numaproof.simulation.explanation import Candidate
-    from numaproof.simulation.watching import Hinted, Merged
+    from numaproof.simulation.observation import Hinted, Merged
 
 _MOST_IN_SENTENCE = 3
 

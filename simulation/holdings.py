@@ -11,7 +11,7 @@ from numaproof.protocol.sets import CPUSet, NUMASet
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numaproof.reference.managers import Node
+    from numaproof.reference.node import Node
 
 
 class Policies(msgspec.Struct, frozen=True):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from numaproof.protocol.messages import Pod
-from numaproof.reference.kubernetes import pods as kubernetes
+from numaproof.reference.pods import pod as kubernetes
 from numaproof.simulation import api_server
 from numaproof.simulation.documents import mapping, parts
 

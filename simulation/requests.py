@@ -6,15 +6,16 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from numaproof.reference.devices import allocation
-from numaproof.reference.kubernetes import pods, quantity
 from numaproof.reference.memory import requests
 from numaproof.reference.memory.requests import AllocationError
+from numaproof.reference.pods import pod as pods
+from numaproof.reference.pods import quantity
 from numaproof.simulation.amounts import CPU
 
 if TYPE_CHECKING:
     from numaproof.reference.devices.state import DeviceState
-    from numaproof.reference.kubernetes.pods import Container, Pod
     from numaproof.reference.plan import Plan
+    from numaproof.reference.pods.pod import Container, Pod
 
 
 def asks(plan: Plan, devices: DeviceState, pod: Pod, container: Container | None) -> dict[str, int]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from numaproof.protocol import messages
-from numaproof.reference.node import Reference
-from numaproof.simulation import blame, unwise
+from numaproof.reference.implementation import Reference
+from numaproof.simulation import blame, lint
 from numaproof.simulation.admission import CannotAnswerError
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def judge(question: Question) -> tuple[Finding, ...]:
     if outcome.plan is not None:
         wrong = [one.path for one in found]
         mended = msgspec.structs.replace(question, config=config)
-        for warning in unwise.warnings(mended, outcome.plan):
+        for warning in lint.warnings(mended, outcome.plan):
             path = warning[0]
             if path[0] in question.config and not any(_related(path, other) for other in wrong):
                 found.append(Finding("warning", *warning))

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference.cpu import hints as cpu_hints
+from numaproof.reference.cpu.manager import CPUManager
 from numaproof.reference.devices import allocation
+from numaproof.reference.devices.manager import DeviceManager
 from numaproof.reference.devices.state import Devices
 from numaproof.reference.memory import hints as memory_hints
+from numaproof.reference.memory.manager import MemoryManager
 from numaproof.reference.memory.requests import AllocationError, at_once, part
-from numaproof.reference.providers import CPUManager, DeviceManager, MemoryManager, Provider
 from numaproof.simulation.amounts import amount, amounts, nodes_text
 from numaproof.simulation.candidates import candidates, lacks, places
 from numaproof.simulation.explanation import Allocation, Candidates
@@ -19,14 +21,15 @@ from numaproof.simulation.requests import exclusive_cpus
 if TYPE_CHECKING:
     from numaproof.reference.cpu.policy import StaticPolicy
     from numaproof.reference.devices.state import DeviceState
-    from numaproof.reference.kubernetes.pods import Pod
+    from numaproof.reference.manager import Manager
     from numaproof.reference.plan import Plan
+    from numaproof.reference.pods.pod import Pod
     from numaproof.reference.topology.hints import Family
-    from numaproof.simulation.watching import Failed
+    from numaproof.simulation.observation import Failed
 
 _MOST_HOLDERS = 4
 _NOT_AGAIN = "without what the pod's init containers had, too little is free"
-_NAMES: dict[type[Provider[Any]], str] = {
+_NAMES: dict[type[Manager[Any]], str] = {
     CPUManager: "CPU Manager",
     DeviceManager: "Device Manager",
     MemoryManager: "Memory Manager",
@@ -46,7 +49,7 @@ def explain(plan: Plan, pod: Pod, failed: Failed) -> tuple[Allocation, tuple[str
     return _devices(manager.state, pod, failed)
 
 
-def name(manager: Provider[Any]) -> str:
+def name(manager: Manager[Any]) -> str:
     """The manager's name in the documents."""
     return _NAMES[type(manager)]
 

@@ -9,13 +9,13 @@ from numaproof.reference.cpu import options as cpu_options
 from numaproof.reference.cpu.assignment import NotEnoughCPUsError
 from numaproof.reference.cpu.distribution import AccountingError
 from numaproof.reference.cpu.policy import SMTAlignmentError, StaticPolicy
+from numaproof.reference.cpu.topology import derive
+from numaproof.reference.departures.defects import FREE_CORE_BY_AVERAGE
 from numaproof.reference.errors import AdmissionError
-from numaproof.reference.kubernetes.defects import FREE_CORE_BY_AVERAGE
-from numaproof.reference.machine.topology import derive
 
 if TYPE_CHECKING:
     from numaproof.protocol import messages
-    from numaproof.reference.kubernetes.releases import Release
+    from numaproof.reference.departures.releases import Release
 
 
 def assign(args: messages.AssignArgs, release: Release) -> CPUSet:

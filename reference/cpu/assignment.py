@@ -15,12 +15,12 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from numaproof.protocol.sets import CPUSet
-from numaproof.reference.machine.topology import touching, union
+from numaproof.reference.cpu.topology import touching, union
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numaproof.reference.machine.topology import CPUTopology, Groups
+    from numaproof.reference.cpu.topology import CPUTopology, Groups
 
 
 class NotEnoughCPUsError(Exception):

@@ -27,7 +27,7 @@ from numaproof.reference.cpu.assignment import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from numaproof.reference.machine.topology import CPUTopology
+    from numaproof.reference.cpu.topology import CPUTopology
 
 
 class AccountingError(Exception):

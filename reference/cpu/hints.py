@@ -12,15 +12,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from numaproof.reference.cpu.policy import check_budget
-from numaproof.reference.kubernetes import defects
-from numaproof.reference.kubernetes.budget import EmptySharedPoolError
-from numaproof.reference.machine.topology import touching
+from numaproof.reference.cpu.topology import touching
+from numaproof.reference.departures import defects
+from numaproof.reference.pods.budget import EmptySharedPoolError
 from numaproof.reference.topology.hints import Family, Need, Supply
 
 if TYPE_CHECKING:
     from numaproof.reference.cpu.policy import StaticPolicy
     from numaproof.reference.cpu.state import CPUState, Reuse
-    from numaproof.reference.kubernetes.pods import Container, Pod
+    from numaproof.reference.pods.pod import Container, Pod
     from numaproof.reference.topology.hints import Resources
 
 UNSATISFIABLE: Resources = {"cpu": ()}

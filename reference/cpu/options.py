@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from numaproof.reference.kubernetes.options import OptionError, boolean
+from numaproof.reference.kubelet.options import OptionError, boolean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numaproof.reference.kubernetes.releases import Release
-    from numaproof.reference.machine.topology import CPUTopology
+    from numaproof.reference.cpu.topology import CPUTopology
+    from numaproof.reference.departures.releases import Release
 
 FULL_CORES = "full-pcpus-only"
 ACROSS_NUMA = "distribute-cpus-across-numa"

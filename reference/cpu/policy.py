@@ -14,15 +14,16 @@ from numaproof.reference.cpu import assignment
 from numaproof.reference.cpu.assignment import NotEnoughCPUsError, Style, packed
 from numaproof.reference.cpu.distribution import distributed, of_one_socket
 from numaproof.reference.cpu.state import CPUState, Reuse
-from numaproof.reference.kubernetes import budget, defects
-from numaproof.reference.machine.topology import touching, union
+from numaproof.reference.cpu.topology import touching, union
+from numaproof.reference.departures import defects
+from numaproof.reference.pods import budget
 
 if TYPE_CHECKING:
     from numaproof.protocol.sets import NUMASet
     from numaproof.reference.cpu.options import StaticOptions
-    from numaproof.reference.kubernetes.pods import Container, Pod
-    from numaproof.reference.kubernetes.releases import Release
-    from numaproof.reference.machine.topology import CPUTopology
+    from numaproof.reference.cpu.topology import CPUTopology
+    from numaproof.reference.departures.releases import Release
+    from numaproof.reference.pods.pod import Container, Pod
 
 
 class PolicyError(Exception):

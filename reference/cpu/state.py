@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from numaproof.reference.machine.topology import union
+from numaproof.reference.cpu.topology import union
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

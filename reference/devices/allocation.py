@@ -12,11 +12,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from numaproof.reference.devices.state import NONE, DeviceState, Reuse
-from numaproof.reference.kubernetes import quantity
+from numaproof.reference.pods import quantity
 
 if TYPE_CHECKING:
     from numaproof.protocol.sets import NUMASet
-    from numaproof.reference.kubernetes.pods import Container, Pod
+    from numaproof.reference.pods.pod import Container, Pod
 
 Favoured: TypeAlias = Mapping[str, Collection[str]]
 """Ids of devices by resource."""

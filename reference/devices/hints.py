@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from numaproof.reference.devices import allocation
 from numaproof.reference.devices.state import NONE, Devices
-from numaproof.reference.kubernetes import quantity
-from numaproof.reference.kubernetes.pods import at_once
+from numaproof.reference.pods import quantity
+from numaproof.reference.pods.pod import at_once
 from numaproof.reference.topology.hints import Family, Need, Supply
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from fractions import Fraction
 
+    from numaproof.reference.departures.releases import Release
     from numaproof.reference.devices.state import DeviceState
-    from numaproof.reference.kubernetes.pods import Container, Pod
-    from numaproof.reference.kubernetes.releases import Release
+    from numaproof.reference.pods.pod import Container, Pod
     from numaproof.reference.topology.hints import Hints
 
 

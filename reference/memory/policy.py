@@ -12,9 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from numaproof.protocol.sets import NUMASet
+from numaproof.reference.departures import defects
 from numaproof.reference.errors import NotBuiltError
-from numaproof.reference.kubernetes import defects, quantity
-from numaproof.reference.kubernetes.budget import EmptySharedPoolError
 from numaproof.reference.memory import hints, requests
 from numaproof.reference.memory.requests import MEMORY, UNSIGNED, AllocationError
 from numaproof.reference.memory.state import (
@@ -25,16 +24,18 @@ from numaproof.reference.memory.state import (
     Table,
     reserved,
 )
+from numaproof.reference.pods import quantity
+from numaproof.reference.pods.budget import EmptySharedPoolError
 from numaproof.reference.topology.hints import Hint
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numaproof.protocol.machine import MachineInfo
-    from numaproof.reference.kubernetes.pods import Container, Pod
-    from numaproof.reference.kubernetes.releases import Release
+    from numaproof.reference.departures.releases import Release
     from numaproof.reference.memory.requests import Amounts
     from numaproof.reference.memory.state import Blocks, Nodes
+    from numaproof.reference.pods.pod import Container, Pod
     from numaproof.reference.topology.hints import Resources
     from numaproof.reference.topology.policy import KeptHint
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from numaproof.reference.kubernetes import budget, pods, quantity
-from numaproof.reference.kubernetes.budget import EmptySharedPoolError
+from numaproof.reference.pods import budget, quantity
+from numaproof.reference.pods import pod as pods
+from numaproof.reference.pods.budget import EmptySharedPoolError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numaproof.reference.kubernetes.pods import Container, Pod
+    from numaproof.reference.pods.pod import Container, Pod
 
 MEMORY = "memory"
 UNSIGNED = 1 << 64

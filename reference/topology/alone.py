@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from numaproof.protocol import messages
 from numaproof.protocol.sets import NUMASet
 from numaproof.reference.errors import StartError
-from numaproof.reference.kubernetes.options import OptionError
+from numaproof.reference.kubelet.options import OptionError
 from numaproof.reference.topology import options as topology_options
 from numaproof.reference.topology import policy as policies
 from numaproof.reference.topology.hints import ANYWHERE, Hint
 
 if TYPE_CHECKING:
-    from numaproof.reference.kubernetes.releases import Release
+    from numaproof.reference.departures.releases import Release
     from numaproof.reference.topology.hints import Resources
 
 _POLICIES = (policies.BEST_EFFORT, policies.RESTRICTED, policies.SINGLE_NUMA_NODE)

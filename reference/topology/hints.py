@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from numaproof.protocol import messages
 from numaproof.protocol.sets import NUMASet
-from numaproof.reference.topology.twins import Twins, classify
+from numaproof.reference.topology.search.symmetry import Twins, classify
 
 ANYWHERE = -1
 """The nodes of a hint that names none: every bit is one, so that it narrows no other hint."""

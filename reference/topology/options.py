@@ -8,14 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from numaproof.reference.kubernetes.defects import CLOSEST_BY_POSITION
-from numaproof.reference.kubernetes.options import OptionError, boolean
-from numaproof.reference.machine import numerals
+from numaproof.reference.departures.defects import CLOSEST_BY_POSITION
+from numaproof.reference.golang import numbers
+from numaproof.reference.kubelet.options import OptionError, boolean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numaproof.reference.kubernetes.releases import Release
+    from numaproof.reference.departures.releases import Release
 
 CLOSEST = "prefer-closest-numa-nodes"
 MOST_NODES = "max-allowable-numa-nodes"
@@ -89,8 +89,8 @@ def _check_available(name: str, release: Release, gates: Mapping[str, bool] | No
 
 def _most_nodes(text: str) -> int:
     try:
-        most = numerals.signed(text)
-    except numerals.NumeralError as error:
+        most = numbers.signed(text)
+    except numbers.NumeralError as error:
         raise OptionError(
             f'unable to convert policy option to integer "{MOST_NODES}": {error}'
         ) from None

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from numaproof.protocol.sets import NUMASet
-from numaproof.reference.kubernetes.options import OptionError
+from numaproof.reference.kubelet.options import OptionError
 from numaproof.reference.topology import options as topology_options
-from numaproof.reference.topology.merge import Rules, merge
+from numaproof.reference.topology.search.merge import Rules, merge
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numaproof.protocol.machine import MachineInfo
-    from numaproof.reference.kubernetes.config import Config
-    from numaproof.reference.kubernetes.releases import Release
+    from numaproof.reference.departures.releases import Release
+    from numaproof.reference.kubelet.configuration import Config
     from numaproof.reference.topology.hints import Resources
 
 NONE = "none"

@@ -13,7 +13,7 @@ from numaproof.reference.topology.policy import KeptHint
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from numaproof.reference.kubernetes.pods import Container, Pod
+    from numaproof.reference.pods.pod import Container, Pod
     from numaproof.reference.topology.hints import Resources
     from numaproof.reference.topology.policy import TopologyPolicy
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Provider(Protocol):
-    """What an admission asks of a manager; `numaproof.reference.providers` has them."""
+    """What an admission asks of a manager; `numaproof.reference.manager` has them."""
 
     def hints(self, pod: Pod, container: Container | None) -> Resources:
         """Where the request could be met."""

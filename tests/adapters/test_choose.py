@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from numaproof.conformance import recorder
-from numaproof.conformance.implementation import InProcess, introduce
-from numaproof.conformance.playing import Target
-from numaproof.reference.node import Reference
+from numaproof.conformance.differential import recorder
+from numaproof.conformance.execution.implementation import InProcess, introduce
+from numaproof.conformance.execution.run import Target
+from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +26,7 @@ PROGRAM = f"""
 import os, sys
 from pathlib import Path
 from numaproof.protocol import codec, messages
-from numaproof.reference.node import Reference
+from numaproof.reference.implementation import Reference
 reference, called, greetings = Reference(), set(), 0
 for line in sys.stdin.buffer:
     request = codec.decode(line, codec.Request)

@@ -71,7 +71,7 @@ def small() -> tuple[str, ...]:
 PRELUDE = """
 import json, os, sys, time
 from numaproof.protocol import codec, messages
-from numaproof.reference.node import Reference
+from numaproof.reference.implementation import Reference
 BOOM = {"message": "boom"}
 reference = Reference()
 def answer(request):

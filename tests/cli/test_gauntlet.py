@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from numaproof.conformance.gauntlet import matrix
-from numaproof.conformance.gauntlet.catalogue import BUGS
-from numaproof.conformance.gauntlet.seeding import Bug
+from numaproof.conformance.seeded_bugs import kill_matrix
+from numaproof.conformance.seeded_bugs.catalogue import BUGS
+from numaproof.conformance.seeded_bugs.seeding import Bug
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,7 +56,7 @@ def test_a_bug_that_survives_makes_it_fail(
     command: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     harmless = Bug("harmless", "cpus", ("CPU-POOL-005",), lambda changes: None)
-    monkeypatch.setattr(matrix, "BUGS", (harmless,))
+    monkeypatch.setattr(kill_matrix, "BUGS", (harmless,))
     monkeypatch.setattr("numaproof.gauntlet.BUGS", (harmless,))
     ended = command("gauntlet", "--jobs", "1", "--examples", "2", "--fuzz-only")
     assert ended.code == 1
@@ -80,10 +80,10 @@ def test_options_that_make_no_sense_are_told(command: Callable[..., Any]) -> Non
 def test_the_quick_form_fuzzes_for_a_sample_that_the_seed_chooses() -> None:
     bugs = [bug.id for bug in BUGS]
 
-    def quick(seed: int) -> matrix.Plan:
-        return matrix.Plan.quick(bugs, table=True, fuzz=True, examples=2000, seed=seed)
+    def quick(seed: int) -> kill_matrix.Plan:
+        return kill_matrix.Plan.quick(bugs, table=True, fuzz=True, examples=2000, seed=seed)
 
-    assert len(quick(0).fuzzed) == matrix.QUICK_SAMPLE
+    assert len(quick(0).fuzzed) == kill_matrix.QUICK_SAMPLE
     assert quick(0) == quick(0)
     assert quick(0).fuzzed != quick(1).fuzzed
     assert not quick(0).whole

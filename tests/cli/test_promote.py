@@ -15,7 +15,7 @@ Program = Callable[[str], str]
 
 SEEDED = """\
 import sys
-from numaproof.conformance.gauntlet.catalogue import BUGS
+from numaproof.conformance.seeded_bugs.catalogue import BUGS
 from numaproof.reference.server import serve
 
 (bug,) = (one for one in BUGS if one.id == sys.argv[1])
@@ -103,10 +103,10 @@ def test_more_is_added_to_the_file_that_is_there(command: Command) -> None:
 
 def test_in_a_checkout_the_case_goes_to_its_cases(command: Command) -> None:
     Path("finding.yaml").write_text(FINDING)
-    Path("conformance/cases").mkdir(parents=True)
+    Path("conformance/suite").mkdir(parents=True)
     ended = command("promote", "finding.yaml", "--id", "static-one", "--level", "placement")
     assert ended.code == 0
-    assert Path("conformance/cases/promoted.yaml").exists()
+    assert Path("conformance/suite/promoted.yaml").exists()
 
 
 @pytest.mark.parametrize(

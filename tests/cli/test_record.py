@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from numaproof.conformance import recordings
+from numaproof.conformance.differential import recordings
 
 Command = Callable[..., Any]
 Program = Callable[[str], str]

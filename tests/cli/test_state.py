@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from numaproof.protocol.sets import CPUSet
-from numaproof.reference.cpu import checkpoint
 from numaproof.reference.cpu.state import CPUState
-from numaproof.reference.memory import checkpoint as memory_checkpoint
+from numaproof.reference.kubelet.checkpoints import cpu
+from numaproof.reference.kubelet.checkpoints import memory as memory_checkpoint
 from numaproof.reference.memory.state import Block, MemoryState, NodeMemory, Table
 
 Command = Callable[..., Any]
@@ -29,7 +29,7 @@ def written(shared: str, exclusive: dict[str, dict[str, str]]) -> bytes:
         uid: {name: CPUSet.parse(cpus).mask for name, cpus in containers.items()}
         for uid, containers in exclusive.items()
     }
-    return checkpoint.dump(CPUState(CPUSet.parse(shared).mask, masks), "static")
+    return cpu.dump(CPUState(CPUSet.parse(shared).mask, masks), "static")
 
 
 @pytest.fixture

@@ -12,15 +12,15 @@ import msgspec
 import pytest
 
 from numaproof import fakesys
-from numaproof.conformance import tables
-from numaproof.conformance.implementation import Implementation, InProcess, introduce
-from numaproof.conformance.machines import Machine
-from numaproof.conformance.playing import Playing, Target, Verdict
+from numaproof.conformance.cases import loading
+from numaproof.conformance.execution.implementation import Implementation, InProcess, introduce
+from numaproof.conformance.execution.machines import Machine
+from numaproof.conformance.execution.run import Playing, Target, Verdict
 from numaproof.protocol import messages
-from numaproof.reference.node import Reference
+from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:
-    from numaproof.conformance.cases import Case
+    from numaproof.conformance.cases.schema import Case
     from numaproof.protocol.machine import MachineInfo
 
 Answers = dict[str, Callable[[messages.Answer], messages.Answer]]
@@ -83,7 +83,7 @@ def case_of(text: str) -> Case:
     """The case that a text of steps describes."""
     body = textwrap.indent(textwrap.dedent(text).strip(), "  ")
     head = "cases:\n- id: test\n  title: A test\n  requirements: []\n"
-    (case,) = tables.parse(head + body, "test.yaml")
+    (case,) = loading.parse(head + body, "test.yaml")
     return case
 
 

@@ -26,7 +26,7 @@ from numaproof.fakesys import (
 from numaproof.fakesys.profile import CacheRow, CpuRow, Distances, NodeRow, Topology
 from numaproof.fakesys.residue import find_residue
 from numaproof.fakesys.snapshot import Snapshot, meaning, read_snapshot
-from numaproof.reference.machine.discovery import DiscoveryError, discover
+from numaproof.reference.cadvisor.discovery import DiscoveryError, discover
 
 SHARED = Path(os.environ.get("NUMAPROOF_SHARED", Path(__file__).parents[3] / "shared"))
 TREES = sorted((SHARED / "machines/trees").glob("*.tar.*"))

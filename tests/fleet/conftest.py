@@ -19,21 +19,21 @@ from typing import TYPE_CHECKING
 import pytest
 
 from numaproof import fakesys
-from numaproof.conformance import tables
-from numaproof.conformance.implementation import introduce
-from numaproof.conformance.machines import Machine
-from numaproof.conformance.playing import Target
-from numaproof.conformance.subprocesses import Subprocess
+from numaproof.conformance.cases import loading
+from numaproof.conformance.execution.implementation import introduce
+from numaproof.conformance.execution.machines import Machine
+from numaproof.conformance.execution.run import Target
+from numaproof.conformance.execution.subprocesses import Subprocess
 from numaproof.fleet.planning import Course
 from numaproof.fleet.running import Broken
-from numaproof.fleet.workshop import Workshop
+from numaproof.fleet.worker import Workshop
 from numaproof.protocol.campaign import Seeds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from numaproof.fleet.workshop import Result
+    from numaproof.fleet.worker import Result
     from numaproof.protocol.campaign import Unit
 
 PATIENCE = 120.0
@@ -41,7 +41,7 @@ PATIENCE = 120.0
 SOURCE = """
 import os, sys
 from numaproof.protocol import codec, messages
-from numaproof.reference.node import Reference
+from numaproof.reference.implementation import Reference
 folder = sys.argv[1]
 reference = Reference()
 admissions = 0
@@ -169,7 +169,7 @@ def course(trap: Trap, folder: Path, *, select: str = "example-*", stop: int = 1
     )
     return Course(
         targets=targets,
-        cases=tables.bundled_cases(),
+        cases=loading.bundled_cases(),
         machines=machines,
         select=select,
         seeds=Seeds(0, stop),

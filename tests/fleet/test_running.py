@@ -13,7 +13,7 @@ import pytest
 
 from numaproof.fleet.journal import Journal, JournalError
 from numaproof.fleet.running import run
-from numaproof.fleet.workshop import UnlikeError, Workshop
+from numaproof.fleet.worker import UnlikeError, Workshop
 from numaproof.protocol.campaign import CaseSlice, SeedRange, Seeds, Shrink
 from numaproof.reports.campaign import as_json, as_text
 

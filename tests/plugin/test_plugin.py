@@ -16,7 +16,7 @@ REFERENCE = shlex.join([sys.executable, "-m", "numaproof", "reference"])
 
 SEEDED = """
 import sys
-from numaproof.conformance.gauntlet.catalogue import BUGS
+from numaproof.conformance.seeded_bugs.catalogue import BUGS
 from numaproof.reference.server import serve
 
 (bug,) = (one for one in BUGS if one.id == sys.argv[1])
@@ -231,7 +231,7 @@ def test_own_cases_are_skipped_or_expected_to_fail_with_the_reason(
 LESS = """
 import sys
 from numaproof.protocol import codec, messages
-from numaproof.reference.node import Reference
+from numaproof.reference.implementation import Reference
 import msgspec
 reference = Reference()
 for line in sys.stdin.buffer:
@@ -250,7 +250,7 @@ def test_what_is_not_claimed_is_skipped_and_no_example(run: Run, pytester: pytes
     tests = """
     import pytest
     from hypothesis import HealthCheck, given, settings
-    from numaproof.conformance.strategies import scenarios
+    from numaproof.conformance.fuzzing.strategies import scenarios
 
     @pytest.mark.numaproof(select="static-gives-what-the-limit-says", machine="laptop-4c8t")
     def test_table(numaproof, numaproof_case):
@@ -297,7 +297,7 @@ def test_workers_of_xdist_have_a_program_each(run: Run) -> None:
 
 def test_a_scenario_without_a_machine_is_an_error_that_says_what_to_do(run: Run) -> None:
     tests = """
-    from numaproof.conformance.tables import bundled_cases
+    from numaproof.conformance.cases.loading import bundled_cases
 
     def test_it(numaproof):
         numaproof.play(bundled_cases()[0])

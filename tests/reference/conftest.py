@@ -9,7 +9,7 @@ import pytest
 
 from numaproof.protocol import codec
 from numaproof.protocol.operations import OPERATIONS
-from numaproof.reference.node import Reference
+from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:
     from collections.abc import Callable

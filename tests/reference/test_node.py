@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from numaproof.reference.kubernetes import releases
-from numaproof.reference.kubernetes.defects import DEFECTS
+from numaproof.reference.departures import releases
+from numaproof.reference.departures.defects import DEFECTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,10 +14,10 @@ import pytest
 
 from numaproof.protocol import codec
 from numaproof.protocol.operations import OPERATIONS
-from numaproof.reference.kubernetes import releases
-from numaproof.reference.kubernetes.releases import RELEASES
-from numaproof.reference.memory import checkpoint as memory_checkpoint
-from numaproof.reference.node import Reference
+from numaproof.reference.departures import releases
+from numaproof.reference.departures.releases import RELEASES
+from numaproof.reference.implementation import Reference
+from numaproof.reference.kubelet.checkpoints import memory as memory_checkpoint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from numaproof.protocol.gauntlet import Example, Hunt, Matrix, Seconds
+from numaproof.protocol.kill_matrix import Example, Hunt, Matrix, Seconds
 from numaproof.reports.gauntlet import as_json, as_markdown, as_text, line
 from numaproof.reports.gauntlet_progress import GauntletProgress
 

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from numaproof import fakesys
 from numaproof.protocol import messages
 from numaproof.protocol.sets import NUMASet
-from numaproof.reference.machine.discovery import discover
+from numaproof.reference.cadvisor.discovery import discover
 from numaproof.reference.topology.hints import Family, Need, Supply, listed
 from numaproof.simulation import devices
 from numaproof.simulation.admission import Question, Simulation, begin, simulate
 from numaproof.simulation.candidates import candidates
 from numaproof.simulation.explanation import Allocation, Hints, Merge
+from numaproof.simulation.observation import watch
 from numaproof.simulation.pods import Asked
-from numaproof.simulation.watching import watch
 
 if TYPE_CHECKING:
     from numaproof.protocol.machine import MachineInfo

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from numaproof import fakesys
-from numaproof.conformance import releases, tables
-from numaproof.conformance.implementation import introduce
-from numaproof.conformance.machines import Machine
-from numaproof.conformance.playing import Playing, Target
-from numaproof.conformance.scratch import scratch_folder
-from numaproof.conformance.subprocesses import Subprocess
+from numaproof.conformance.cases import loading, releases
+from numaproof.conformance.execution.implementation import introduce
+from numaproof.conformance.execution.machines import Machine
+from numaproof.conformance.execution.run import Playing, Target
+from numaproof.conformance.execution.scratch import scratch_folder
+from numaproof.conformance.execution.subprocesses import Subprocess
 from numaproof.protocol import messages
 
 if TYPE_CHECKING:
-    from numaproof.conformance.cases import Case
-    from numaproof.conformance.implementation import Implementation
-    from numaproof.conformance.playing import Verdict
+    from numaproof.conformance.cases.schema import Case
+    from numaproof.conformance.execution.implementation import Implementation
+    from numaproof.conformance.execution.run import Verdict
 
 FILE = Path(__file__).with_name("calls.yaml")
 TIMEOUT = 15.0
@@ -88,7 +88,7 @@ def play(command: str) -> None:
     target = Target(program, hello, hello.kubernetes[-1], "invariants")
     unwritable = replace(target, implementation=Unwritable(program))
     with scratch_folder() as scratch:
-        for case in tables.read_file(FILE):
+        for case in loading.read_file(FILE):
             if releases.includes(case.kubernetes, target.kubernetes):
                 _tell(case.id, _play(target, case, scratch / case.id))
                 if case.id in UNWRITABLE:

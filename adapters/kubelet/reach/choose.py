@@ -21,11 +21,11 @@ import building
 from cover import as_ranges, filled_up, from_ranges, smallest_cover
 from statements import reached
 
-from numaproof.conformance import recorder
-from numaproof.conformance.implementation import ImplementationFailure, introduce
-from numaproof.conformance.playing import Target
-from numaproof.conformance.scratch import scratch_folder
-from numaproof.conformance.subprocesses import Subprocess
+from numaproof.conformance.differential import recorder
+from numaproof.conformance.execution.implementation import ImplementationFailure, introduce
+from numaproof.conformance.execution.run import Target
+from numaproof.conformance.execution.scratch import scratch_folder
+from numaproof.conformance.execution.subprocesses import Subprocess
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -8,14 +8,16 @@ import pytest
 
 from numaproof.protocol.messages import Device, DeviceResource
 from numaproof.protocol.sets import NUMASet
-from numaproof.reference.devices import allocation, checkpoint, hints
+from numaproof.reference.departures import releases
+from numaproof.reference.devices import allocation, hints
 from numaproof.reference.devices.allocation import DeviceError
 from numaproof.reference.devices.state import DeviceState
-from numaproof.reference.kubernetes import pods, releases
+from numaproof.reference.kubelet.checkpoints import devices
+from numaproof.reference.pods import pod as pods
 from numaproof.reference.topology.hints import Family, Need, Supply
 
 if TYPE_CHECKING:
-    from numaproof.reference.kubernetes.pods import Pod
+    from numaproof.reference.pods.pod import Pod
 
 NIC = "vendor.example/nic"
 OTHER = "vendor.example/other"
@@ -165,7 +167,7 @@ def test_what_one_pod_could_use_again_is_not_for_another() -> None:
 
 def test_allocations_outlive_a_restart_but_devices_wait_for_their_plugin() -> None:
     state = admitted(listed(a=(0,)), pod_of(app="1"))
-    again = checkpoint.load(checkpoint.dump(state))
+    again = devices.load(devices.dump(state))
     assert again.held == state.held
     assert "no healthy devices" in refusal(again, pod_of("q", app="1"))
     assert admitted(again.report([reported(a=(0,))]), pod_of(app="1")).held == state.held
@@ -173,7 +175,7 @@ def test_allocations_outlive_a_restart_but_devices_wait_for_their_plugin() -> No
 
 @pytest.mark.parametrize("content", [None, b"", b"{}", b"not JSON"])
 def test_a_checkpoint_that_says_nothing_counts_for_nothing(content: bytes | None) -> None:
-    assert checkpoint.load(content) == DeviceState()
+    assert devices.load(content) == DeviceState()
 
 
 def described(

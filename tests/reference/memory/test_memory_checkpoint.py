@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from numaproof.protocol.machine import MachineInfo, Node
-from numaproof.reference.kubernetes import checkpoint, releases
-from numaproof.reference.memory import checkpoint as memory_checkpoint
+from numaproof.reference.departures import releases
+from numaproof.reference.kubelet.checkpoints import files
+from numaproof.reference.kubelet.checkpoints import memory as memory_checkpoint
 from numaproof.reference.memory import policy
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def start(content: bytes, release: str = "1.35", policy_name: str = "Static") ->
     try:
         state = memory_checkpoint.restore(content, policy_name, releases.release(release))
         STATIC.restore(state)
-    except (checkpoint.CheckpointError, policy.RestoreError) as error:
+    except (files.CheckpointError, policy.RestoreError) as error:
         return str(error)
     return ""
 

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from numaproof.protocol.machine import HugePages, MachineInfo, Node
+from numaproof.reference.departures import releases
 from numaproof.reference.errors import NotBuiltError
-from numaproof.reference.kubernetes import pods, releases
 from numaproof.reference.memory import policy
 from numaproof.reference.memory.state import Block, Blocks, MemoryState, Reuse
+from numaproof.reference.pods import pod as pods
 from numaproof.reference.topology.hints import Hint
 from numaproof.reference.topology.policy import KeptHint
 from numaproof.reference.topology.scope import NO_AFFINITY

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from numaproof.protocol.machine import MachineInfo, Node
-from numaproof.reference.kubernetes import config, releases
+from numaproof.reference.departures import releases
+from numaproof.reference.kubelet import configuration
 from numaproof.reference.memory import reservation
 
 MACHINE = MachineInfo(memory_capacity=16 << 30, topology=(Node(0, 8 << 30), Node(1, 8 << 30)))
@@ -15,7 +16,7 @@ MACHINE = MachineInfo(memory_capacity=16 << 30, topology=(Node(0, 8 << 30), Node
 
 def by_node(*entries: tuple[int, dict[str, str]], **given: Any) -> reservation.Reserved:
     reserved = [{"numaNode": node, "limits": limits} for node, limits in entries]
-    loaded = config.load({"reservedMemory": reserved, **given}, releases.release(None))
+    loaded = configuration.load({"reservedMemory": reserved, **given}, releases.release(None))
     return reservation.by_node(loaded, MACHINE)
 
 
@@ -149,18 +150,20 @@ def test_what_does_not_add_up_is_refused_as_the_kubelet_says(
     ],
 )
 def test_reservations_of_a_wrong_type_do_not_decode(value: object, problem: str) -> None:
-    with pytest.raises(config.ConfigError) as refused:
-        config.load({"reservedMemory": value}, releases.release(None))
+    with pytest.raises(configuration.ConfigError) as refused:
+        configuration.load({"reservedMemory": value}, releases.release(None))
     assert str(refused.value) == f"failed to decode: json: cannot unmarshal {problem}"
 
 
 @pytest.mark.parametrize("node", [-(1 << 31), (1 << 31) - 1])
 def test_a_reservation_of_any_int32_decodes(node: int) -> None:
     given = {"reservedMemory": [{"numaNode": node, "limits": {"memory": "1Gi"}}]}
-    loaded = config.load(given, releases.release(None))
+    loaded = configuration.load(given, releases.release(None))
     assert loaded.reserved_memory == ((node, {"memory": "1Gi"}),)
 
 
 def test_an_amount_that_is_no_quantity_does_not_decode() -> None:
-    with pytest.raises(config.ConfigError, match=r"^failed to decode: quantities must match"):
+    with pytest.raises(
+        configuration.ConfigError, match=r"^failed to decode: quantities must match"
+    ):
         by_node((0, {"memory": "zz"}))

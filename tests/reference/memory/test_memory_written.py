@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from numaproof.reference.kubernetes import releases
-from numaproof.reference.memory import checkpoint
+from numaproof.reference.departures import releases
+from numaproof.reference.kubelet.checkpoints import memory
 
 _ROOT = Path(__file__).parents[3]
 _KUBELET = Path(os.environ.get("NUMAPROOF_SHARED", _ROOT / "../shared")) / "kubelet"
@@ -34,5 +34,5 @@ def test_every_recorded_file_is_written_again_byte_for_byte(release: str) -> Non
     texts = _recorded(release)
     assert texts
     for text in texts:
-        state = checkpoint.restore(text.encode(), "Static", releases.release(release))
-        assert checkpoint.dump(state, "Static").decode() == text
+        state = memory.restore(text.encode(), "Static", releases.release(release))
+        assert memory.dump(state, "Static").decode() == text

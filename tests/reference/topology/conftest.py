@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from numaproof.reference.topology.hints import ANYWHERE, Family, Hint, Need, Supply
-from numaproof.reference.topology.merge import Rules
+from numaproof.reference.topology.search.merge import Rules
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

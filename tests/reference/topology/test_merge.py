@@ -9,7 +9,7 @@ import pytest
 
 from numaproof.reference.errors import NotBuiltError
 from numaproof.reference.topology.hints import ANYWHERE, Family, Hint, Need, Supply, listed
-from numaproof.reference.topology.merge import Rules, merge
+from numaproof.reference.topology.search.merge import Rules, merge
 
 
 @pytest.mark.parametrize(("first", "count", "most_nodes"), [(0, 2500, 6), (100_000, 250, 10)])

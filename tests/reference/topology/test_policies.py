@@ -8,9 +8,10 @@ import pytest
 
 from numaproof.protocol import codec, messages
 from numaproof.protocol.machine import MachineInfo, Node
-from numaproof.reference.kubernetes import config, releases
-from numaproof.reference.kubernetes.options import OptionError
-from numaproof.reference.node import Reference
+from numaproof.reference.departures import releases
+from numaproof.reference.implementation import Reference
+from numaproof.reference.kubelet import configuration
+from numaproof.reference.kubelet.options import OptionError
 from numaproof.reference.topology import options, policy
 from numaproof.reference.topology.hints import Hint
 
@@ -30,7 +31,7 @@ def make(
 ) -> policy.TopologyPolicy | None:
     found = releases.release(release)
     given = {"topologyManagerPolicy": name, **fields}
-    return policy.make(config.load(given, found), machine, found)
+    return policy.make(configuration.load(given, found), machine, found)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from numaproof.protocol import codec, messages
-from numaproof.reference.node import Reference
+from numaproof.reference.implementation import Reference
 
 SHARED = Path(os.environ.get("NUMAPROOF_SHARED", Path(__file__).parents[3] / ".." / "shared"))
 RECORDED = SHARED / "kubelet" / "merges-1.35.jsonl.gz"

@@ -6,7 +6,7 @@ from itertools import permutations, product
 
 import pytest
 
-from numaproof.reference.topology.twins import Twins
+from numaproof.reference.topology.search.symmetry import Twins
 
 TWINS = Twins(((0, 2, 3), (1,), (4, 5)))
 

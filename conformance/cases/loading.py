@@ -1,0 +1,173 @@
+"""Case files: read, checked, and turned into cases.
+
+A file holds ``defaults`` (which its cases take over where they say nothing) and ``cases``. A
+file that `numaproof fuzz` writes holds one case in the same form.
+"""
+
+from __future__ import annotations
+
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from numaproof.conformance.cases.schema import (
+    EXPECTED_BY_VERB,
+    VERBS,
+    Case,
+    Expected,
+    Machines,
+    Step,
+    Written,
+)
+from numaproof.fakesys import documents
+from numaproof.protocol.messages import LEVELS, Level
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from importlib.resources.abc import Traversable
+    from pathlib import Path
+
+
+class Defaults(Written, frozen=True):
+    """What the cases of one file share."""
+
+    config: dict[str, Any] = msgspec.field(default_factory=dict)
+    machines: Machines = Machines()
+    level: Level = "admission"
+    kubernetes: str = ""
+
+
+class Table(Written, frozen=True):
+    """A case file."""
+
+    cases: tuple[Case, ...]
+    defaults: Defaults = Defaults()
+
+
+def bundled_cases() -> tuple[Case, ...]:
+    """The project's own cases, in the order of their files' names.
+
+    Raises:
+        documents.DocumentError: a file is not a table of cases.
+    """
+    root = resources.files("numaproof.conformance") / "suite"
+    return tuple(
+        case
+        for file in sorted(_files(root), key=str)
+        for case in parse(file.read_text(encoding="utf-8"), f"conformance/suite/{file.name}")
+    )
+
+
+def read_file(path: Path) -> tuple[Case, ...]:
+    """The cases of a user's own file.
+
+    Raises:
+        documents.DocumentError: unreadable, or not a table of cases.
+    """
+    document = documents.load(path)
+    return _cases(document)
+
+
+def with_own(bundled: tuple[Case, ...], paths: Iterable[Path]) -> tuple[Case, ...]:
+    """The cases, and after them those of a user's own files, or of all the files in a folder.
+
+    Raises:
+        documents.DocumentError: a file is not a table of cases, or has an id that stands
+            elsewhere; a folder has no such file.
+    """
+    found = list(bundled)
+    taken = {name for case in bundled for name in (case.id, *case.aliases)}
+    for path in paths:
+        files = sorted(path.rglob("*.y*ml")) if path.is_dir() else [path]
+        if not files:
+            raise documents.DocumentError(str(path), 0, "", "there is no .yaml file in this folder")
+        for file in files:
+            for number, case in enumerate(read_file(file)):
+                if case.id in taken:
+                    document = documents.load(file)
+                    raise document.error(
+                        ("cases", number, "id"), f"there is another case {case.id}", "rename it"
+                    )
+                taken.update((case.id, *case.aliases))
+                found.append(case)
+    return tuple(found)
+
+
+def parse(text: str, file: str) -> tuple[Case, ...]:
+    """The cases that a text holds; `file` is its name in messages.
+
+    Raises:
+        documents.DocumentError: the text is not a table of cases.
+    """
+    return _cases(documents.load(text, file=file))
+
+
+def _files(root: Traversable) -> Iterator[Traversable]:
+    for entry in root.iterdir():
+        if entry.is_dir():
+            yield from _files(entry)
+        elif entry.name.endswith(".yaml"):
+            yield entry
+
+
+def _cases(document: documents.Document) -> tuple[Case, ...]:
+    table = documents.convert(document, Table)
+    for number, case in enumerate(table.cases):
+        for position, step in enumerate(case.steps):
+            _check_step(document, ("cases", number, "steps", position), step)
+    return tuple(
+        _with_defaults(case, table.defaults, document.data["cases"][number])
+        for number, case in enumerate(table.cases)
+    )
+
+
+def _check_step(document: documents.Document, path: tuple[str | int, ...], step: Step) -> None:
+    given = [verb for verb in VERBS if getattr(step, verb) is not None]
+    if len(given) != 1:
+        raise document.error(
+            path,
+            f"a step does one thing, this one has {' and '.join(given) or 'no verb'}",
+            f"give it one of {', '.join(VERBS)}",
+        )
+    if step.expect == "anything":
+        return
+    allowed = EXPECTED_BY_VERB[given[0]]
+    for field in Expected.__struct_fields__:
+        if field not in allowed and getattr(step.expect, field) != getattr(Expected(), field):
+            raise document.error(
+                (*path, "expect", field),
+                f"{given[0]} has no {field} to expect",
+                f"it can expect {', '.join(sorted(allowed)) or 'nothing but success'}",
+            )
+
+
+def _with_defaults(case: Case, defaults: Defaults, written: dict[str, Any]) -> Case:
+    return msgspec.structs.replace(
+        case,
+        config=merged(defaults.config, case.config),
+        machines=case.machines if "machines" in written else defaults.machines,
+        level=case.level if "level" in written else defaults.level,
+        kubernetes=case.kubernetes or defaults.kubernetes,
+    )
+
+
+def merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    """Two configurations as one: mappings are merged, anything else is replaced.
+
+    A value of None in `above` takes the key away.
+    """
+    result = dict(below)
+    for key, value in above.items():
+        if value is None:
+            result.pop(key, None)
+        elif isinstance(value, dict) and isinstance(result.get(key), dict):
+            result[key] = merged(result[key], value)
+        else:
+            result[key] = value
+    return result
+
+
+def applies(level: Level, claimed: Level) -> bool:
+    """Whether something checked at `level` applies to an implementation that claims `claimed`."""
+    return LEVELS.index(level) <= LEVELS.index(claimed)

@@ -1,0 +1,182 @@
+"""Pods and machines as a case writes them, made into what the protocol carries."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from numaproof.protocol.messages import Device, DeviceResource
+from numaproof.protocol.sets import NUMASet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numaproof.conformance.cases.schema import ContainerSpec, NodeMemory, PodSpec
+    from numaproof.protocol.machine import Core, MachineInfo, Node
+    from numaproof.protocol.messages import KubeletConfiguration, Pod
+    from numaproof.protocol.sets import CPUSet
+
+_IMAGE = "registry.example/app:1"
+
+
+def manifest(spec: PodSpec) -> Pod:
+    """The v1.Pod manifest of a pod that a case describes; its uid is ``uid-NAME``."""
+    body = dict(spec.spec)
+    if spec.containers:
+        body["containers"] = [_container(*item) for item in spec.containers.items()]
+    if spec.init:
+        body["initContainers"] = [_container(*item) for item in spec.init.items()]
+    if spec.resources:
+        body["resources"] = {kind: _texts(spec.resources[kind]) for kind in spec.resources}
+    pod: Pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": spec.pod, "namespace": "default", "uid": uid(spec.pod)},
+        "spec": body,
+    }
+    if spec.status:
+        pod["status"] = spec.status
+    return pod
+
+
+def uid(pod: str) -> str:
+    """The uid of the pod of that name."""
+    return f"uid-{pod}"
+
+
+def pod_name(uid: str) -> str:
+    """The name of the pod that has that uid: the inverse of `uid`."""
+    return uid.removeprefix("uid-")
+
+
+def _container(name: str, spec: ContainerSpec) -> dict[str, Any]:
+    resources = {
+        kind: _texts(amounts)
+        for kind, amounts in (("requests", spec.requests), ("limits", spec.limits))
+        if amounts
+    }
+    made: dict[str, Any] = {"name": name, "image": _IMAGE, "resources": resources}
+    if spec.restartPolicy:
+        made["restartPolicy"] = spec.restartPolicy
+    return made
+
+
+_MAPS_OF_TEXT = (
+    "kubeReserved",
+    "systemReserved",
+    "evictionHard",
+    "cpuManagerPolicyOptions",
+    "topologyManagerPolicyOptions",
+)
+
+
+def texts_where_due(config: KubeletConfiguration) -> KubeletConfiguration:
+    """A configuration whose amounts are texts, as its form asks for, also where counted."""
+    maps: dict[str, Any] = {
+        key: _texts(config[key]) for key in _MAPS_OF_TEXT if isinstance(config.get(key), dict)
+    }
+    if isinstance(config.get("reservedMemory"), list):
+        maps["reservedMemory"] = [_reservation(one) for one in config["reservedMemory"]]
+    return {**config, **maps}
+
+
+def _reservation(written: Any) -> Any:
+    if isinstance(written, dict) and isinstance(written.get("limits"), dict):
+        return {**written, "limits": _texts(written["limits"])}
+    return written
+
+
+def _texts(amounts: dict[str, Any]) -> dict[str, Any]:
+    return {
+        resource: str(amount) if type(amount) is int else amount
+        for resource, amount in amounts.items()
+    }
+
+
+def device_lists(devices: dict[str, Any]) -> tuple[DeviceResource, ...]:
+    """What device plugins report of the devices that a case describes, with no expression left.
+
+    Ids are ``d0``, ``d1`` and so on in the order of the case.
+    """
+    return tuple(
+        DeviceResource(name, tuple(_device(number, one) for number, one in enumerate(ones)))
+        for name, ones in devices.items()
+    )
+
+
+def _device(number: int, written: Any) -> Device:
+    form = written if isinstance(written, dict) else {"numa": written}
+    numa = form.get("numa")
+    nodes = None if numa is None else NUMASet(numa)
+    return Device(f"d{number}", nodes, form.get("healthy", True))
+
+
+def without_cpus(machine: MachineInfo, offline: CPUSet) -> MachineInfo:
+    """The machine as discovered after the kernel has taken CPUs offline.
+
+    A core whose threads are all gone is gone too; a node stays, for its memory.
+    """
+    if not offline:
+        return machine
+    nodes = tuple(_node_without(node, offline) for node in machine.topology or ())
+    cores = [core for node in nodes for core in node.cores or ()]
+    return msgspec.structs.replace(
+        machine,
+        num_cores=sum(len(core.thread_ids or ()) for core in cores),
+        num_physical_cores=machine.num_physical_cores
+        - sum(len(node.cores or ()) for node in machine.topology or ())
+        + len(cores),
+        topology=nodes,
+    )
+
+
+def _node_without(node: Node, offline: CPUSet) -> Node:
+    cores = (_core_without(core, offline) for core in node.cores or ())
+    return msgspec.structs.replace(node, cores=tuple(core for core in cores if core.thread_ids))
+
+
+def _core_without(core: Core, offline: CPUSet) -> Core:
+    left = tuple(cpu for cpu in core.thread_ids or () if cpu not in offline)
+    return msgspec.structs.replace(core, thread_ids=left)
+
+
+def with_memory(machine: MachineInfo, changes: Iterable[NodeMemory]) -> MachineInfo:
+    """The machine with other amounts of memory on some nodes; its total stays the sum.
+
+    Raises:
+        ValueError: the machine has no such node, or the node no huge pages of such a size.
+    """
+    for change in changes:
+        machine = _with_memory(machine, change)
+    return machine
+
+
+def _with_memory(machine: MachineInfo, change: NodeMemory) -> MachineInfo:
+    nodes = {node.node_id: node for node in machine.topology or ()}
+    if change.node not in nodes:
+        raise ValueError(f"the machine has no node {change.node}")
+    before = nodes[int(change.node)]
+    after = _node_with(before, change)
+    return msgspec.structs.replace(
+        machine,
+        memory_capacity=machine.memory_capacity + after.memory - before.memory,
+        topology=tuple(after if node is before else node for node in nodes.values()),
+    )
+
+
+def _node_with(node: Node, change: NodeMemory) -> Node:
+    amount = int(change.bytes)
+    if change.hugepages is None:
+        return msgspec.structs.replace(node, memory=amount)
+    size = int(change.hugepages)
+    pools = node.hugepages or ()
+    if all(pool.page_size != size for pool in pools):
+        raise ValueError(f"node {node.node_id} has no huge pages of {size} KiB")
+    changed = (
+        msgspec.structs.replace(pool, num_pages=amount // (size * 1024))
+        if pool.page_size == size
+        else pool
+        for pool in pools
+    )
+    return msgspec.structs.replace(node, hugepages=tuple(changed))

@@ -1,0 +1,1 @@
+"""Two implementations in lockstep, and implementations held against recordings."""

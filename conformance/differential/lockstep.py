@@ -1,0 +1,353 @@
+"""One scenario on two sides: every call is made to both, until they answer it differently.
+
+The right side is the one that is tested. What it answers differently from run to run is told from
+what it always answers by playing the same scenario again: a kubelet walks maps and sets in any
+order, and is compared in whatever of its answers is the same each time.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from numaproof.conformance.cases.machine_properties import Facts
+from numaproof.conformance.execution.capabilities import NotSupportedError
+from numaproof.conformance.execution.implementation import ImplementationFailure, InProcess
+from numaproof.conformance.execution.pictures import picture
+from numaproof.conformance.execution.player import Player
+from numaproof.conformance.execution.session import Session, replace_text
+from numaproof.conformance.judging import crash_attribution, known_defects
+from numaproof.conformance.judging.invariant_checker import Watch
+from numaproof.conformance.judging.invariants import View, Violation
+from numaproof.conformance.judging.oracle import DIFFERS, STATE_DIR, Mirror
+from numaproof.protocol import codec, events, messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numaproof.conformance.cases.schema import Case, Step
+    from numaproof.conformance.execution.capabilities import Claims
+    from numaproof.conformance.execution.implementation import Implementation
+    from numaproof.protocol.events import Outcome, Picture
+    from numaproof.protocol.machine import MachineInfo
+
+TRIES = 24
+"""How often a scenario is played at the most to tell chance from a difference."""
+
+_ENOUGH = 8
+"""Runs that end in the same difference, after which it is no chance."""
+
+_ENDS = frozenset({"start", "tamper"})
+"""Steps after which a running node is another one."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two implementations and what is asked of them.
+
+    Attributes:
+        left: what is compared with: an implementation, or what one answered before.
+        right: what is tested.
+        claims: what may be asked of both, and the release that they behave as.
+        level: how much of the answers is compared.
+    """
+
+    left: Implementation
+    right: Implementation
+    claims: Claims
+    level: messages.Level
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A scenario and the machine that it is played on; `root` gives the machine's tree."""
+
+    case: Case
+    machine: MachineInfo
+    root: Callable[[], Path] | None = None
+
+
+@dataclass(frozen=True)
+class Played:
+    """How a scenario ended.
+
+    Attributes:
+        outcome: ``pass`` where all answers agree; ``unsupported``; ``fail`` where one differs;
+            ``expected failure`` where one of the sides broke by a named defect of the release;
+            else how it broke.
+        message: what differs, or how it broke.
+        calls: that were made, the last of them the one that differs.
+        steps: the same calls as reports show them.
+        pictures: the machine on either side after the last call.
+        stderr: the end of the broken program's standard error.
+        chance: the operation that the right side answers differently from run to run, where
+            that is why no more was compared; empty where it was not.
+        defect: the named defect by which a side broke; None where it did not.
+    """
+
+    outcome: Outcome
+    message: str = ""
+    calls: int = 0
+    steps: tuple[events.Step, ...] = ()
+    pictures: tuple[Picture, ...] = ()
+    stderr: str = ""
+    chance: str = ""
+    defect: str | None = None
+
+    @property
+    def operation(self) -> str:
+        """The operation of the last call."""
+        return self.steps[-1].operation if self.steps else ""
+
+
+class _LeftFailure(Exception):  # noqa: N818 - carries the failure to where it is told apart
+    def __init__(self, failure: ImplementationFailure) -> None:
+        super().__init__(str(failure))
+        self.failure = failure
+
+
+class _Left:
+    """The left side: what it said last, and its failures apart from the right side's."""
+
+    def __init__(self, implementation: Implementation) -> None:
+        self._implementation = implementation
+        self.answer: messages.Answer | None = None
+
+    def call(self, operation: str, args: messages.Args) -> messages.Answer:
+        self.answer = None
+        try:
+            self.answer = self._implementation.call(operation, args)
+        except ImplementationFailure as failure:
+            raise _LeftFailure(failure) from failure
+        return self.answer
+
+    def favour(self, devices: Mapping[str, Mapping[str, tuple[str, ...]]]) -> None:
+        """Only the reference in this process can be led; any other takes what it takes."""
+        if isinstance(self._implementation, InProcess):
+            self._implementation.favour(devices)
+
+
+class Unwatched(Watch):
+    """Judges nothing: what is compared needs no invariants."""
+
+    def after(self, answer: messages.Answer, uid: str = "") -> list[Violation]:  # noqa: ARG002
+        return []
+
+
+class ComparedPlayer(Player):
+    """Asks for the state where it is about to be lost, and at the end, so that it is compared."""
+
+    def play(self) -> None:
+        super().play()
+        self._ask()
+
+    def step(self, step: Step) -> None:
+        if step.verb in _ENDS:
+            self._ask()
+        super().step(step)
+
+    def _ask(self) -> None:
+        session = self.session
+        asked = not session.calls or session.calls[-1].operation == "state"
+        if session.started is not None and session.claims.has("state") and not asked:
+            session.call("state", messages.NoArgs())
+
+
+class _Differs(Exception):  # noqa: N818 - ends a scenario at its first difference
+    pass
+
+
+@dataclass
+class _PairSession(Session):
+    """A session that ends with the first call that is answered differently."""
+
+    def call(self, operation: str, args: messages.Args) -> messages.Answer:
+        answer = super().call(operation, args)
+        if self.calls[-1].problems:
+            raise _Differs(self.calls[-1].problems[0].removeprefix(DIFFERS))
+        return answer
+
+
+def play(pair: Pair, stage: Stage, scratch: Path) -> Played:
+    """Plays a scenario once on both sides.
+
+    What the case expects is left aside, and a step that makes no sense any more is left out.
+
+    Args:
+        pair: the two sides.
+        stage: the scenario and its machine.
+        scratch: where state directories are made; nothing is left in it.
+
+    Raises:
+        CaseError: the case can't be played as it is written.
+    """
+    with tempfile.TemporaryDirectory(dir=scratch) as folder:
+        return _Playing(pair, stage, Path(folder)).play()
+
+
+def examine(pair: Pair, stage: Stage, scratch: Path, tries: int = TRIES) -> Played:
+    """Plays a scenario as often as it takes to tell chance from a difference.
+
+    Where one run agrees to its end, chance alone stood between the sides. Otherwise the runs that
+    agree longest are what counts: where they end in different answers of the right side, the rest
+    of the scenario can't be compared (`Played.chance`).
+
+    Args:
+        pair: the two sides.
+        stage: the scenario and its machine.
+        scratch: where state directories are made.
+        tries: how often it is played at the most; a side that broke is not asked again.
+
+    Raises:
+        CaseError: the case can't be played as it is written.
+    """
+    runs: list[Played] = []
+    for _ in range(tries):
+        run = play(pair, stage, scratch)
+        if run.outcome != "fail":
+            return run
+        runs.append(run)
+        longest = _longest(runs)
+        if len(longest) >= min(_ENOUGH, tries) and not _by_chance(longest):
+            break
+    longest = _longest(runs)
+    last = longest[0]
+    if _by_chance(longest) or (len(longest) < min(_ENOUGH, tries) and _by_chance(runs)):
+        return replace(last, outcome="pass", chance=last.operation)
+    return last
+
+
+def _longest(runs: list[Played]) -> list[Played]:
+    most = max(run.calls for run in runs)
+    return [run for run in runs if run.calls == most]
+
+
+def _by_chance(runs: list[Played]) -> bool:
+    """Whether runs of the same calls ended in different answers."""
+    answers = {codec.encode(run.steps[-1].answer) for run in runs}
+    return len(answers) > 1
+
+
+class _Playing:
+    def __init__(self, pair: Pair, stage: Stage, folder: Path) -> None:
+        state, left_state = folder / "right", folder / "left"
+        state.mkdir()
+        left_state.mkdir()
+        self._pair = pair
+        self._left = _Left(pair.left)
+        self._left_state = left_state
+        self._session = _PairSession(
+            implementation=pair.right,
+            claims=pair.claims,
+            state_dir=state,
+            kubernetes=pair.claims.kubernetes,
+            machine=stage.machine,
+            level=pair.level,
+            root=stage.root,
+            mirror=Mirror(self._left, left_state),
+        )
+        self._watch = Unwatched(self._session, Facts(stage.machine))
+        case = _without_expectations(stage.case)
+        self._player = ComparedPlayer(
+            case, self._session, self._watch.facts, pair.level, self._watch
+        )
+
+    def play(self) -> Played:
+        try:
+            self._player.play()
+        except NotSupportedError as missing:
+            return Played("unsupported", f"one side does not have {missing}")
+        except _LeftFailure as left:
+            failure = left.failure
+            message = f"the left side: {failure}"
+            return self._ended(failure.outcome, message, failure.stderr)
+        except ImplementationFailure as failure:
+            return self._ended(failure.outcome, str(failure), failure.stderr)
+        except _Differs as differs:
+            last = self._session.calls[-1]
+            faults = [
+                one for one in (last.answer, self._left.answer) if isinstance(one, messages.Fault)
+            ]
+            last.problems[:] = [f"{differs} (right against left)"]
+            ended = self._ended(
+                "fault" if faults else "fail", f"{last.operation}: {differs}", faults=faults
+            )
+            return replace(ended, pictures=self._pictures())
+        return Played("pass", calls=len(self._session.calls))
+
+    def _ended(
+        self,
+        outcome: Outcome,
+        message: str,
+        stderr: str = "",
+        faults: Sequence[messages.Fault] = (),
+    ) -> Played:
+        calls = self._session.calls
+        last = len(calls) - 1
+        defect = self._defect(outcome, faults)
+        return Played(
+            outcome="expected failure" if defect else outcome,
+            defect=defect,
+            message=message,
+            calls=len(calls),
+            steps=tuple(self._step(number, last) for number in range(len(calls))),
+            stderr=stderr,
+        )
+
+    def _defect(self, outcome: Outcome, faults: Sequence[messages.Fault]) -> str | None:
+        """The named defect of the release that explains how a side broke.
+
+        Both claim to be kubelets of the release where all is compared.
+        """
+        known = known_defects.known_defects(
+            self._pair.claims.kubernetes, self._pair.level, documented=False
+        )
+        if outcome == "time-out":
+            session = self._session
+            call = session.calls[-1]
+            asked = crash_attribution.Asked(
+                call.operation, call.args, session.config, session.machine
+            )
+            return crash_attribution.never_answered(asked, known)
+        if len(faults) == 1:
+            return crash_attribution.panicked(faults[0], known)
+        return None
+
+    def _step(self, number: int, last: int) -> events.Step:
+        call = self._session.calls[number]
+        own = self._left.answer if number == last else None
+        return events.Step(
+            operation=call.operation,
+            args=self._session.shown(call.args),
+            answer=None if call.answer is None else self._session.shown(call.answer),
+            problems=tuple(call.problems),
+            expected=None if own is None else self._left_shown(own),
+        )
+
+    def _left_shown(self, answer: messages.Answer) -> dict[str, Any]:
+        plain = codec.to_plain(answer)
+        shown: dict[str, Any] = replace_text(plain, str(self._left_state), STATE_DIR)
+        return shown
+
+    def _pictures(self) -> tuple[Picture, ...]:
+        """Either side after the call that differs, where there is a state to be asked for."""
+        if self._session.started is None or not self._pair.claims.has("state"):
+            return ()
+        drawn = []
+        for title, side in (("left", self._left), ("right", self._session.implementation)):
+            try:
+                state = side.call("state", messages.NoArgs())
+            except (ImplementationFailure, _LeftFailure):
+                continue
+            if isinstance(state, messages.State):
+                drawn.append(picture(title, View.of(self._session, self._watch.facts, state)))
+        return tuple(drawn)
+
+
+def _without_expectations(case: Case) -> Case:
+    steps = (msgspec.structs.replace(step, expect="anything") for step in case.steps)
+    return msgspec.structs.replace(case, steps=tuple(steps))

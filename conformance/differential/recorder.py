@@ -1,0 +1,91 @@
+"""Plays scenarios against an implementation and keeps every answer."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from numaproof.conformance.cases.machine_properties import Facts
+from numaproof.conformance.cases.schema import Case, Step
+from numaproof.conformance.differential.lockstep import ComparedPlayer, Unwatched
+from numaproof.conformance.differential.recordings import RecordedCall, Recording, kept_answer
+from numaproof.conformance.execution.capabilities import NotSupportedError
+from numaproof.conformance.execution.session import Session
+from numaproof.conformance.fuzzing.generation.alone import merge
+from numaproof.conformance.fuzzing.generation.choices import Seeded
+from numaproof.conformance.fuzzing.generation.scenarios import seeded_scenario
+from numaproof.protocol import messages
+from numaproof.protocol.machine import MachineInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numaproof.conformance.execution.capabilities import Claims
+    from numaproof.conformance.execution.run import Target
+
+
+def seeded_merges(seeds: Sequence[int], claims: Claims) -> Case:
+    """The merges of seeds, one each, as one case: the same for the same claims."""
+    steps = (Step(merge=merge(Seeded(seed), claims), expect="anything") for seed in seeds)
+    return Case(
+        id=f"merges-{seeds[0]}",
+        title="",
+        requirements=(),
+        level="invariants",
+        machine=MachineInfo(),
+        steps=tuple(steps),
+    )
+
+
+def record(target: Target, case: Case, seed: int | None, scratch: Path) -> Recording | None:
+    """What an implementation answers to a scenario; None where it broke or does not support it.
+
+    A fault is no answer that anyone should be held to.
+
+    Args:
+        target: what answers.
+        case: the scenario, with its machine.
+        seed: that it was made from.
+        scratch: where state directories are made; nothing is left in it.
+
+    Raises:
+        CaseError: the case can't be played as it is written.
+        ImplementationFailure: there was no answer.
+    """
+    assert case.machine is not None
+    with tempfile.TemporaryDirectory(dir=scratch) as folder:
+        session = Session(
+            implementation=target.implementation,
+            claims=target.claims,
+            state_dir=Path(folder),
+            kubernetes=target.kubernetes,
+            machine=case.machine,
+            level=target.level,
+        )
+        watch = Unwatched(session, Facts(case.machine))
+        try:
+            ComparedPlayer(case, session, watch.facts, target.level, watch).play()
+        except NotSupportedError:
+            return None
+        answers = [
+            (call.operation, session.normal(call.answer))
+            for call in session.calls
+            if call.answer is not None
+        ]
+    if any(isinstance(answer, messages.Fault) for _, answer in answers):
+        return None
+    calls = tuple(RecordedCall(operation, kept_answer(answer)) for operation, answer in answers)
+    return Recording(msgspec.structs.replace(case, title=""), calls, seed)
+
+
+def record_seed(target: Target, seed: int, scratch: Path) -> Recording | None:
+    """The recording of a seed's scenario; see `record`."""
+    return record(target, seeded_scenario(seed, target.claims), seed, scratch)
+
+
+def record_merges(target: Target, seeds: Sequence[int], scratch: Path) -> Recording | None:
+    """The recording of the merges of seeds; see `record`."""
+    return record(target, seeded_merges(seeds, target.claims), seeds[0], scratch)

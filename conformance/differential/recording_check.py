@@ -1,0 +1,129 @@
+"""An implementation held against what the real kubelet was recorded to answer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from numaproof.conformance.cases.loading import applies
+from numaproof.conformance.differential import recordings
+from numaproof.conformance.differential.lockstep import Pair, Played, Stage, play
+from numaproof.conformance.differential.recordings import Recorded
+from numaproof.conformance.execution.implementation import InProcess
+from numaproof.protocol import events
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numaproof.conformance.differential.recordings import Recording
+    from numaproof.conformance.execution.run import Target
+    from numaproof.conformance.execution.stream import Campaign
+
+REQUIREMENT = events.Requirement(
+    id="RECORDED",
+    area="recordings",
+    statement="Every call is answered as the real kubelet of the release was recorded to answer.",
+    document="fixtures/recordings",
+    section="docs/fidelity.md, Recordings",
+)
+"""What a recording is held to, as reports show it; no document says it."""
+
+
+def of_target(target: Target) -> tuple[Recording, ...]:
+    """The bundled recordings that a target is held to.
+
+    None where it claims to be no kubelet of that release in its answers: at level invariants, or
+    where the documents are expected to be kept against the kubelet.
+
+    Raises:
+        RecordingError: a bundled file is damaged.
+    """
+    if target.documented or not applies("admission", target.level):
+        return ()
+    return recordings.bundled(target.kubernetes)
+
+
+def name_of(recording: Recording) -> str:
+    """What a recording is called among the cases."""
+    return f"recorded-{recording.case.id}"
+
+
+def compare(recording: Recording, target: Target, scratch: Path) -> Played:
+    """Plays a recording's calls against a target until an answer is not the recorded one.
+
+    The left side of what comes back is the target's. Which of several devices a kubelet took is
+    nothing that another program could know: where only that differs, no more is compared.
+    """
+    assert recording.case.machine is not None
+    pair = Pair(target.implementation, Recorded(recording), target.claims, target.level)
+    played = play(pair, Stage(recording.case, recording.case.machine), scratch)
+    led = isinstance(target.implementation, InProcess)
+    if played.outcome == "fail" and not led and _other_devices(played.steps[-1]):
+        return replace(played, outcome="pass", chance=played.operation)
+    return played
+
+
+def finished(recording: Recording, campaign: Campaign, scratch: Path) -> events.CaseFinished:
+    """Compares a target with a recording, as a case run."""
+    began = campaign.elapsed()
+    played = compare(recording, campaign.target, scratch)
+    now = campaign.elapsed()
+    shown = played.outcome not in ("pass", "unsupported")
+    return events.CaseFinished(
+        at=now,
+        case=name_of(recording),
+        title="The answers are those of the real kubelet",
+        machine="its own machine",
+        outcome=played.outcome,
+        seconds=now - began,
+        requirements=(REQUIREMENT.id,),
+        message=played.message,
+        steps=tuple(map(_turned, played.steps)) if shown else (),
+        stderr=played.stderr,
+        defect=played.defect,
+        reproduce=campaign.command,
+    )
+
+
+def _turned(step: events.Step) -> events.Step:
+    """A step with the recorded answer as what was expected."""
+    if step.expected is None:
+        return step
+    return events.Step(
+        operation=step.operation,
+        args=step.args,
+        answer=step.expected,
+        problems=tuple(
+            one.replace("right against left", "recorded against answered") for one in step.problems
+        ),
+        expected=step.answer,
+    )
+
+
+def _other_devices(step: events.Step) -> bool:
+    """Whether two answers differ in nothing but which devices containers have.
+
+    What later containers of a pod get follows from those of earlier ones, whose devices they may
+    use again: of containers the first that differs counts.
+    """
+    if _counted(step.answer) == _counted(step.expected):
+        return True
+    mine, theirs = ((one or {}).get("containers") for one in (step.answer, step.expected))
+    if not mine or not theirs or mine.keys() != theirs.keys():
+        return False
+    spec = step.args["pod"]["spec"]
+    in_order = [*(spec.get("initContainers") or ()), *spec["containers"]]
+    first = next((one["name"] for one in in_order if mine[one["name"]] != theirs[one["name"]]), "")
+    return bool(_counted(mine.get(first)) == _counted(theirs.get(first)))
+
+
+def _counted(value: Any) -> Any:
+    """An answer with the number of devices in the place of their ids."""
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: {resource: len(ids) for resource, ids in inner.items()}
+        if key == "devices" and isinstance(inner, dict)
+        else _counted(inner)
+        for key, inner in value.items()
+    }

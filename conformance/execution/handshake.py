@@ -1,0 +1,74 @@
+"""The run that ends before it begins: the implementation did not greet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from numaproof.conformance.execution.implementation import hello_args
+from numaproof.protocol import codec, events
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numaproof.conformance.execution.implementation import ImplementationFailure
+    from numaproof.conformance.requirements import Registry
+    from numaproof.protocol.messages import Level
+
+CASE = "hello"
+"""What such a run calls its one case."""
+
+
+@dataclass(frozen=True)
+class FailedGreeting:
+    """A run whose only call was the greeting.
+
+    Attributes:
+        failure: how the greeting failed.
+        registry: the requirements, for the report.
+        command: what a person would type to do this again.
+        version: of this project.
+        kubernetes: the release that was asked for.
+        level: the level that was asked for.
+        seconds: how long the greeting took.
+    """
+
+    failure: ImplementationFailure
+    registry: Registry
+    command: str
+    version: str
+    kubernetes: str
+    level: Level
+    seconds: float
+
+    def events(self) -> Iterator[events.AnyEvent]:
+        """The run, as events."""
+        yield events.CampaignStarted(
+            at=0.0,
+            kind="check",
+            numaproof=self.version,
+            kubernetes=self.kubernetes,
+            level=self.level,
+            command=self.command,
+            total=1,
+            machines={},
+            requirements=tuple(row.event() for row in self.registry.requirements),
+        )
+        yield events.CaseFinished(
+            at=self.seconds,
+            case=CASE,
+            title="The implementation answers the greeting",
+            machine="no machine",
+            outcome=self.failure.outcome,
+            seconds=self.seconds,
+            requirements=(),
+            message=str(self.failure),
+            steps=(events.Step("hello", codec.to_plain(hello_args(f"numaproof {self.version}"))),),
+            stderr=self.failure.stderr,
+            reproduce=self.command,
+        )
+        yield events.CampaignEnded(
+            at=self.seconds,
+            complete=True,
+            outcomes={self.failure.outcome: 1},
+        )

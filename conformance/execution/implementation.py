@@ -1,0 +1,126 @@
+"""How the harness reaches an implementation: one interface, two ways.
+
+`InProcess` calls a Python object; `Subprocess` (in
+`numaproof.conformance.execution.subprocesses`) speaks the protocol with a program.
+Whatever can go wrong with a program is an `ImplementationFailure` with its own outcome, so that it
+is never taken for an answer.
+"""
+
+from __future__ import annotations
+
+import traceback
+from typing import TYPE_CHECKING, Protocol
+
+from numaproof.protocol import messages
+from numaproof.reference.implementation import Reference
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from numaproof.protocol.events import Outcome
+
+
+class ImplementationFailure(Exception):  # noqa: N818 - the run goes on; it is an outcome
+    """An implementation failed to answer; `stderr` is the end of its standard error."""
+
+    outcome: Outcome = "crash"
+
+    def __init__(self, message: str, stderr: str = "") -> None:
+        super().__init__(message)
+        self.stderr = stderr
+
+
+class Crashed(ImplementationFailure):
+    """The program ended, or could not be started."""
+
+    outcome: Outcome = "crash"
+
+
+class CannotStartError(Crashed):
+    """There is no such program, or it can't be run."""
+
+
+class TimedOut(ImplementationFailure):
+    """The program did not answer in time."""
+
+    outcome: Outcome = "time-out"
+
+
+class BrokeProtocol(ImplementationFailure):
+    """The program wrote something that is not the answer to the request."""
+
+    outcome: Outcome = "protocol error"
+
+
+class Implementation(Protocol):
+    """What the harness calls. After a failure or a `close` the next call reaches a fresh start."""
+
+    def call(self, operation: str, args: messages.Args) -> messages.Answer:
+        """The answer to one request.
+
+        Raises:
+            ImplementationFailure: there was no answer.
+        """
+
+    def close(self) -> None:
+        """Ends it; nothing of it is left behind."""
+
+
+class Callee(Protocol):
+    """A Python object that answers calls, as `Reference` does."""
+
+    def call(self, operation: str, args: messages.Args) -> messages.Answer:
+        """The answer to one request."""
+
+
+class InProcess:
+    """An implementation in the same process; an exception in it is a fault."""
+
+    def __init__(self, make: Callable[[], Callee]) -> None:
+        self._make = make
+        self._callee = make()
+
+    def call(self, operation: str, args: messages.Args) -> messages.Answer:
+        """The object's answer; a fault where it raises."""
+        try:
+            return self._callee.call(operation, args)
+        except Exception as error:  # noqa: BLE001 - any exception is the object's fault
+            self._callee = self._make()
+            return messages.Fault(f"{type(error).__name__}: {error}", traceback.format_exc())
+
+    def favour(self, devices: Mapping[str, Mapping[str, tuple[str, ...]]]) -> None:
+        """Lets the object take these devices, by container and resource, where any would do.
+
+        Only the reference can be asked to; any other object takes what it takes.
+        """
+        if isinstance(self._callee, Reference):
+            self._callee.favour(devices)
+
+    def close(self) -> None:
+        """Ends the object; the next call reaches a new one."""
+        self._callee = self._make()
+
+
+def hello_args(harness: str) -> messages.HelloArgs:
+    """What the harness says of itself in its greeting."""
+    return messages.HelloArgs((messages.PROTOCOL_VERSION, messages.PROTOCOL_VERSION), harness)
+
+
+def introduce(implementation: Implementation, harness: str) -> messages.Hello:
+    """Greets an implementation.
+
+    Raises:
+        ImplementationFailure: it did not answer, or not with a result, or it speaks another
+            version of the protocol.
+    """
+    answer = implementation.call("hello", hello_args(harness))
+    match answer:
+        case messages.Hello(protocol=messages.PROTOCOL_VERSION):
+            return answer
+        case messages.Hello():
+            own = messages.PROTOCOL_VERSION
+            raise BrokeProtocol(f"it speaks protocol {answer.protocol}, the harness {own}")
+        case messages.Fault():
+            raise Crashed(f"hello ended in a fault: {answer.message}", answer.trace)
+        case _:
+            raise BrokeProtocol(f"hello was answered with {type(answer).__name__}")

@@ -1,0 +1,118 @@
+"""The machines of a run: profiles, their trees and what the reference discovers in them.
+
+Each is made when it is first asked for, and once a run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from numaproof import fakesys
+from numaproof.conformance.cases.expressions import evaluate
+from numaproof.conformance.cases.machine_properties import Facts, Property
+from numaproof.reference.cadvisor.discovery import DiscoveryError, discover
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from numaproof.conformance.cases.schema import Comparison, Machines
+    from numaproof.fakesys import Profile
+    from numaproof.protocol.machine import MachineInfo
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A profile; its tree is written below `folder` once something needs its files.
+
+    `given` is how a person names it, where that is not the profile's name.
+    """
+
+    profile: Profile
+    folder: Path
+    given: str = ""
+
+    @property
+    def name(self) -> str:
+        """The profile's name."""
+        return self.profile.name
+
+    @cached_property
+    def _tree(self) -> fakesys.Tree:
+        return fakesys.build_tree(self.profile)
+
+    @cached_property
+    def root(self) -> Path:
+        """The directory that holds the machine's ``sys/`` and ``proc/``."""
+        target = self.folder / self.name
+        fakesys.write_directory(self._tree, target)
+        return target
+
+    def tree(self) -> Path:
+        """The same, for those who ask only when they need it."""
+        return self.root
+
+    @cached_property
+    def info(self) -> MachineInfo | None:
+        """What discovery makes of the tree; None for a machine that can't be discovered."""
+        try:
+            return discover(fakesys.TreePath.root(self._tree))
+        except DiscoveryError:
+            return None
+
+    @cached_property
+    def facts(self) -> Facts | None:
+        """The countable properties; None for a machine that can't be discovered."""
+        return Facts(self.info) if self.info else None
+
+
+@dataclass(frozen=True)
+class GivenMachine:
+    """A machine that a case file describes by itself; it has no tree."""
+
+    info: MachineInfo
+    name: str = "its own machine"
+    tree: None = None
+
+    @cached_property
+    def facts(self) -> Facts:
+        """The countable properties."""
+        return Facts(self.info)
+
+
+AnyMachine = Machine | GivenMachine
+
+
+def matches(machine: Machine, wanted: Machines) -> bool:
+    """Whether a case that asks for `wanted` runs on the machine.
+
+    A machine that can't be discovered has no properties: only its name selects it.
+
+    Raises:
+        ExpressionError: a comparison or condition is not in the language.
+    """
+    named = any(fnmatchcase(machine.name, pattern) for pattern in wanted.names)
+    if wanted.names and not named:
+        return False
+    if machine.facts is None:
+        return named
+    properties = machine.facts.properties
+    if not machine.facts.all and not named:
+        return False
+    return all(
+        _holds(properties[name], comparison) for name, comparison in wanted.comparisons().items()
+    ) and (not wanted.where or bool(evaluate(wanted.where, properties)))
+
+
+def _holds(value: Property, comparison: Comparison) -> bool:
+    if isinstance(comparison, int):
+        return value == comparison
+    return bool(evaluate(f"value {comparison}", {"value": value}))
+
+
+def select(machines: Iterable[Machine], wanted: Machines) -> list[Machine]:
+    """The machines that a case runs on, in the order given."""
+    return [machine for machine in machines if matches(machine, wanted)]

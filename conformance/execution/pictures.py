@@ -1,0 +1,30 @@
+"""The machine before and after the call that failed, for reports."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from numaproof.conformance.cases import manifests
+from numaproof.protocol.events import Owner, Picture
+
+if TYPE_CHECKING:
+    from numaproof.conformance.judging.invariant_checker import Watch
+    from numaproof.conformance.judging.invariants import View
+
+
+def pictures(watch: Watch) -> tuple[Picture, ...]:
+    """Up to two pictures: around the last call whose states are known."""
+    views = (("before", watch.before), ("after", watch.now))
+    return tuple(picture(title, view) for title, view in views if view is not None)
+
+
+def picture(title: str, view: View) -> Picture:
+    """Who has which CPUs in a view."""
+    owners = [
+        Owner(f"{manifests.pod_name(uid)}/{name}", str(cpus))
+        for (uid, name), cpus in sorted(view.exclusive().items())
+    ]
+    reserved = view.reserved()
+    if reserved:
+        owners.append(Owner("reserved", str(reserved)))
+    return Picture(title, tuple(owners), str(view.state.shared))

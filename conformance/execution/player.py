@@ -1,0 +1,239 @@
+"""Plays the steps of a case against an implementation, one after the other.
+
+Each step is expanded for the machine at hand, made into calls, and judged: by what the case
+expects, by the invariants, and (in the session) by what the reference answers to the same call.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from numaproof.conformance.cases import expressions, manifests
+from numaproof.conformance.cases.loading import merged
+from numaproof.conformance.cases.schema import Expected, PodSpec, RemoveStep, StartStep, Step
+from numaproof.conformance.execution.capabilities import NotSupportedError
+from numaproof.conformance.judging import expectations
+from numaproof.protocol import codec, messages
+from numaproof.protocol.messages import MergeArgs
+from numaproof.protocol.sets import CPUSet
+
+if TYPE_CHECKING:
+    from numaproof.conformance.cases.machine_properties import Facts
+    from numaproof.conformance.cases.schema import Case, Devices
+    from numaproof.conformance.execution.session import Session
+    from numaproof.conformance.judging.invariant_checker import Watch
+    from numaproof.conformance.judging.invariants import Violation
+    from numaproof.protocol.messages import Level
+
+_WITHOUT_START = frozenset({"start", "assign", "discover", "tamper", "merge"})
+"""A case that begins with one of these does without the start that the others begin with."""
+
+
+Expectation = Expected | Literal["anything"]
+
+
+class CaseError(ValueError):
+    """A case can't be played as it is written; the message names the case and the step."""
+
+
+@dataclass
+class Player:
+    """One playing of one case.
+
+    Attributes:
+        broken: the invariants that were broken, in the order in which that was found, each with
+            the machine as it was then.
+    """
+
+    case: Case
+    session: Session
+    facts: Facts
+    level: Level
+    watch: Watch
+    broken: list[tuple[Violation, Facts]] = field(default_factory=list)
+    _pods: dict[str, messages.Pod] = field(default_factory=dict)
+
+    @property
+    def violations(self) -> list[Violation]:
+        """The broken invariants alone."""
+        return [violation for violation, _ in self.broken]
+
+    @property
+    def problems(self) -> list[str]:
+        """All that was found wrong, in sentences."""
+        return [problem for call in self.session.calls for problem in call.problems]
+
+    def play(self) -> None:
+        """Plays until the end, or until something is wrong.
+
+        Raises:
+            NotSupportedError: a call is not claimed, or was answered with unsupported.
+            CaseError: the case can't be played as it is written.
+            ImplementationFailure: there was no answer.
+        """
+        self.session.devices = self._devices_of(self.case.devices)
+        if self.case.steps[0].verb not in _WITHOUT_START:
+            self.step(Step(start=StartStep()))
+        for number, step in enumerate(self.case.steps, 1):
+            if self.problems:
+                return
+            try:
+                self.step(self._expanded(step))
+            except (ValueError, LookupError) as error:
+                raise CaseError(f"case {self.case.id}, step {number}: {error}") from error
+
+    def step(self, step: Step) -> None:
+        """Plays one step, in which nothing is left to expand.
+
+        A step that expects anything is left out where it can't be made: on a node that is not
+        up, or about a pod that is not there.
+
+        Raises:
+            NotSupportedError: a call is not claimed, or was answered with unsupported.
+            ImplementationFailure: there was no answer.
+        """
+        verb = step.verb
+        if step.expect == "anything" and not self._makes_sense(step, verb):
+            return
+        getattr(self, f"_{verb}")(getattr(step, verb), step.expect)
+
+    def _expanded(self, step: Step) -> Step:
+        plain = msgspec.to_builtins(step)
+        return msgspec.convert(expressions.expand(plain, self._names()), Step)
+
+    def _names(self) -> dict[str, Any]:
+        names = self.facts.names()
+        if self.session.started is not None:
+            cpus = self.session.started.cpus
+            names |= {"allocatable": cpus.allocatable, "reserved": cpus.all - cpus.allocatable}
+        for name, value in self.case.let.items():
+            names[name] = expressions.evaluate(value, names) if isinstance(value, str) else value
+        return names
+
+    def _makes_sense(self, step: Step, verb: str) -> bool:
+        if verb in _WITHOUT_START:
+            return True
+        if self.session.started is None:
+            return False
+        if isinstance(step.admit, str):
+            return step.admit in self._pods
+        if not isinstance(step.remove, RemoveStep):
+            return True
+        return manifests.uid(step.remove.pod) in self.session.pods
+
+    # The verbs
+
+    def _start(self, step: StartStep, expected: Expectation) -> None:
+        for name in step.gone:
+            if expected != "anything" or manifests.uid(name) in self.session.pods:
+                del self.session.pods[manifests.uid(name)]
+        if step.offline or step.memory:
+            machine = manifests.without_cpus(self.session.machine, CPUSet.parse(step.offline))
+            self.session.machine = manifests.with_memory(machine, step.memory)
+            self.facts = type(self.facts)(self.session.machine)
+            self.watch.facts = self.facts
+        written = merged(self.case.config, step.config)
+        config = manifests.texts_where_due(expressions.expand(written, self._names()))
+        if step.devices is not None:
+            self.session.devices = self._devices_of(step.devices)
+        answer = self.session.start(config, from_tree=step.tree)
+        if self.session.started is not None:
+            self._readmit(expected)
+        self._judge(answer, expected)
+
+    def _readmit(self, expected: Expectation) -> None:
+        for uid in list(self.session.pods):
+            answer = self.session.admit(self.session.pods[uid])
+            if isinstance(answer, messages.Unsupported):
+                raise NotSupportedError(answer.what)
+            wanted = expected
+            if isinstance(expected, Expected):
+                wanted = Expected(refused=expected.readmission.get(manifests.pod_name(uid)))
+            self.session.calls[-1].problems += expectations.check(wanted, answer, self._context())
+
+    def _admit(self, pod: PodSpec | str, expected: Expectation) -> None:
+        manifest = self._pod(pod)
+        answer = self.session.admit(manifest)
+        self._judge(answer, expected, manifest["metadata"]["uid"])
+
+    def _remove(self, step: RemoveStep | str, expected: Expectation) -> None:
+        removal = RemoveStep(step) if isinstance(step, str) else step
+        answer = self.session.remove(manifests.uid(removal.pod), removal.container)
+        self._judge(answer, expected)
+
+    def _state(self, _: object, expected: Expectation) -> None:
+        self._judge(self.session.call("state", messages.NoArgs()), expected)
+
+    def _reconcile(self, _: object, expected: Expectation) -> None:
+        self._judge(self.session.call("reconcile", messages.NoArgs()), expected)
+
+    def _hints(self, step: Any, expected: Expectation) -> None:
+        args = messages.HintsArgs(self._pod(step.pod), step.container)
+        self._judge(self.session.call("hints", args), expected)
+
+    def _assign(self, step: Any, expected: Expectation) -> None:
+        args = messages.AssignArgs(
+            machine=self.session.machine,
+            available=CPUSet.parse(step.available),
+            count=step.count,
+            options=step.options,
+            kubernetes=self.session.kubernetes,
+        )
+        self._judge(self.session.call("assign", args), expected)
+
+    def _discover(self, _: object, expected: Expectation) -> None:
+        args = messages.DiscoverArgs(str(self.session.tree()), self.session.kubernetes)
+        self._judge(self.session.call("discover", args), expected)
+
+    def _tamper(self, step: Any, _: Expectation) -> None:
+        self.watch.forget()
+        self.session.tamper(step.file, step.how, step.text)
+
+    def _devices(self, devices: Devices, expected: Expectation) -> None:
+        self._judge(self.session.report_devices(self._devices_of(devices)), expected)
+
+    def _devices_of(self, devices: Devices) -> tuple[messages.DeviceResource, ...]:
+        plain = expressions.expand(msgspec.to_builtins(devices), self._names())
+        return manifests.device_lists(plain)
+
+    def _merge(self, step: Any, expected: Expectation) -> None:
+        plain = {**msgspec.to_builtins(step), "kubernetes": self.session.kubernetes}
+        self._judge(self.session.call("merge", codec.from_plain(plain, MergeArgs)), expected)
+
+    def _pod(self, pod: PodSpec | str) -> messages.Pod:
+        """A pod written in place, or by its name one that an earlier step wrote."""
+        if isinstance(pod, str):
+            return self._pods[pod]
+        self._pods[pod.pod] = manifests.manifest(pod)
+        return self._pods[pod.pod]
+
+    # Judging
+
+    def _judge(self, answer: messages.Answer, expected: Expectation, uid: str = "") -> None:
+        if isinstance(answer, messages.Unsupported):
+            raise NotSupportedError(answer.what)
+        call = self.session.calls[-1]
+        if not isinstance(answer, messages.Fault):
+            broken = self.watch.after(answer, uid)
+            self.broken += [(one, self.facts) for one in broken]
+            call.problems += [one.sentence for one in broken]
+        call.problems += expectations.check(expected, answer, self._context())
+
+    def _context(self) -> expectations.Context:
+        view = self.watch.now
+        containers = {
+            f"{manifests.pod_name(uid)}/{name}": container
+            for uid, held in (view.state.pods.items() if view else ())
+            for name, container in held.items()
+        }
+        return expectations.Context(
+            facts=self.facts,
+            shared=view.state.shared if view else None,
+            containers=containers,
+            state_dir=str(self.session.state_dir),
+            devices=self.session.devices,
+            level=self.level,
+        )

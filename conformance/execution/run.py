@@ -1,0 +1,205 @@
+"""One playing of one case against one implementation, from an empty state directory.
+
+This is where running a table, fuzzing and replaying meet: each opens a `Playing`, makes steps in
+it, and asks for the verdict.
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from numaproof.conformance.cases.loading import applies
+from numaproof.conformance.cases.machine_properties import Facts
+from numaproof.conformance.execution.capabilities import Claims, NotSupportedError
+from numaproof.conformance.execution.implementation import ImplementationFailure
+from numaproof.conformance.execution.pictures import pictures
+from numaproof.conformance.execution.player import Player
+from numaproof.conformance.execution.session import Session
+from numaproof.conformance.judging import known_defects
+from numaproof.conformance.judging.invariant_checker import Watch
+from numaproof.conformance.judging.oracle import DIFFERS, Mirror
+from numaproof.protocol import events, messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from numaproof.conformance.cases.schema import Case
+    from numaproof.conformance.execution.implementation import Implementation
+    from numaproof.conformance.judging.oracle import Led
+    from numaproof.protocol.events import Outcome, Picture
+    from numaproof.protocol.machine import MachineInfo
+    from numaproof.protocol.messages import Hello, Level
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is being tested, and as what.
+
+    Attributes:
+        implementation: how to reach it.
+        hello: what it says of itself.
+        kubernetes: the release that it is asked to behave as.
+        level: how much of its answers is compared.
+        command: how a person names it on the command line; empty for the reference.
+        mirror: makes a fresh reference to compare with; None where that makes no sense.
+        documented: whether it claims to keep the documents where the kubelet does not.
+    """
+
+    implementation: Implementation
+    hello: Hello
+    kubernetes: str
+    level: Level
+    command: tuple[str, ...] = ()
+    mirror: Callable[[], Led] | None = None
+    documented: bool = False
+
+    @property
+    def claims(self) -> Claims:
+        """What may be asked of it."""
+        return Claims(self.hello, self.kubernetes)
+
+    def options(self) -> tuple[str, ...]:
+        """The options of the command that name this target again."""
+        return (
+            *("--kubernetes", self.kubernetes),
+            *(("--level", self.level) if self.level != self.hello.level else ()),
+            *(("--documented",) if self.documented else ()),
+            *(("--implementation", shlex.join(self.command)) if self.command else ()),
+        )
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How a playing ended. `message` is one sentence, `stderr` the end of a program's log."""
+
+    outcome: Outcome
+    message: str = ""
+    stderr: str = ""
+    defect: str | None = None
+
+    @property
+    def good(self) -> bool:
+        """Whether it does not make a campaign fail."""
+        return self.outcome in events.GOOD
+
+
+class Playing:
+    """A case opened on a machine.
+
+    Args:
+        target: what is tested.
+        case: the case; its steps are played by `play`, or others one by one through `player`.
+        machine: the machine that the implementation is told of.
+        root: the machine's tree, for steps that discover it; None where there is none.
+        scratch: an empty or missing directory for state directories.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        case: Case,
+        machine: MachineInfo,
+        root: Callable[[], Path] | None,
+        scratch: Path,
+    ) -> None:
+        self.target = target
+        self.case = case
+        self._known = known_defects.known_defects(
+            target.kubernetes, target.hello.level, documented=target.documented
+        )
+        facts = Facts(machine)
+        session = Session(
+            implementation=target.implementation,
+            claims=target.claims,
+            state_dir=_made(scratch / "state"),
+            kubernetes=target.kubernetes,
+            machine=machine,
+            level=target.level,
+            root=root,
+            mirror=_mirror(target, scratch),
+        )
+        watch = Watch(session, facts)
+        self.player = Player(case, session, facts, target.level, watch)
+
+    def play(self) -> Verdict:
+        """Plays the steps of the case.
+
+        Raises:
+            CaseError: the case can't be played as it is written.
+        """
+        return self.judge(self.player.play)
+
+    def play_on(self) -> Verdict:
+        """Plays the steps as they stand, on after whatever a known defect explains.
+
+        For made-up cases, in which there is nothing to expand.
+        """
+        verdict = Verdict("pass")
+        for step in self.case.steps:
+            verdict = self.judge(partial(self.player.step, step))
+            if not verdict.good:
+                break
+        return verdict
+
+    def judge(self, action: Callable[[], None]) -> Verdict:
+        """The verdict after an action of the player: all of its steps, or one more.
+
+        A defect explains broken invariants, and no difference from the reference, which has it.
+        """
+        ended = self._ended(action)
+        player = self.player
+        outcome, defect = known_defects.judge(ended.outcome, self.case, player.broken, self._known)
+        differs = next((one for one in player.problems if one.startswith(DIFFERS)), None)
+        if outcome == "expected failure" and differs and not self.case.defect:
+            return replace(ended, message=differs)
+        return replace(ended, outcome=outcome, defect=defect)
+
+    def _ended(self, action: Callable[[], None]) -> Verdict:
+        """How an action ended by itself."""
+        try:
+            action()
+        except NotSupportedError as missing:
+            return Verdict("unsupported", f"the implementation does not have {missing}")
+        except ImplementationFailure as failure:
+            return Verdict(failure.outcome, str(failure), failure.stderr)
+        answers = (call.answer for call in self.player.session.calls)
+        fault = next((one for one in answers if isinstance(one, messages.Fault)), None)
+        if fault:
+            return Verdict("fault", fault.message, fault.trace)
+        problems = self.player.problems
+        return Verdict("fail", problems[0]) if problems else Verdict("pass")
+
+    def steps(self) -> tuple[events.Step, ...]:
+        """Every call that was made, as reports show it."""
+        return _steps(self.player.session)
+
+    def pictures(self) -> tuple[Picture, ...]:
+        """The machine around the last call."""
+        return pictures(self.player.watch)
+
+
+def _made(path: Path) -> Path:
+    path.mkdir(parents=True)
+    return path
+
+
+def _mirror(target: Target, scratch: Path) -> Mirror | None:
+    if target.mirror is None or not applies("admission", target.level):
+        return None
+    return Mirror(target.mirror(), _made(scratch / "reference"))
+
+
+def _steps(session: Session) -> tuple[events.Step, ...]:
+    return tuple(
+        events.Step(
+            operation=call.operation,
+            args=session.shown(call.args),
+            answer=None if call.answer is None else session.shown(call.answer),
+            problems=tuple(call.problems),
+        )
+        for call in session.calls
+    )

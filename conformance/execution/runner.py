@@ -1,0 +1,141 @@
+"""Runs cases on machines against one implementation, and tells what happens as events."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from numaproof.conformance.cases import releases
+from numaproof.conformance.cases.loading import applies
+from numaproof.conformance.differential import recording_check
+from numaproof.conformance.execution import machines
+from numaproof.conformance.execution.machines import GivenMachine
+from numaproof.conformance.execution.run import Playing
+from numaproof.conformance.execution.scratch import scratch_folder
+from numaproof.protocol import events
+from numaproof.protocol.machine import MachineInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from numaproof.conformance.cases.schema import Case
+    from numaproof.conformance.differential.recordings import Recording
+    from numaproof.conformance.execution.machines import AnyMachine, Machine
+    from numaproof.conformance.execution.run import Target
+    from numaproof.conformance.execution.stream import Campaign
+
+
+@dataclass(frozen=True)
+class CaseRun:
+    """A case on a machine."""
+
+    case: Case
+    machine: AnyMachine
+
+
+def select(
+    cases: Iterable[Case], catalogue: Sequence[Machine], target: Target, pattern: str = "*"
+) -> list[CaseRun]:
+    """The runs of a campaign: cases whose id or alias matches, on the machines they apply to.
+
+    Cases beyond the target's level or for other releases are left out: they do not apply. A case
+    that brings its own machine runs on that.
+    """
+    return [
+        CaseRun(case, machine)
+        for case in cases
+        if any(fnmatchcase(name, pattern) for name in (case.id, *case.aliases))
+        and applies(case.level, target.level)
+        and releases.includes(case.kubernetes, target.kubernetes)
+        for machine in _machines(case, catalogue)
+    ]
+
+
+def _machines(case: Case, catalogue: Sequence[Machine]) -> Sequence[AnyMachine]:
+    if case.machine is not None:
+        return [GivenMachine(case.machine)]
+    return machines.select(catalogue, case.machines)
+
+
+def run(
+    runs: Sequence[CaseRun],
+    campaign: Campaign,
+    recordings: Sequence[Recording] = (),
+    *,
+    every_call: bool = False,
+) -> Iterator[events.AnyEvent]:
+    """Runs cases one after the other, then recordings, and yields what happens.
+
+    With `every_call` the events of runs that pass have their calls too.
+
+    The stream always ends with `CampaignEnded`, unless the consumer stops listening.
+
+    Raises:
+        CaseError: a case can't be played as it is written.
+    """
+    used = {one.machine.name: one.machine for one in runs}
+    known = {name: machine.info for name, machine in used.items() if machine.info}
+    total = len(runs) + len(recordings)
+    own = (recording_check.REQUIREMENT,) if recordings else ()
+    yield campaign.started("check", total, known, requirements=own)
+    outcomes: Counter[str] = Counter()
+    with scratch_folder() as scratch:
+        for number, one in enumerate(runs):
+            finished = run_case(one, campaign, scratch / str(number), every_call=every_call)
+            outcomes[finished.outcome] += 1
+            yield finished
+        for recording in recordings:
+            finished = recording_check.finished(recording, campaign, scratch)
+            outcomes[finished.outcome] += 1
+            yield finished
+    rows = campaign.registry.requirements
+    yield campaign.ended(outcomes, (row.id for row in rows if row.untested))
+
+
+def run_case(
+    one: CaseRun, campaign: Campaign, scratch: Path, *, every_call: bool = False
+) -> events.CaseFinished:
+    """Plays one case on one machine.
+
+    Args:
+        one: the case and the machine.
+        campaign: whose target it is played against.
+        scratch: an empty place for state directories.
+        every_call: whether the calls of a run that passes are kept too.
+
+    Raises:
+        CaseError: the case can't be played as it is written.
+    """
+    began = campaign.elapsed()
+    # A machine that can't be discovered is only of use to cases about discovery.
+    info = one.machine.info or MachineInfo()
+    playing = Playing(campaign.target, one.case, info, one.machine.tree, scratch)
+    verdict = playing.play()
+    shown = verdict.outcome not in ("pass", "unsupported")
+    now = campaign.elapsed()
+    return events.CaseFinished(
+        at=now,
+        case=one.case.id,
+        title=one.case.title,
+        machine=one.machine.name,
+        outcome=verdict.outcome,
+        seconds=now - began,
+        requirements=one.case.requirements,
+        message=verdict.message,
+        steps=playing.steps() if shown or every_call else (),
+        pictures=playing.pictures() if shown else (),
+        stderr=verdict.stderr,
+        defect=verdict.defect,
+        reproduce=_reproduce(one, campaign),
+    )
+
+
+def _reproduce(one: CaseRun, campaign: Campaign) -> str:
+    if isinstance(one.machine, GivenMachine):
+        return campaign.command
+    which = ("--select", one.case.id, "--machine", one.machine.given or one.machine.name)
+    return shlex.join(("numaproof", "check", *which, *campaign.target.options()))

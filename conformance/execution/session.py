@@ -1,0 +1,195 @@
+"""A conversation with one implementation: calls made, answers kept, pods on the node.
+
+The session knows what the harness itself has done (which pods are on the node, which
+configuration is in force) and nothing of how an implementation decides. Every call is recorded
+in plain values, so that it can be shown, saved and made again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from numaproof.conformance.judging.oracle import STATE_DIR, Mirror, without_path
+from numaproof.protocol import codec, messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from numaproof.conformance.execution.capabilities import Claims
+    from numaproof.conformance.execution.implementation import Implementation
+    from numaproof.protocol.machine import MachineInfo
+
+
+@dataclass
+class Call:
+    """One call and its answer, with what was found wrong about it."""
+
+    operation: str
+    args: messages.Args
+    answer: messages.Answer | None = None
+    problems: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Session:
+    """Drives an implementation on one machine, with one state directory.
+
+    Where there is a `mirror`, every call is made there too, and where the answers differ at
+    `level` the call has that as a problem.
+
+    Attributes:
+        claims: what may be called.
+        pods: manifests of the pods on the node, by uid, in the order of their admission.
+        ended: names of the containers that have ended, by pod uid.
+        config: the configuration of the last start.
+        started: the answer to the last start, None when it was refused or never made.
+        devices: what the device plugins reported last.
+    """
+
+    implementation: Implementation
+    claims: Claims
+    state_dir: Path
+    kubernetes: str
+    machine: MachineInfo
+    level: messages.Level
+    root: Callable[[], Path] | None = None
+    mirror: Mirror | None = None
+    pods: dict[str, messages.Pod] = field(default_factory=dict)
+    ended: dict[str, frozenset[str]] = field(default_factory=dict)
+    config: messages.KubeletConfiguration = field(default_factory=dict)
+    started: messages.Started | None = None
+    devices: tuple[messages.DeviceResource, ...] = ()
+    calls: list[Call] = field(default_factory=list)
+
+    def call(self, operation: str, args: messages.Args) -> messages.Answer:
+        """Makes a call and records it.
+
+        Raises:
+            NotSupportedError: it asks for what is not claimed, and is not made.
+            ImplementationFailure: there was no answer; the call is recorded without one.
+        """
+        self.claims.require(operation, args)
+        call = Call(operation, args)
+        self.calls.append(call)
+        call.answer = self.implementation.call(operation, args)
+        if self.mirror:
+            found = self.mirror.disagreement(operation, args, self.normal(call.answer), self.level)
+            call.problems += [found] if found else []
+        return call.answer
+
+    def tree(self) -> Path:
+        """The machine's tree.
+
+        Raises:
+            ValueError: there is none.
+        """
+        if self.root is None:
+            raise ValueError("there is no tree of this machine to discover")
+        return self.root()
+
+    def normal(self, answer: messages.Answer) -> messages.Answer:
+        """An answer with the state directory written as `STATE_DIR`."""
+        return without_path(answer, self.state_dir)
+
+    def tamper(self, file: str, how: str, text: str) -> None:
+        """Changes a checkpoint file by hand, the mirror's too."""
+        tamper(self.state_dir / file, how, text)
+        if self.mirror:
+            tamper(self.mirror.state_dir / file, how, text)
+
+    def start(
+        self, config: messages.KubeletConfiguration, *, from_tree: bool = False
+    ) -> messages.Answer:
+        """Starts or restarts the managers with the pods that are on the node.
+
+        They are not admitted again here.
+        """
+        tree = str(self.tree()) if from_tree else None
+        args = messages.StartArgs(
+            config=config,
+            state_dir=str(self.state_dir),
+            kubernetes=self.kubernetes,
+            machine=None if tree else self.machine,
+            root=tree,
+            devices=self.devices,
+            pods=tuple(self.pods.values()),
+        )
+        answer = self.call("start", args)
+        self.config = config
+        self.started = answer if isinstance(answer, messages.Started) else None
+        return answer
+
+    def admit(self, pod: messages.Pod) -> messages.Answer:
+        """Offers a pod to the node; it stays there when it is admitted.
+
+        What has ended of a pod that is on the node already has not come back with that.
+        """
+        answer = self.call("admit", messages.AdmitArgs(pod))
+        uid = pod["metadata"]["uid"]
+        if uid not in self.pods:
+            self.ended.pop(uid, None)
+        if isinstance(answer, messages.Admitted):
+            self.pods[uid] = pod
+        else:
+            self.pods.pop(uid, None)
+        return answer
+
+    def remove(self, uid: str, container: str | None = None) -> messages.Answer:
+        """Tells that a pod, or one container of it, has ended."""
+        answer = self.call("remove", messages.RemoveArgs(uid, container))
+        if container is None:
+            self.pods.pop(uid, None)
+            self.ended.pop(uid, None)
+        else:
+            self.ended[uid] = self.ended.get(uid, frozenset()) | {container}
+        return answer
+
+    def report_devices(self, devices: tuple[messages.DeviceResource, ...]) -> messages.Answer:
+        """Lets the device plugins report new lists."""
+        self.devices = devices
+        return self.call("devices", messages.DevicesArgs(devices))
+
+    def shown(self, value: object) -> Any:
+        """A message as plain values, with the state directory and the tree replaced.
+
+        What is shown, saved or compared must be the same in every run.
+        """
+        return replace_text(codec.to_plain(value), str(self.state_dir), STATE_DIR)
+
+
+def replace_text(value: Any, old: str, new: str) -> Any:
+    """Plain values with a text replaced wherever it stands in a text."""
+    if isinstance(value, str):
+        return value.replace(old, new)
+    if isinstance(value, dict):
+        return {key: replace_text(item, old, new) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [replace_text(item, old, new) for item in value]
+    return value
+
+
+def tamper(path: Path, how: str, text: str = "") -> None:
+    """Changes a checkpoint file the way a case asks for; see `cases.TamperStep`."""
+    if how == "write":
+        path.write_text(text, encoding="utf-8")
+        return
+    content = path.read_bytes() if path.exists() else b""
+    if not content:
+        return
+    if how == "delete":
+        path.unlink()
+        return
+    path.write_bytes(_TAMPERINGS[how](content))
+
+
+_TAMPERINGS: dict[str, Callable[[bytes], bytes]] = {
+    "truncate": lambda content: content[: len(content) // 2],
+    "checksum": lambda content: content.replace(b'"checksum":', b'"checksum":1'),
+    "policy": lambda content: content.replace(b"tatic", b"tatik"),
+    "field": lambda content: content.replace(b'{"policyName"', b'{"extra":1,"policyName"'),
+    "empty": lambda _: b"",
+    "garbage": lambda _: b"\x00\x01{",
+    "space": lambda content: b" " + content + b"\n",
+}

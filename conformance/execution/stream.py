@@ -1,0 +1,78 @@
+"""What every run has in common: its beginning and its end in the stream of events."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from numaproof.protocol import events
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from numaproof.conformance.execution.run import Target
+    from numaproof.conformance.requirements import Registry
+    from numaproof.protocol.machine import MachineInfo
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """One run of the harness against one target.
+
+    Attributes:
+        target: what is tested.
+        registry: the requirements.
+        command: what a person would type to do this again.
+        version: of this project.
+    """
+
+    target: Target
+    registry: Registry
+    command: str
+    version: str
+    began: float = field(default_factory=time.monotonic)
+
+    def elapsed(self) -> float:
+        """Seconds since the campaign began."""
+        return time.monotonic() - self.began
+
+    def started(
+        self,
+        kind: Literal["check", "fuzz", "diff"],
+        total: int,
+        machines: Mapping[str, MachineInfo],
+        seed: int | None = None,
+        requirements: Iterable[events.Requirement] = (),
+    ) -> events.CampaignStarted:
+        """The first event; `total` counts what is to come.
+
+        `requirements` come to those of the registry.
+        """
+        return events.CampaignStarted(
+            at=0.0,
+            kind=kind,
+            numaproof=self.version,
+            kubernetes=self.target.kubernetes,
+            level=self.target.level,
+            command=self.command,
+            total=total,
+            machines=dict(machines),
+            requirements=(
+                *(row.event() for row in self.registry.requirements),
+                *requirements,
+            ),
+            implementation=self.target.hello,
+            seed=seed,
+        )
+
+    def ended(
+        self, outcomes: Mapping[str, int], untested: Iterable[str] = ()
+    ) -> events.CampaignEnded:
+        """The last event; `outcomes` counts by outcome, `untested` are requirement ids."""
+        return events.CampaignEnded(
+            at=self.elapsed(),
+            complete=True,
+            outcomes=dict(sorted(outcomes.items())),
+            untested=tuple(untested),
+        )

@@ -1,0 +1,1 @@
+"""Fuzzing: generated nodes and call sequences, found failures made small, and coverage."""

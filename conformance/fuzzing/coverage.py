@@ -1,0 +1,151 @@
+"""What fuzzing reached: which machines, policies, options, actions and answers its examples had.
+
+Everything but the answers follows from what was asked, so the same examples count the same
+whatever implementation is asked.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from numaproof.protocol import events, messages
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from numaproof.conformance.cases.machine_properties import Facts
+    from numaproof.conformance.cases.schema import Step
+    from numaproof.conformance.execution.session import Call
+
+Thing = tuple[str, str]
+"""A subject, and one of what is counted there: ``("machines", "2 nodes")``."""
+
+_SIZES = ((4, "1 to 4 CPUs"), (16, "5 to 16 CPUs"), (64, "17 to 64 CPUs"))
+
+_POLICIES = {
+    "cpuManagerPolicy": ("CPU", "none"),
+    "memoryManagerPolicy": ("Memory", "None"),
+    "topologyManagerPolicy": ("Topology", "none"),
+    "topologyManagerScope": ("scope", "container"),
+}
+"""What a configuration chooses, and what stands for a choice that is left out."""
+
+_OPTIONS = ("cpuManagerPolicyOptions", "topologyManagerPolicyOptions")
+
+
+def asked(facts: Facts, steps: Iterable[Step], actions: Iterable[str]) -> Counter[Thing]:
+    """What an example was made of.
+
+    Args:
+        facts: of the machine that it began on.
+        steps: all that were made, the first start among them.
+        actions: the names of the actions that made them, each as often as it was done.
+    """
+    found: Counter[Thing] = Counter(("machines", label) for label in _machine(facts))
+    done = Counter(actions)
+    found.update({("actions", name): count for name, count in done.items()})
+    found.update(("examples with an action", name) for name in done)
+    starts = 0
+    for step in steps:
+        if step.start is not None:
+            found.update(_configuration(step.start.config))
+            found["starts", "again" if starts else "first"] += 1
+            starts += 1
+        elif step.tamper is not None:
+            found["checkpoints changed by hand", step.tamper.how] += 1
+    return found
+
+
+def answered(calls: Iterable[Call]) -> Counter[Thing]:
+    """How calls were answered, but for the state, which is asked for after each of them."""
+    return Counter(
+        ("answers", f"{call.operation}: {_answer(call.answer)}")
+        for call in calls
+        if call.operation != "state"
+    )
+
+
+def _machine(facts: Facts) -> Iterator[str]:
+    nodes = facts.machine.topology or ()
+    yield _count(len(nodes), "node")
+    yield _count(len(facts.sockets), "socket")
+    yield next((name for most, name in _SIZES if len(facts.all) <= most), "more than 64 CPUs")
+    yield _count(max((len(core) for core in facts.cores), default=0), "thread") + " a core"
+    if len({len(core) for core in facts.cores}) > 1:
+        yield "cores of unequal size"
+    if len(facts.sockets) > len(nodes):
+        yield "a node that spans sockets"
+    if any(not node.cores for node in nodes):
+        yield "a node without CPUs"
+    if any(not node.memory for node in nodes):
+        yield "a node without memory"
+    if [node.node_id for node in nodes] != list(range(len(nodes))):
+        yield "node ids with gaps"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _configuration(config: Mapping[str, object]) -> Iterator[Thing]:
+    for key, (what, left_out) in _POLICIES.items():
+        yield "policies", f"{what} {config.get(key, left_out)}"
+    for key in _OPTIONS:
+        options = config.get(key)
+        if isinstance(options, dict):
+            yield from (("options", name) for name, value in options.items() if value == "true")
+
+
+_ANSWERS: Mapping[type, str] = {
+    type(None): "no answer",
+    messages.Fault: "fault",
+    messages.Unsupported: "unsupported",
+    messages.Admitted: "admitted",
+}
+
+
+def _answer(answer: messages.Answer | None) -> str:
+    match answer:
+        case messages.StartRefused():
+            return f"refused at stage {answer.stage}"
+        case messages.AdmissionRefused():
+            return f"refused with {answer.reason}"
+        case _:
+            return _ANSWERS.get(type(answer), "answered")
+
+
+@dataclass
+class Reached:
+    """What all examples of a run reached together.
+
+    Attributes:
+        examples: how many there were; those count that Hypothesis broke off too.
+        things: how often there was what.
+        highest: the highest value of each target.
+    """
+
+    examples: int = 0
+    things: Counter[Thing] = field(default_factory=Counter)
+    highest: dict[str, float] = field(default_factory=dict)
+
+    def add(self, things: Mapping[Thing, int], values: Mapping[str, float]) -> None:
+        """Adds an example."""
+        self.examples += 1
+        self.things.update(things)
+        for name, value in values.items():
+            self.highest[name] = max(value, self.highest.get(name, value))
+
+    def event(self, at: float) -> events.Reached:
+        """As the stream of events has it: subjects as they came, what is in them by name."""
+        subjects = dict.fromkeys(subject for subject, _ in self.things)
+        counts = {
+            subject: {
+                name: count
+                for (other, name), count in sorted(self.things.items())
+                if other == subject
+            }
+            for subject in sorted(subjects)
+        }
+        return events.Reached(at, self.examples, counts, dict(sorted(self.highest.items())))

@@ -1,0 +1,166 @@
+"""The same calls made again: whether an implementation answers them as it did.
+
+Between the playings it is ended, so that an answer which depends on the process, or on what was
+asked in it before, is told from one that depends on the calls. Answers are compared in the form
+that is the same in every run of a kubelet. Where a kubelet may take any of several devices, and
+others were taken, nothing that comes after is compared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from numaproof.conformance.cases.loading import applies
+from numaproof.conformance.execution.run import Playing, Verdict
+from numaproof.conformance.fuzzing.shrinking import Shrinking
+from numaproof.conformance.judging.oracle import disagreement
+from numaproof.protocol import events, messages
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numaproof.conformance.differential.lockstep import Stage
+    from numaproof.conformance.execution.run import Target
+    from numaproof.conformance.execution.session import Call, Session
+    from numaproof.protocol.events import Outcome
+
+OUTCOME: Outcome = "nondeterministic"
+
+REPEATS = 3
+"""How often a scenario is played again to see whether it is answered alike."""
+
+_TRIES = 60
+"""Scenarios that are tried to make one smaller; each starts the implementation twice."""
+
+
+@dataclass(frozen=True)
+class Unlike:
+    """Two playings of a scenario that were answered differently from a call on.
+
+    Attributes:
+        stage: the scenario.
+        steps: the calls up to that one, which has the first answer as what was expected.
+        operation: of that call.
+        message: what is different about the answers.
+    """
+
+    stage: Stage
+    steps: tuple[events.Step, ...]
+    operation: str
+    message: str
+
+    @property
+    def verdict(self) -> Verdict:
+        """How the playings ended, taken together."""
+        said = f"the same calls were answered differently: {self.operation}: {self.message}"
+        return Verdict(OUTCOME, said)
+
+
+class Repeats:
+    """Plays scenarios again.
+
+    Args:
+        target: what is tested. It is compared with itself, whatever it claims: the exact
+            placement at least.
+        scratch: an empty place for state directories; what is made there stays until it goes.
+    """
+
+    def __init__(self, target: Target, scratch: Path) -> None:
+        self._target = replace(target, mirror=None)
+        self._level = target.level if applies("placement", target.level) else "placement"
+        self._scratch = scratch
+        self._number = 0
+
+    def unlike(self, stage: Stage, first: Playing, times: int = REPEATS) -> Unlike | None:
+        """Plays a scenario so many times again; how it is answered differently, None where not.
+
+        Args:
+            stage: the scenario as it was played.
+            first: that playing.
+            times: how often it is played at the most.
+        """
+        for _ in range(times):
+            found = self._compare(stage, first, self._played(stage))
+            if found:
+                return found
+        return None
+
+    def smallest(self, found: Unlike) -> Unlike:
+        """The smallest scenario found in which the same operation is answered differently."""
+        best = found
+
+        def shows(stage: Stage) -> bool:
+            nonlocal best
+            smaller = self.unlike(stage, self._played(stage), times=1)
+            if smaller is None or smaller.operation != found.operation:
+                return False
+            best = smaller
+            return True
+
+        Shrinking(shows, tries=_TRIES).smallest(found.stage)
+        return best
+
+    def _played(self, stage: Stage) -> Playing:
+        self._target.implementation.close()
+        self._number += 1
+        folder = self._scratch / f"again-{self._number}"
+        playing = Playing(self._target, stage.case, stage.machine, stage.root, folder)
+        playing.play_on()
+        return playing
+
+    def _compare(self, stage: Stage, first: Playing, again: Playing) -> Unlike | None:
+        """The first call that the two playings have different answers to."""
+        one, two = first.player.session, again.player.session
+        for number, (left, right) in enumerate(zip_longest(one.calls, two.calls)):
+            if left is None or right is None or _others_taken(left.answer, right.answer):
+                return None
+            message = self._difference(one, left, two, right)
+            if message:
+                steps = (*first.steps()[:number], _both(one, left, two, right, message))
+                return Unlike(stage, steps, left.operation, message)
+        return None
+
+    def _difference(self, one: Session, left: Call, two: Session, right: Call) -> str | None:
+        if left.answer is None or right.answer is None:
+            # Where neither has an answer, the load of the machine may decide how it broke.
+            return None if left.answer is right.answer else "an answer against none"
+        if isinstance(left.answer, messages.Fault) and isinstance(right.answer, messages.Fault):
+            return None  # a trace is never the same
+        return disagreement(
+            left.args, one.normal(left.answer), two.normal(right.answer), self._level
+        )
+
+
+def _both(one: Session, left: Call, two: Session, right: Call, message: str) -> events.Step:
+    return events.Step(
+        operation=right.operation,
+        args=two.shown(right.args),
+        answer=_shown(two, right),
+        problems=(f"{message} (the first time against now)",),
+        expected=_shown(one, left),
+    )
+
+
+def _shown(session: Session, call: Call) -> dict[str, Any] | None:
+    return None if call.answer is None else session.shown(call.answer)
+
+
+def _others_taken(left: messages.Answer | None, right: messages.Answer | None) -> bool:
+    """Whether two admissions differ in devices, and have as many of each."""
+    if not (isinstance(left, messages.Admitted) and isinstance(right, messages.Admitted)):
+        return False
+    return left != right and _counted(left) == _counted(right)
+
+
+def _counted(answer: messages.Admitted) -> Any:
+    return {
+        name: (
+            msgspec.structs.replace(one, devices={}),
+            {resource: len(ids) for resource, ids in (one.devices or {}).items()},
+        )
+        for name, one in answer.containers.items()
+    }

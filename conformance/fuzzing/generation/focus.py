@@ -1,0 +1,141 @@
+"""What one run of calls is about: each leaves some managers, options and kinds of pods out.
+
+A run that does everything a little reaches no deep state; runs that each leave much out do
+(swarm testing). It is also where the size of merges is bounded: a kubelet walks the product of
+all hints, so a wide machine gets few providers of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from numaproof.conformance.fuzzing.generation.options import ACROSS_NUMA, FULL_CORES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numaproof.conformance.cases.machine_properties import Facts
+    from numaproof.conformance.execution.capabilities import Claims
+    from numaproof.conformance.fuzzing.generation.choices import Choices
+
+MOST_MERGES = 1 << 18
+"""Hints multiplied over the resources of a container: as many as a kubelet merges in 0.1 s."""
+
+_SINGLE = ("none", "single-numa-node")
+"""Topology policies that merge no more than one hint for each node and provider."""
+
+_MOST_PROVIDERS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Focus:
+    """What a run may use.
+
+    Attributes:
+        cpu_policies: the policies of the CPU Manager that may be chosen; likewise the others.
+        cpu_options: the options of the policy static that may be chosen.
+        endless: whether the two options that make kubelets loop for ever may be combined; then
+            every start of the run has both, so that no core is ever half used.
+        hugepages: resources of huge pages that pods may ask for.
+        devices: how many device plugins there are.
+        inits: whether pods have init containers, sidecars among them.
+        any_class: whether pods of other classes than Guaranteed are common.
+        pod_level: whether pods may set resources as a whole.
+        mistakes: whether configurations may be wrong.
+        gates: whether feature gates may be switched.
+    """
+
+    cpu_policies: tuple[str, ...]
+    cpu_options: tuple[str, ...]
+    endless: bool
+    memory_policies: tuple[str, ...]
+    hugepages: tuple[str, ...]
+    topology_policies: tuple[str, ...]
+    topology_options: tuple[str, ...]
+    scopes: tuple[str, ...]
+    devices: int
+    inits: bool
+    any_class: bool
+    pod_level: bool
+    mistakes: bool
+    gates: bool
+
+    @property
+    def static_memory(self) -> bool:
+        """Whether the Memory Manager's policy Static may be chosen."""
+        return "Static" in self.memory_policies
+
+
+def most_providers(nodes: int) -> int:
+    """How many resources may have every set of so many nodes as a hint."""
+    hints = (1 << nodes) - 1
+    count, product = 1, hints * hints
+    while product <= MOST_MERGES and count < _MOST_PROVIDERS:
+        count, product = count + 1, product * hints
+    return count
+
+
+def focus(choices: Choices, facts: Facts, claims: Claims, page_kinds: Sequence[str]) -> Focus:
+    """What a run on a machine is about, within what is claimed."""
+    hello = claims.hello
+    policies = _topology_policies(choices, hello.policies.topology)
+    room = 6 if set(policies) <= set(_SINGLE) else most_providers(len(facts.nodes))
+    cpu = "static" in hello.policies.cpu and not choices.chance(8)
+    room -= cpu
+    memory = "Static" in hello.policies.memory and room > 0 and not choices.chance(3)
+    room -= memory
+    pages = tuple(page_kinds) if memory and room >= len(page_kinds) and choices.chance(2) else ()
+    room -= len(pages)
+    devices = 0
+    if claims.has("devices") and room > 0:
+        devices = choices.pick((0, 0, 1, min(2, room)))
+    options, endless = _cpu_options(choices, claims.cpu_options()) if cpu else ((), False)
+    return Focus(
+        cpu_policies=_only(hello.policies.cpu, "static", "none", on=cpu),
+        cpu_options=options,
+        endless=endless,
+        memory_policies=_only(hello.policies.memory, "Static", "None", on=memory),
+        hugepages=pages,
+        topology_policies=policies,
+        topology_options=hello.options.topology if choices.chance(2) else (),
+        scopes=_scopes(choices, hello.policies.scope),
+        devices=devices,
+        inits=choices.chance(2),
+        any_class=choices.chance(4),
+        pod_level=choices.chance(8),
+        mistakes=choices.chance(4),
+        gates=choices.chance(4),
+    )
+
+
+def _only(claimed: Sequence[str], wanted: str, other: str, *, on: bool) -> tuple[str, ...]:
+    """The policies to choose from, the wanted one mostly; none where none is claimed."""
+    weighted = (wanted,) * 7 + (other,) if on else (other,)
+    return tuple(policy for policy in weighted if policy in claimed)
+
+
+def _topology_policies(choices: Choices, claimed: Sequence[str]) -> tuple[str, ...]:
+    if not claimed:
+        return ()
+    kind = choices.pick(("one", "one", "some", "single"))
+    if kind == "one":
+        return (choices.pick(claimed),)
+    if kind == "single":
+        return tuple(policy for policy in claimed if policy in _SINGLE) or (claimed[0],)
+    return tuple(claimed)
+
+
+def _scopes(choices: Choices, claimed: Sequence[str]) -> tuple[str, ...]:
+    return tuple(choices.some(claimed, 1, len(claimed))) if claimed else ()
+
+
+def _cpu_options(choices: Choices, claimed: Sequence[str]) -> tuple[tuple[str, ...], bool]:
+    """Options to choose from, and whether the pair that may loop for ever is always on."""
+    both = {FULL_CORES, ACROSS_NUMA} <= set(claimed)
+    if both and choices.chance(8):
+        return tuple(claimed), True
+    chosen = choices.some(claimed, 0, 3)
+    if both and FULL_CORES in chosen and ACROSS_NUMA in chosen:
+        chosen.remove(choices.pick((ACROSS_NUMA, FULL_CORES)))
+    return tuple(chosen), False

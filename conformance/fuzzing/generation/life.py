@@ -1,0 +1,272 @@
+"""A node's life as it is made up: what was offered and configured so far, and what may come next.
+
+A life knows what was asked and nothing of what was answered; it takes every pod for admitted.
+So the same choices make the same calls, whatever implementation is asked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from numaproof.conformance.cases import manifests
+from numaproof.conformance.cases.machine_properties import Facts
+from numaproof.conformance.cases.schema import (
+    HintsStep,
+    NoArguments,
+    NodeMemory,
+    PodSpec,
+    RemoveStep,
+    StartStep,
+    Step,
+    TamperStep,
+)
+from numaproof.conformance.fuzzing.generation import alone, devices
+from numaproof.conformance.fuzzing.generation.configurations import configuration
+from numaproof.conformance.fuzzing.generation.focus import focus as choose_focus
+from numaproof.conformance.fuzzing.generation.machines import page_kinds
+from numaproof.conformance.fuzzing.generation.pods import Room
+from numaproof.conformance.fuzzing.generation.pods import pod as make_pod
+from numaproof.protocol.sets import CPUSet
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from numaproof.conformance.execution.capabilities import Claims
+    from numaproof.conformance.fuzzing.generation.choices import Choices
+    from numaproof.conformance.fuzzing.generation.devices import Lists
+    from numaproof.protocol.machine import MachineInfo
+    from numaproof.protocol.messages import KubeletConfiguration
+
+_FILES = ("cpu_manager_state", "memory_manager_state")
+_TAMPERINGS = ("truncate", "checksum", "policy", "field", "delete", "empty", "garbage", "space")
+_PAGE = 4096
+
+
+class Life:
+    """One node's life.
+
+    Args:
+        choices: decide what the life is about.
+        machine: the machine that it begins on.
+        claims: nothing beyond them is asked.
+
+    Attributes:
+        facts: of the machine as it is now.
+        config: the configuration of the last start.
+        offered: every pod by name, in the order in which they were first offered.
+        alive: the names of those that have not been removed since they were last offered.
+        devices: what the device plugins report now.
+        removals: how many pods have been removed.
+    """
+
+    def __init__(self, choices: Choices, machine: MachineInfo, claims: Claims) -> None:
+        self.facts = Facts(machine)
+        self.claims = claims
+        self.focus = choose_focus(choices, self.facts, claims, page_kinds(machine))
+        self.config: KubeletConfiguration = {}
+        self.offered: dict[str, PodSpec] = {}
+        self.alive: dict[str, int] = {}
+        self.devices: Lists = {}
+        self.removals = 0
+
+    def begin(self, choices: Choices) -> tuple[Step, ...]:
+        """The first start."""
+        self.devices = devices.lists(choices, self.facts, self.focus.devices)
+        self.config = configuration(choices, self.facts, self.focus)
+        return (self._start(devices=self.devices or None),)
+
+    # What can be said of the node without asking it
+
+    def free_cpus(self) -> int:
+        """The CPUs that are left where every living pod has what it asked for."""
+        return max(0, len(self.facts.all) - sum(self.alive.values()))
+
+    def room(self) -> Room:
+        """What the next pod is sized by."""
+        return Room(self.facts, self.free_cpus(), devices.healthy(self.devices))
+
+    def providers(self) -> int:
+        """How many resources have hints that are merged, at the most."""
+        if "topologyManagerPolicy" not in self.config:
+            return 0
+        static = (self.config.get(key) for key in ("cpuManagerPolicy", "memoryManagerPolicy"))
+        return sum(policy in ("static", "Static") for policy in static) + len(self.devices)
+
+    def asked_resources(self) -> set[str]:
+        """The resources that a pod has ever asked for."""
+        return {
+            resource
+            for pod in self.offered.values()
+            for container in (*pod.init.values(), *pod.containers.values())
+            for resource in (*container.requests, *container.limits)
+        }
+
+    # What may come next
+
+    def admit(self, choices: Choices) -> tuple[Step, ...]:
+        """Offers a new pod."""
+        pod = make_pod(choices, f"pod{len(self.offered)}", self.room(), self.focus)
+        self.offered[pod.pod] = pod
+        self.alive[pod.pod] = _cpus(pod)
+        return (_anything(admit=pod),)
+
+    def admit_again(self, choices: Choices) -> tuple[Step, ...]:
+        """Offers a pod that was offered before."""
+        pod = self.offered[choices.pick(tuple(self.offered))]
+        self.alive[pod.pod] = _cpus(pod)
+        return (_anything(admit=pod),)
+
+    def remove(self, choices: Choices) -> tuple[Step, ...]:
+        """Ends a pod."""
+        name = choices.pick(tuple(self.alive))
+        del self.alive[name]
+        self.removals += 1
+        return (_anything(remove=RemoveStep(name)),)
+
+    def passing(self) -> list[tuple[str, str]]:
+        """The init containers of living pods that end before their pods, by pod and name."""
+        return [
+            (name, container)
+            for name in self.alive
+            for container, spec in self.offered[name].init.items()
+            if not spec.restartPolicy
+        ]
+
+    def end_container(self, choices: Choices) -> tuple[Step, ...]:
+        """Ends an init container; those that restart end with their pod only."""
+        return (_anything(remove=RemoveStep(*choices.pick(self.passing()))),)
+
+    def ask_hints(self, choices: Choices) -> tuple[Step, ...]:
+        """Asks for the hints of a new pod that is not on the node, or of one that may be."""
+        if self.offered and choices.chance(3):
+            pod = self.offered[choices.pick(tuple(self.offered))]
+        else:
+            pod = make_pod(choices, "asked", self.room(), self.focus)
+        container = choices.pick((*pod.containers, None, *pod.init))
+        return (_anything(hints=HintsStep(pod, container)),)
+
+    def reconcile(self, _: Choices) -> tuple[Step, ...]:
+        """Makes one pass of the reconcile loop."""
+        return (_anything(reconcile=NoArguments()),)
+
+    def restart(self, choices: Choices) -> tuple[Step, ...]:
+        """Restarts with the same configuration; now and then a pod has gone meanwhile."""
+        gone: tuple[str, ...] = ()
+        if self.alive and choices.chance(4):
+            gone = (choices.pick(tuple(self.alive)),)
+            del self.alive[gone[0]]
+        return (self._start(gone=gone),)
+
+    def reconfigure(self, choices: Choices) -> tuple[Step, ...]:
+        """Restarts with another configuration, often after the checkpoints were deleted."""
+        self.config = configuration(choices, self.facts, self.focus)
+        deleted = _FILES if choices.chance(2) else ()
+        return (*(_tamper(file, "delete") for file in deleted), self._start())
+
+    def damage(self, choices: Choices) -> tuple[Step, ...]:
+        """Changes a checkpoint by hand and restarts; mostly it is deleted after that."""
+        files = _FILES if self.focus.static_memory else _FILES[:1]
+        file = choices.pick(files)
+        steps = [_tamper(file, choices.pick(_TAMPERINGS)), self._start()]
+        if not choices.chance(4):
+            steps += [_tamper(file, "delete"), self._start()]
+        return tuple(steps)
+
+    def lose_cpu(self, choices: Choices) -> tuple[Step, ...]:
+        """A CPU has gone offline while the kubelet was down."""
+        return self._recovered(choices, offline=str(choices.pick([*self.facts.all][1:])))
+
+    def change_memory(self, choices: Choices) -> tuple[Step, ...]:
+        """A node has a little, or much, more or less memory after a reboot."""
+        node = choices.pick([one for one in self.facts.machine.topology or () if one.memory])
+        change = choices.pick((-_PAGE, _PAGE, -node.memory // 2, node.memory))
+        memory = (NodeMemory(node.node_id, node.memory + change),)
+        return self._recovered(choices, memory=memory)
+
+    def _recovered(self, choices: Choices, **change: Any) -> tuple[Step, ...]:
+        """A start on a changed machine; mostly the checkpoints are deleted and it starts again."""
+        first = self._start(**change)
+        if choices.chance(4):
+            return (first,)
+        return (first, *(_tamper(file, "delete") for file in _FILES), self._start())
+
+    def report_devices(self, choices: Choices) -> tuple[Step, ...]:
+        """A device plugin reports a changed list, to the running kubelet or to its next start."""
+        asked = self.asked_resources()
+        self.devices = devices.changed(choices, self.facts, self.devices, asked)
+        if choices.chance(4):
+            return (self._start(devices=self.devices),)
+        return (_anything(devices=self.devices),)
+
+    def merge(self, choices: Choices) -> tuple[Step, ...]:
+        """Merges hints that no manager has made."""
+        return (_anything(merge=alone.merge(choices, self.claims)),)
+
+    def assign(self, choices: Choices) -> tuple[Step, ...]:
+        """Assigns CPUs with no node around."""
+        return (_anything(assign=alone.assign(choices, self.facts, self.claims)),)
+
+    def _start(self, **what: Any) -> Step:
+        step = StartStep(config=self.config, **what)
+        if step.offline or step.memory:
+            machine = manifests.without_cpus(self.facts.machine, CPUSet.parse(step.offline))
+            self.facts = Facts(manifests.with_memory(machine, step.memory))
+        return _anything(start=step)
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """Something that may come next in a life.
+
+    Attributes:
+        needs: the operation that must be claimed for it.
+        possible: whether it can be done now.
+        act: does it, and says by which steps.
+        weight: how often it is chosen, beside the others.
+    """
+
+    needs: str
+    possible: Callable[[Life], bool]
+    act: Callable[[Life, Choices], tuple[Step, ...]]
+    weight: int = 1
+
+
+def _always(_: Life) -> bool:
+    return True
+
+
+ACTIONS: Mapping[str, Action] = {
+    "admit": Action("admit", _always, Life.admit, 6),
+    "admit_again": Action("admit", lambda life: bool(life.offered), Life.admit_again),
+    "remove": Action("remove", lambda life: bool(life.alive), Life.remove, 3),
+    "end_container": Action("remove", lambda life: bool(life.passing()), Life.end_container),
+    "ask_hints": Action("hints", _always, Life.ask_hints),
+    "reconcile": Action("reconcile", _always, Life.reconcile),
+    "restart": Action("start", _always, Life.restart, 2),
+    "reconfigure": Action("start", _always, Life.reconfigure),
+    "damage": Action("start", _always, Life.damage),
+    "lose_cpu": Action(
+        "start", lambda life: len(life.facts.all) > 1 and not life.focus.endless, Life.lose_cpu
+    ),
+    "change_memory": Action("start", lambda life: life.focus.static_memory, Life.change_memory),
+    "report_devices": Action("devices", lambda life: bool(life.devices), Life.report_devices, 2),
+    "merge": Action("merge", _always, Life.merge),
+    "assign": Action("assign", _always, Life.assign),
+}
+"""All that may come after the first start, by name."""
+
+
+def _anything(**verb: Any) -> Step:
+    return Step(expect="anything", **verb)
+
+
+def _tamper(file: Any, how: Any) -> Step:
+    return _anything(tamper=TamperStep(file, how))
+
+
+def _cpus(pod: PodSpec) -> int:
+    """About how many exclusive CPUs a pod holds: the whole numbers of its app containers."""
+    amounts = (str(one.limits.get("cpu", "")) for one in pod.containers.values())
+    whole = (text.removesuffix("000m") for text in amounts)
+    return sum(int(text) for text in whole if text.isdigit())

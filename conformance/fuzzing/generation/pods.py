@@ -1,0 +1,147 @@
+"""Pods: containers of every QoS class, init containers, sidecars, huge pages and devices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from numaproof.conformance.cases.schema import ContainerSpec, PodSpec, Quantities
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numaproof.conformance.cases.machine_properties import Facts
+    from numaproof.conformance.fuzzing.generation.choices import Choices
+    from numaproof.conformance.fuzzing.generation.focus import Focus
+
+_MIB = 1 << 20
+_PAGES_MIB = {"hugepages-2Mi": 2, "hugepages-1Gi": 1024}
+
+Kind = Literal["guaranteed", "both", "requests", "best effort"]
+_ANY: tuple[Kind, ...] = ("guaranteed", "both", "requests", "best effort")
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What pods are sized by: the machine, the CPUs thought to be free, and the devices.
+
+    `devices` counts those of each resource.
+    """
+
+    facts: Facts
+    free_cpus: int
+    devices: Mapping[str, int]
+
+
+def pod(choices: Choices, name: str, room: Room, focus: Focus) -> PodSpec:
+    """A pod of one to three containers and up to two init containers.
+
+    Most are Guaranteed: one container that is not makes the whole pod another class.
+    """
+    mixed = choices.chance(2 if focus.any_class else 6)
+    apps = choices.pick((1, 1, 1, 2, 3))
+    inits = choices.pick((0, 1, 1, 2)) if focus.inits else 0
+    whole = focus.pod_level and choices.chance(2)
+    kinds = [choices.pick(_ANY) if mixed else "guaranteed" for _ in range(apps + inits)]
+    return PodSpec(
+        pod=name,
+        containers={
+            f"app{number}": _container(choices, room, focus, kinds[number])
+            for number in range(apps)
+        },
+        init={
+            f"init{number}": _container(
+                choices, room, focus, kinds[apps + number], sidecar=choices.chance(3)
+            )
+            for number in range(inits)
+        },
+        resources=_of_pod(choices, room) if whole else {},
+    )
+
+
+def _container(
+    choices: Choices, room: Room, focus: Focus, kind: Kind, *, sidecar: bool = False
+) -> ContainerSpec:
+    restart: Literal["Always"] | None = "Always" if sidecar else None
+    others = _others(choices, room, focus)
+    if kind == "best effort":
+        return ContainerSpec(limits=others, restartPolicy=restart)
+    base: Quantities = {
+        "cpu": _cpus(choices, room),
+        "memory": _memory(choices, room, focus),
+    }
+    limits = {**base, **others}
+    match kind:
+        case "guaranteed":
+            # Requests that are left out are the limits.
+            requests = dict(limits) if choices.chance(8) else {}
+            return ContainerSpec(requests=requests, limits=limits, restartPolicy=restart)
+        case "both":
+            less: Quantities = {"cpu": "100m", "memory": "32Mi"}
+            part = choices.pick(("cpu", "memory"))
+            requests = {**limits, part: less[part]}
+            return ContainerSpec(requests=requests, limits=limits, restartPolicy=restart)
+    return ContainerSpec(requests={**base, **others}, limits=others, restartPolicy=restart)
+
+
+def _others(choices: Choices, room: Room, focus: Focus) -> Quantities:
+    found: Quantities = {}
+    for resource in focus.hugepages:
+        if choices.chance(2):
+            size = _PAGES_MIB[resource]
+            found[resource] = f"{size * choices.pick((1, 16, 64, 100))}Mi"
+    for resource, count in room.devices.items():
+        if not choices.chance(3):
+            found[resource] = str(choices.pick((1, 1, 1, 2, max(1, count), count + 1)))
+    return found
+
+
+def _cpus(choices: Choices, room: Room) -> str:
+    """Mostly whole CPUs: few, whole cores, what a node or what seems free, any, or a part."""
+    facts = room.facts
+    count = len(facts.all)
+    kind = choices.pick(("few", "few", "few", "cores", "node", "free", "any", "part"))
+    match kind:
+        case "few":
+            whole = choices.integer(1, min(4, count))
+        case "cores":
+            core = max(len(one) for one in facts.cores)
+            whole = core * choices.integer(1, max(1, len(facts.cores) - 1))
+        case "node":
+            whole = max(map(len, facts.nodes.values())) + choices.pick((0, -1, 1))
+        case "free":
+            whole = room.free_cpus - choices.pick((0, 1, 2))
+        case "any":
+            whole = choices.integer(1, count + 1)
+        case _:
+            return choices.pick(("500m", "1500m", "1.5", "100m", "0"))
+    whole = max(1, whole)
+    return f"{whole}000m" if choices.chance(8) else str(whole)
+
+
+def _memory(choices: Choices, room: Room, focus: Focus) -> str:
+    """Bytes: little, or for the policy Static parts and multiples of a node's memory."""
+    if not focus.static_memory:
+        return "64Mi"
+    nodes = [node.memory // _MIB for node in room.facts.machine.topology or () if node.memory]
+    kind = choices.pick(("little", "little", "part", "node", "more", "all"))
+    match kind:
+        case "little":
+            return choices.pick(("64Mi", "64Mi", "100M", "1048577"))
+        case "part":
+            size = choices.pick(nodes) * choices.integer(1, 7) // 8
+        case "node":
+            size = choices.pick(nodes) - choices.pick((128, 256, 384, 0))
+        case "more":
+            size = choices.pick(nodes) * choices.integer(9, 20) // 8
+        case _:
+            size = sum(nodes) - choices.pick((128, 256, 512, 0))
+    return f"{max(1, size)}Mi"
+
+
+def _of_pod(choices: Choices, room: Room) -> dict[str, Quantities]:
+    """Resources of a pod as a whole."""
+    amounts: Quantities = {"cpu": _cpus(choices, room), "memory": "512Mi"}
+    if choices.chance(3):
+        return {"requests": {**amounts, "memory": "256Mi"}, "limits": amounts}
+    return {"requests": dict(amounts), "limits": dict(amounts)}

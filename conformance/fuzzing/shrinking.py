@@ -1,0 +1,180 @@
+"""Makes a scenario smaller for as long as it still shows what it shows.
+
+Hypothesis shrinks what Hypothesis has drawn. A scenario of a seed, or one that somebody wrote, is
+shrunk here by what stands in it: steps are left out, half of them first, then parts of steps,
+then parts of the machine.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from numaproof.conformance.cases import manifests
+from numaproof.conformance.cases.schema import Case, Step
+from numaproof.protocol.codec import ProtocolError
+from numaproof.protocol.sets import CPUSet
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numaproof.conformance.differential.lockstep import Stage
+    from numaproof.protocol.machine import MachineInfo, Node
+
+
+@dataclass
+class Shrinking:
+    """A search for the smallest scenario; it ends with what it has once a bound is reached.
+
+    Attributes:
+        shows: whether a scenario still shows it; one that can't be played any more does not, and
+            may end in a LookupError, a ValueError or a ProtocolError.
+        seconds: how long to search.
+        tries: how many scenarios to try. Without `seconds`, the same scenario ends in the same.
+    """
+
+    shows: Callable[[Stage], bool]
+    seconds: float = math.inf
+    tries: float = math.inf
+    _left: float = field(default=math.inf, init=False)
+
+    def smallest(self, stage: Stage) -> Stage:
+        """The smallest scenario that was found; `stage` itself where nothing can be left out."""
+        deadline = time.monotonic() + self.seconds
+        self._left = self.tries
+        stage, found = self._pass(stage, deadline)
+        while found:
+            stage, found = self._pass(stage, deadline)
+        return stage
+
+    def _pass(self, stage: Stage, deadline: float) -> tuple[Stage, bool]:
+        """Tries everything once, going on from each success; whether there was any."""
+        found = False
+        for smaller in (_without_steps, _without_parts, _smaller_machine):
+            skip = 0
+            while True:
+                candidates = smaller(stage)
+                for number, candidate in enumerate(candidates):
+                    if time.monotonic() > deadline or self._left <= 0:
+                        return stage, False
+                    # What did not work before the last success is left for the next pass.
+                    if number >= skip and self._still_shows(candidate):
+                        stage, found, skip = candidate, True, number
+                        break
+                else:
+                    break
+        return stage, found
+
+    def _still_shows(self, stage: Stage) -> bool:
+        self._left -= 1
+        try:
+            return self.shows(stage)
+        except (LookupError, ValueError, ProtocolError):
+            return False  # it makes no sense any more
+
+
+def _with_steps(stage: Stage, steps: tuple[Step, ...]) -> Stage:
+    return replace(stage, case=msgspec.structs.replace(stage.case, steps=steps))
+
+
+def _without_steps(stage: Stage) -> Iterator[Stage]:
+    """Without half of the steps, a quarter of them, and so on to single ones; the last first."""
+    steps = stage.case.steps
+    size = len(steps) // 2
+    while size:
+        for end in range(len(steps), 0, -size):
+            kept = steps[: max(end - size, 0)] + steps[end:]
+            if kept:
+                yield _with_steps(stage, kept)
+        size //= 2
+
+
+def _without_parts(stage: Stage) -> Iterator[Stage]:
+    """Without one key or element anywhere in the steps, where that is still a step.
+
+    What a step expects stays: without it, a step expects something else, not less.
+    """
+    steps = stage.case.steps
+    for number, step in enumerate(steps):
+        plain = msgspec.to_builtins(step)
+        for smaller in _without_one(plain):
+            try:
+                changed = msgspec.convert(smaller, Step)
+            except msgspec.ValidationError:
+                continue
+            kept = changed.expect == step.expect and getattr(changed, step.verb) is not None
+            if kept and changed != step:
+                yield _with_steps(stage, (*steps[:number], changed, *steps[number + 1 :]))
+
+
+def _without_one(value: Any) -> Iterator[Any]:
+    """A plain value without one of its parts: large ones first, then what is within them."""
+    if isinstance(value, dict):
+        for key in value:
+            yield {other: inner for other, inner in value.items() if other != key}
+        for key, inner in value.items():
+            yield from ({**value, key: smaller} for smaller in _without_one(inner))
+    elif isinstance(value, list | tuple):
+        for place in range(len(value)):
+            yield [*value[:place], *value[place + 1 :]]
+        for place, inner in enumerate(value):
+            for smaller in _without_one(inner):
+                yield [*value[:place], smaller, *value[place + 1 :]]
+
+
+def _smaller_machine(stage: Stage) -> Iterator[Stage]:
+    """On a machine without a node, or without half, a quarter and so on of its CPUs."""
+    if stage.root is not None:
+        return  # its tree is of the whole machine
+    machine = stage.machine
+    nodes = machine.topology or ()
+    if len(nodes) > 1:
+        yield from (replace(stage, machine=_without_node(machine, node)) for node in nodes[::-1])
+    cpus = sorted(cpu for node in nodes for core in node.cores or () for cpu in _threads(core))
+    size = len(cpus) // 2
+    while size:
+        for end in range(len(cpus), size, -size):
+            gone = CPUSet(cpus[end - size : end])
+            yield replace(stage, machine=manifests.without_cpus(machine, gone))
+        size //= 2
+
+
+def _threads(core: Any) -> tuple[int, ...]:
+    return tuple(core.thread_ids or ())
+
+
+def _without_node(machine: MachineInfo, gone: Node) -> MachineInfo:
+    nodes = machine.topology or ()
+    place = nodes.index(gone)
+    cpus = CPUSet(cpu for core in gone.cores or () for cpu in _threads(core))
+    machine = manifests.without_cpus(machine, cpus)
+    left = tuple(
+        msgspec.structs.replace(node, distances=_without_place(node.distances, place))
+        for number, node in enumerate(machine.topology or ())
+        if number != place
+    )
+    return msgspec.structs.replace(
+        machine, memory_capacity=machine.memory_capacity - gone.memory, topology=left
+    )
+
+
+def _without_place(distances: tuple[int, ...] | None, place: int) -> tuple[int, ...] | None:
+    return None if distances is None else (*distances[:place], *distances[place + 1 :])
+
+
+def case_of(stage: Stage, title: str) -> Case:
+    """The scenario as a case of its own, with its machine unless its tree is needed."""
+    own = stage.root is None
+    return msgspec.structs.replace(
+        stage.case,
+        id="difference",
+        title=title,
+        aliases=(),
+        level="invariants",
+        steps=tuple(msgspec.structs.replace(one, expect="anything") for one in stage.case.steps),
+        machine=stage.machine if own else None,
+    )

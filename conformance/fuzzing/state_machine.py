@@ -1,0 +1,136 @@
+"""A Hypothesis state machine that drives all the managers of a node together.
+
+Its rules are the actions of a `Life`: they look at what was asked and never at an answer, so
+that the same draws make the same calls against any implementation with the same claims. Every
+rule makes steps of the form that cases have; the player judges them.
+
+Runs are of a swarm: each leaves much out, so that it gets deep in what is left. Hypothesis leaves
+some rules out of each run, and the life some managers, options and kinds of pods. The statistics
+of a run show both: how many examples went without an action, and how often an option was on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import event, target
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from numaproof.conformance.fuzzing.coverage import asked
+from numaproof.conformance.fuzzing.generation.choices import drawn
+from numaproof.conformance.fuzzing.generation.life import ACTIONS, Life
+from numaproof.conformance.fuzzing.generation.machines import machine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from numaproof.conformance.cases.machine_properties import Facts
+    from numaproof.conformance.cases.schema import Step
+    from numaproof.conformance.execution.capabilities import Claims
+    from numaproof.conformance.fuzzing.coverage import Thing
+    from numaproof.conformance.fuzzing.fuzz import FuzzPlaying, Idle
+    from numaproof.protocol.machine import MachineInfo
+
+
+def _possible(name: str) -> Callable[[NodeMachine], bool]:
+    action = ACTIONS[name]
+    return lambda machine: machine.claims.has(action.needs) and action.possible(machine.life)
+
+
+def _fullness(life: Life) -> float:
+    total = max(1, len(life.facts.all))
+    held = min(sum(life.alive.values()), total)
+    return held * held / total
+
+
+TARGETS: Mapping[str, Callable[[Life], float]] = {
+    "CPUs that pods hold, times their share of the node": _fullness,
+    "pods removed times pods that stay": lambda life: float(life.removals * len(life.alive)),
+    "pods offered times providers times nodes": lambda life: float(
+        len(life.offered) * life.providers() * len(life.facts.nodes)
+    ),
+}
+"""What runs are steered to: large nodes that are nearly full, gaps, merges of many providers.
+
+Each can grow with every step: a run is changed from its end on, and what only its beginning decides
+is hardly come to.
+"""
+
+
+class NodeMachine(RuleBasedStateMachine):
+    """One node's life, within what an implementation claims.
+
+    Subclasses give `claims`, and `open_playing`, which says what is tested and how. They may
+    give `aims`, the names of the `TARGETS` that they are steered to: one at a time gets further.
+    """
+
+    claims: Claims
+    open_playing: Callable[[MachineInfo], FuzzPlaying | Idle]
+    aims: tuple[str, ...] = tuple(TARGETS)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.playing: FuzzPlaying | Idle | None = None
+        self.life: Life
+        self._facts: Facts
+        self._steps: list[Step] = []
+        self._actions: list[str] = []
+
+    @initialize(data=st.data())
+    def boot(self, data: st.DataObject) -> None:
+        """Chooses a machine, what the run is about and a configuration; starts the managers."""
+        # Drawn one after the other, so that Hypothesis may change one and keep the others.
+        info = data.draw(drawn(machine), label="machine")
+        self.life = data.draw(drawn(lambda choices: Life(choices, info, self.claims)), label="life")
+        self._facts = self.life.facts
+        self.playing = self.open_playing(info)
+        self._play(data.draw(drawn(self.life.begin), label="start"))
+
+    def act(self, data: st.DataObject, name: str) -> None:
+        """Does one action of the life."""
+        self._actions.append(name)
+        act = ACTIONS[name].act
+        self._play(data.draw(drawn(lambda choices: act(self.life, choices)), label=name))
+
+    def _play(self, steps: Iterable[Step]) -> None:
+        assert self.playing is not None
+        for step in steps:
+            self._steps.append(step)
+            self.playing.step(step)
+
+    def teardown(self) -> None:
+        """Tells what was reached, and leaves nothing of this example behind."""
+        if self.playing is None:
+            return
+        self.playing.close()
+        things = asked(self._facts, self._steps, self._actions)
+        for subject, name in things:
+            event(f"{subject}: {name}")
+        values = {name: value(self.life) for name, value in TARGETS.items()}
+        for name in self.aims:
+            target(values[name], label=name)
+        self.ended(things, values)
+
+    def ended(self, things: Mapping[Thing, int], values: Mapping[str, float]) -> None:
+        """Hears what an example was made of, and its values of the `TARGETS`."""
+
+
+def _add_rules() -> None:
+    """A rule for each action; one of greater weight has several, for all are chosen alike."""
+    for name, action in ACTIONS.items():
+        for number in range(action.weight):
+            setattr(NodeMachine, f"{name}_{number}", _rule(name, number))
+
+
+def _rule(name: str, number: int) -> Any:
+    @precondition(_possible(name))
+    @rule(data=st.data())
+    def act(self: NodeMachine, data: st.DataObject) -> None:
+        self.act(data, name)
+
+    act.__name__ = f"{name}_{number}"
+    return act
+
+
+_add_rules()

@@ -1,0 +1,1 @@
+"""Judging answers: expectations, the oracle, invariants and the known defects."""

@@ -1,0 +1,166 @@
+"""Two answers to the same call, compared at a level.
+
+Levels are those of the protocol page. What the kubelet itself answers differently from run to
+run is compared in the form that is the same in every run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from numaproof.conformance.cases.loading import applies
+from numaproof.protocol import codec, messages
+from numaproof.reference.departures import releases
+from numaproof.reference.kubelet.checkpoints import files as checkpoint
+from numaproof.reference.kubelet.checkpoints import memory as memory_checkpoint
+
+if TYPE_CHECKING:
+    from numaproof.protocol.messages import Level
+
+_SEVERAL = 2
+
+# The oldest release takes no file without a checksum.
+_OLDEST = releases.TABLE[releases.RELEASES[0]]
+_READERS = (_OLDEST, dataclasses.replace(_OLDEST, pod_entries=True))
+"""Releases that take files without and with what pods have as a whole."""
+
+
+def difference(left: messages.Answer, right: messages.Answer, level: Level) -> str | None:
+    """What two answers disagree about at a level, in a sentence; None where they agree.
+
+    An `Unsupported` on either side can't be compared and is no disagreement.
+    """
+    if isinstance(left, messages.Unsupported) or isinstance(right, messages.Unsupported):
+        return None
+    if not applies("admission", level):
+        return None
+    kinds = _kind(left), _kind(right)
+    if kinds[0] != kinds[1]:
+        return f"{kinds[0]} against {kinds[1]}"
+    if not applies("placement", level):
+        return None
+    exact = applies("kubelet", level)
+    place = _first_difference("", _comparable(left, exact=exact), _comparable(right, exact=exact))
+    return place.removeprefix(".") if place else None
+
+
+_NAMED_OPTION = re.compile(
+    r"CPU Manager Policy (?:Alpha|Beta)-level Options not enabled, but option .* provided"
+    r"|unknown CPU Manager Policy option: .*"
+    r"|bad value for option .*"
+)
+
+
+def any_option(answer: messages.Answer) -> messages.Answer:
+    """A refusal of options without the name of the one that it names.
+
+    Of several bad options the kubelet names any: it walks a map.
+    """
+    if isinstance(answer, messages.StartRefused):
+        message = _NAMED_OPTION.sub("one of the options is refused", answer.message)
+        return msgspec.structs.replace(answer, message=message)
+    return answer
+
+
+_UNAVAILABLE = re.compile(
+    r"requested number of devices unavailable for \S+ Requested: \d+, Available: \d+"
+    r"|(?:no healthy devices present|previously allocated devices are no longer healthy);"
+    r" cannot allocate unhealthy devices [^, ]+"
+    r"|cannot allocate unregistered device [^, ]+"
+)
+
+
+def any_resource(answer: messages.Answer) -> messages.Answer:
+    """A refusal for want of devices without the resource that it names.
+
+    Of several resources that a container can't have the kubelet names any: it walks a map.
+    """
+    if isinstance(answer, messages.AdmissionRefused):
+        message = _UNAVAILABLE.sub("the devices of a resource can't be had", answer.message)
+        return msgspec.structs.replace(answer, message=message)
+    return answer
+
+
+def _kind(answer: messages.Answer) -> str:
+    match answer:
+        case messages.StartRefused():
+            return f"refused at stage {answer.stage}"
+        case messages.AdmissionRefused():
+            return f"refused with {answer.reason}"
+        case messages.Fault():
+            return "a fault"
+        case _:
+            return "accepted"
+
+
+def _comparable(answer: messages.Answer, *, exact: bool) -> Any:
+    plain = codec.to_plain(answer)
+    match answer:
+        case messages.StartRefused() | messages.AdmissionRefused() | messages.Fault():
+            return plain if exact else {}
+        case messages.State():
+            files = {name: _file(text) for name, text in answer.files.items()}
+            return {**plain, "files": files if exact else {}}
+        case messages.NodeHints():
+            return {**plain, "devices": plain.get("devices") or {}}
+        case _ if "topology" in plain:
+            nodes = {str(node["node_id"]): node for node in plain.pop("topology") or ()}
+            return {**plain, "nodes": nodes}
+        case _:
+            return plain
+
+
+def _file(text: str) -> Any:
+    """A checkpoint in the form that is the same in every run, which mostly is its text.
+
+    Of a container's blocks of several memory types the kubelet writes any first, and the
+    checksum goes with that: such a file is compared by its content, and its checksum with it.
+    """
+    try:
+        content = msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return text
+    blocks = _blocks(content)
+    if all(len(one) < _SEVERAL for one in blocks):
+        return text
+    for one in blocks:
+        one.sort(key=lambda block: block["type"])
+    return {**content, "checksum": _fits(text, content["policyName"])}
+
+
+def _blocks(content: Any) -> list[list[dict[str, Any]]]:
+    """The blocks of each container and pod in the Memory Manager's checkpoint."""
+    entries = content.get("entries") if isinstance(content, dict) else None
+    if not isinstance(entries, dict) or "machineState" not in content:
+        return []
+    pods = [entry.get("memoryBlocks", []) for entry in content.get("podEntries", {}).values()]
+    return pods + [blocks for containers in entries.values() for blocks in containers.values()]
+
+
+def _fits(text: str, policy: str) -> bool:
+    """Whether the checksum is the one of the text as it stands."""
+    return any(_takes(release, text, policy) for release in _READERS)
+
+
+def _takes(release: releases.Release, text: str, policy: str) -> bool:
+    try:
+        memory_checkpoint.restore(text.encode(), policy, release)
+    except checkpoint.CheckpointError:
+        return False
+    return True
+
+
+def _first_difference(where: str, left: Any, right: Any) -> str | None:
+    if isinstance(left, dict) and isinstance(right, dict):
+        for key in sorted({*left, *right}):
+            if key not in left or key not in right:
+                return f"{where}.{key} is only on one side"
+            found = _first_difference(f"{where}.{key}", left[key], right[key])
+            if found:
+                return found
+        return None
+    return None if left == right else f"{where} is {left!r} against {right!r}"

@@ -1,0 +1,146 @@
+"""Which named defect explains that a kubelet panicked, or never answered, at a call.
+
+A panic is told by the function that it happened in, which the trace of a fault names, and by its
+message. A call that never ends says nothing of itself: it is told by what was asked, where that
+has all that the defect needs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING
+
+from numaproof.conformance.judging.entitlement import options, switched_on, topology_policy
+from numaproof.protocol import messages
+from numaproof.reference.departures import defects
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numaproof.protocol.machine import MachineInfo
+
+_NIL = "nil pointer dereference"
+
+_PANICS: dict[str, tuple[str, tuple[str, ...]]] = {
+    defects.GATES_PANIC: ("feature", ("v1beta1.SetDefaults_KubeletConfiguration",)),
+    defects.NODE_ID_PANIC: ("bitmask.BitMask is nil", ("bitmask.And",)),
+    defects.CLOSEST_PANIC: (
+        "index out of range",
+        ("topologymanager.NUMADistances.CalculateAverageFor",),
+    ),
+    defects.NULL_STATE_PANIC: (_NIL, ("memorymanager.areMachineStatesEqual",)),
+    defects.DIVISION_PANIC: (
+        "integer divide by zero",
+        (
+            "cpumanager.(*staticPolicy).Allocate",
+            "cpumanager.(*staticPolicy).enforceSMTAlignment",
+        ),
+    ),
+    defects.VANISHED_DEVICE_PANIC: (
+        _NIL,
+        ("devicemanager.(*ManagerImpl).generateDeviceTopologyHints.func1",),
+    ),
+    defects.MISSING_PAGES_PANIC: (_NIL, ("memorymanager.(*staticPolicy).calculateHints.func1",)),
+    defects.MEMORYLESS_PANIC: (_NIL, ("memorymanager.isAffinitySatisfyRequest",)),
+}
+"""By defect: words of the panic, and the functions that it happens in."""
+
+_TOO_MANY = 10**7
+"""Combinations that a kubelet needs more than seconds to walk."""
+
+_WIDE = 16
+"""Nodes whose sets a kubelet needs more than seconds to walk."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A call that broke: what was asked, and of which node."""
+
+    operation: str
+    args: messages.Args
+    config: messages.KubeletConfiguration
+    machine: MachineInfo
+
+
+def panicked(fault: messages.Fault, known: frozenset[str]) -> str | None:
+    """The known defect that a fault is due to, or None."""
+    function = _panicked_in(fault.trace)
+    return next(
+        (
+            name
+            for name in sorted(known & _PANICS.keys())
+            if _PANICS[name][0] in fault.message and function in _PANICS[name][1]
+        ),
+        None,
+    )
+
+
+def never_answered(asked: Asked, known: frozenset[str]) -> str | None:
+    """The known defect that keeps a call from ending, or None."""
+    return next(
+        (name for name in sorted(known & _NEVER_ENDS.keys()) if _NEVER_ENDS[name](asked)), None
+    )
+
+
+def _panicked_in(trace: str) -> str:
+    """The function that panicked first, as ``package.function``; empty where no trace says it.
+
+    Go lists the calls from the innermost, each by a line of its own with a deeper one below.
+    """
+    calls = [line for line in trace.splitlines() if line and not line[0].isspace()]
+    last = max((n for n, line in enumerate(calls) if line.startswith("panic(")), default=len(calls))
+    for line in calls[last + 1 :]:
+        if not line.startswith("runtime."):
+            # The arguments are the last pair of parentheses; a receiver may have one too.
+            return line[: line.rindex("(")].rpartition("/")[2] if "(" in line else ""
+    return ""
+
+
+def _loops_over_whole_cores(asked: Asked) -> bool:
+    """Whether CPUs are taken in whole cores and shared among nodes."""
+    if isinstance(asked.args, messages.AssignArgs):
+        chosen = switched_on(asked.args.options)
+    elif asked.operation == "admit":
+        chosen = options(asked.config)
+    else:
+        return False
+    return chosen >= {"distribute-cpus-across-numa", "full-pcpus-only"}
+
+
+def _walks_all_combinations(asked: Asked) -> bool:
+    """Whether there are too many combinations of the providers' hints."""
+    if isinstance(asked.args, messages.MergeArgs):
+        lists = (
+            hints or () for provider in asked.args.providers for hints in (provider or {}).values()
+        )
+        return prod(len(hints) for hints in lists if hints) > _TOO_MANY
+    sets = 2 ** len(asked.machine.topology or ()) - 1
+    return _is_aligned(asked) and sets ** len(set(_resources(asked.args))) > _TOO_MANY
+
+
+def _walks_all_nodes(asked: Asked) -> bool:
+    """Whether a pod has devices on a machine with too many sets of nodes."""
+    devices = any("/" in resource for resource in _resources(asked.args))
+    return devices and _is_aligned(asked) and len(asked.machine.topology or ()) > _WIDE
+
+
+_NEVER_ENDS: dict[str, Callable[[Asked], bool]] = {
+    defects.ENDLESS_LOOP: _loops_over_whole_cores,
+    defects.ALL_COMBINATIONS: _walks_all_combinations,
+    defects.ALL_NODES_FOR_DEVICES: _walks_all_nodes,
+}
+"""By defect: whether a call has all that it takes to meet it."""
+
+
+def _is_aligned(asked: Asked) -> bool:
+    return asked.operation == "hints" or topology_policy(asked.config) != "none"
+
+
+def _resources(args: messages.Args) -> Iterator[str]:
+    """The resources that a pod's containers name, again and again."""
+    if isinstance(args, messages.AdmitArgs | messages.HintsArgs):
+        spec = args.pod["spec"]
+        for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
+            resources = container.get("resources") or {}
+            yield from {**(resources.get("requests") or {}), **(resources.get("limits") or {})}

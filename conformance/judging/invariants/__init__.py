@@ -1,0 +1,71 @@
+"""What every correct implementation keeps, whatever CPUs, nodes and devices it picks.
+
+Checked after every call, from the answers alone: the harness asks for the state after each call
+that may change it, and holds it against what it knows itself, that is the machine, the pods that
+it put on the node, the devices and the configuration that it gave. Each module has the
+invariants of one subject; a rule that only some implementations have (checkpoint files) is
+checked of those that claim it.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from numaproof.conformance.judging.invariants import affinity, alone, cpus, devices, memory, node
+from numaproof.conformance.judging.invariants.view import Place, View, Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numaproof.protocol import messages
+
+__all__ = [
+    "Place",
+    "View",
+    "Violation",
+    "on_admission",
+    "on_answer_alone",
+    "on_change",
+    "on_refusal",
+    "on_start",
+    "on_state",
+]
+
+on_answer_alone = alone.on_answer
+
+
+def on_start(view: View) -> Iterator[Violation]:
+    """What a start must say of the machine."""
+    return chain(cpus.on_start(view), memory.on_start(view))
+
+
+def on_state(view: View) -> Iterator[Violation]:
+    """What must hold of any state; of one with wrong pods or containers nothing more is said."""
+    wrong = next(node.listed(view), None)
+    if wrong is not None:
+        yield wrong
+        return
+    for subject in (cpus, memory, devices, affinity, node):
+        yield from subject.on_state(view)
+
+
+def on_change(before: View, after: View) -> Iterator[Violation]:
+    """What must hold between the states before and after a call (a restart included)."""
+    return chain(cpus.on_change(before, after), node.on_change(before, after))
+
+
+def on_refusal(before: View, after: View) -> Iterator[Violation]:
+    """What must hold when a pod was refused: the node is as before."""
+    return chain(cpus.on_refusal(before, after), node.on_refusal(before, after))
+
+
+def on_admission(
+    answer: messages.Admitted, before: View | None, view: View, uid: str
+) -> Iterator[Violation]:
+    """What must hold between the answer to an admission and the states around it."""
+    return chain(
+        cpus.on_admission(answer, view, uid),
+        node.on_admission(answer, view, uid),
+        devices.on_admission(answer, before, view, uid),
+    )

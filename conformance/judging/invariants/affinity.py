@@ -1,0 +1,107 @@
+"""The affinity that the Topology Manager keeps, and what containers have within it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from numaproof.conformance.judging.entitlement import options, topology_policy
+from numaproof.conformance.judging.invariants.view import Violation, named
+from numaproof.protocol.sets import CPUSet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numaproof.conformance.judging.invariants.view import Place, View
+    from numaproof.protocol import messages
+    from numaproof.protocol.sets import NUMASet
+
+
+def on_state(view: View) -> Iterator[Violation]:
+    """What must hold of any state."""
+    policy = topology_policy(view.config)
+    if policy == "none":
+        yield from _no_affinity(view)
+        return
+    for place, container in view.containers():
+        yield from _as_policy(policy, place, container.affinity)
+        if container.affinity.preferred and container.affinity.numa is not None:
+            yield from _within(view, place, container, container.affinity.numa)
+    if view.config.get("topologyManagerScope") == "pod":
+        yield from _one_of_pod(view)
+
+
+def _no_affinity(view: View) -> Iterator[Violation]:
+    for place, container in view.containers():
+        if container.affinity.numa is not None:
+            yield Violation(
+                "policy-none-has-no-affinity",
+                "TOPO-POLICY-006",
+                f"{named(place)} has the affinity {container.affinity.numa} under policy none",
+                places=(place,),
+            )
+
+
+def _as_policy(policy: str, place: Place, affinity: messages.Hint) -> Iterator[Violation]:
+    if policy != "best-effort" and not affinity.preferred:
+        yield Violation(
+            "admitted-if-preferred",
+            "TOPO-POLICY-003",
+            f"{named(place)} runs under {policy} with an affinity that is not preferred",
+            places=(place,),
+        )
+    if policy == "single-numa-node" and affinity.numa is not None and len(affinity.numa) != 1:
+        yield Violation(
+            "single-node-is-one",
+            "TOPO-POLICY-004",
+            f"{named(place)} has the affinity {affinity.numa} under single-numa-node",
+            places=(place,),
+        )
+
+
+def _within(
+    view: View, place: Place, container: messages.Container, numa: NUMASet
+) -> Iterator[Violation]:
+    near = _near(view, numa)
+    if container.exclusive - near:
+        yield Violation(
+            "cpus-within-affinity",
+            "NODE-ALIGN-002",
+            f"{named(place)} has the affinity {numa} and CPUs {container.exclusive - near}"
+            " elsewhere",
+            container.exclusive - near,
+            (place,),
+        )
+    # An init container's memory may be another's by now, and its affinity anywhere.
+    if place[1] in view.passing(place[0]):
+        return
+    for block in container.memory:
+        if not block.numa.issubset(numa):
+            yield Violation(
+                "memory-within-affinity",
+                "NODE-ALIGN-002",
+                f"{named(place)} has the affinity {numa} and {block.type} on nodes {block.numa}",
+                places=(place,),
+            )
+
+
+def _near(view: View, numa: NUMASet) -> CPUSet:
+    """The CPUs of the nodes; with ``align-by-socket`` those of their sockets."""
+    near = CPUSet.union(view.facts.nodes.get(node, CPUSet()) for node in numa)
+    if "align-by-socket" in options(view.config):
+        sockets = view.facts.sockets.values()
+        return CPUSet.union(cpus for cpus in sockets if cpus & near)
+    return near
+
+
+def _one_of_pod(view: View) -> Iterator[Violation]:
+    first: dict[str, tuple[str, messages.Hint]] = {}
+    for (uid, name), container in view.containers():
+        other, affinity = first.setdefault(uid, (name, container.affinity))
+        if container.affinity != affinity:
+            yield Violation(
+                "pod-scope-one-affinity",
+                "TOPO-SCOPE-002",
+                f"{uid}/{other} has the affinity {affinity.numa}, {uid}/{name}"
+                f" {container.affinity.numa}, under scope pod",
+                places=((uid, other), (uid, name)),
+            )

@@ -1,0 +1,122 @@
+"""Merging hints and assigning CPUs alone: what their answers must be, whoever gives them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from numaproof.conformance.cases.loading import applies
+from numaproof.conformance.judging.invariants.view import Violation
+from numaproof.protocol import messages
+from numaproof.protocol.sets import NUMASet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numaproof.protocol.messages import Level
+
+_SINGLE = "single-numa-node"
+
+
+def on_answer(args: messages.Args, answer: messages.Answer, level: Level) -> Iterator[Violation]:
+    """What must hold of an answer that needs no node."""
+    match args, answer:
+        case messages.MergeArgs(), messages.Merged():
+            if args.policy != "none" and applies("placement", level):
+                yield from _merged(args, answer)
+        case messages.AssignArgs(), messages.Assigned():
+            yield from _assigned(args, answer)
+
+
+def _assigned(args: messages.AssignArgs, answer: messages.Assigned) -> Iterator[Violation]:
+    if len(answer.cpus) != args.count:
+        yield Violation(
+            "assigned-count",
+            "CPU-STATIC-002",
+            f"{args.count} CPUs were asked for, {len(answer.cpus)} assigned ({answer.cpus})",
+            answer.cpus,
+        )
+    if not answer.cpus.issubset(args.available):
+        yield Violation(
+            "assigned-out-of-available",
+            "CPU-STATIC-003",
+            f"CPUs {answer.cpus - args.available} are assigned and were not available",
+            answer.cpus - args.available,
+        )
+
+
+def _merged(args: messages.MergeArgs, answer: messages.Merged) -> Iterator[Violation]:
+    every = NUMASet(args.nodes)
+    lists = list(_lists(args))
+    # All nodes are no affinity to single-numa-node.
+    nodes = every if answer.hint.numa is None else answer.hint.numa
+    if not nodes.issubset(every):
+        yield Violation(
+            "merged-on-the-machine",
+            "TOPO-MERGE-014",
+            f"the merged hint has nodes {nodes}, the machine {every}",
+        )
+    if answer.admit != (answer.hint.preferred or args.policy == "best-effort"):
+        yield Violation(
+            "admitted-by-policy",
+            "TOPO-POLICY-003",
+            f"{args.policy} says {answer.admit} to a hint with preferred {answer.hint.preferred}",
+        )
+    agreed = _agreed(lists, every)
+    if answer.hint.preferred != bool(agreed):
+        yield Violation(
+            "preferred-if-all-agree",
+            "TOPO-MERGE-004",
+            f"the providers all prefer {sorted(map(str, agreed)) or 'nothing'}, the merged hint"
+            f" {nodes} has preferred {answer.hint.preferred}",
+        )
+    elif agreed and (nodes not in agreed or len(nodes) > min(map(len, agreed))):
+        yield Violation(
+            "narrowest-preferred-wins",
+            "TOPO-MERGE-003",
+            f"the providers all prefer {sorted(map(str, agreed))}, the merged hint is {nodes}",
+        )
+    elif not agreed and nodes != every and not _within(nodes, lists):
+        yield Violation(
+            "merged-of-one-hint-each",
+            "TOPO-MERGE-009",
+            f"the merged hint {nodes} does not lie in a hint of every provider",
+        )
+
+
+def _lists(args: messages.MergeArgs) -> Iterator[list[messages.Hint]]:
+    """The hints of every resource that has a preference, as far as the policy takes them."""
+    for provider in args.providers:
+        for hints in (provider or {}).values():
+            if hints is None:
+                continue
+            if args.policy != _SINGLE:
+                yield list(hints) or [messages.Hint(None, preferred=False)]
+                continue
+            yield [
+                hint
+                for hint in hints
+                if hint.preferred and (hint.numa is None or len(hint.numa) == 1)
+            ]
+
+
+def _agreed(lists: list[list[messages.Hint]], every: NUMASet) -> set[NUMASet]:
+    """The sets of nodes that every list prefers; a hint without nodes goes with any."""
+    found: set[NUMASet] | None = None
+    for hints in lists:
+        preferred = {hint.numa for hint in hints if hint.preferred}
+        if None in preferred:
+            continue
+        some = {numa for numa in preferred if numa is not None}
+        found = some if found is None else found & some
+    if found is None:
+        preferred = {hint.numa for hints in lists for hint in hints if hint.preferred}
+        some = {numa for numa in preferred if numa is not None}
+        found = {every} if all(hints for hints in lists) else set()
+        found |= some if found else set()
+    return {numa & every for numa in found if numa & every}
+
+
+def _within(nodes: NUMASet, lists: list[list[messages.Hint]]) -> bool:
+    return all(
+        any(hint.numa is None or nodes.issubset(hint.numa) for hint in hints) for hints in lists
+    )

@@ -1,0 +1,246 @@
+"""CPUs: the reservation, the shared pool and exclusive CPUs, whatever CPUs are picked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from numaproof.conformance.judging.entitlement import (
+    exclusive_counts,
+    is_static,
+    options,
+    reserved_count,
+    reserved_cpus,
+)
+from numaproof.conformance.judging.invariants.view import Violation
+from numaproof.protocol.sets import CPUSet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numaproof.conformance.judging.invariants.view import View
+    from numaproof.protocol import messages
+
+
+def on_start(view: View) -> Iterator[Violation]:
+    """What a start must say of the machine."""
+    known = view.facts.all
+    if view.started.cpus.all != known:
+        yield Violation(
+            "start-names-all-cpus",
+            "DISCOVERY-001",
+            f"all CPUs are {view.started.cpus.all}, the machine has {known}",
+        )
+    beyond = view.started.cpus.allocatable - known
+    if beyond:
+        yield Violation(
+            "allocatable-within-machine",
+            "CPU-RESERVE-001",
+            f"CPUs {beyond} are allocatable, but not on the machine",
+            beyond,
+        )
+    if is_static(view.config):
+        yield from _reserved_as_configured(view)
+
+
+def _reserved_as_configured(view: View) -> Iterator[Violation]:
+    named, given = reserved_cpus(view.config), view.reserved()
+    if named is not None and not named.issubset(given):
+        yield Violation(
+            "named-cpus-are-reserved",
+            "CPU-RESERVE-007",
+            f"CPUs {named} are reserved by name, and {named - given} of them are allocatable",
+            named - given,
+        )
+    count = reserved_count(view.config)
+    if len(given) != count:
+        yield Violation(
+            "reservation-in-full",
+            "CPU-RESERVE-001",
+            f"{count} CPUs are reserved by the configuration, {len(given)} ({given or 'none'})"
+            " by the implementation",
+            given,
+        )
+
+
+def on_state(view: View) -> Iterator[Violation]:
+    """What must hold of any state that lists the pods on the node."""
+    if not is_static(view.config):
+        yield from _nothing_pinned(view)
+        return
+    for check in (_counts, _pools, _reservation, _sharing, _conservation, _whole_cores):
+        yield from check(view)
+
+
+def _nothing_pinned(view: View) -> Iterator[Violation]:
+    for (uid, name), cpus in view.exclusive().items():
+        yield Violation(
+            "none-pins-nothing",
+            "CPU-NONE-002",
+            f"container {uid}/{name} has exclusive CPUs {cpus} under policy none",
+            cpus,
+            ((uid, name),),
+        )
+
+
+def _counts(view: View) -> Iterator[Violation]:
+    for uid, pod in view.parsed.items():
+        entitled = exclusive_counts(pod)
+        given = view.state.pods[uid]
+        for name, count in entitled.items():
+            if not count and uid in view.budgets:
+                continue
+            got = given[name].exclusive
+            if len(got) != count and (uid, name) not in view.ended:
+                yield Violation(
+                    "exclusive-count",
+                    "CPU-STATIC-002" if count else "CPU-STATIC-001",
+                    f"container {uid}/{name} is entitled to {count} exclusive CPUs"
+                    f" and has {len(got)} ({got})",
+                    got,
+                    ((uid, name),),
+                )
+
+
+def _pools(view: View) -> Iterator[Violation]:
+    for uid, containers in view.state.pods.items():
+        for name, container in containers.items():
+            pool = container.exclusive or view.state.shared
+            if container.cpus != pool:
+                yield Violation(
+                    "runs-on-its-own-or-shared",
+                    "CPU-POOL-002",
+                    f"container {uid}/{name} may run on {container.cpus}; it should be {pool}",
+                    container.cpus,
+                    ((uid, name),),
+                )
+
+
+def _reservation(view: View) -> Iterator[Violation]:
+    reserved = reserved_cpus(view.config) or view.reserved()
+    for place, cpus in view.exclusive().items():
+        if cpus & reserved:
+            yield Violation(
+                "reserved-never-exclusive",
+                "CPU-RESERVE-008",
+                f"container {'/'.join(place)} has the reserved CPUs {cpus & reserved}",
+                cpus & reserved,
+                (place,),
+            )
+    if "strict-cpu-reservation" in options(view.config):
+        if view.state.shared & reserved:
+            yield Violation(
+                "strict-reservation",
+                "CPU-OPT-STRICT-002",
+                f"the shared pool has the strictly reserved CPUs {view.state.shared & reserved}",
+                view.state.shared & reserved,
+            )
+    elif not reserved.issubset(view.state.shared):
+        yield Violation(
+            "reserved-stay-shared",
+            "CPU-RESERVE-009",
+            f"reserved CPUs {reserved - view.state.shared} have left the shared pool",
+            reserved - view.state.shared,
+        )
+
+
+def _sharing(view: View) -> Iterator[Violation]:
+    exclusive = sorted(view.exclusive().items())
+    for place, cpus in exclusive:
+        if cpus & view.state.shared:
+            yield Violation(
+                "shared-or-exclusive",
+                "CPU-POOL-005",
+                f"CPUs {cpus & view.state.shared} of {'/'.join(place)} are also shared",
+                cpus & view.state.shared,
+                (place,),
+            )
+    for number, (left, cpus) in enumerate(exclusive):
+        for right, others in exclusive[number + 1 :]:
+            if cpus & others and not view.may_share(left, right):
+                yield Violation(
+                    "exclusive-to-one",
+                    "CPU-STATIC-003" if left[0] != right[0] else "CPU-INIT-007",
+                    f"{'/'.join(left)} and {'/'.join(right)} both have CPUs {cpus & others}",
+                    cpus & others,
+                    (left, right),
+                )
+
+
+def _conservation(view: View) -> Iterator[Violation]:
+    held = CPUSet.union(view.exclusive().values()) | view.state.shared
+    whole = view.started.cpus.all
+    if "strict-cpu-reservation" in options(view.config):
+        whole = view.started.cpus.allocatable
+    if whole - held and not view.budgets:
+        yield Violation(
+            "no-cpu-lost",
+            "CPU-POOL-007",
+            f"CPUs {whole - held} are neither shared nor exclusive",
+            whole - held,
+        )
+    beyond = held - view.started.cpus.all
+    if beyond:
+        yield Violation(
+            "no-cpu-invented", "CPU-POOL-007", f"CPUs {beyond} are not on the machine", beyond
+        )
+
+
+def _whole_cores(view: View) -> Iterator[Violation]:
+    if "full-pcpus-only" not in options(view.config):
+        return
+    for place, cpus in view.exclusive().items():
+        if place[0] in view.budgets:
+            continue
+        for core in view.facts.cores:
+            if core & cpus and not core.issubset(cpus):
+                yield Violation(
+                    "whole-cores-only",
+                    "CPU-OPT-FULLPCPUS-002",
+                    f"{'/'.join(place)} has {core & cpus} of the core {core}",
+                    core & cpus,
+                    (place,),
+                )
+
+
+def on_change(before: View, after: View) -> Iterator[Violation]:
+    """What must hold between the states before and after a call (a restart included)."""
+    if is_static(before.config) != is_static(after.config):
+        return
+    earlier, now = before.exclusive(), after.exclusive()
+    for place in sorted(earlier.keys() & now.keys()):
+        if earlier[place] != now[place]:
+            yield Violation(
+                "exclusive-set-stays",
+                "CPU-STATIC-006",
+                f"the exclusive CPUs of {'/'.join(place)} were {earlier[place]}"
+                f" and are {now[place]}",
+                earlier[place],
+                (place,),
+            )
+
+
+def on_refusal(before: View, after: View) -> Iterator[Violation]:
+    """What must hold when a pod was refused: the shared pool is as before."""
+    if before.state.shared != after.state.shared:
+        yield Violation(
+            "refusal-leaves-nothing",
+            "CPU-REMOVE-004",
+            f"the shared pool was {before.state.shared} and, after a refusal,"
+            f" is {after.state.shared}",
+            before.state.shared - after.state.shared,
+        )
+
+
+def on_admission(answer: messages.Admitted, view: View, uid: str) -> Iterator[Violation]:
+    """What must hold between the answer to an admission and the state after it."""
+    kept = view.state.pods.get(uid, {})
+    for name, container in answer.containers.items():
+        if name in kept and kept[name].exclusive != container.exclusive:
+            yield Violation(
+                "state-keeps-what-was-given",
+                "CPU-STATIC-006",
+                f"{uid}/{name} was given {container.exclusive or 'no CPUs'},"
+                f" the state says {kept[name].exclusive or 'none'}",
+                container.exclusive,
+                ((uid, name),),
+            )

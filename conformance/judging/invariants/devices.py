@@ -1,0 +1,110 @@
+"""Devices: who holds them, how many, in which health, and near which nodes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from numaproof.conformance.judging.entitlement import device_counts, topology_policy
+from numaproof.conformance.judging.invariants.view import Violation, named
+from numaproof.protocol.sets import NUMASet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numaproof.conformance.judging.invariants.view import Place, View
+    from numaproof.protocol import messages
+
+
+def on_state(view: View) -> Iterator[Violation]:
+    """A device is held by one container, or by containers that never run at the same time."""
+    holders: dict[tuple[str, str], list[Place]] = {}
+    for uid, containers in view.state.pods.items():
+        for name, container in containers.items():
+            for resource, ids in (container.devices or {}).items():
+                for one in ids:
+                    holders.setdefault((resource, one), []).append((uid, name))
+    for (resource, one), places in sorted(holders.items()):
+        for number, left in enumerate(places):
+            for right in places[number + 1 :]:
+                if not view.may_share(left, right):
+                    yield Violation(
+                        "device-held-by-one",
+                        "DEV-ALLOCATE-002",
+                        f"{named(left)} and {named(right)} both have {resource} {one}",
+                        places=(left, right),
+                    )
+
+
+def on_admission(
+    answer: messages.Admitted, before: View | None, view: View, uid: str
+) -> Iterator[Violation]:
+    """What must hold of the devices that an admission gave.
+
+    They are as many as were asked for, healthy where they are new, and near the affinity.
+    """
+    if uid not in view.pods:
+        return
+    counts = device_counts(view.parsed[uid], [one.resource for one in view.devices])
+    had = _held(before, uid)
+    for name, container in answer.containers.items():
+        if (uid, name) in view.ended:
+            continue
+        held = container.devices or {}
+        for resource, count in counts.get(name, {}).items():
+            if len(held.get(resource, ())) != count:
+                yield Violation(
+                    "devices-as-requested",
+                    "DEV-ALLOCATE-003",
+                    f"{uid}/{name} asked for {count} of {resource} and got"
+                    f" {list(held.get(resource, ()))}",
+                    places=((uid, name),),
+                )
+        for one in view.devices:
+            ids = held.get(one.resource, ())
+            yield from _healthy((uid, name), one, [i for i in ids if (one.resource, i) not in had])
+            yield from _near((uid, name), one, ids, view, container.affinity)
+
+
+def _held(view: View | None, uid: str) -> set[tuple[str, str]]:
+    """What a pod held at a moment, by resource and id."""
+    return {
+        (resource, one)
+        for container in (view.state.pods.get(uid, {}) if view else {}).values()
+        for resource, ids in (container.devices or {}).items()
+        for one in ids
+    }
+
+
+def _healthy(place: Place, listed: messages.DeviceResource, new: list[str]) -> Iterator[Violation]:
+    healthy = {device.id for device in listed.ids if device.healthy}
+    wrong = sorted(set(new) - healthy)
+    if wrong:
+        yield Violation(
+            "devices-given-are-healthy",
+            "DEV-HEALTH-001",
+            f"{named(place)} was given {listed.resource} {wrong}, which are not healthy",
+            places=(place,),
+        )
+
+
+def _near(
+    place: Place,
+    listed: messages.DeviceResource,
+    ids: tuple[str, ...],
+    view: View,
+    affinity: messages.Hint,
+) -> Iterator[Violation]:
+    if topology_policy(view.config) == "none" or affinity.numa is None or not affinity.preferred:
+        return
+    nodes = {device.id: device.numa or NUMASet() for device in listed.ids}
+    if not any(nodes.values()):
+        return
+    far = [one for one in ids if one in nodes and nodes[one].isdisjoint(affinity.numa)]
+    if far:
+        yield Violation(
+            "devices-near-affinity",
+            "DEV-ALLOCATE-001",
+            f"{named(place)} has the affinity {affinity.numa}, and {listed.resource} {far} are"
+            " elsewhere",
+            places=(place,),
+        )

@@ -1,0 +1,167 @@
+"""Memory: what is reserved, what containers have pinned, and the groups of nodes it lies on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from numaproof.conformance.judging.entitlement import keeps_memory, pinned_memory, reserved_memory
+from numaproof.conformance.judging.invariants import memory_file
+from numaproof.conformance.judging.invariants.view import Violation, named
+from numaproof.protocol.sets import NUMASet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numaproof.conformance.cases.machine_properties import Facts
+    from numaproof.conformance.judging.invariants.view import Place, View
+    from numaproof.protocol import messages
+
+_MEMORY = "memory"
+
+
+def on_start(view: View) -> Iterator[Violation]:
+    """What a start must say of the machine's memory: all of it but the reservation."""
+    if not keeps_memory(view.config):
+        return
+    given = {(block.numa, block.type): block.size for block in view.started.memory}
+    due = {
+        (NUMASet([node]), kind): size for (node, kind), size in allocatable(view).items() if size
+    }
+    for numa, kind in sorted({*given, *due}, key=str):
+        said, size = given.get((numa, kind), 0), due.get((numa, kind), 0)
+        if said != size:
+            yield Violation(
+                "memory-allocatable-but-reserved",
+                "MEM-RESERVE-001",
+                f"node {numa} has {size} bytes of {kind} beside its reservation, {said} by the"
+                " implementation",
+                size=said,
+            )
+
+
+def allocatable(view: View) -> dict[tuple[int, str], int]:
+    """The bytes that can be allocated, by node and memory type."""
+    reserved = reserved_memory(view.config)
+    return {
+        (node, kind): max(0, total - reserved.get(node, {}).get(kind, 0))
+        for (node, kind), total in _totals(view.facts).items()
+    }
+
+
+def _totals(facts: Facts) -> dict[tuple[int, str], int]:
+    """All bytes by node and memory type; huge pages are not memory besides."""
+    found: dict[tuple[int, str], int] = {}
+    for node in facts.machine.topology or ():
+        pools = {
+            f"hugepages-{_size(pool.page_size)}": pool.page_size * 1024 * pool.num_pages
+            for pool in node.hugepages or ()
+        }
+        found |= {(node.node_id, kind): size for kind, size in pools.items()}
+        found[node.node_id, _MEMORY] = max(0, node.memory - sum(pools.values()))
+    return found
+
+
+def _size(kib: int) -> str:
+    """A page size as Kubernetes names it: 2Mi, 1Gi."""
+    for suffix in ("Ki", "Mi", "Gi"):
+        if kib % 1024:
+            return f"{kib}{suffix}"
+        kib //= 1024
+    return f"{kib}Ti"
+
+
+def on_state(view: View) -> Iterator[Violation]:
+    """What must hold of any state."""
+    if not keeps_memory(view.config):
+        yield from _nothing_pinned(view)
+        return
+    yield from _requests(view)
+    yield from _groups(view)
+    if view.budgets:
+        # What several containers share would count more than once.
+        return
+    yield from _capacity(view)
+    if view.exact:
+        yield from memory_file.on_state(view)
+
+
+def _nothing_pinned(view: View) -> Iterator[Violation]:
+    for place, container in view.containers():
+        if container.memory:
+            yield Violation(
+                "policy-none-pins-no-memory",
+                "MEM-NONE-001",
+                f"container {named(place)} has memory pinned under policy None",
+                places=(place,),
+            )
+
+
+def _requests(view: View) -> Iterator[Violation]:
+    due = {uid: pinned_memory(pod) for uid, pod in view.parsed.items()}
+    for place, container in view.containers():
+        uid, name = place
+        given: Counter[str] = Counter()
+        for block in container.memory:
+            given[block.type] += block.size
+        wanted = due[uid][name]
+        if not wanted and uid in view.budgets:
+            continue
+        # What an init container leaves to those after it is theirs.
+        passing = name in view.passing(uid)
+        for kind in sorted({*given, *wanted}):
+            got, asked = given[kind], wanted.get(kind, 0)
+            if got > asked or (got < asked and not passing):
+                yield Violation(
+                    "memory-as-requested" if wanted else "memory-of-guaranteed-only",
+                    "MEM-STATIC-001" if wanted else "MEM-STATIC-002",
+                    f"container {named(place)} is due {asked} bytes of {kind} and has {got}",
+                    places=(place,),
+                    size=got,
+                )
+
+
+def _blocks(view: View) -> Iterator[tuple[Place, messages.MemoryBlock]]:
+    for place, container in view.containers():
+        for block in container.memory:
+            yield place, block
+
+
+def _groups(view: View) -> Iterator[Violation]:
+    owner: dict[NUMASet, Place] = {}
+    for place, block in _blocks(view):
+        owner.setdefault(block.numa, place)
+    groups = sorted(owner, key=lambda nodes: nodes.mask)
+    for number, left in enumerate(groups):
+        for right in groups[number + 1 :]:
+            if left.isdisjoint(right):
+                continue
+            alone = min(len(left), len(right)) == 1
+            yield Violation(
+                "memory-node-alone-or-in-group" if alone else "memory-groups-disjoint",
+                "MEM-GROUP-001",
+                f"{named(owner[left])} has memory on nodes {left}, {named(owner[right])} on"
+                f" {right}",
+                places=(owner[left], owner[right]),
+            )
+
+
+def _capacity(view: View) -> Iterator[Violation]:
+    """No set of nodes may hold more than it has; the sets that blocks lie on are enough."""
+    there = allocatable(view)
+    blocks = [block for _, block in _blocks(view)]
+    for kind in sorted({block.type for block in blocks}):
+        sets = {block.numa for block in blocks if block.type == kind}
+        for nodes in sorted(sets, key=lambda nodes: nodes.mask):
+            held = sum(
+                block.size for block in blocks if block.type == kind and block.numa.issubset(nodes)
+            )
+            most = sum(there.get((node, kind), 0) for node in nodes)
+            if held > most:
+                yield Violation(
+                    "memory-never-exceeded",
+                    "MEM-STATIC-009",
+                    f"{held} bytes of {kind} are pinned to nodes {nodes}, which have {most}"
+                    " beside the reservation",
+                    size=held,
+                )

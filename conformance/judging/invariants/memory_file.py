@@ -1,0 +1,167 @@
+"""The Memory Manager's checkpoint file: its tables add up, and say what containers have."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from numaproof.conformance.judging.invariants.view import Violation
+from numaproof.protocol.sets import NUMASet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from numaproof.conformance.judging.invariants.view import View
+
+FILE_NAME = "memory_manager_state"
+
+_REQUIREMENT = "NODE-STATE-002"
+
+
+class Table(msgspec.Struct, frozen=True, rename="camel"):
+    """One memory type on one node, in bytes."""
+
+    total: int
+    system_reserved: int
+    allocatable: int
+    reserved: int
+    free: int
+
+
+class Node(msgspec.Struct, frozen=True, rename="camel"):
+    """One node: how many blocks lie on it, its tables, and the group that it is used with."""
+
+    number_of_assignments: int
+    memory_map: dict[str, Table]
+    cells: tuple[int, ...]
+
+
+class Block(msgspec.Struct, frozen=True, rename="camel"):
+    """Memory of one type on a group of nodes."""
+
+    numa_affinity: tuple[int, ...]
+    type: str
+    size: int
+
+
+class Content(msgspec.Struct, frozen=True, rename="camel"):
+    """What the file holds, as far as it is looked at; null stands for nothing."""
+
+    machine_state: dict[int, Node] | None = None
+    entries: dict[str, dict[str, tuple[Block, ...]]] | None = None
+
+
+def on_state(view: View) -> Iterator[Violation]:
+    """What must hold of the file, where there is one."""
+    text = view.state.files.get(FILE_NAME)
+    if text is None:
+        return
+    try:
+        content = msgspec.json.decode(text, type=Content)
+    except (msgspec.DecodeError, ValueError) as error:
+        yield Violation("memory-file-readable", _REQUIREMENT, f"{FILE_NAME}: {error}")
+        return
+    yield from _entries(view, content)
+    for node, memory in sorted((content.machine_state or {}).items()):
+        yield from _sums(node, memory)
+    yield from _in_use(content)
+
+
+def _entries(view: View, content: Content) -> Iterator[Violation]:
+    said = {
+        f"{uid}/{name}": sorted(_plain(block) for block in blocks)
+        for uid, containers in (content.entries or {}).items()
+        for name, blocks in containers.items()
+        if blocks
+    }
+    held = {
+        f"{uid}/{name}": sorted(
+            (str(block.numa), block.type, block.size) for block in container.memory
+        )
+        for uid, containers in view.state.pods.items()
+        for name, container in containers.items()
+        if container.memory
+    }
+    for place in sorted({*said, *held}):
+        if said.get(place) != held.get(place):
+            yield Violation(
+                "memory-file-says-what-is-held",
+                _REQUIREMENT,
+                f"{place} has {held.get(place, 'no memory')}, {FILE_NAME} says"
+                f" {said.get(place, 'none')}",
+            )
+
+
+def _plain(block: Block) -> tuple[str, str, int]:
+    return str(NUMASet(block.numa_affinity)), block.type, block.size
+
+
+def _sums(node: int, memory: Node) -> Iterator[Violation]:
+    pages = sum(
+        table.total for kind, table in memory.memory_map.items() if kind.startswith("hugepages-")
+    )
+    for kind, table in sorted(memory.memory_map.items()):
+        beside = pages if kind == "memory" else 0
+        if (
+            table.free + table.reserved != table.allocatable
+            # A node on which more is reserved than it has has nothing to give.
+            or table.allocatable != max(0, table.total - table.system_reserved - beside)
+            or min(msgspec.structs.astuple(table)) < 0
+        ):
+            yield Violation(
+                "memory-file-adds-up",
+                _REQUIREMENT,
+                f"node {node}, {kind}: {table.free} free, {table.reserved} reserved,"
+                f" {table.allocatable} allocatable, {table.system_reserved} kept for the system,"
+                f" {table.total} in total",
+                size=max(msgspec.structs.astuple(table)),
+            )
+
+
+def _in_use(content: Content) -> Iterator[Violation]:
+    """What nodes say of the blocks on them, against the blocks."""
+    blocks = [
+        block
+        for containers in (content.entries or {}).values()
+        for held in containers.values()
+        for block in held
+    ]
+    on = Counter(node for block in blocks for node in block.numa_affinity)
+    groups = {node: block.numa_affinity for block in blocks for node in block.numa_affinity}
+    for node, memory in sorted((content.machine_state or {}).items()):
+        group = groups.get(node, (node,))
+        if memory.number_of_assignments != on[node] or sorted(memory.cells) != sorted(group):
+            yield Violation(
+                "memory-file-counts-blocks",
+                _REQUIREMENT,
+                f"node {node} has {on[node]} blocks with the nodes {list(group)}, and says"
+                f" {memory.number_of_assignments} with {list(memory.cells)}",
+            )
+    for nodes in sorted({frozenset(block.numa_affinity) for block in blocks}, key=sorted):
+        yield from _reserved(content.machine_state or {}, nodes, blocks)
+
+
+def _reserved(
+    nodes: Mapping[int, Node], group: frozenset[int], blocks: list[Block]
+) -> Iterator[Violation]:
+    kinds = {kind for node in group if node in nodes for kind in nodes[node].memory_map}
+    for kind in sorted(kinds):
+        held = sum(
+            block.size
+            for block in blocks
+            if block.type == kind and frozenset(block.numa_affinity) == group
+        )
+        said = sum(_of(nodes, node, kind) for node in group)
+        if held != said:
+            yield Violation(
+                "memory-file-reserves-what-is-held",
+                _REQUIREMENT,
+                f"{held} bytes of {kind} are held on nodes {sorted(group)}, the nodes say {said}",
+            )
+
+
+def _of(nodes: Mapping[int, Any], node: int, kind: str) -> int:
+    table = nodes[node].memory_map.get(kind) if node in nodes else None
+    return table.reserved if table else 0

@@ -1,0 +1,139 @@
+"""The node as a whole: pods and their containers, refusals, restarts, and the checkpoint files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from numaproof.conformance.judging.entitlement import is_static, keeps_memory
+from numaproof.conformance.judging.invariants.view import Violation, named
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numaproof.conformance.judging.invariants.view import View
+    from numaproof.protocol import messages
+
+_CPU_FILE = "cpu_manager_state"
+
+
+class _CPUFile(msgspec.Struct, frozen=True, rename="camel"):
+    default_cpu_set: str = ""
+    entries: dict[str, dict[str, str]] = {}
+
+
+def listed(view: View) -> Iterator[Violation]:
+    """The state lists the pods on the node and no others, with all of their containers."""
+    if set(view.state.pods) != set(view.pods):
+        yield Violation(
+            "state-lists-pods-on-node",
+            "CPU-REMOVE-003",
+            f"the state lists {sorted(view.state.pods)}, on the node are {sorted(view.pods)}",
+        )
+        return
+    for uid, pod in view.pods.items():
+        spec = pod["spec"]
+        names = {
+            container["name"]
+            for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ()))
+        }
+        if set(view.state.pods[uid]) != names:
+            yield Violation(
+                "every-container-answered",
+                "CPU-STATIC-004",
+                f"pod {uid} has containers {sorted(names)}, the answer"
+                f" {sorted(view.state.pods[uid])}",
+            )
+
+
+def on_state(view: View) -> Iterator[Violation]:
+    """The CPU Manager's file says what the state says."""
+    text = view.state.files.get(_CPU_FILE)
+    if text is None or not view.exact or not is_static(view.config):
+        return
+    try:
+        content = msgspec.json.decode(text, type=_CPUFile)
+    except (msgspec.DecodeError, ValueError) as error:
+        yield Violation("cpu-file-readable", "CPU-CHECKPOINT-001", f"{_CPU_FILE}: {error}")
+        return
+    held = {"/".join(place): str(cpus) for place, cpus in view.exclusive().items()}
+    said = {
+        f"{uid}/{name}": cpus
+        for uid, containers in content.entries.items()
+        for name, cpus in containers.items()
+    }
+    if (said, content.default_cpu_set) != (held, str(view.state.shared)):
+        yield Violation(
+            "cpu-file-says-what-is-held",
+            "CPU-CHECKPOINT-002",
+            f"{_CPU_FILE} has {said} and shares {content.default_cpu_set}, the state has {held}"
+            f" and shares {view.state.shared}",
+        )
+
+
+def on_change(before: View, after: View) -> Iterator[Violation]:
+    """Containers keep their memory and their devices as long as they live, over restarts too."""
+    same = keeps_memory(before.config) == keeps_memory(after.config)
+    for place, container in after.containers():
+        had = before.state.pods.get(place[0], {}).get(place[1])
+        if had is None or place in before.ended:
+            continue
+        if same and had.memory != container.memory:
+            yield Violation(
+                "memory-stays",
+                "MEM-STATIC-012",
+                f"{named(place)} had memory {_blocks(had)} and has {_blocks(container)}",
+                places=(place,),
+            )
+        for resource, ids in (had.devices or {}).items():
+            now = (container.devices or {}).get(resource, ())
+            if set(ids) != set(now):
+                yield Violation(
+                    "devices-stay",
+                    "NODE-RESTART-001",
+                    f"{named(place)} had {resource} {list(ids)} and has {list(now)}",
+                    places=(place,),
+                )
+
+
+def on_refusal(before: View, after: View) -> Iterator[Violation]:
+    """A refused pod leaves no trace in the files, and the others as they were."""
+    for uid in sorted(before.state.pods.keys() & after.state.pods.keys()):
+        if _kept(before, uid) != _kept(after, uid):
+            yield Violation(
+                "refusal-changes-nobody",
+                "NODE-REFUSED-001",
+                f"after a refusal pod {uid} has {_kept(after, uid)}, before it"
+                f" {_kept(before, uid)}",
+            )
+
+
+def _kept(view: View, uid: str) -> dict[str, str]:
+    return {
+        name: f"memory {_blocks(container)}, devices {container.devices or {}}, affinity"
+        f" {container.affinity.numa}"
+        for name, container in view.state.pods[uid].items()
+    }
+
+
+def _blocks(container: messages.Container) -> str:
+    blocks = (f"{block.size} of {block.type} on {block.numa}" for block in container.memory)
+    return " and ".join(blocks) or "nothing"
+
+
+def on_admission(answer: messages.Admitted, view: View, uid: str) -> Iterator[Violation]:
+    """The state keeps the memory, the devices and the affinity that an admission gave."""
+    kept = view.state.pods.get(uid, {})
+    for name, given in answer.containers.items():
+        if name not in kept:
+            continue
+        for field in ("memory", "devices", "affinity"):
+            said, now = getattr(given, field), getattr(kept[name], field)
+            if said != now:
+                yield Violation(
+                    "state-keeps-what-was-answered",
+                    "NODE-STATE-001",
+                    f"{uid}/{name} was given {field} {said}, the state says {now}",
+                    places=((uid, name),),
+                )

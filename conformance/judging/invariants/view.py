@@ -1,0 +1,162 @@
+"""A node at one moment as the invariants look at it, and what they say when one is broken."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from numaproof.conformance.cases.loading import applies
+from numaproof.conformance.judging.entitlement import exclusive_counts, has_budget, pod_level
+from numaproof.protocol.sets import CPUSet
+from numaproof.reference.departures.releases import NEWEST
+from numaproof.reference.pods import pod as pods
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from numaproof.conformance.cases.machine_properties import Facts
+    from numaproof.conformance.execution.session import Session
+    from numaproof.protocol import messages
+    from numaproof.reference.pods.pod import Pod, PodLevel
+
+_NO_CPUS = CPUSet()
+
+Place = tuple[str, str]
+"""A container by pod uid and name."""
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A broken invariant: its name, the requirement that it comes from, and what was seen.
+
+    `cpus`, `places` and `size` (bytes) are the guilty CPUs, containers and amount, by which a
+    named defect is told.
+    """
+
+    invariant: str
+    requirement: str
+    message: str
+    cpus: CPUSet = _NO_CPUS
+    places: tuple[Place, ...] = ()
+    size: int = 0
+
+    @property
+    def sentence(self) -> str:
+        """The message with the invariant's name, as it stands beside the call that broke it."""
+        return f"{self.message} [{self.invariant}]"
+
+
+@dataclass(frozen=True)
+class View:
+    """A node at one moment: the state as answered, and what the harness knows of it.
+
+    Attributes:
+        facts: of the machine.
+        config: the configuration in force.
+        pods: on the node, by uid.
+        ended: containers of them that run no longer.
+        started: the answer to the last start.
+        state: the answer to `state`.
+        devices: what the device plugins reported last.
+        kubernetes: the release that the implementation is asked to behave as.
+        level: how much of its answers is compared.
+    """
+
+    facts: Facts
+    config: messages.KubeletConfiguration
+    pods: Mapping[str, messages.Pod]
+    ended: frozenset[Place]
+    started: messages.Started
+    state: messages.State
+    devices: tuple[messages.DeviceResource, ...] = ()
+    kubernetes: str = NEWEST
+    level: messages.Level = "kubelet"
+
+    @classmethod
+    def of(cls, session: Session, facts: Facts, state: messages.State) -> View:
+        """The view of a session's node with a state just answered."""
+        assert session.started is not None
+        ended = frozenset((uid, name) for uid, names in session.ended.items() for name in names)
+        return cls(
+            facts=facts,
+            config=session.config,
+            pods=dict(session.pods),
+            ended=ended,
+            started=session.started,
+            state=state,
+            devices=session.devices,
+            kubernetes=session.kubernetes,
+            level=session.level,
+        )
+
+    @cached_property
+    def pod_level(self) -> PodLevel:
+        """What resources of a pod as a whole do on this node."""
+        return pod_level(self.config, self.kubernetes)
+
+    @cached_property
+    def parsed(self) -> Mapping[str, Pod]:
+        """The pods as the managers read them, by uid."""
+        return {uid: pods.parse(pod, self.pod_level) for uid, pod in self.pods.items()}
+
+    @cached_property
+    def budgets(self) -> frozenset[str]:
+        """The pods that are given CPUs and memory as a whole; the state has only their shares."""
+        if self.pod_level != "budget":
+            return frozenset()
+        return frozenset(uid for uid, pod in self.parsed.items() if has_budget(pod, self.config))
+
+    def containers(self) -> Iterator[tuple[Place, messages.Container]]:
+        """Every container that has not ended, in the order of the answer."""
+        for uid, containers in self.state.pods.items():
+            for name, container in containers.items():
+                if (uid, name) not in self.ended:
+                    yield (uid, name), container
+
+    def exclusive(self) -> dict[Place, CPUSet]:
+        """The exclusive CPUs of every container that has any."""
+        return {
+            (uid, name): container.exclusive
+            for uid, containers in self.state.pods.items()
+            for name, container in containers.items()
+            if container.exclusive
+        }
+
+    def reserved(self) -> CPUSet:
+        """The CPUs that the implementation says it has reserved."""
+        return self.started.cpus.all - self.started.cpus.allocatable
+
+    def passing(self, uid: str) -> frozenset[str]:
+        """The init containers of a pod that end before its app containers start."""
+        return frozenset(
+            container["name"]
+            for container in self.pods[uid]["spec"].get("initContainers") or ()
+            if container.get("restartPolicy") != "Always"
+        )
+
+    def may_share(self, left: Place, right: Place) -> bool:
+        """Whether two containers are of one pod and never run at the same time.
+
+        Or of one that has CPUs as a whole, of which either may be without a part.
+        """
+        if left[0] != right[0]:
+            return False
+        if left[0] in self.budgets:
+            parts = exclusive_counts(self.parsed[left[0]])
+            return not (parts[left[1]] and parts[right[1]]) or self._one_passes(left, right)
+        return self._one_passes(left, right)
+
+    def _one_passes(self, left: Place, right: Place) -> bool:
+        passing = self.passing(left[0])
+        return left[1] in passing or right[1] in passing
+
+    @property
+    def exact(self) -> bool:
+        """Whether the checkpoint files are compared too."""
+        return applies("kubelet", self.level)
+
+
+def named(place: Place) -> str:
+    """A container as messages write it."""
+    return "/".join(place)

@@ -1,0 +1,87 @@
+"""What a case expects of memory and devices, held against what a container was given."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from numaproof.conformance.cases.loading import applies
+from numaproof.conformance.cases.schema import DevicesExpected
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from numaproof.conformance.cases.schema import Memory
+    from numaproof.protocol.messages import DeviceResource, Level, MemoryBlock
+
+Nodes = tuple[int, ...]
+
+
+def memory_problems(
+    what: str, wanted: Memory | None, given: Iterable[MemoryBlock], level: Level
+) -> Iterator[str]:
+    """What is wrong with memory blocks, in sentences.
+
+    Args:
+        what: whose blocks they are, for the sentence.
+        wanted: blocks in any order, compared at level ``placement``; or bytes by type.
+        given: the blocks of the answer.
+        level: how much counts.
+    """
+    blocks = list(given)
+    if wanted is None:
+        return
+    if isinstance(wanted, dict):
+        sums: Counter[str] = Counter()
+        for block in blocks:
+            sums[block.type] += block.size
+        if dict(sums) != wanted:
+            yield f"{what} is {dict(sums)}, expected is {wanted}"
+    elif applies("placement", level):
+        has = sorted((block.type, tuple(block.numa), block.size) for block in blocks)
+        want = sorted((one.type, _ids(one.numa), int(one.size)) for one in wanted)
+        if has != want:
+            yield f"{what} is {has}, expected is {want}"
+
+
+def device_problems(
+    what: str,
+    wanted: int | str | tuple[str, ...] | DevicesExpected,
+    given: tuple[str, ...],
+    nodes: Mapping[str, Nodes],
+    level: Level,
+) -> Iterator[str]:
+    """What is wrong with the devices that a container holds of one resource, in sentences.
+
+    Args:
+        what: which devices of whom, for the sentence.
+        wanted: how many, the ids, or the nodes of each.
+        given: the ids of the answer.
+        nodes: where the devices are, by id.
+        level: which devices they are counts from ``placement`` on.
+    """
+    if isinstance(wanted, int | str):
+        if len(given) != int(wanted):
+            yield f"{what} are {len(given)}, expected are {wanted}"
+    elif applies("placement", level):
+        if isinstance(wanted, DevicesExpected):
+            has = sorted(nodes.get(one, ()) for one in given)
+            want = sorted(_ids(one) for one in wanted.numa)
+            if has != want:
+                yield f"{what} are on nodes {has}, expected are {want}"
+        elif sorted(given) != sorted(wanted):
+            yield f"{what} are {sorted(given)}, expected are {sorted(wanted)}"
+
+
+def nodes_of(resource: str, devices: Iterable[DeviceResource]) -> dict[str, Nodes]:
+    """The NUMA nodes of each device of a resource, by id; none where no topology is reported."""
+    return {
+        device.id: tuple(device.numa or ())
+        for one in devices
+        if one.resource == resource
+        for device in one.ids
+    }
+
+
+def _ids(numbers: Iterable[int | str]) -> Nodes:
+    return tuple(sorted(map(int, numbers)))

@@ -1,0 +1,120 @@
+"""The reference beside an implementation: the same calls to both, and what they disagree about.
+
+Where a kubelet itself may do one thing or another, the reference is led the way that the
+implementation took, or the answers are compared in a form that is the same either way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from numaproof.conformance.judging.comparison import any_option, any_resource, difference
+from numaproof.protocol import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+
+class Led(Protocol):
+    """An implementation that can be led: the reference in this process."""
+
+    def call(self, operation: str, args: messages.Args) -> messages.Answer:
+        """The answer to one request."""
+
+    def favour(self, devices: Mapping[str, Mapping[str, tuple[str, ...]]]) -> None:
+        """Says which devices to take where any would do, by container and resource."""
+
+
+@dataclass
+class Mirror:
+    """The reference, in a state directory of its own.
+
+    Where it does not support a start, it has nothing to say until the next one (`silent`).
+    """
+
+    reference: Led
+    state_dir: Path
+    silent: bool = False
+
+    def disagreement(
+        self,
+        operation: str,
+        args: messages.Args,
+        answer: messages.Answer,
+        level: messages.Level,
+    ) -> str | None:
+        """How the reference's answer to a call differs from `answer`; None where it does not.
+
+        Of several devices that would do as well a kubelet takes any: the reference takes the
+        same, where it may take them.
+        """
+        if isinstance(args, messages.StartArgs):
+            args = msgspec.structs.replace(args, state_dir=str(self.state_dir))
+            self.silent = False
+        if self.silent:
+            return None
+        if isinstance(answer, messages.Admitted):
+            self.reference.favour(
+                {name: one.devices or {} for name, one in answer.containers.items()}
+            )
+        own = without_path(self.reference.call(operation, args), self.state_dir)
+        if isinstance(args, messages.StartArgs):
+            self.silent = isinstance(own, messages.Unsupported)
+        found = disagreement(args, answer, own, level)
+        return f"{DIFFERS}{found}" if found else None
+
+
+DIFFERS = "differs from the reference: "
+"""How a disagreement begins."""
+
+
+def disagreement(
+    args: messages.Args, left: messages.Answer, right: messages.Answer, level: messages.Level
+) -> str | None:
+    """What two answers to one call disagree about, in a sentence; None where they agree.
+
+    Of several refusals that a kubelet may answer with, any is as good as the other.
+    """
+    if _has_several_options(args):
+        left, right = any_option(left), any_option(right)
+    if _asks_for_several_devices(args):
+        left, right = any_resource(left), any_resource(right)
+    return difference(left, right, level)
+
+
+STATE_DIR = "$STATE_DIR"
+"""What stands for the state directory in everything that is compared or shown."""
+
+
+def without_path(answer: messages.Answer, state_dir: Path) -> messages.Answer:
+    """An answer with the state directory written as `STATE_DIR`."""
+    if isinstance(answer, messages.StartRefused):
+        message = answer.message.replace(str(state_dir), STATE_DIR)
+        return msgspec.structs.replace(answer, message=message)
+    return answer
+
+
+def _has_several_options(args: messages.Args) -> bool:
+    match args:
+        case messages.StartArgs():
+            return len(args.config.get("cpuManagerPolicyOptions") or {}) > 1
+        case messages.AssignArgs():
+            return len(args.options) > 1
+        case _:
+            return False
+
+
+def _asks_for_several_devices(args: messages.Args) -> bool:
+    if not isinstance(args, messages.AdmitArgs):
+        return False
+    return any(sum("/" in resource for resource in limits) > 1 for limits in _limits(args.pod))
+
+
+def _limits(pod: messages.Pod) -> Iterator[Mapping[str, object]]:
+    spec = pod["spec"]
+    for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
+        yield (container.get("resources") or {}).get("limits") or {}

@@ -1,0 +1,1 @@
+"""Promotion: a finding becomes a case of the suite."""

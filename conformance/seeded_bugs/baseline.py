@@ -1,0 +1,135 @@
+"""What a healthy reference answers, so that one with a bug need not be judged where it agrees.
+
+A case or a scenario ends in the same way for as long as its calls have the same answers. So what
+was asked of the healthy reference once is asked of each seeded one, and only where an answer is
+another are the calls made again, with invariants, expectations and everything.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from numaproof.conformance.execution.run import Playing
+from numaproof.conformance.execution.session import tamper
+from numaproof.reference.implementation import Reference
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from numaproof.conformance.cases.schema import Case, TamperStep
+    from numaproof.conformance.execution.implementation import InProcess
+    from numaproof.conformance.execution.run import Target
+    from numaproof.conformance.seeded_bugs.seeding import Bug
+    from numaproof.protocol import messages
+    from numaproof.protocol.machine import MachineInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A call and its answer."""
+
+    operation: str
+    args: messages.Args
+    answer: messages.Answer
+
+
+class Noting:
+    """An implementation that keeps what it was asked and answered."""
+
+    def __init__(self, implementation: InProcess) -> None:
+        self._implementation = implementation
+        self.moves: list[Asked | TamperStep] = []
+
+    def call(self, operation: str, args: messages.Args) -> messages.Answer:
+        """The answer of the implementation."""
+        answer = self._implementation.call(operation, args)
+        self.moves.append(Asked(operation, args, answer))
+        return answer
+
+    def favour(self, devices: Mapping[str, Mapping[str, tuple[str, ...]]]) -> None:
+        """As for the implementation."""
+        self._implementation.favour(devices)
+
+    def close(self) -> None:
+        """Ends the implementation."""
+        self._implementation.close()
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """All that was asked of a healthy reference, changes to checkpoints by hand included.
+
+    Attributes:
+        moves: calls and changes, in their order.
+        state_dir: the state directory that the calls name; it is emptied for each playing.
+        good: whether all was well in the end. What fails in a healthy reference tells nothing.
+        exact: whether the moves are everything that was done.
+    """
+
+    moves: tuple[Asked | TamperStep, ...]
+    state_dir: Path
+    good: bool
+    exact: bool = True
+
+    def differs(self, bug: Bug) -> bool:
+        """Whether a reference with the bug gives another answer to any of the calls."""
+        if not self.exact:
+            return True
+        shutil.rmtree(self.state_dir)
+        self.state_dir.mkdir()
+        reference = Reference()
+        with bug.seeded():
+            for move in self.moves:
+                if isinstance(move, Asked):
+                    if reference.call(move.operation, move.args) != move.answer:
+                        return True
+                else:
+                    tamper(self.state_dir / move.file, move.how, move.text)
+        return False
+
+
+def of_scenario(target: Target, noting: Noting, case: Case, folder: Path) -> Rehearsal:
+    """The rehearsal of a made-up scenario, whose steps stand as they are played."""
+    playing = _playing(target, noting, case, case.machine, None, folder)
+    good = True
+    for step in case.steps:
+        good = good and playing.judge(partial(playing.player.step, step)).good
+        if step.tamper is not None:
+            noting.moves.append(step.tamper)
+    return _ended(noting, playing, good=good)
+
+
+def of_case(
+    target: Target,
+    noting: Noting,
+    case: Case,
+    machine: MachineInfo,
+    root: Callable[[], Path] | None,
+    folder: Path,
+) -> Rehearsal:
+    """The rehearsal of a case on a machine."""
+    playing = _playing(target, noting, case, machine, root, folder)
+    good = playing.play().good
+    tampers = any(step.tamper is not None for step in case.steps)
+    return _ended(noting, playing, good=good, exact=not tampers)
+
+
+def _playing(
+    target: Target,
+    noting: Noting,
+    case: Case,
+    machine: MachineInfo | None,
+    root: Callable[[], Path] | None,
+    folder: Path,
+) -> Playing:
+    assert machine is not None
+    noting.moves = []
+    return Playing(replace(target, implementation=noting, mirror=None), case, machine, root, folder)
+
+
+def _ended(noting: Noting, playing: Playing, *, good: bool, exact: bool = True) -> Rehearsal:
+    return Rehearsal(tuple(noting.moves), playing.player.session.state_dir, good, exact)

@@ -1,0 +1,192 @@
+"""Bugs of what is read before any manager is made: configuration, gates, quantities, QoS."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from numaproof.conformance.seeded_bugs.seeding import Changes, Seeds
+from numaproof.reference import startup
+from numaproof.reference.departures import releases
+from numaproof.reference.kubelet import configuration, eviction
+from numaproof.reference.pods import pod, quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+seeds = Seeds("configuration")
+
+
+# Reservations
+
+
+def _reserving(
+    changes: Changes, change: Callable[[configuration.Config], configuration.Config]
+) -> None:
+    """Lets the CPUs be reserved that another configuration would reserve."""
+    changes.around(
+        configuration,
+        "reserved_cpus",
+        lambda original, given, online: original(change(given), online),
+    )
+
+
+@seeds("CPU-RESERVE-004")
+def a_fraction_of_a_cpu_is_not_reserved(changes: Changes) -> None:
+    changes.around(
+        startup, "_reserved", lambda original, *args: Fraction(math.floor(original(*args)))
+    )
+
+
+@seeds("CPU-RESERVE-006")
+def the_cpus_of_kube_reserved_do_not_count(changes: Changes) -> None:
+    _reserving(changes, lambda given: dataclasses.replace(given, kube_reserved={}))
+
+
+@seeds("CPU-RESERVE-006")
+def the_cpus_of_system_reserved_do_not_count(changes: Changes) -> None:
+    _reserving(changes, lambda given: dataclasses.replace(given, system_reserved={}))
+
+
+@seeds("CPU-RESERVE-011", "CPU-RESERVE-007")
+def named_cpus_are_counted_by_the_amounts(changes: Changes) -> None:
+    def by_amount(original: Any, given: configuration.Config, online: Any) -> Fraction:
+        amount: Fraction = original(given, online)
+        if not given.named_cpus:
+            return amount
+        rest: Fraction = original(
+            dataclasses.replace(given, named_cpus=type(given.named_cpus)()), online
+        )
+        return rest or amount
+
+    changes.around(configuration, "reserved_cpus", by_amount)
+
+
+@seeds("MEM-RESERVE-005", "#109766")
+def the_eviction_threshold_is_not_reserved(changes: Changes) -> None:
+    changes.replace(eviction, "of_memory", lambda thresholds, capacity: None)
+
+
+@seeds("MEM-RESERVE-006")
+def the_default_eviction_threshold_always_counts(changes: Changes) -> None:
+    changes.around(
+        configuration,
+        "_thresholds",
+        lambda original, given: {**eviction.DEFAULTS, **original(given)},
+    )
+
+
+@seeds("MEM-CONFIG-004", "MEM-CONFIG-005", "MEM-CONFIG-006")
+def reserved_memory_is_not_validated(changes: Changes) -> None:
+    changes.replace(configuration, "_memory_problems", lambda reservations: ())
+
+
+# Names and gates
+
+
+def _gates(changes: Changes, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    """Changes what a configuration says of feature gates."""
+
+    def other(original: Any, given: Any, release: Any) -> Any:
+        gates = given.get("featureGates")
+        if not isinstance(gates, dict):
+            return original(given, release)
+        return original({**given, "featureGates": change(gates)}, release)
+
+    changes.around(configuration, "_gates", other)
+
+
+@seeds("CPU-GATE-010", "CPU-GATE-008")
+def a_gate_that_nobody_knows_is_passed_over(changes: Changes) -> None:
+    def known(original: Any, given: Any, release: Any) -> Any:
+        gates = given.get("featureGates")
+        if not isinstance(gates, dict):
+            return original(given, release)
+        left = {name: on for name, on in gates.items() if name in release.gates}
+        return original({**given, "featureGates": left}, release)
+
+    changes.around(configuration, "_gates", known)
+
+
+@seeds("CPU-GATE-009")
+def a_locked_gate_can_be_set(changes: Changes) -> None:
+    def unlocked(original: Any, given: Any, release: releases.Release) -> Any:
+        gates = {
+            name: dataclasses.replace(gate, locked=False) for name, gate in release.gates.items()
+        }
+        return original(given, dataclasses.replace(release, gates=gates))
+
+    changes.around(configuration, "_gates", unlocked)
+
+
+@seeds("CPU-GATE-011")
+def a_gate_stands_without_those_it_needs(changes: Changes) -> None:
+    changes.replace(configuration, "_dependency_problems", lambda gates, release: ())
+
+
+@seeds("CPU-GATE-004")
+def a_gate_that_is_turned_on_stays_off(changes: Changes) -> None:
+    _gates(changes, lambda gates: {name: on for name, on in gates.items() if not on})
+
+
+@seeds("CPU-CONFIG-009")
+def named_cpus_may_stand_beside_a_cgroup(changes: Changes) -> None:
+    changes.around(
+        configuration,
+        "_named_problems",
+        lambda original, given, named: original({}, named),
+    )
+
+
+@seeds("CPU-GATE-003", kubernetes="1.33")
+def an_older_release_has_the_options_of_the_newest(changes: Changes) -> None:
+    newest = releases.TABLE[releases.NEWEST]
+    changes.around(
+        releases,
+        "release",
+        lambda original, *args, **named: dataclasses.replace(
+            original(*args, **named), cpu_options=newest.cpu_options
+        ),
+    )
+
+
+# Quantities
+
+
+@seeds("CPU-CONFIG-015", "MEM-STATIC-006")
+def binary_suffixes_are_read_as_decimal_ones(changes: Changes) -> None:
+    changes.around(quantity, "parse", lambda original, text: original(str(text).replace("i", "")))
+
+
+@seeds("CPU-STATIC-005", "CPU-STATIC-001")
+def fractions_round_down_to_exclusive_cpus(changes: Changes) -> None:
+    changes.replace(quantity, "whole_cpus", lambda text: math.floor(quantity.parse(text)))
+
+
+# Quality of service
+
+
+@seeds("CPU-STATIC-001", "CPU-INIT-001")
+def init_containers_do_not_count_for_the_class(changes: Changes) -> None:
+    def of_apps(original: Any, containers: tuple[pod.Container, ...]) -> Any:
+        apps = tuple(container for container in containers if not container.init)
+        return original(apps or containers)
+
+    changes.around(pod, "qos_class", of_apps)
+
+
+@seeds("CPU-STATIC-001", "MEM-STATIC-002")
+def cpus_alone_make_a_pod_guaranteed(changes: Changes) -> None:
+    changes.replace(pod, "_COMPUTE", ("cpu",))
+
+
+@seeds("CPU-STATIC-002")
+def a_limit_makes_no_request(changes: Changes) -> None:
+    def written(original: Any, item: Any, where: str, *, init: bool) -> pod.Container:
+        found: pod.Container = original(item, where, init=init)
+        own = (item.get("resources") or {}).get("requests") or {}
+        return dataclasses.replace(found, requests=own)
+
+    changes.around(pod, "_container", written)

@@ -1,0 +1,243 @@
+"""Bugs of restarts: what checkpoints say, what is believed of them, and release gates."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import zlib
+from typing import TYPE_CHECKING, Any
+
+from numaproof.conformance.seeded_bugs.seeding import Changes, Seeds
+from numaproof.reference import startup
+from numaproof.reference.cpu.manager import CPUManager
+from numaproof.reference.cpu.policy import StaticPolicy
+from numaproof.reference.cpu.state import CPUState
+from numaproof.reference.devices.state import DeviceState
+from numaproof.reference.kubelet.checkpoints import cpu as cpu_checkpoint
+from numaproof.reference.kubelet.checkpoints import devices as device_checkpoint
+from numaproof.reference.kubelet.checkpoints import files
+from numaproof.reference.kubelet.checkpoints import memory as memory_checkpoint
+from numaproof.reference.kubelet.checkpoints.files import CheckpointError, CorruptCheckpointError
+from numaproof.reference.memory import policy as memory_policy
+from numaproof.reference.memory.manager import MemoryManager
+from numaproof.reference.memory.state import MemoryState
+
+if TYPE_CHECKING:
+    from numaproof.reference.departures.releases import Release
+
+seeds = Seeds("restart")
+
+_CHECKSUM = re.compile(rb'"checksum":\d+')
+
+
+@seeds("#86676", "CPU-CHECKPOINT-005")
+def a_wrong_cpu_checksum_is_accepted(changes: Changes) -> None:
+    changes.around(
+        cpu_checkpoint,
+        "_read_as",
+        lambda original, version, content, *rest: original(
+            version, _CHECKSUM.sub(b'"checksum":0', content), *rest
+        ),
+    )
+
+
+@seeds("CPU-RESTART-001")
+def a_restart_forgets_exclusive_cpus(changes: Changes) -> None:
+    changes.replace(StaticPolicy, "restore", lambda self, state: CPUState(self.topology.cpus))
+
+
+@seeds("#124066", "CPU-CHECKPOINT-001")
+def a_restart_accepts_any_set_of_cpus(changes: Changes) -> None:
+    changes.replace(CPUState, "all_cpus", lambda self: -1)
+    changes.around(
+        StaticPolicy,
+        "restore",
+        lambda original, self, state: state if state.shared else original(self, state),
+    )
+
+
+@seeds("#55736", "CPU-CHECKPOINT-007")
+def another_policys_cpu_checkpoint_is_accepted(changes: Changes) -> None:
+    def careless(
+        original: Any, content: bytes, wanted: str, running: Any, release: Release
+    ) -> CPUState:
+        error: CheckpointError | None = None
+        for name in (wanted, "static", "none"):
+            try:
+                found: CPUState = original(content, name, running, release)
+            except CheckpointError as problem:
+                error = problem
+            else:
+                return found
+        assert error is not None
+        raise error
+
+    changes.around(cpu_checkpoint, "restore", careless)
+
+
+@seeds("CPU-CHECKPOINT-002")
+def the_cpu_checkpoint_is_not_written_again(changes: Changes) -> None:
+    changes.replace(CPUManager, "save", lambda self: None)
+
+
+@seeds("CPU-CHECKPOINT-001", "CPU-CHECKPOINT-003")
+def a_first_start_writes_no_cpu_checkpoint(changes: Changes) -> None:
+    def silent(original: Any, running: Any, present: Any) -> CPUState:
+        path = running.state_dir / cpu_checkpoint.FILE_NAME
+        there = path.exists()
+        restored: CPUState = original(running, present)
+        if not there:
+            path.unlink()
+        return restored
+
+    changes.around(startup, "_start_cpus", silent)
+
+
+def _made_afresh(changes: Changes, owner: Any, empty: Any) -> None:
+    def careless(original: Any, *args: Any) -> Any:
+        try:
+            return original(*args)
+        except CheckpointError:
+            return empty
+
+    changes.around(owner, "restore", careless)
+
+
+@seeds("CPU-CHECKPOINT-008")
+def a_damaged_cpu_checkpoint_is_made_afresh(changes: Changes) -> None:
+    _made_afresh(changes, cpu_checkpoint, CPUState())
+
+
+@seeds("CPU-CHECKPOINT-004", "MEM-CHECKPOINT-001", "#86676")
+def checksums_are_those_of_another_hash(changes: Changes) -> None:
+    changes.replace(files, "checksum", lambda dump: zlib.crc32(dump.encode()))
+
+
+@seeds("CPU-CHECKPOINT-006", "PR #86689")
+def a_cpu_checkpoint_needs_a_checksum(changes: Changes) -> None:
+    def strict(original: Any, *args: Any) -> Any:
+        found = original(*args)
+        if not found["checksum"]:
+            raise CorruptCheckpointError
+        return found
+
+    changes.around(cpu_checkpoint, "_read_as", strict)
+
+
+@seeds("CPU-CHECKPOINT-016")
+def an_empty_default_set_is_damage(changes: Changes) -> None:
+    def full(original: Any, content: bytes, policy: str, *rest: Any) -> Any:
+        found = original(content, policy, *rest)
+        if policy == "static" and not found.all_cpus():
+            raise CorruptCheckpointError
+        return found
+
+    changes.around(cpu_checkpoint, "restore", full)
+
+
+@seeds("CPU-CHECKPOINT-019")
+def files_of_before_pod_level_managers_cannot_be_read(changes: Changes) -> None:
+    def latest(original: Any, content: bytes, release: Release) -> Any:
+        if release.pod_entries:
+            release = dataclasses.replace(release, checkpoint_attempts=("V3",))
+        return original(content, release)
+
+    changes.around(cpu_checkpoint, "_first_readable", latest)
+
+
+# Memory
+
+
+@seeds("MEM-CHECKPOINT-001")
+def a_wrong_memory_checksum_is_accepted(changes: Changes) -> None:
+    changes.around(
+        memory_checkpoint,
+        "restore",
+        lambda original, content, policy, release: original(
+            _CHECKSUM.sub(b'"checksum":0', content),
+            policy,
+            dataclasses.replace(release, memory_takes_no_checksum=True),
+        ),
+    )
+
+
+@seeds("MEM-CHECKPOINT-008")
+def a_damaged_memory_checkpoint_is_made_afresh(changes: Changes) -> None:
+    _made_afresh(changes, memory_checkpoint, MemoryState())
+
+
+@seeds("NODE-STATE-002")
+def the_memory_checkpoint_is_not_written_again(changes: Changes) -> None:
+    changes.replace(MemoryManager, "save", lambda self: None)
+
+
+@seeds("#109996", "MEM-CHECKPOINT-011")
+def another_machines_memory_is_accepted(changes: Changes) -> None:
+    changes.replace(memory_policy, "_same", lambda real, expected: True)
+
+
+@seeds("#113035", "MEM-RESTART-001")
+def memory_within_a_group_must_lie_as_at_first(changes: Changes) -> None:
+    changes.replace(memory_policy, "_same", lambda real, expected: dict(real) == dict(expected))
+
+
+@seeds("MEM-RESTART-001")
+def a_restart_forgets_memory(changes: Changes) -> None:
+    changes.replace(
+        memory_policy.StaticPolicy, "restore", lambda self, state: MemoryState(self.empty)
+    )
+
+
+@seeds("MEM-STATIC-012")
+def memory_is_taken_again_for_a_pod_that_has_it(changes: Changes) -> None:
+    def greedy(
+        original: Any, self: Any, state: MemoryState, reuse: Any, pod: Any, *rest: Any
+    ) -> Any:
+        left = {uid: held for uid, held in state.entries.items() if uid != pod.uid}
+        running = {
+            name: held
+            for name, held in state.entries.get(pod.uid, {}).items()
+            if name != rest[0].name
+        }
+        bare = MemoryState(state.nodes, {**left, pod.uid: running} if running else left)
+        return original(self, bare, reuse, pod, *rest)
+
+    changes.around(memory_policy.StaticPolicy, "allocate", greedy)
+
+
+# Devices
+
+
+@seeds("#102552", "#109595", "NODE-RESTART-001")
+def a_restart_forgets_who_has_devices(changes: Changes) -> None:
+    changes.replace(device_checkpoint, "load", lambda content: DeviceState())
+
+
+@seeds("DEV-ALLOCATE-002")
+def devices_held_before_a_restart_are_free(changes: Changes) -> None:
+    changes.around(
+        device_checkpoint,
+        "load",
+        lambda original, content: dataclasses.replace(original(content), taken={}),
+    )
+
+
+# Releases
+
+
+@seeds("PR #133279", "NODE-PODLEVEL-001")
+def pod_level_resources_are_ignored(changes: Changes) -> None:
+    changes.replace(startup, "_pod_level", lambda config, release: "ignored")
+
+
+@seeds("#135541", "DEV-HINT-003")
+def device_hints_name_nodes_of_the_other_releases(changes: Changes) -> None:
+    changes.around(
+        startup,
+        "start",
+        lambda original, args, release, discover: original(
+            args,
+            dataclasses.replace(release, device_nodes_only=not release.device_nodes_only),
+            discover,
+        ),
+    )

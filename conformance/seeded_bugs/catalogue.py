@@ -1,0 +1,34 @@
+"""All seeded bugs, subject by subject."""
+
+from __future__ import annotations
+
+from numaproof.conformance.seeded_bugs.bugs import (
+    configuration,
+    cpus,
+    devices,
+    discovery,
+    memory,
+    merging,
+    policy_none,
+    refusals,
+    restart,
+    topology,
+)
+
+BUGS = tuple(
+    bug
+    for subject in (
+        discovery,
+        configuration,
+        refusals,
+        policy_none,
+        cpus,
+        memory,
+        devices,
+        topology,
+        merging,
+        restart,
+    )
+    for bug in subject.seeds.bugs
+)
+"""Every bug once; their ids never change."""

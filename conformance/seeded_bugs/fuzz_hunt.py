@@ -1,0 +1,136 @@
+"""Fuzzing for a seeded bug with the scenarios of seeds: how many it takes, and how small they get.
+
+Every bug is looked for in the same scenarios, which are played on a healthy reference once. Most
+are the lives of nodes as `numaproof diff` makes them of the same seeds; some are starts with
+something odd in them, and trees of machines to be discovered.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from numaproof.conformance.execution.implementation import InProcess
+from numaproof.conformance.fuzzing.exploration import Explorer, life, odd_start, tree
+from numaproof.conformance.fuzzing.generation.choices import Seeded
+from numaproof.conformance.seeded_bugs import baseline, hunting
+from numaproof.conformance.seeded_bugs.baseline import Noting, Rehearsal
+from numaproof.protocol.kill_matrix import Example
+from numaproof.reference.implementation import Reference
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from numaproof.conformance.differential.lockstep import Stage
+    from numaproof.conformance.execution.run import Target
+    from numaproof.conformance.seeded_bugs.seeding import Bug
+
+TRIES = 300
+"""Scenarios that are tried to make one smaller."""
+
+_REHEARSED = 400
+"""Scenarios whose answers are kept; most bugs are caught by fewer."""
+
+_TURNS = ("life",) * 2 + ("start",) + ("life",) * 3 + ("start",) + ("life",) * 2 + ("tree",)
+"""What the scenarios are, over and over: lives, starts and trees."""
+
+_LARGEST_SEED = (1 << 32) - 1
+
+
+def seeds_from(seed: int, count: int) -> tuple[int, ...]:
+    """The seeds of so many scenarios."""
+    choices = Seeded(seed)
+    return tuple(choices.integer(0, _LARGEST_SEED) for _ in range(count))
+
+
+@dataclass(frozen=True)
+class Caught:
+    """How fuzzing ended.
+
+    Attributes:
+        examples: scenarios that were played.
+        example: the one that caught the bug, shrunk; None where none did.
+        seconds: until it was caught, or all were played.
+        shrinking: seconds that went into making it smaller.
+    """
+
+    examples: int
+    example: Example | None
+    seconds: float
+    shrinking: float
+
+
+@dataclass
+class Fuzzing:
+    """Plays scenarios against references with bugs.
+
+    Attributes:
+        scratch: an empty place for state directories.
+    """
+
+    scratch: Path
+    _kept: dict[tuple[str, int], tuple[Stage, Rehearsal]] = field(default_factory=dict)
+    _healthy: dict[str, Target] = field(default_factory=dict)
+    _number: int = 0
+
+    def hunt(self, bug: Bug, seeds: Iterable[int]) -> Caught:
+        """Looks for a bug in the scenarios of seeds, one after the other."""
+        began = time.monotonic()
+        target = hunting.target(bug.implementation(), bug.kubernetes, compared=True)
+        explorer = Explorer(target, self._folder())
+        number = 0
+        for number, seed in enumerate(seeds, 1):
+            stage, rehearsal = self._known(target, seed, _TURNS[(number - 1) % len(_TURNS)])
+            if not rehearsal.good or not rehearsal.differs(bug):
+                continue
+            played = explorer.play(stage)
+            if played.broken:
+                caught = time.monotonic()
+                # The number of tries bounds the search, not time: the same bug, the same result.
+                smallest = explorer.smallest(played, TRIES)
+                example = _example(number, smallest.broken, smallest.stage)
+                return Caught(number, example, caught - began, time.monotonic() - caught)
+        return Caught(number, None, time.monotonic() - began, 0.0)
+
+    def _known(self, target: Target, seed: int, kind: str) -> tuple[Stage, Rehearsal]:
+        """The scenario of a seed, and what a healthy reference answers to it."""
+        place = (target.kubernetes, seed)
+        known = self._kept.get(place)
+        if known is None:
+            stage = self._made(target, seed, kind)
+            known = stage, self._rehearsal(target.kubernetes, stage)
+            if len(self._kept) < _REHEARSED:
+                self._kept[place] = known
+        return known
+
+    def _made(self, target: Target, seed: int, kind: str) -> Stage:
+        if kind == "tree":
+            return tree(seed, self._folder())
+        return (odd_start if kind == "start" else life)(seed, target.claims)
+
+    def _rehearsal(self, kubernetes: str, stage: Stage) -> Rehearsal:
+        healthy = self._healthy.get(kubernetes)
+        if healthy is None:
+            healthy = hunting.target(InProcess(Reference), kubernetes)
+            self._healthy[kubernetes] = healthy
+        noting = Noting(InProcess(Reference))
+        if stage.root is None:
+            return baseline.of_scenario(healthy, noting, stage.case, self._folder())
+        return baseline.of_case(
+            healthy, noting, stage.case, stage.machine, stage.root, self._folder()
+        )
+
+    def _folder(self) -> Path:
+        self._number += 1
+        return self.scratch / f"scenario-{self._number}"
+
+
+def _example(number: int, kind: str, stage: Stage) -> Example:
+    steps = stage.case.steps
+    offered = [step.admit for step in steps if step.admit is not None]
+    offered += [step.hints.pod for step in steps if step.hints is not None]
+    pods = {pod if isinstance(pod, str) else pod.pod for pod in offered}
+    cores = sum(len(node.cores or ()) for node in stage.machine.topology or ())
+    return Example(number, kind, len(pods), cores, len(steps))

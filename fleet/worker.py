@@ -1,0 +1,263 @@
+"""Where a worker does its units: everything that is opened once and used for all of them."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass, replace
+from functools import cached_property
+from importlib.metadata import version
+from itertools import count
+from typing import TYPE_CHECKING
+
+from numaproof.conformance.cases import loading, writing
+from numaproof.conformance.execution.implementation import Implementation, InProcess, introduce
+from numaproof.conformance.execution.machines import GivenMachine, Machine
+from numaproof.conformance.execution.run import Target
+from numaproof.conformance.execution.runner import CaseRun, run_case
+from numaproof.conformance.execution.stream import Campaign
+from numaproof.conformance.execution.subprocesses import Subprocess
+from numaproof.conformance.fuzzing.exploration import Explorer
+from numaproof.conformance.requirements import Registry
+from numaproof.fleet.job import digest_of_cases
+from numaproof.fleet.signatures import signature
+from numaproof.protocol import campaign as events
+from numaproof.protocol import codec
+from numaproof.protocol.events import GOOD, DivergenceFound
+from numaproof.reference.implementation import Reference
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from numaproof.conformance.cases.schema import Case
+    from numaproof.conformance.execution.machines import AnyMachine
+    from numaproof.conformance.fuzzing.exploration import Played
+    from numaproof.fleet.job import Job
+    from numaproof.protocol.campaign import (
+        CaseSlice,
+        Configuration,
+        SeedRange,
+        Shrink,
+        Unit,
+        UnitEvent,
+    )
+    from numaproof.protocol.events import Outcome
+    from numaproof.protocol.messages import Hello
+
+FINDINGS = "findings"
+"""The folder of case files in that of a campaign."""
+
+
+class UnlikeError(Exception):
+    """A worker has something else than the campaign was planned with; the message says what."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of a unit: its events as lines of the campaign's file, and files beside that."""
+
+    lines: bytes
+    files: Mapping[str, str]
+
+
+class Workshop:
+    """Opens what units need when the first of them needs it.
+
+    The program of an implementation is started once for each thread that does units, and killed
+    by `close`.
+
+    Args:
+        job: what the campaign is about.
+        folder: an existing place for trees and state directories.
+
+    Raises:
+        UnlikeError: another version of this project is installed here.
+    """
+
+    def __init__(self, job: Job, folder: Path) -> None:
+        here = version("numaproof")
+        if here != job.numaproof:
+            raise UnlikeError(f"a worker has numaproof {here}, the campaign is of {job.numaproof}")
+        self._job = job
+        self._folder = folder
+        self._number = count()
+        self._own = threading.local()
+        self._opened: list[Implementation] = []
+
+    def close(self) -> None:
+        """Ends every program that was started."""
+        for one in self._opened:
+            one.close()
+        self._opened.clear()
+
+    @cached_property
+    def _machines(self) -> dict[str, Machine]:
+        trees = self._folder / "trees"
+        return {
+            one.profile.name: Machine(one.profile, trees, one.given) for one in self._job.machines
+        }
+
+    @cached_property
+    def _cases(self) -> dict[str, Case]:
+        cases = loading.bundled_cases()
+        if digest_of_cases(cases) != self._job.cases:
+            raise UnlikeError("a worker has another table of cases than the campaign")
+        return {case.id: case for case in cases}
+
+    def _implementation(self, *, documented: bool) -> Implementation:
+        """The calling thread's own implementation, greeted."""
+        kept: dict[bool, Implementation] = self._own.__dict__.setdefault("kept", {})
+        which = documented and not self._job.program  # a program behaves as it does
+        if which not in kept:
+            kept[which] = self._open(documented=documented)
+        return kept[which]
+
+    def _open(self, *, documented: bool) -> Implementation:
+        job = self._job
+        reached: Implementation = _reference(documented=documented)
+        if job.program:
+            reached = Subprocess(job.program, job.timeout)
+        try:
+            self._compare(introduce(reached, f"numaproof {job.numaproof}"))
+        except BaseException:
+            reached.close()
+            raise
+        self._opened.append(reached)
+        return reached
+
+    def _compare(self, hello: Hello) -> None:
+        wanted = self._job.hello
+        if hello != wanted:
+            raise UnlikeError(
+                f"a worker's implementation calls itself {hello.name} {hello.version} and claims"
+                f" other things than {wanted.name} {wanted.version} did where the campaign began"
+            )
+
+    def _target(self, configuration: Configuration) -> Target:
+        documented = configuration.documented
+        return Target(
+            implementation=self._implementation(documented=documented),
+            hello=self._job.hello,
+            kubernetes=configuration.kubernetes,
+            level=configuration.level,
+            command=self._job.program,
+            mirror=(lambda: _reference(documented=documented)) if self._job.program else None,
+            documented=documented,
+        )
+
+    def do(self, unit: Unit) -> Result:
+        """Does a unit.
+
+        Raises:
+            UnlikeError: this worker can't do units of the campaign.
+            ImplementationFailure: the implementation does not greet here.
+            CaseError: a case can't be played as it is written.
+        """
+        began = time.monotonic()
+        scratch = self._folder / f"unit-{next(self._number)}"
+        scratch.mkdir()
+        try:
+            one = _Done(self._target(unit.configuration), scratch)
+            match unit:
+                case events.CaseSlice():
+                    one.add_cases(self._runs(unit))
+                case events.SeedRange():
+                    one.add_seeds(unit)
+                case events.Shrink():
+                    one.add_smallest(unit)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+        return one.result(unit, time.monotonic() - began)
+
+    def _runs(self, unit: CaseSlice) -> Iterator[CaseRun]:
+        for name in unit.cases:
+            case = self._cases[name]
+            machine: AnyMachine
+            if case.machine is not None:
+                machine = GivenMachine(case.machine)
+            else:
+                machine = self._machines[unit.machine]
+            yield CaseRun(case, machine)
+
+
+def _reference(*, documented: bool) -> InProcess:
+    return InProcess(lambda: Reference(documented=documented))
+
+
+class _Done:
+    """What has come of a unit so far."""
+
+    def __init__(self, target: Target, scratch: Path) -> None:
+        self._target = target
+        self._scratch = scratch
+        self._events: list[UnitEvent] = []
+        self._outcomes: Counter[Outcome] = Counter()
+        self._files: dict[str, str] = {}
+
+    def add_cases(self, runs: Iterator[CaseRun]) -> None:
+        registry = Registry(documents={}, requirements=())
+        campaign = Campaign(self._target, registry, "", "")
+        for number, run in enumerate(runs):
+            words = ("numaproof", "check", "--select", run.case.id, *self._target.options())
+            again = replace(campaign, command=shlex.join(words))
+            finished = run_case(run, again, self._scratch / str(number))
+            self._outcomes[finished.outcome] += 1
+            self._events.append(finished)
+
+    def add_seeds(self, unit: SeedRange) -> None:
+        for seed in range(unit.first, unit.first + unit.count):
+            scratch = self._scratch / str(seed)
+            played = Explorer(self._target, scratch).play_seed(seed)
+            shutil.rmtree(scratch)
+            verdict = played.verdict
+            self._outcomes[verdict.outcome] += 1
+            if verdict.outcome not in GOOD:
+                alike = signature(played.broken, verdict.outcome, verdict.message)
+                self._events.append(
+                    events.ScenarioFailed(0.0, seed, alike, verdict.outcome, verdict.message)
+                )
+
+    def add_smallest(self, unit: Shrink) -> None:
+        explorer = Explorer(self._target, self._scratch)
+        first = explorer.play_seed(unit.seed)
+        # What the implementation does not do again has no steps to show.
+        if first.verdict.outcome not in GOOD:
+            self._divergence(explorer.smallest(first))
+
+    def _divergence(self, played: Played) -> None:
+        case = played.case()
+        name = f"{FINDINGS}/{writing.name_of(case)}"
+        self._files[name] = writing.text(case)
+        words = ("numaproof", "replay", name, *self._target.options())
+        self._events.append(
+            DivergenceFound(
+                at=0.0,
+                title=case.title,
+                outcome=played.verdict.outcome,
+                message=played.verdict.message,
+                machine=played.stage.machine,
+                steps=played.playing.steps(),
+                requirements=played.requirements,
+                pictures=played.playing.pictures(),
+                stderr=played.verdict.stderr,
+                file=name,
+                reproduce=shlex.join(words),
+            )
+        )
+
+    def result(self, unit: Unit, seconds: float) -> Result:
+        ended = events.UnitFinished(
+            at=0.0,
+            unit=unit.id,
+            configuration=unit.configuration,
+            outcomes=dict(sorted(self._outcomes.items())),
+            seconds=round(seconds, 6),
+            machine=unit.machine if isinstance(unit, events.CaseSlice) else "",
+            signature=unit.signature if isinstance(unit, events.Shrink) else "",
+        )
+        lines = (codec.encode(one) + b"\n" for one in (*self._events, ended))
+        return Result(b"".join(lines), self._files)

@@ -1,0 +1,1 @@
+"""Discovery: a ``/sys`` and ``/proc`` tree becomes cAdvisor's `MachineInfo`."""

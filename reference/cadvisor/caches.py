@@ -1,0 +1,128 @@
+"""The caches of a CPU, and whose they are: the core's, the whole node's, or *uncore*.
+
+Each core is asked through its first CPU. A cache of level 1 or 2 is the core's own if exactly as
+many CPUs share it as the core has. A cache above level 2 is the node's if as many CPUs share it
+as the node would have, were all its cores like this one; otherwise it is an uncore cache of the
+core: an L3 that only some cores of the node share, or, on hybrid machines and half-offline cores,
+one whose count did not come out even.
+
+A cache has an id, a size, a level, a type and a map of the CPUs that share it. If one of these
+can't be read of one cache, the core that was asked and all cores of the node behind it have no
+caches at all. Many Arm kernels give no ids (``cache/indexN/id``), so such machines have no
+caches, and their guests may have no cache folder (google/cadvisor#2456).
+
+Source: the sysinfo and sysfs packages of cAdvisor v0.52.1 to v0.56.2 (Kubernetes 1.33 to 1.36),
+built for amd64.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from numaproof.protocol.machine import UncoreCache
+from numaproof.reference.cadvisor.sysfs import CPUS, WHITE_SPACE, UnreadableError, printable
+from numaproof.reference.golang.numbers import UNSIGNED_LIMIT, leading_signed, leading_unsigned
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numaproof.reference.cadvisor.cpus import CoreThreads
+    from numaproof.reference.cadvisor.sysfs import SysTree
+
+_HIGHEST_CORE_LEVEL = 2
+
+
+class SharedCache(NamedTuple):
+    """A cache and the number of CPUs that share it."""
+
+    cache: UncoreCache
+    sharers: int
+
+
+class NodeCaches(NamedTuple):
+    """The caches of a node, those that each of its cores has alone, and the cores' uncore ones.
+
+    The latter two have an entry for each core, in order.
+    """
+
+    node: tuple[UncoreCache, ...]
+    core: tuple[tuple[UncoreCache, ...], ...]
+    uncore: tuple[tuple[UncoreCache, ...], ...]
+
+
+def caches_of(tree: SysTree, cores: Sequence[CoreThreads]) -> NodeCaches:
+    """The caches of a node with these cores, each where it belongs."""
+    by_core = _read_until_unreadable(tree, cores)
+    node: dict[UncoreCache, None] = {}
+    core: list[tuple[UncoreCache, ...]] = []
+    uncore: list[tuple[UncoreCache, ...]] = []
+    for threads, shared in zip(cores, by_core, strict=True):
+        per_core = len(threads.cpus)
+        per_node = per_core * len(cores)
+        high = [found for found in shared if found.cache.level > _HIGHEST_CORE_LEVEL]
+        node.update(dict.fromkeys(found.cache for found in high if found.sharers == per_node))
+        core.append(
+            tuple(
+                found.cache
+                for found in shared
+                if found.cache.level <= _HIGHEST_CORE_LEVEL and found.sharers == per_core
+            )
+        )
+        # The same cache may stand there twice; it is one.
+        uncore.append(
+            tuple(dict.fromkeys(found.cache for found in high if found.sharers != per_node))
+        )
+    return NodeCaches(tuple(node), tuple(core), tuple(uncore))
+
+
+def _read_until_unreadable(tree: SysTree, cores: Sequence[CoreThreads]) -> list[list[SharedCache]]:
+    by_core: list[list[SharedCache]] = [[] for _ in cores]
+    for position, threads in enumerate(cores):
+        found = _caches_of_cpu(tree, threads.cpus[0])
+        if found is None:
+            break
+        by_core[position] = found
+    return by_core
+
+
+def _caches_of_cpu(tree: SysTree, cpu: int) -> list[SharedCache] | None:
+    """The caches in the byte order of their folders' names; None where any can't be read."""
+    folder = f"{CPUS}/cpu{cpu}/cache"
+    caches = []
+    try:
+        for name in tree.names(folder):
+            if name.startswith("index"):
+                found = _read_cache(tree, f"{folder}/{name}")
+                if found is None:
+                    return None
+                caches.append(found)
+    except UnreadableError:
+        return None
+    return caches
+
+
+def _read_cache(tree: SysTree, folder: str) -> SharedCache | None:
+    # In the order in which most trees that lack one are given up soonest.
+    cache_id = leading_signed(tree.read(f"{folder}/id"))
+    size = leading_unsigned(tree.read(f"{folder}/size"), unit="K")
+    level = leading_signed(tree.read(f"{folder}/level"))
+    kind = printable(tree.read_trimmed(f"{folder}/type"))
+    sharers = _count_cpus(tree.read(f"{folder}/shared_cpu_map"))
+    if cache_id is None or size is None or level is None or sharers is None:
+        return None
+    cache = UncoreCache(id=cache_id, size=size * 1024 % UNSIGNED_LIMIT, type=kind, level=level)
+    return SharedCache(cache, sharers)
+
+
+def _count_cpus(cpu_map: str) -> int | None:
+    """The number of bits set in a CPU map: hexadecimal words between commas."""
+    count = 0
+    for word in cpu_map.split(","):
+        digits = word.strip(WHITE_SPACE)
+        if not digits or digits.strip("0123456789abcdefABCDEF"):
+            return None
+        bits = int(digits, 16)
+        if bits >= UNSIGNED_LIMIT:
+            return None
+        count += bits.bit_count()
+    return count

@@ -1,0 +1,59 @@
+"""How many cores and sockets the machine counts, which is not what its topology adds up to.
+
+Both counts come from ``/proc/cpuinfo`` where it names ids, as on x86: the number of *different
+ids*. Core ids repeat from socket to socket, so a machine of two 10-core sockets counts 10 cores;
+and lines of offline CPUs are not in the file. Elsewhere (Arm, POWER, s390x) they are the numbers
+of different pairs of core and package, and of packages, among the CPUs in sysfs.
+
+Source: the machine and sysfs packages of cAdvisor v0.52.1 to v0.56.2 (Kubernetes 1.33 to 1.36).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from numaproof.reference.cadvisor.cpus import number_in
+from numaproof.reference.cadvisor.sysfs import CPUS, UnreadableError
+
+if TYPE_CHECKING:
+    from numaproof.reference.cadvisor.cpus import OnlineCPUs
+    from numaproof.reference.cadvisor.sysfs import SysTree
+
+# The line ends at its digits: one more space or a carriage return, and it names no id.
+_CORE = re.compile(r"^core id[\t\n\f\r ]*:[\t\n\f\r ]*[0-9]+$", re.MULTILINE)
+_SOCKET = re.compile(r"^physical id[\t\n\f\r ]*:[\t\n\f\r ]*[0-9]+$", re.MULTILINE)
+
+
+def count_cores_and_sockets(cpuinfo: str, tree: SysTree, online: OnlineCPUs) -> tuple[int, int]:
+    """The numbers of physical cores and of sockets, given the text of ``/proc/cpuinfo``."""
+    cores = len(set(_CORE.findall(cpuinfo)))
+    sockets = len(set(_SOCKET.findall(cpuinfo)))
+    if cores and sockets:
+        return cores, sockets
+    pairs = _cores_in_sysfs(tree, online)
+    return cores or len(pairs), sockets or len({package for _, package in pairs})
+
+
+def _cores_in_sysfs(tree: SysTree, online: OnlineCPUs) -> set[tuple[str, str]]:
+    """The pairs of core and package ids of the CPUs online, as text; a missing id reads ``0``.
+
+    One entry that looks like a CPU and has no number leaves nothing to count.
+    """
+    pairs = set()
+    for name in tree.numbered(CPUS, "cpu"):
+        cpu = number_in(name)
+        if cpu is None:
+            return set()
+        if cpu in online:
+            topology = f"{CPUS}/{name}/topology"
+            core = _text_or_zero(tree, f"{topology}/core_id")
+            pairs.add((core, _text_or_zero(tree, f"{topology}/physical_package_id")))
+    return pairs
+
+
+def _text_or_zero(tree: SysTree, path: str) -> str:
+    try:
+        return tree.read_trimmed(path)
+    except UnreadableError:
+        return "0"

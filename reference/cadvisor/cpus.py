@@ -1,0 +1,120 @@
+"""Which CPUs a machine has, which of them are online, and which cores they make up.
+
+A *CPU* is an entry ``cpuN`` of ``/sys/devices/system/cpu`` or of a NUMA node's folder. It counts
+if it is online and says which core and which package (socket) it belongs to; one without
+``topology/`` is passed over without a word, for x86 kernels remove that folder when they take a
+CPU offline (google/cadvisor#2566, kubernetes#89859). A *core* is the CPUs of one node that agree
+in both ids. Core ids are unique within a package at most (google/cadvisor#2799).
+
+Source: the sysinfo and sysfs packages of cAdvisor v0.52.1 (Kubernetes 1.33 and 1.34), v0.53.0
+(1.35) and v0.56.2 (1.36), built for amd64: the s390x levels above the package, book and drawer,
+are not looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from numaproof.reference.cadvisor.sysfs import CPUS, DiscoveryError, SysTree, UnreadableError
+from numaproof.reference.golang.numbers import NumeralError, signed, unsigned
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_NUMBER = re.compile("cpu([0-9]+)")
+_ID_BITS = 16
+"""Width of a CPU number where it is looked up among those online; higher bits are lost."""
+
+
+class CoreThreads(NamedTuple):
+    """A core: its id, its package's id, and its CPUs in the byte order of their names."""
+
+    core_id: int
+    package_id: int
+    cpus: tuple[int, ...]
+
+
+class OnlineCPUs:
+    """The CPUs that ``/sys/devices/system/cpu/online`` names.
+
+    Without that file the kernel has no CPU hotplug, and every CPU is online. If it is there and
+    can't be read or is empty, none is. An entry that is no number or range hides those behind it.
+    """
+
+    def __init__(self, tree: SysTree) -> None:
+        """Reads the list once, for any number of questions."""
+        self._ranges: tuple[range, ...] = (range(1 << _ID_BITS),)
+        try:
+            self._ranges = tuple(_ranges(tree.read_trimmed(f"{CPUS}/online")))
+        except UnreadableError as error:
+            if not error.missing:
+                self._ranges = ()
+
+    def __contains__(self, cpu: int) -> bool:
+        """Whether the CPU of that number is online."""
+        number = cpu % (1 << _ID_BITS)
+        return any(number in members for members in self._ranges)
+
+
+def _ranges(text: str) -> Iterable[range]:
+    for entry in text.split(","):
+        try:
+            ends = [unsigned(end) for end in entry.split("-")]
+        except NumeralError:
+            return
+        first, last = ends[0], ends[-1]
+        if len(ends) > 2 or first > last or last >= 1 << _ID_BITS:  # noqa: PLR2004 - a range's ends
+            return
+        yield range(first, last + 1)
+
+
+def number_in(name: str) -> int | None:
+    """The CPU number in a name such as ``cpu12``, or None."""
+    match = _NUMBER.search(name)
+    try:
+        return signed(match[1]) if match else None
+    except NumeralError:
+        return None
+
+
+def cores_of(tree: SysTree, paths: Iterable[str], online: OnlineCPUs) -> list[CoreThreads]:
+    """The cores that the CPUs at `paths` make up, in the order of their first CPUs.
+
+    Raises:
+        DiscoveryError: a name holds no CPU number, or an id is there and is not a number.
+    """
+    threads: dict[tuple[int, int], list[int]] = {}
+    for path in paths:
+        name = path.rpartition("/")[2]
+        cpu = number_in(name) if _NUMBER.match(name) else None
+        if cpu is None:
+            raise DiscoveryError(
+                "unexpected format of CPU directory, "
+                rf"cpuDirRegExp /cpu(\d+), cpuDir: {path}"
+            )
+        if cpu not in online:
+            continue
+        core_id = topology_id(tree, path, "core_id")
+        if core_id is None:
+            continue
+        package_id = topology_id(tree, path, "physical_package_id")
+        if package_id is not None:
+            threads.setdefault((core_id, package_id), []).append(cpu)
+    return [CoreThreads(*ids, tuple(cpus)) for ids, cpus in threads.items()]
+
+
+def topology_id(tree: SysTree, path: str, name: str) -> int | None:
+    """An id from the ``topology`` folder of the CPU at `path`; None where the file is missing.
+
+    Negative ids are ids: virtual machines and old kernels have package -1.
+
+    Raises:
+        DiscoveryError: the file can't be read, or does not hold a number.
+    """
+    try:
+        return signed(tree.read_trimmed(f"{path}/topology/{name}"))
+    except UnreadableError as error:
+        if error.missing:
+            return None
+        raise

@@ -1,0 +1,191 @@
+"""What a ``/sys`` and ``/proc`` tree says about its machine: the kubelet's discovery.
+
+The kubelet knows the machine through cAdvisor, and everything its resource managers decide rests
+on this one reading at start:
+
+- A *NUMA node* is an entry ``nodeN`` of ``/sys/devices/system/node``, with memory, CPUs, both or
+  neither. Ids may have gaps.
+- Without any, each package (socket) stands for a node, with the package id as its node id, which
+  may be negative; it has no memory, huge pages or distances of its own.
+- CPUs and cores are in `numaproof.reference.cadvisor.cpus`, caches in
+  `numaproof.reference.cadvisor.caches`, memory and huge pages in
+  `numaproof.reference.cadvisor.memory`, and the machine's counts of cores and sockets in
+  `numaproof.reference.cadvisor.cpuinfo`.
+
+What is missing is left out where kernels are known to leave it out; what is there and can't be
+understood costs the machine its topology.
+
+Source: cAdvisor v0.52.1 (Kubernetes 1.33 and 1.34), v0.53.0 (1.35) and v0.56.2 (1.36), built for
+amd64.
+"""
+
+from __future__ import annotations
+
+import re
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from numaproof.protocol.machine import Core, MachineInfo, Node, UncoreCache
+from numaproof.reference.cadvisor.caches import caches_of
+from numaproof.reference.cadvisor.cpuinfo import count_cores_and_sockets
+from numaproof.reference.cadvisor.cpus import CoreThreads, OnlineCPUs, cores_of, topology_id
+from numaproof.reference.cadvisor.memory import huge_pages, machine_memory, node_memory
+from numaproof.reference.cadvisor.sysfs import CPUS, NODES, DiscoveryError, SysTree, UnreadableError
+from numaproof.reference.departures.releases import NEWEST
+from numaproof.reference.golang.numbers import NumeralError, signed, unsigned
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numaproof.reference.cadvisor.sysfs import Root
+
+__all__ = ["NO_CPU", "DiscoveryError", "discover"]
+
+NO_CPU: Mapping[str, str] = MappingProxyType(
+    {
+        "1.33": "Any CPU is not available",
+        "1.34": "Any CPU is not available",
+        "1.35": "Any CPU is not available",
+        "1.36": "no CPU is available",
+    }
+)
+"""How each release begins its complaint about a tree without CPUs; they agree in all else."""
+
+_NODE_NUMBER = re.compile("node([0-9]*)")
+
+
+def discover(
+    root: Root, release: str = NEWEST, log: Callable[[str], None] | None = None
+) -> MachineInfo:
+    """The machine that the tree under `root` describes.
+
+    A topology that can't be understood leaves a machine without CPUs and nodes, as it does in
+    the kubelet, which refuses to start on that machine later. `log` is told why.
+
+    Args:
+        root: a folder with ``sys`` and ``proc``: ``/``, a copy, or a path of a fake file system.
+        release: the Kubernetes minor release to behave as.
+        log: takes what cAdvisor logs about the topology, as one sentence.
+
+    Returns:
+        The machine: nodes by ascending id, the cores of a node by the byte order of their first
+        CPUs' names. Sizes are bytes, page sizes KiB. ``topology`` is None where it is not
+        understood, or where there are CPUs and none of them names its package; ``num_cores`` is
+        0 in the first case and counts all CPUs in the second.
+
+    Raises:
+        DiscoveryError: ``/proc/cpuinfo``, ``/proc/meminfo`` or a pool of huge pages can't be
+            read; the message is cAdvisor's.
+        ValueError: `release` is not one of those that `NO_CPU` names.
+    """
+    if release not in NO_CPU:
+        raise ValueError(f"release {release!r} is not one of {', '.join(NO_CPU)}")
+    tree = SysTree(root)
+    cpuinfo = tree.read("/proc/cpuinfo")
+    memory = machine_memory(tree)
+    pools = huge_pages(tree, "/sys/kernel/mm/hugepages")
+    online = OnlineCPUs(tree)
+    nodes: list[Node] = []
+    num_cores = 0
+    try:
+        nodes, num_cores = _topology(tree, online, release)
+    except DiscoveryError as error:
+        if log:
+            log(str(error))
+    physical_cores, sockets = count_cores_and_sockets(cpuinfo, tree, online)
+    return MachineInfo(
+        num_cores=num_cores,
+        num_physical_cores=physical_cores,
+        num_sockets=sockets,
+        memory_capacity=memory,
+        hugepages=pools,
+        topology=tuple(sorted(nodes, key=lambda node: node.node_id)) or None,
+    )
+
+
+def _topology(tree: SysTree, online: OnlineCPUs, release: str) -> tuple[list[Node], int]:
+    """The nodes, and how many CPUs there are.
+
+    With nodes, a CPU counts if it is part of a core; without, every entry does, also those that
+    are offline.
+    """
+    names = tree.numbered(NODES, "node")
+    if names:
+        nodes = [_node(tree, name, online) for name in names]
+        cores = [core for node in nodes for core in node.cores or ()]
+        return nodes, sum(len(core.thread_ids or ()) for core in cores)
+    paths = _cpu_paths(tree, CPUS)
+    if not paths:
+        raise DiscoveryError(f"{NO_CPU[release]}, cpusPath: {CPUS}")
+    return _packages(tree, paths, online), len(paths)
+
+
+def _node(tree: SysTree, name: str, online: OnlineCPUs) -> Node:
+    number = _NODE_NUMBER.match(name)
+    assert number
+    node_id = signed(number[1])
+    folder = f"{NODES}/{name}"
+    paths = _cpu_paths(tree, folder)
+    threads = cores_of(tree, paths, online)
+    cores, caches = _with_caches(tree, threads)
+    return Node(
+        node_id=node_id,
+        # A node without CPU entries is told from one whose CPUs are all offline.
+        cores=cores if paths else None,
+        caches=caches,
+        memory=node_memory(tree, folder),
+        hugepages=huge_pages(tree, f"{folder}/hugepages"),
+        distances=_distances(tree, folder),
+    )
+
+
+def _packages(tree: SysTree, paths: Sequence[str], online: OnlineCPUs) -> list[Node]:
+    """The packages in place of nodes; those whose CPUs are all offline are among them."""
+    by_package: dict[int, list[str]] = {}
+    for path in paths:
+        package_id = topology_id(tree, path, "physical_package_id")
+        if package_id is not None:
+            by_package.setdefault(package_id, []).append(path)
+    nodes = []
+    for package_id, members in by_package.items():
+        cores, caches = _with_caches(tree, cores_of(tree, members, online))
+        nodes.append(Node(node_id=package_id, cores=cores, caches=caches))
+    return nodes
+
+
+def _distances(tree: SysTree, node: str) -> tuple[int, ...] | None:
+    """Distances to all nodes, in the kernel's order; None where the file can't be read."""
+    try:
+        text = tree.read_trimmed(f"{node}/distance")
+    except UnreadableError:
+        return None
+    # Single spaces: two of them have a number missing in between.
+    return tuple(map(_distance, text.split(" ")))
+
+
+def _distance(text: str) -> int:
+    try:
+        return unsigned(text)
+    except NumeralError:
+        raise DiscoveryError(f"cannot convert {text} to int") from None
+
+
+def _with_caches(
+    tree: SysTree, threads: Sequence[CoreThreads]
+) -> tuple[tuple[Core, ...], tuple[UncoreCache, ...] | None]:
+    found = caches_of(tree, threads)
+    cores = tuple(
+        Core(
+            core_id=core.core_id,
+            socket_id=core.package_id,
+            thread_ids=core.cpus,
+            caches=own or None,
+            uncore_caches=uncore or None,
+        )
+        for core, own, uncore in zip(threads, found.core, found.uncore, strict=True)
+    )
+    return cores, found.node or None
+
+
+def _cpu_paths(tree: SysTree, folder: str) -> list[str]:
+    return [f"{folder}/{name}" for name in tree.numbered(folder, "cpu")]

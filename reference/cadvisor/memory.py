@@ -1,0 +1,74 @@
+"""Memory and huge pages, of the machine and of each NUMA node.
+
+Source: the machine and sysinfo packages of cAdvisor v0.52.1 to v0.56.2 (Kubernetes 1.33 to 1.36).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from numaproof.protocol.machine import HugePages
+from numaproof.reference.cadvisor.sysfs import DiscoveryError, UnreadableError
+from numaproof.reference.golang.numbers import UNSIGNED_LIMIT, leading_unsigned, quote, unsigned
+
+if TYPE_CHECKING:
+    from numaproof.reference.cadvisor.sysfs import SysTree
+
+# In a node's file the line begins with "Node 0"; the first that matches anywhere counts.
+_TOTAL = re.compile(r"MemTotal:[\t\n\f\r ]*([0-9]+) kB")
+
+
+def machine_memory(tree: SysTree) -> int:
+    """Bytes of memory by ``/proc/meminfo``.
+
+    Raises:
+        DiscoveryError: the file can't be read, or states no total in kB.
+    """
+    return _total(tree.read("/proc/meminfo"))
+
+
+def node_memory(tree: SysTree, node: str) -> int:
+    """Bytes of memory of the node with folder `node`; 0 where its file can't be read.
+
+    Raises:
+        DiscoveryError: the file states no total in kB.
+    """
+    try:
+        text = tree.read_trimmed(f"{node}/meminfo")
+    except UnreadableError:
+        return 0
+    return _total(text)
+
+
+def _total(text: str) -> int:
+    match = _TOTAL.search(text)
+    if not match:
+        raise DiscoveryError(f"failed to match regexp in output: {quote(text)}")
+    return unsigned(match[1]) * 1024 % UNSIGNED_LIMIT
+
+
+def huge_pages(tree: SysTree, folder: str) -> tuple[HugePages, ...] | None:
+    """The pools of huge pages that `folder` has, by the byte order of their names.
+
+    A pool is an entry such as ``hugepages-2048kB``, its count in ``nr_hugepages``. A folder that
+    can't be read has none, for kernels are built without huge pages; so has an empty one (None).
+    On an entry without a hyphen the kubelet panics; here it is no pool.
+
+    Raises:
+        DiscoveryError: the name states no size, or the count can't be read or is no number.
+    """
+    try:
+        names = tree.names(folder)
+    except UnreadableError:
+        return None
+    return tuple(_pool(tree, folder, name) for name in names if "-" in name) or None
+
+
+def _pool(tree: SysTree, folder: str, name: str) -> HugePages:
+    page_size = unsigned(name.split("-")[1].partition("kB")[0])
+    text = tree.read_trimmed(f"{folder}/{name}/nr_hugepages")
+    num_pages = leading_unsigned(text)
+    if num_pages is None:
+        raise DiscoveryError(f"could not parse file nr_hugepage for {name}, contents {quote(text)}")
+    return HugePages(page_size=page_size, num_pages=num_pages)

@@ -1,0 +1,91 @@
+"""The Device Manager: the plugins' devices, who holds them, and its checkpoint file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from numaproof.reference.devices import allocation
+from numaproof.reference.devices import hints as device_hints
+from numaproof.reference.devices.state import DeviceState
+from numaproof.reference.kubelet.checkpoints import devices as device_checkpoint
+from numaproof.reference.manager import Manager, unexpected
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numaproof.protocol.messages import DeviceResource
+    from numaproof.reference.devices.allocation import Favoured
+    from numaproof.reference.plan import Plan
+    from numaproof.reference.pods.pod import Container, Pod
+    from numaproof.reference.topology.hints import Resources
+    from numaproof.reference.topology.policy import KeptHint
+
+
+class DeviceManager(Manager[DeviceState]):
+    """The Device Manager with its state.
+
+    `favoured` are devices by container and resource that it takes before others that would do
+    as well.
+    """
+
+    file_name = device_checkpoint.FILE_NAME
+
+    def __init__(self, plan: Plan, state: DeviceState) -> None:
+        """Takes the state that the checkpoint holds, before any plugin reports."""
+        super().__init__(plan, state)
+        self.has_plugins = False
+        self.favoured: Mapping[str, Favoured] = {}
+        self._kept = state
+
+    def report(self, lists: tuple[DeviceResource, ...]) -> None:
+        """Takes what device plugins report."""
+        self.state = self._kept = self.state.report(lists)
+        self.has_plugins = self.has_plugins or bool(lists)
+
+    def serves(self, pod: Pod) -> bool:
+        """Whether a container asks for devices of a plugin, be it none of them."""
+        return any(allocation.requested(self.state, container) for container in pod.containers)
+
+    def held(self, uid: str, name: str) -> dict[str, tuple[str, ...]] | None:
+        """The container's devices by resource; None on a node without device plugins."""
+        if not self.has_plugins:
+            return None
+        return {resource: tuple(sorted(ids)) for resource, ids in self.state.of(uid, name).items()}
+
+    def hints(self, pod: Pod, container: Container | None) -> Resources:
+        """Where the request could be met."""
+        plan = self._plan
+        if container is None:
+            return device_hints.for_pod(self.state, plan.release, plan.nodes, pod)
+        return device_hints.for_container(self.state, plan.release, plan.nodes, pod, container)
+
+    def allocate(self, pod: Pod, container: Container, affinity: KeptHint) -> None:
+        """Gives the container its devices."""
+        favoured = self.favoured.get(container.name, {})
+        before = self.state.of(pod.uid, container.name)
+        try:
+            self.state = allocation.allocate(self.state, pod, container, affinity.numa, favoured)
+        except allocation.DeviceError as error:
+            self.state = error.state
+            raise unexpected(error) from None
+        if self.state.of(pod.uid, container.name) != before:
+            self._kept = self.state
+
+    def allocate_pod(self, pod: Pod, affinity: KeptHint) -> None:
+        """Gives nothing: the Device Manager does not serve pods as a whole."""
+
+    def reclaim(self, pods: Mapping[str, Pod]) -> None:
+        """Takes back the devices of pods that are not on the node."""
+        self.state = self.state.reclaim(pods.keys())
+
+    def end(self, uid: str, name: str) -> None:
+        """Leaves the container its devices: they stay until its pod goes."""
+
+    @property
+    def kept(self) -> DeviceState:
+        """The state as of the last report or allocation: taking back is not written by itself."""
+        return self._kept
+
+    def dump(self) -> bytes:
+        """The content of the Device Manager's own checkpoint."""
+        return device_checkpoint.dump(self._kept)

@@ -1,0 +1,214 @@
+"""JSON as Go's ``encoding/json`` reads it, error texts included.
+
+The kubelet shows these texts when a checkpoint file is damaged. A text is first checked as a
+whole for syntax; then values are stored in fields, whose names match in any case, and the first
+value of a wrong type is reported after all the others are stored.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from numaproof.reference.golang.syntax import GoJSONError, Number, Pairs, parse
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# Far more digits than fit, and fewer than Python refuses to read.
+_UNSIGNED = re.compile(r"[0-9]{1,999}")
+_SIGNED = re.compile(r"[+-]?[0-9]{1,999}")
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Wants a JSON string; `go` is the name of the Go type."""
+
+    go: str = "string"
+
+
+@dataclass(frozen=True, slots=True)
+class Unsigned:
+    """Wants a JSON number without sign or fraction below 2**64."""
+
+    go: str = "uint64"
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """Wants a JSON number without fraction that fits in 64 bits with a sign."""
+
+    go: str = "int"
+
+
+@dataclass(frozen=True, slots=True)
+class Anything:
+    """Takes every JSON value, and keeps nothing of it but whether there is one."""
+
+    go: str = "interface {}"
+
+
+@dataclass(frozen=True, slots=True)
+class Keyed:
+    """Wants a JSON object with any keys, all values of one kind.
+
+    With `numbered`, keys are integers written as text, and are kept as integers. What is absent
+    is None, unless it is `made` before the text is read; ``null`` is None always.
+    """
+
+    values: Kind
+    go: str
+    numbered: bool = False
+    made: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Wants a JSON array, all values of one kind; what is absent or ``null`` is None."""
+
+    values: Kind
+    go: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """Wants a JSON object with these fields, as the Go structure `go` has them.
+
+    A `pointer` to one is None for ``null``.
+    """
+
+    go: str
+    fields: Mapping[str, Kind]
+    pointer: bool = False
+
+
+Kind = Text | Unsigned | Signed | Anything | Keyed | Listed | Fields
+
+
+def decode(data: bytes, kind: Kind) -> Any:
+    """The value of `kind` that the text holds; ``null`` leaves a plain field as it is.
+
+    Raises:
+        GoJSONError: bad syntax, or a value of a wrong type.
+    """
+    tree = parse(data)
+    store = _Store()
+    found = store.convert(tree, kind, None, None, "")
+    if store.error:
+        raise GoJSONError(store.error)
+    return found
+
+
+class _Store:
+    """Stores a parsed text in fields, keeping the first error."""
+
+    def __init__(self) -> None:
+        self.error = ""
+
+    def convert(self, tree: Any, kind: Kind, old: Any, struct: str | None, path: str) -> Any:
+        """The value for a place that holds `old`, which stays where the text says nothing."""
+        found = old if old is not None else zero(kind)
+        match kind:
+            case Keyed() | Listed() | Fields(pointer=True) if tree is None:
+                found = None
+            case _ if tree is None:
+                pass
+            case Text() if isinstance(tree, str):
+                found = tree
+            case Anything():
+                found = True
+            case Unsigned() | Signed() if isinstance(tree, Number):
+                found = self.number(tree.text, kind, found, struct, path)
+            case Keyed() if isinstance(tree, Pairs):
+                found = self.keyed(tree, kind, found, struct, path)
+            case Listed() if isinstance(tree, list):
+                found = [self.convert(value, kind.values, None, struct, path) for value in tree]
+            case Fields() if isinstance(tree, Pairs):
+                found = self.fields(tree, kind, found, path)
+            case _:
+                self.wrong(_name(tree), kind.go, struct, path)
+        return found
+
+    def fields(self, tree: Pairs, kind: Fields, old: Any, path: str) -> dict[str, Any]:
+        found = dict(old or _zeros(kind))
+        names = {name.lower(): name for name in kind.fields}
+        for key, value in tree:
+            name = key if key in kind.fields else names.get(key.lower())
+            if name is not None:
+                place = f"{path}.{name}" if path else name
+                found[name] = self.convert(
+                    value, kind.fields[name], found[name], kind.go.rpartition(".")[2], place
+                )
+        return found
+
+    def number(
+        self, text: str, kind: Unsigned | Signed, old: int, struct: str | None, path: str
+    ) -> int:
+        found = _integer(text, kind)
+        if found is None:
+            self.wrong(f"number {text}", kind.go, struct, path)
+            return old
+        return found
+
+    def keyed(
+        self, tree: Pairs, kind: Keyed, old: Any, struct: str | None, path: str
+    ) -> dict[Any, Any]:
+        found = dict(old or {})
+        for key, value in tree:
+            stored = self.convert(value, kind.values, None, struct, path)
+            place = _integer(key, Signed()) if kind.numbered else key
+            if place is None:
+                self.wrong(f"number {key}", "int", struct, path)
+            else:
+                found[place] = stored
+        return found
+
+    def wrong(self, value: str, go: str, struct: str | None, path: str) -> None:
+        place = f"struct field {struct}.{path}" if struct else "value"
+        self.error = self.error or f"json: cannot unmarshal {value} into Go {place} of type {go}"
+
+
+def zero(kind: Kind) -> Any:
+    """What a place of this kind holds before anything is stored."""
+    match kind:
+        case Text():
+            return ""
+        case Unsigned() | Signed():
+            return 0
+        case Anything():
+            return False
+        case Keyed():
+            return {} if kind.made else None
+        case Listed() | Fields(pointer=True):
+            return None
+        case Fields():
+            return _zeros(kind)
+
+
+def _zeros(kind: Fields) -> dict[str, Any]:
+    return {name: zero(field) for name, field in kind.fields.items()}
+
+
+def _integer(text: str, kind: Unsigned | Signed) -> int | None:
+    """The integer that the text is, None where it is none or does not fit."""
+    signed = isinstance(kind, Signed)
+    if not (_SIGNED if signed else _UNSIGNED).fullmatch(text):
+        return None
+    number = int(text)
+    low, high = (-(1 << 63), 1 << 63) if signed else (0, 1 << 64)
+    return number if low <= number < high else None
+
+
+def _name(tree: Any) -> str:
+    match tree:
+        case bool():
+            return "bool"
+        case str():
+            return "string"
+        case Number():
+            return "number"
+        case Pairs():
+            return "object"
+        case _:
+            return "array"

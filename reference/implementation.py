@@ -1,0 +1,188 @@
+"""The reference implementation behind the protocol's operations, for use in the same process.
+
+`Reference` is the one way in: it keeps the started node between calls, as a kubelet does, and
+turns every error into the answer that the protocol has for it.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from numaproof.protocol import messages
+from numaproof.protocol.operations import OPERATIONS
+from numaproof.reference import startup
+from numaproof.reference.cadvisor.discovery import DiscoveryError, discover
+from numaproof.reference.cpu import alone
+from numaproof.reference.cpu.topology import TopologyError
+from numaproof.reference.departures import releases
+from numaproof.reference.errors import (
+    AdmissionError,
+    NotBuiltError,
+    NotStartedError,
+    StartError,
+)
+from numaproof.reference.kubelet.options import OptionError
+from numaproof.reference.topology import alone as topology_alone
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from numaproof.protocol.machine import MachineInfo
+    from numaproof.reference.departures.releases import Release
+    from numaproof.reference.devices.allocation import Favoured
+    from numaproof.reference.node import Node
+
+_OPERATIONS = (
+    "hello",
+    "start",
+    "admit",
+    "remove",
+    "devices",
+    "hints",
+    "state",
+    "reconcile",
+    "merge",
+    "assign",
+    "discover",
+)
+_SCOPES = ("container", "pod")
+
+
+class Reference:
+    """The reference implementation.
+
+    Args:
+        documented: keep every documented rule, where a kubelet of the same release breaks some.
+    """
+
+    def __init__(self, *, documented: bool = False) -> None:
+        """Starts without a node; see the class."""
+        self._documented = documented
+        self._node: Node | None = None
+
+    @property
+    def node(self) -> Node | None:
+        """The started node; None before a start and after one that was refused."""
+        return self._node
+
+    def favour(self, devices: Mapping[str, Favoured]) -> None:
+        """Says which devices, by container and resource, to take before others as good.
+
+        A kubelet takes any of them: whoever compares with one lets the reference take the same
+        where it may. Holds until the next start or the next call of this.
+        """
+        if self._node is not None:
+            self._node.device_manager.favoured = devices
+
+    def call(self, operation: str, args: messages.Args) -> messages.Answer:
+        """The answer to one request; every error is an answer too.
+
+        `operation` is a name of `numaproof.protocol.operations.OPERATIONS`, `args` of the type
+        that it has there.
+        """
+        try:
+            return self._answer(operation, args)
+        except StartError as error:
+            return messages.StartRefused(error.stage, str(error))
+        except AdmissionError as error:
+            return messages.AdmissionRefused(error.reason, str(error))
+        except NotBuiltError as error:
+            return messages.Unsupported(str(error))
+        except Exception as error:  # noqa: BLE001 - a fault is an answer, never a crash
+            return messages.Fault(f"{type(error).__name__}: {error}", traceback.format_exc())
+
+    def _answer(self, operation: str, args: Any) -> messages.Answer:
+        alone_calls: dict[str, Callable[[Any], messages.Answer]] = {
+            "hello": self.hello,
+            "start": self.start,
+            "merge": self.merge,
+            "assign": self.assign,
+            "discover": self.discover,
+        }
+        if operation in alone_calls:
+            return alone_calls[operation](args)
+        if operation not in _OPERATIONS:
+            raise NotBuiltError(f"operation {operation}")
+        if self._node is None:
+            raise NotStartedError(f"{operation} needs a start that was not refused")
+        answer: messages.Answer = getattr(self._node, operation)(args)
+        return answer
+
+    def hello(self, _args: messages.HelloArgs) -> messages.Hello:
+        """Who the reference is and what it has."""
+        newest = releases.TABLE[releases.NEWEST]
+        return messages.Hello(
+            protocol=messages.PROTOCOL_VERSION,
+            name="numaproof reference",
+            version=importlib.metadata.version("numaproof"),
+            language="Python",
+            kubernetes=releases.RELEASES,
+            level="kubelet",
+            operations=tuple(name for name in OPERATIONS if name in _OPERATIONS),
+            policies=messages.Policies(
+                cpu=("none", "static"),
+                memory=("None", "Static"),
+                topology=("none", "best-effort", "restricted", "single-numa-node"),
+                scope=_SCOPES,
+            ),
+            options=messages.Options(
+                cpu=tuple(newest.cpu_options), topology=tuple(newest.topology_options)
+            ),
+        )
+
+    def _release(self, version: str | None) -> Release:
+        try:
+            return releases.release(version, documented=self._documented)
+        except releases.UnknownReleaseError as error:
+            raise NotBuiltError(str(error)) from None
+
+    def start(self, args: messages.StartArgs) -> messages.Started:
+        """Starts the managers; what an earlier start had in memory is gone.
+
+        Raises:
+            StartError: a stage refused.
+            NotBuiltError: the reference does not have what the configuration asks for.
+        """
+        self._node = None
+        release = self._release(args.kubernetes)
+        self._node = startup.start(args, release, _discover)
+        return self._node.started()
+
+    def merge(self, args: messages.MergeArgs) -> messages.Merged:
+        """The Topology Manager's merge alone.
+
+        Raises:
+            StartError: the options cannot be, or distances are missing.
+        """
+        return topology_alone.merge(args, self._release(args.kubernetes))
+
+    def assign(self, args: messages.AssignArgs) -> messages.Assigned:
+        """CPU assignment alone.
+
+        Raises:
+            StartError: the options cannot be, or the machine has no CPUs.
+            AdmissionError: the request cannot be met.
+        """
+        release = self._release(args.kubernetes)
+        try:
+            return messages.Assigned(alone.assign(args, release))
+        except (OptionError, TopologyError) as error:
+            raise StartError("cpu", str(error)) from None
+
+    def discover(self, args: messages.DiscoverArgs) -> MachineInfo:
+        """The machine that a tree with ``sys/`` and ``proc/`` describes.
+
+        Raises:
+            StartError: the tree has no machine in it.
+        """
+        return _discover(args.root, self._release(args.kubernetes))
+
+
+def _discover(root: str, release: Release) -> MachineInfo:
+    try:
+        return discover(Path(root), release.version)
+    except DiscoveryError as error:
+        raise StartError("discovery", str(error)) from None

@@ -1,0 +1,1 @@
+"""The kubelet around the managers: its configuration, feature gates and eviction thresholds."""

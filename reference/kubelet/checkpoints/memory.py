@@ -1,0 +1,291 @@
+"""The Memory Manager's checkpoint file ``memory_manager_state``, read and written.
+
+Go's JSON orders the keys of maps as text, so node 10 comes before node 2; the textual dump that
+the checksum is made of orders nodes by number.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from numaproof.protocol.sets import NUMASet
+from numaproof.reference.golang import decoding
+from numaproof.reference.golang.syntax import GoJSONError
+from numaproof.reference.kubelet.checkpoints import files
+from numaproof.reference.memory.state import Block, MemoryState, NodeMemory, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from numaproof.reference.departures.releases import Release
+    from numaproof.reference.memory.state import Blocks
+
+FILE_NAME = "memory_manager_state"
+
+_TABLE_FIELDS = ("total", "systemReserved", "allocatable", "reserved", "free")
+_INTEGERS = decoding.Listed(decoding.Signed(), "[]int")
+_NODE = decoding.Fields(
+    "state.NUMANodeState",
+    {
+        "numberOfAssignments": decoding.Signed(),
+        "memoryMap": decoding.Keyed(
+            decoding.Fields(
+                "state.MemoryTable", dict.fromkeys(_TABLE_FIELDS, decoding.Unsigned()), pointer=True
+            ),
+            "map[v1.ResourceName]*state.MemoryTable",
+        ),
+        "cells": _INTEGERS,
+    },
+    pointer=True,
+)
+_BLOCK = decoding.Fields(
+    "state.Block",
+    {
+        "numaAffinity": _INTEGERS,
+        "type": decoding.Text("v1.ResourceName"),
+        "size": decoding.Unsigned(),
+    },
+)
+_FIELDS: Mapping[str, decoding.Kind] = {
+    "policyName": decoding.Text(),
+    "machineState": decoding.Keyed(_NODE, "state.NUMANodeMap", numbered=True, made=True),
+    "entries": decoding.Keyed(
+        decoding.Keyed(decoding.Listed(_BLOCK, "[]state.Block"), "map[string][]state.Block"),
+        "state.ContainerMemoryAssignments",
+        made=True,
+    ),
+    "checksum": decoding.Unsigned("checksum.Checksum"),
+}
+_FIELDS_OF_2: Mapping[str, decoding.Kind] = {
+    **_FIELDS,
+    "podEntries": decoding.Keyed(
+        decoding.Fields(
+            "state.PodEntry", {"memoryBlocks": decoding.Listed(_BLOCK, "[]state.Block")}
+        ),
+        "state.PodMemoryAssignments",
+        made=True,
+    ),
+}
+_WRITTEN_TYPE = "state.MemoryManagerCheckpoint"
+_NIL = "<nil>"
+_EMPTY_NODE: Mapping[str, Any] = {"numberOfAssignments": 0, "memoryMap": {}, "cells": []}
+_EMPTY_TABLE = dict.fromkeys(_TABLE_FIELDS, 0)
+"""A node and a table that are ``null`` are unlike all that a machine has."""
+
+_NOWHERE = 1 << 12
+"""The id that stands for all node ids that no machine has."""
+
+
+def restore(content: bytes, policy: str, release: Release) -> MemoryState:
+    """The state that the file of an earlier start holds; the policy None takes nothing from it.
+
+    Raises:
+        checkpoint.CheckpointError: the file is damaged, or another policy's.
+    """
+    with_pods = _with_pods(content) if release.pod_entries else None
+    if with_pods and with_pods["checksum"] == _checksum(with_pods, pods=True):
+        found = with_pods
+    else:
+        found = _without_pods(content, release)
+        # The kubelet reads the earlier format after the newer one, into the same structure.
+        found["podEntries"] = with_pods["podEntries"] if with_pods else {}
+    if found["policyName"] != policy:
+        raise files.CheckpointError(
+            f'[memorymanager] configured policy "{policy}" differs from state checkpoint policy '
+            f'"{found["policyName"]}"'
+        )
+    return MemoryState() if policy == "None" else _state(found)
+
+
+def _with_pods(content: bytes) -> dict[str, Any] | None:
+    """The file as one that says what pods have as a whole; None where it cannot be one."""
+    try:
+        found: dict[str, Any] = decoding.decode(
+            content, decoding.Fields(_WRITTEN_TYPE, _FIELDS_OF_2)
+        )
+    except GoJSONError:
+        return None
+    return found
+
+
+def _without_pods(content: bytes, release: Release) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = decoding.decode(
+            content, decoding.Fields(release.memory_checkpoint_type, _FIELDS)
+        )
+    except GoJSONError as error:
+        raise files.CheckpointError(str(error)) from None
+    trusted = release.memory_takes_no_checksum and not found["checksum"]
+    if not trusted and found["checksum"] not in _checksums(found, release):
+        raise files.CorruptCheckpointError
+    return found
+
+
+def dump(state: MemoryState, policy: str, *, with_pods: bool = False) -> bytes:
+    """The file that holds the state, byte for byte as the kubelet writes it.
+
+    `with_pods` writes the version that has what pods have as a whole.
+    """
+    document = _document(state, policy)
+    if not with_pods:
+        del document["podEntries"]
+    checksum = _checksum(document, pods=with_pods)
+    filled = {
+        name: value
+        for name, value in document.items()
+        if value or name not in ("entries", "podEntries")
+    }
+    return files.encode({**filled, "checksum": checksum})
+
+
+def _state(found: Mapping[str, Any]) -> MemoryState:
+    nodes = {
+        node: _node_memory(memory or _EMPTY_NODE)
+        for node, memory in sorted((found["machineState"] or {}).items())
+    }
+    entries = {
+        uid: {name: _blocks(blocks) for name, blocks in (containers or {}).items()}
+        for uid, containers in (found["entries"] or {}).items()
+    }
+    pods = {
+        uid: _blocks(entry["memoryBlocks"])
+        for uid, entry in (found.get("podEntries") or {}).items()
+    }
+    return MemoryState(nodes, entries, pods)
+
+
+def _blocks(blocks: Iterable[Mapping[str, Any]] | None) -> Blocks:
+    return tuple(
+        Block(_mask(block["numaAffinity"]), block["type"], block["size"]) for block in blocks or ()
+    )
+
+
+def _node_memory(memory: Mapping[str, Any]) -> NodeMemory:
+    cells: list[int] = memory["cells"] or []
+    repeated = len(cells) != len(set(cells))
+    return NodeMemory(
+        memory["numberOfAssignments"],
+        {
+            kind: Table(*(table or _EMPTY_TABLE).values())
+            for kind, table in (memory["memoryMap"] or {}).items()
+        },
+        _mask([*cells, *([_NOWHERE] if repeated else [])]),
+    )
+
+
+def _mask(nodes: Iterable[int] | None) -> int:
+    mask = 0
+    for node in nodes or ():
+        mask |= 1 << (node if 0 <= node < _NOWHERE else _NOWHERE)
+    return mask
+
+
+def _document(state: MemoryState, policy: str) -> dict[str, Any]:
+    """The state as the fields of the file, maps in the order of their keys' text."""
+    return {
+        "policyName": policy,
+        "machineState": {
+            node: {
+                "numberOfAssignments": memory.assignments,
+                "memoryMap": {
+                    kind: dict(zip(_TABLE_FIELDS, memory.tables[kind], strict=True))
+                    for kind in sorted(memory.tables)
+                },
+                "cells": [*NUMASet.from_mask(memory.cells)],
+            }
+            for node, memory in sorted(state.nodes.items(), key=lambda item: str(item[0]))
+        },
+        "entries": {
+            uid: {name: _listed(blocks) for name, blocks in sorted(containers.items())}
+            for uid, containers in sorted(state.entries.items())
+        },
+        "podEntries": {
+            uid: {"memoryBlocks": _listed(blocks)} if blocks else {}
+            for uid, blocks in sorted(state.pods.items())
+        },
+    }
+
+
+def _listed(blocks: Blocks) -> list[dict[str, Any]]:
+    return [
+        {"numaAffinity": [*NUMASet.from_mask(own.nodes)], "type": own.kind, "size": own.size}
+        for own in blocks
+    ]
+
+
+def _checksums(found: Mapping[str, Any], release: Release) -> set[int]:
+    """The checksums that a file may have: that of its structure, and of the one kubelets write."""
+    own = _WRITTEN_TYPE if release.pod_entries else release.memory_checkpoint_type
+    return {_checksum(found, name) for name in (own, _WRITTEN_TYPE)}
+
+
+def _checksum(
+    found: Mapping[str, Any], structure: str = _WRITTEN_TYPE, *, pods: bool = False
+) -> int:
+    pod_entries = ""
+    if pods:
+        entries = _map(found["podEntries"], _dumped_pod_entry)
+        pod_entries = f"PodEntries:(state.PodMemoryAssignments){entries} "
+    return files.checksum(
+        f"(*{structure}){{PolicyName:(string){found['policyName']} "
+        f"MachineState:(state.NUMANodeMap){_map(found['machineState'], _dumped_node)} "
+        f"Entries:{_type('state.ContainerMemoryAssignments', found['machineState'])}"
+        f"{_map(found['entries'], _dumped_pod)} "
+        f"{pod_entries}Checksum:(checksum.Checksum)0}}"
+    )
+
+
+def _map(values: Mapping[Any, Any] | None, dumped: Callable[[Any], str]) -> str:
+    if values is None:
+        return _NIL
+    return f"map[{' '.join([f'{key}:{dumped(values[key])}' for key in sorted(values)])}]"
+
+
+def _type(name: str, before: Mapping[Any, Any] | None) -> str:
+    """The type in front of a value; the dump forgets it after a map that ends with no pointer."""
+    return "" if before and before[max(before)] is None else f"({name})"
+
+
+def _dumped_node(memory: Mapping[str, Any] | None) -> str:
+    if memory is None:
+        return _NIL
+    return (
+        f"<*>{{NumberOfAssignments:(int){memory['numberOfAssignments']} "
+        "MemoryMap:(map[v1.ResourceName]*state.MemoryTable)"
+        f"{_map(memory['memoryMap'], _dumped_table)} "
+        f"Cells:{_type('[]int', memory['memoryMap'])}{_dumped_list(memory['cells'])}}}"
+    )
+
+
+def _dumped_table(table: Mapping[str, int] | None) -> str:
+    if table is None:
+        return _NIL
+    return (
+        f"<*>{{TotalMemSize:(uint64){table['total']} "
+        f"SystemReserved:(uint64){table['systemReserved']} "
+        f"Allocatable:(uint64){table['allocatable']} "
+        f"Reserved:(uint64){table['reserved']} Free:(uint64){table['free']}}}"
+    )
+
+
+def _dumped_pod(containers: Mapping[str, Any] | None) -> str:
+    return _map(containers, _dumped_blocks)
+
+
+def _dumped_pod_entry(entry: Mapping[str, Any]) -> str:
+    return f"{{MemoryBlocks:([]state.Block){_dumped_blocks(entry.get('memoryBlocks', ()))}}}"
+
+
+def _dumped_blocks(blocks: Iterable[Mapping[str, Any]] | None) -> str:
+    if blocks is None:
+        return _NIL
+    texts = (
+        f"{{NUMAAffinity:([]int){_dumped_list(block['numaAffinity'])} "
+        f"Type:(v1.ResourceName){block['type']} Size:(uint64){block['size']}}}"
+        for block in blocks
+    )
+    return f"[{' '.join(texts)}]"
+
+
+def _dumped_list(nodes: Iterable[int] | None) -> str:
+    return _NIL if nodes is None else f"[{' '.join(map(str, nodes))}]"

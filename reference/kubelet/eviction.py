@@ -1,0 +1,129 @@
+"""Hard eviction thresholds: which signals there are, and what an amount may be.
+
+(Kubernetes documentation, "Node-pressure Eviction: Eviction signals" and "Eviction thresholds".)
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from typing import TYPE_CHECKING
+
+from numaproof.reference.pods import quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+DEFAULTS: Mapping[str, str] = {
+    "imagefs.available": "15%",
+    "memory.available": "100Mi",
+    "nodefs.available": "10%",
+    "nodefs.inodesFree": "5%",
+}
+
+_MEMORY = "memory.available"
+_SIGNALS = frozenset(
+    {
+        _MEMORY,
+        "allocatableMemory.available",
+        "containerfs.available",
+        "containerfs.inodesFree",
+        "imagefs.available",
+        "imagefs.inodesFree",
+        "nodefs.available",
+        "nodefs.inodesFree",
+        "pid.available",
+    }
+)
+_NO_THRESHOLDS = ("0%", "100%")
+"""Percentages that mean no threshold, but only when they are written so."""
+
+_DIGITS = "[0-9](?:_?[0-9])*"
+_HEXADECIMAL = "_?[0-9a-f](?:_?[0-9a-f])*"
+_FLOAT = re.compile(
+    rf"nan|[+-]?(?:inf(?:inity)?|(?:{_DIGITS}\.?(?:{_DIGITS})?|\.{_DIGITS})(?:e[+-]?{_DIGITS})?"
+    rf"|0x(?:{_HEXADECIMAL}\.?(?:[0-9a-f](?:_?[0-9a-f])*)?|\.{_HEXADECIMAL})p[+-]?{_DIGITS})",
+    re.IGNORECASE,
+)
+_NOT_A_NUMBER = -(1 << 63)
+"""What a 64-bit x86 processor makes of an integer out of no number."""
+
+
+class ThresholdError(ValueError):
+    """A threshold cannot be; the text is the kubelet's."""
+
+
+def check(thresholds: Mapping[str, str]) -> None:
+    """Checks all thresholds; of several bad ones the first by signal is told.
+
+    The kubelet tells any of them.
+
+    Raises:
+        ThresholdError: an unknown signal, or an amount or share that none can be.
+    """
+    for signal, text in sorted(thresholds.items()):
+        if signal not in _SIGNALS:
+            raise ThresholdError(f"unsupported eviction signal {signal}")
+        if text.endswith("%"):
+            _check_share(signal, text)
+        else:
+            _check_amount(signal, text)
+
+
+def of_memory(thresholds: Mapping[str, str], capacity: int) -> str | None:
+    """The threshold for memory as a quantity; None where there is none.
+
+    A share is one of `capacity` bytes. `thresholds` have been checked.
+    """
+    text = thresholds.get(_MEMORY)
+    if text is None or text in _NO_THRESHOLDS:
+        return None
+    if not text.endswith("%"):
+        return text
+    share = _share(text)
+    size = _NOT_A_NUMBER if math.isnan(share) else int(capacity * share)
+    return quantity.canonical(size, "binary") if size else None
+
+
+def _check_share(signal: str, text: str) -> None:
+    if text in _NO_THRESHOLDS:
+        return
+    share = _share(text)
+    for wrong, limit in ((share < 0, ">= 0%"), (share > 1, "<= 100%")):
+        if wrong:
+            raise ThresholdError(f"eviction percentage threshold {signal} must be {limit}: {text}")
+
+
+def _check_amount(signal: str, text: str) -> None:
+    try:
+        amount = quantity.parse(text)
+    except quantity.QuantityError as error:
+        raise ThresholdError(str(error)) from None
+    if amount <= 0:
+        written = quantity.canonical(amount, quantity.style(text))
+        raise ThresholdError(f"eviction threshold {signal} must be positive: {written}")
+
+
+def _share(text: str) -> float:
+    """A percentage as a share of 1; the kubelet keeps it as a float of 32 bits."""
+    text = text.rstrip("%")
+    problem = f'strconv.ParseFloat: parsing "{text}": '
+    if not _FLOAT.fullmatch(text):
+        raise ThresholdError(f"{problem}invalid syntax")
+    try:
+        return _single(_single(_number(text.replace("_", "").lower())) / 100)
+    except OverflowError:
+        raise ThresholdError(f"{problem}value out of range") from None
+
+
+def _number(text: str) -> float:
+    number = float.fromhex(text) if "x" in text else float(text)
+    if math.isinf(number) and "inf" not in text:
+        raise OverflowError(text)
+    return number
+
+
+def _single(number: float) -> float:
+    found: float = struct.unpack("<f", struct.pack("<f", number))[0]
+    return found

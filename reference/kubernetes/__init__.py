@@ -1,1 +1,0 @@
-"""What the managers share with the rest of Kubernetes: releases, configuration, pods, files."""

@@ -1,0 +1,64 @@
+"""The Memory Manager: its policy, its state and its checkpoint file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from numaproof.reference.errors import AdmissionError
+from numaproof.reference.kubelet.checkpoints import memory as memory_checkpoint
+from numaproof.reference.manager import ContainerManager, unexpected
+from numaproof.reference.memory.requests import AllocationError
+from numaproof.reference.memory.state import MemoryState, Reuse
+from numaproof.reference.pods.budget import EmptySharedPoolError
+
+if TYPE_CHECKING:
+    from numaproof.reference.plan import Plan
+    from numaproof.reference.pods.pod import Container, Pod
+    from numaproof.reference.topology.hints import Resources
+    from numaproof.reference.topology.policy import KeptHint
+
+
+class MemoryManager(ContainerManager[MemoryState]):
+    """The Memory Manager with its state."""
+
+    file_name = memory_checkpoint.FILE_NAME
+
+    def __init__(self, plan: Plan, state: MemoryState) -> None:
+        """Takes the state as the start restored and wrote it."""
+        super().__init__(plan, state)
+        self._policy = plan.memory
+        self.reuse = Reuse()
+
+    def hints(self, pod: Pod, container: Container | None) -> Resources:
+        """Where the request could be met."""
+        if self._policy is None:
+            return {}
+        if container is None:
+            return self._policy.hints_for_pod(self.state, self.reuse, pod)
+        return self._policy.hints_for_container(self.state, self.reuse, pod, container)
+
+    def allocate(self, pod: Pod, container: Container, affinity: KeptHint) -> None:
+        """Gives the container its memory."""
+        if self._policy is None:
+            return
+        try:
+            self.state, self.reuse = self._policy.allocate(
+                self.state, self.reuse, pod, container, affinity
+            )
+        except AllocationError as error:
+            raise unexpected(error) from None
+
+    def allocate_pod(self, pod: Pod, affinity: KeptHint) -> None:
+        """Gives the pod its memory, and its containers their parts of it."""
+        if self._policy is None:
+            return
+        try:
+            self.state = self._policy.allocate_pod(self.state, self.reuse, pod, affinity)
+        except EmptySharedPoolError as error:
+            raise AdmissionError("EmptyPodSharedPoolError", str(error)) from None
+        except AllocationError as error:
+            raise unexpected(error) from None
+
+    def dump(self) -> bytes:
+        """The content of ``memory_manager_state``."""
+        return self._plan.memory_file(self.state)

@@ -1,0 +1,1 @@
+"""Pods as the managers read them: containers, QoS classes, quantities and budgets."""

@@ -1,0 +1,277 @@
+"""Settings that the kubelet takes, and that do nothing or do harm on a machine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from numaproof.protocol.sets import CPUSet, NUMASet
+from numaproof.reference.cpu import options as cpu_options
+from numaproof.reference.cpu.topology import touching
+from numaproof.reference.departures import releases
+from numaproof.reference.pods import quantity
+from numaproof.reference.topology import options as topology_options
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numaproof.reference.cpu.policy import StaticPolicy
+    from numaproof.reference.cpu.topology import CPUTopology
+    from numaproof.reference.plan import Plan
+    from numaproof.simulation.admission import Question
+    from numaproof.simulation.blame import Path
+
+Warning_ = tuple[tuple[str | int, ...], str, str, str]
+"""Path of the field, what is wrong, what to do, and the page of the documentation."""
+
+CPU = "Control CPU Management Policies on the Node"
+MEMORY = "Control Memory Management Policies on a Node"
+TOPOLOGY = "Control Topology Management Policies on a node"
+RESERVE = "Reserve Compute Resources for System Daemons"
+EVICTION = "Node-pressure Eviction"
+GATES = "Feature Gates"
+
+_MANY_NODES = 8
+_LARGEST_NODE = 63
+_HALF = 1 << 63
+
+
+def warnings(question: Question, plan: Plan) -> Iterator[Warning_]:
+    """What is legal and unwise, field by field."""
+    config = question.config
+    yield from _overridden(config)
+    if plan.cpu is not None:
+        yield from _reserved_cpus(config, plan.cpu)
+        yield from _cpu_options(config, plan, plan.cpu)
+    if plan.memory is not None:
+        yield from _memory(config, plan)
+    elif config.get("reservedMemory"):
+        message = "has no effect without memoryManagerPolicy Static"
+        yield ("reservedMemory",), message, "remove it, or set the policy", MEMORY
+    yield from _topology(config, plan)
+    yield from _gates(config, question.kubernetes)
+
+
+def _overridden(config: dict[str, Any]) -> Iterator[Warning_]:
+    if config.get("reservedSystemCPUs"):
+        for key in ("kubeReserved", "systemReserved"):
+            if "cpu" in (config.get(key) or {}):
+                message = "has no effect: reservedSystemCPUs overrides it"
+                yield (key, "cpu"), message, "remove it", RESERVE
+    thresholds = config.get("evictionHard")
+    merged = config.get("mergeDefaultEvictionSettings")
+    if isinstance(thresholds, dict) and "memory.available" not in thresholds and not merged:
+        message = "takes the place of all defaults, so that no memory.available threshold is left"
+        mend = "add memory.available, or set mergeDefaultEvictionSettings: true"
+        yield ("evictionHard",), message, mend, EVICTION
+
+
+def _reservation_path(config: dict[str, Any]) -> Path:
+    if config.get("reservedSystemCPUs"):
+        return ("reservedSystemCPUs",)
+    for key in ("kubeReserved", "systemReserved"):
+        if "cpu" in (config.get(key) or {}):
+            return key, "cpu"
+    return ("cpuManagerPolicy",)
+
+
+def _reserved_cpus(config: dict[str, Any], cpu: StaticPolicy) -> Iterator[Warning_]:
+    path = _reservation_path(config)
+    topology = cpu.topology
+    siblings = cpu.broken & ~cpu.reserved
+    if siblings:
+        message = f"breaks cores: CPUs {_cpus(siblings)} share one with reserved CPUs"
+        if cpu.options.full_cores and cpu.options.across_numa:
+            message += (
+                " and are never handed out; with distribute-cpus-across-numa the kubelet can hang "
+                "for ever on such a machine"
+            )
+        elif cpu.options.full_cores:
+            message += " and are never handed out, for full-pcpus-only"
+        else:
+            message += ", and pods that get them exclusively run beside system daemons"
+        whole = _cpus(topology.whole_cores(cpu.reserved))
+        yield path, message, f"reserve whole cores, such as {whole}", CPU
+    if path[-1] == "cpu":
+        amount = sum(
+            quantity.parse((config.get(key) or {}).get("cpu", 0))
+            for key in ("kubeReserved", "systemReserved")
+        )
+        if amount != cpu.reserved.bit_count():
+            message = f"is rounded up: {cpu.reserved.bit_count()} CPUs are never exclusive"
+            yield path, message, "reserve a whole number of CPUs", CPU
+    nodes = touching(topology.nodes, cpu.reserved)
+    if len(nodes) > 1:
+        message = (
+            f"lies on NUMA nodes {NUMASet(nodes)}: a pod as large as one of them no longer fits "
+            "it, and policy restricted may refuse it for good"
+        )
+        yield path, message, "reserve CPUs of one NUMA node where that is enough", CPU
+    for node in nodes:
+        if not topology.nodes[node] & ~cpu.reserved:
+            message = f"takes all CPUs of NUMA node {node}: no pod can be aligned to it"
+            yield path, message, "leave CPUs on each NUMA node", CPU
+
+
+def _cpu_options(config: dict[str, Any], plan: Plan, cpu: StaticPolicy) -> Iterator[Warning_]:
+    topology, options = cpu.topology, cpu.options
+    for name in config.get("cpuManagerPolicyOptions") or {}:
+        path = ("cpuManagerPolicyOptions", name)
+        reason = _void_cpu_option(name, plan, topology)
+        if reason:
+            yield path, f"has no effect: {reason}", "remove it", CPU
+    if options.across_numa and options.by_socket and topology.socket_count > 1:
+        message = "is lost where CPUs are spread over NUMA nodes: sockets are not looked at then"
+        mend = "remove distribute-cpus-across-numa or align-by-socket"
+        yield ("cpuManagerPolicyOptions", cpu_options.BY_SOCKET), message, mend, CPU
+
+
+def _void_cpu_option(name: str, plan: Plan, topology: CPUTopology) -> str:
+    """Why the option does nothing here; empty where it does something."""
+    given = plan.cpu
+    assert given is not None
+    on = {
+        cpu_options.FULL_CORES: given.options.full_cores,
+        cpu_options.ACROSS_NUMA: given.options.across_numa,
+        cpu_options.ACROSS_CORES: given.options.across_cores,
+        cpu_options.BY_SOCKET: given.options.by_socket,
+        cpu_options.STRICT: given.options.strict,
+        cpu_options.BY_UNCORE: given.options.by_uncore,
+    }
+    if not on.get(name, True):
+        return "it is off by default"
+    single_threaded = topology.most_cpus_per_core == 1
+    single = plan.topology_policy is not None and plan.topology_policy.rules.single
+    reasons = {
+        cpu_options.FULL_CORES: (single_threaded, "every core has one thread"),
+        cpu_options.ACROSS_CORES: (single_threaded, "every core has one thread"),
+        cpu_options.ACROSS_NUMA: (
+            len(topology.nodes) == 1 or single,
+            "the machine has one NUMA node"
+            if len(topology.nodes) == 1
+            else "with topologyManagerPolicy single-numa-node nothing is spread",
+        ),
+        cpu_options.BY_SOCKET: (
+            plan.topology_policy is None,
+            "topologyManagerPolicy is none, and nothing is aligned",
+        ),
+        cpu_options.BY_UNCORE: (
+            len(topology.uncores) <= 1,
+            "all CPUs share one uncore cache, as far as the kubelet sees",
+        ),
+    }
+    void, reason = reasons.get(name, (False, ""))
+    return reason if void else ""
+
+
+def _memory(config: dict[str, Any], plan: Plan) -> Iterator[Warning_]:
+    assert plan.memory is not None
+    places = {
+        entry.get("numaNode", 0): place
+        for place, entry in enumerate(config.get("reservedMemory") or [])
+        if isinstance(entry, dict)
+    }
+    for node, memory in plan.memory.empty.items():
+        table = memory.tables["memory"]
+        path: Path = ("reservedMemory", places[node]) if node in places else ("reservedMemory",)
+        if table.allocatable >= _HALF:
+            message = (
+                f"reserves more than NUMA node {node} has beside its huge pages; the kubelet then "
+                "believes the node to be almost endless"
+            )
+            yield path, message, "reserve less there, and more on other nodes", MEMORY
+        elif table.total and not table.allocatable and table.system:
+            message = f"leaves nothing of NUMA node {node}: no pod's memory can lie there"
+            yield path, message, "reserve less there, and more on other nodes", MEMORY
+
+
+def _topology(config: dict[str, Any], plan: Plan) -> Iterator[Warning_]:
+    given = config.get("topologyManagerPolicyOptions") or {}
+    nodes = plan.nodes
+    policy = plan.topology_policy
+    if policy is None:
+        for key in ("topologyManagerScope", "topologyManagerPolicyOptions"):
+            if config.get(key):
+                message = "has no effect with topologyManagerPolicy none"
+                yield (key,), message, "remove it, or set a policy", TOPOLOGY
+        if len(nodes) > _MANY_NODES:
+            message = (
+                f"has to be none on this machine of {len(nodes)} NUMA nodes unless "
+                "max-allowable-numa-nodes is set"
+            )
+            yield ("topologyManagerPolicy",), message, "nothing, if none is what you want", TOPOLOGY
+        return
+    if plan.cpu is None and plan.memory is None:
+        message = "aligns devices only: neither CPU nor Memory Manager is static"
+        yield ("topologyManagerPolicy",), message, "set cpuManagerPolicy: static", TOPOLOGY
+    if len(nodes) > _MANY_NODES:
+        message = (
+            f"lets the kubelet look at all sets of {len(nodes)} NUMA nodes: an admission takes "
+            "seconds at 12 nodes, twice that with each further one, and may never end"
+        )
+        path = ("topologyManagerPolicyOptions", topology_options.MOST_NODES)
+        yield path, message, "use policy none, or fewer NUMA nodes per socket", TOPOLOGY
+    elif topology_options.MOST_NODES in given:
+        message = (
+            f"has no effect: the machine has {len(nodes)} NUMA nodes, and 8 are allowed anyway"
+        )
+        path = ("topologyManagerPolicyOptions", topology_options.MOST_NODES)
+        yield path, message, "remove it", TOPOLOGY
+    if topology_options.CLOSEST in given:
+        yield from _closest(plan)
+    if not all(0 <= node <= _LARGEST_NODE for node in nodes):
+        message = "panics on this machine: hints can name NUMA nodes 0 to 63 only"
+        yield ("topologyManagerPolicy",), message, "use policy none", TOPOLOGY
+
+
+def _closest(plan: Plan) -> Iterator[Warning_]:
+    path = ("topologyManagerPolicyOptions", topology_options.CLOSEST)
+    policy, nodes = plan.topology_policy, plan.nodes
+    assert policy is not None
+    if policy.rules.distances is None:
+        reason = (
+            "single-numa-node takes one node" if policy.rules.single else "it is off by default"
+        )
+        yield path, f"has no effect: {reason}", "remove it", TOPOLOGY
+    elif sorted(nodes) != [*range(len(nodes))]:
+        message = "panics or compares wrong distances on this machine, whose node ids have gaps"
+        yield path, message, "remove it", TOPOLOGY
+    elif len(nodes) <= 2:  # noqa: PLR2004 - two nodes are one pair
+        message = f"has no effect: the machine has {len(nodes)} NUMA nodes"
+        yield path, message, "remove it", TOPOLOGY
+
+
+_OPENED = {
+    "CPUManagerPolicyAlphaOptions": ("cpuManagerPolicyOptions", "alpha"),
+    "CPUManagerPolicyBetaOptions": ("cpuManagerPolicyOptions", "beta"),
+    "TopologyManagerPolicyAlphaOptions": ("topologyManagerPolicyOptions", "alpha"),
+    "TopologyManagerPolicyBetaOptions": ("topologyManagerPolicyOptions", "beta"),
+}
+
+
+def _gates(config: dict[str, Any], version: str) -> Iterator[Warning_]:
+    release = releases.release(version)
+    maturities = {
+        "cpuManagerPolicyOptions": release.cpu_options,
+        "topologyManagerPolicyOptions": release.topology_options,
+    }
+    for name, on in (config.get("featureGates") or {}).items():
+        gate = release.gates.get(name)
+        if gate is None:
+            continue
+        path = ("featureGates", name)
+        if gate.locked:
+            message = f"is locked in {version}, and a later release that drops it will not start"
+            yield path, f"has no effect: it {message}", "remove it", GATES
+        elif gate.default == on:
+            message = f"has no effect: {str(on).lower()} is its default in {version}"
+            yield path, message, "remove it", GATES
+        elif name in _OPENED and on:
+            field, maturity = _OPENED[name]
+            known = maturities[field]
+            if not any(known.get(option) == maturity for option in config.get(field) or {}):
+                message = f"has no effect: no {maturity} option stands in {field}"
+                yield path, message, "remove it", GATES
+
+
+def _cpus(mask: int) -> CPUSet:
+    return CPUSet.from_mask(mask)

@@ -1,0 +1,160 @@
+"""Case files: what is in them, and what is wrong with them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from numaproof.conformance.cases import loading, writing
+from numaproof.conformance.cases.schema import Expected, MergeStep, StartStep, Step
+from numaproof.fakesys import DocumentError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numaproof.protocol.machine import MachineInfo
+
+CASE = """\
+defaults:
+  config: {cpuManagerPolicy: static, kubeReserved: {cpu: "1", memory: 1Gi}}
+  machines: {smt: 2}
+  level: placement
+  kubernetes: ">= 1.34"
+cases:
+- id: one
+  title: One
+  requirements: [A-001]
+  config: {kubeReserved: {cpu: "2"}, cpuManagerPolicy: null}
+  steps:
+  - start: {}
+- id: two
+  title: Two
+  requirements: [A-001]
+  level: admission
+  machines: {}
+  kubernetes: "1.33"
+  steps:
+  - admit: {pod: a, containers: {app: {}}}
+    expect: {refused: SMTAlignmentError}
+"""
+
+
+def test_cases_take_over_the_defaults_of_their_file_where_they_say_nothing() -> None:
+    one, two = loading.parse(CASE, "cases.yaml")
+    assert one.level == "placement"
+    assert one.machines.smt == 2
+    assert one.kubernetes == ">= 1.34"
+    assert two.level == "admission"
+    assert two.machines.smt is None
+    assert two.kubernetes == "1.33"
+
+
+def test_configurations_are_merged_and_null_takes_a_key_away() -> None:
+    one, _ = loading.parse(CASE, "cases.yaml")
+    assert one.config == {"kubeReserved": {"cpu": "2", "memory": "1Gi"}}
+
+
+def test_a_step_knows_its_verb() -> None:
+    _, two = loading.parse(CASE, "cases.yaml")
+    assert two.steps[0].verb == "admit"
+    assert two.steps[0].expect == Expected(refused="SMTAlignmentError")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ("title: One", "titel: One", r"cases.yaml:8: .*titel: unknown key 'titel' \(did you"),
+        ("smt: 2", "smt: [2]", r"cases.yaml:3: defaults.machines.smt: expected"),
+        ("level: admission", "level: all", r"cases.yaml:16: cases\[1\].level: "),
+        ("  - start: {}", "  - {}", "cases.yaml:12: .*one thing, this one has no verb"),
+        (
+            "  - start: {}",
+            "  - {start: {}, state: {}}",
+            r"this one has start and state \(give it one of start, admit,",
+        ),
+        (
+            "expect: {refused: SMTAlignmentError}",
+            "expect: {updates: []}",
+            r"cases.yaml:21: .*admit has no updates to expect \(it can expect containers, ",
+        ),
+        (
+            "- admit: {pod: a, containers: {app: {}}}",
+            "- remove: a",
+            r"remove has no refused to expect \(it can expect nothing but success\)",
+        ),
+        ("id: two", "id: &a two", ""),
+        ("title: Two", "title: *a", "cases.yaml:14: YAML aliases are not allowed"),
+    ],
+)
+def test_a_wrong_file_is_an_error_with_line_field_and_mend(
+    old: str, new: str, complaint: str
+) -> None:
+    assert old in CASE
+    if not complaint:
+        assert len(loading.parse(CASE.replace(old, new), "cases.yaml")) == 2
+        return
+    with pytest.raises(DocumentError, match=complaint):
+        loading.parse(CASE.replace(old, new), "cases.yaml")
+
+
+def test_a_step_may_expect_anything() -> None:
+    text = CASE.replace("expect: {refused: SMTAlignmentError}", "expect: anything")
+    assert loading.parse(text, "cases.yaml")[1].steps[0].expect == "anything"
+
+
+def test_a_users_file_is_read_by_its_path(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(CASE)
+    assert [case.id for case in loading.read_file(file)] == ["one", "two"]
+
+
+def test_levels_include_the_ones_before_them() -> None:
+    assert loading.applies("admission", "placement")
+    assert loading.applies("placement", "placement")
+    assert not loading.applies("kubelet", "placement")
+
+
+# Writing them
+
+
+def test_a_written_case_is_read_as_the_same_case(tmp_path: Path, info: MachineInfo) -> None:
+    (case, _) = loading.parse(CASE, "cases.yaml")
+    steps = (Step(start=StartStep(config={"a": {"b": [1, "ü", {}]}}, gone=("x",))),)
+    case = msgspec.structs.replace(case, steps=steps, machine=info)
+    file = tmp_path / writing.name_of(case)
+    writing.write(case, file)
+    assert loading.read_file(file) == (case,)
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_the_same_case_has_the_same_text_and_name() -> None:
+    one, two = (loading.parse(CASE, "cases.yaml")[0] for _ in range(2))
+    assert writing.text(one) == writing.text(two)
+    assert writing.name_of(one) == writing.name_of(two)
+    other = msgspec.structs.replace(one, title="Other")
+    assert writing.name_of(other) != writing.name_of(one)
+
+
+def test_where_a_file_can_not_be_put_nothing_is_left(tmp_path: Path) -> None:
+    (tmp_path / "folder.yaml").mkdir()
+    with pytest.raises(OSError, match=r"folder\.yaml"):
+        writing.put("text", tmp_path / "folder.yaml")
+    assert [file.name for file in tmp_path.iterdir()] == ["folder.yaml"]
+
+
+def test_no_preference_stays_no_preference_in_a_file() -> None:
+    (case, _) = loading.parse(CASE, "cases.yaml")
+    merge = MergeStep(nodes=(0,), policy="none", providers=({"gpu": None}, None))
+    case = msgspec.structs.replace(case, steps=(Step(merge=merge),))
+    (read,) = loading.parse(writing.text(case), "cases.yaml")
+    assert read.steps == case.steps
+
+
+def test_a_value_that_stands_twice_is_written_twice() -> None:
+    (case, _) = loading.parse(CASE, "cases.yaml")
+    step = Step(start=StartStep(config={"a": {"b": "c"}}))
+    text = writing.text(msgspec.structs.replace(case, steps=(step, step)))
+    assert "&id" not in text
+    assert text.count("b: c") == 2

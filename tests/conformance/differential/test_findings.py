@@ -1,0 +1,94 @@
+"""The findings of the documentation: one section and one case file for every named defect."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from numaproof import fakesys
+from numaproof.conformance.cases import loading
+from numaproof.conformance.execution.implementation import InProcess, introduce
+from numaproof.conformance.execution.machines import GivenMachine, Machine
+from numaproof.conformance.execution.run import Target
+from numaproof.conformance.execution.runner import CaseRun, run_case
+from numaproof.conformance.execution.stream import Campaign
+from numaproof.conformance.requirements import load_registry
+from numaproof.reference.departures.defects import DEFECTS, Defect
+from numaproof.reference.departures.releases import RELEASES
+from numaproof.reference.implementation import Reference
+
+if TYPE_CHECKING:
+    from numaproof.conformance.execution.machines import AnyMachine
+
+PAGE = Path(__file__).parents[3] / "docs" / "findings.md"
+SECTIONS = {
+    name: " ".join(text.split())
+    for name, text in re.findall(
+        r"^## (\S+)\n(.*?)(?=^## |\Z)", PAGE.read_text(), re.MULTILINE | re.DOTALL
+    )
+}
+
+
+named = pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.name)
+
+
+def releases(defect: Defect) -> str:
+    """The releases of a defect, which follow each other, in words."""
+    at = [RELEASES.index(release) for release in defect.releases]
+    assert at == list(range(at[0], at[-1] + 1))
+    first, last = defect.releases[0], defect.releases[-1]
+    return first if first == last else f"{first} to {last}"
+
+
+@named
+def test_a_defect_has_a_section_that_tells_what_the_table_tells(defect: Defect) -> None:
+    section = SECTIONS[defect.name]
+    assert f'- Against: "{defect.sentence}"' in section
+    assert f"- Releases: {releases(defect)}." in section
+    assert f"[findings/{defect.name}.yaml](findings/{defect.name}.yaml)" in section
+    assert (f"]({defect.issue})" if defect.issue else "Public: none known.") in section
+    assert f"| [{defect.name}](#{defect.name}) |" in PAGE.read_text()
+
+
+def test_there_is_no_section_or_file_about_anything_else() -> None:
+    names = {defect.name for defect in DEFECTS}
+    assert {name for name in SECTIONS if "-" in name} == names
+    files = {file.stem for file in (PAGE.parent / "findings").iterdir()}
+    assert files - names == {"arm-cache-without-id"}
+
+
+def outcome(name: str, kubernetes: str, folder: Path, *, documented: bool) -> str:
+    """How the one case of a finding's file ends on its one machine, with the reference."""
+    (case,) = loading.read_file(PAGE.parent / "findings" / f"{name}.yaml")
+    assert case.id == name
+    machine: AnyMachine
+    if case.machine:
+        machine = GivenMachine(case.machine)
+    else:
+        (profile,) = case.machines.names
+        machine = Machine(fakesys.load_profile(profile), folder / "trees")
+    reference = InProcess(lambda: Reference(documented=documented))
+    hello = introduce(reference, "tests")
+    target = Target(reference, hello, kubernetes, hello.level, documented=documented)
+    campaign = Campaign(target, load_registry(), "numaproof replay", "0")
+    return run_case(CaseRun(case, machine), campaign, folder / "state").outcome
+
+
+@named
+@pytest.mark.parametrize("keeps", ["kubelet", "documents"])
+def test_a_defects_file_shows_it_and_passes_where_the_documents_are_kept(
+    defect: Defect, tmp_path: Path, keeps: str
+) -> None:
+    documented = keeps == "documents"
+    ended = outcome(defect.name, defect.releases[-1], tmp_path, documented=documented)
+    assert ended == ("expected failure" if defect.answers and not documented else "pass")
+
+
+@pytest.mark.parametrize("kubernetes", RELEASES)
+def test_a_finding_without_a_defect_is_what_the_reference_does(
+    kubernetes: str, tmp_path: Path
+) -> None:
+    assert outcome("arm-cache-without-id", kubernetes, tmp_path, documented=False) == "pass"

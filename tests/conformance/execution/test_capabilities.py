@@ -1,0 +1,147 @@
+"""Nothing that an implementation does not claim is asked of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from numaproof.conformance.execution.capabilities import Claims, NotSupportedError
+from numaproof.conformance.execution.implementation import InProcess
+from numaproof.conformance.execution.run import Playing, Target, Verdict
+from numaproof.protocol import messages
+from numaproof.protocol.machine import MachineInfo
+from numaproof.protocol.sets import CPUSet
+from numaproof.reference.implementation import Reference
+
+Play = Callable[[Target, str], tuple[Verdict, Playing]]
+MakeTarget = Callable[..., Target]
+
+
+def claims(**changes: Any) -> Claims:
+    hello = messages.Hello(
+        protocol=1,
+        name="toy",
+        version="1",
+        language="C",
+        kubernetes=("1.35",),
+        level="admission",
+        operations=("start", "assign", "merge"),
+        policies=messages.Policies(cpu=("none", "static"), topology=("none", "restricted")),
+        options=messages.Options(cpu=("full-pcpus-only",), topology=()),
+    )
+    return Claims(msgspec.structs.replace(hello, **changes), "1.35")
+
+
+def start(**config: Any) -> messages.StartArgs:
+    return messages.StartArgs(config=config, state_dir="/nonexistent")
+
+
+def merge(policy: str, **options: str) -> messages.MergeArgs:
+    return messages.MergeArgs(nodes=(0,), policy=policy, providers=(), options=options)
+
+
+def assign(**options: str) -> messages.AssignArgs:
+    named = {name.replace("_", "-"): value for name, value in options.items()}
+    return messages.AssignArgs(MachineInfo(), CPUSet(), 1, named)
+
+
+@pytest.mark.parametrize(
+    ("operation", "args"),
+    [
+        ("hello", messages.HelloArgs((1, 1), "tests")),
+        ("start", start()),
+        ("start", start(cpuManagerPolicy="static")),
+        ("start", start(cpuManagerPolicy="bogus")),
+        ("start", start(cpuManagerPolicy=["static"])),
+        ("start", start(memoryManagerPolicy="None", topologyManagerScope="container")),
+        ("start", start(topologyManagerPolicy="restricted")),
+        ("start", start(cpuManagerPolicyOptions={"full-pcpus-only": "true", "bogus": "true"})),
+        ("start", start(cpuManagerPolicyOptions=["full-pcpus-only"])),
+        ("assign", assign(full_pcpus_only="true")),
+        ("merge", merge("restricted")),
+    ],
+)
+def test_what_is_claimed_and_what_nobody_knows_may_be_sent(
+    operation: str, args: messages.Args
+) -> None:
+    claims().require(operation, args)
+
+
+@pytest.mark.parametrize(
+    ("operation", "args", "missing"),
+    [
+        ("state", messages.NoArgs(), "operation state"),
+        ("start", start(memoryManagerPolicy="Static"), "Memory Manager policy Static"),
+        (
+            "start",
+            start(topologyManagerPolicy="best-effort"),
+            "Topology Manager policy best-effort",
+        ),
+        ("start", start(topologyManagerScope="pod"), "Topology Manager scope pod"),
+        (
+            "start",
+            start(cpuManagerPolicyOptions={"strict-cpu-reservation": "true"}),
+            "CPU Manager option strict-cpu-reservation",
+        ),
+        (
+            "start",
+            start(topologyManagerPolicyOptions={"prefer-closest-numa-nodes": "true"}),
+            "Topology Manager option prefer-closest-numa-nodes",
+        ),
+        ("assign", assign(align_by_socket="true"), "CPU Manager option align-by-socket"),
+        ("merge", merge("single-numa-node"), "Topology Manager policy single-numa-node"),
+    ],
+)
+def test_what_is_known_and_not_claimed_is_not_supported(
+    operation: str, args: messages.Args, missing: str
+) -> None:
+    with pytest.raises(NotSupportedError, match=f"^{missing}$"):
+        claims().require(operation, args)
+
+
+def test_a_policy_is_asked_for_by_default_too() -> None:
+    static_alone = claims(policies=messages.Policies(cpu=("static",)))
+    with pytest.raises(NotSupportedError, match="CPU Manager policy none"):
+        static_alone.require("start", start())
+
+
+def test_whoever_lists_no_policy_of_a_manager_has_it_switched_off() -> None:
+    nothing = claims(policies=messages.Policies())
+    nothing.require("start", start())
+    with pytest.raises(NotSupportedError, match="CPU Manager policy static"):
+        nothing.require("start", start(cpuManagerPolicy="static"))
+
+
+def test_an_unclaimed_call_of_a_case_is_unsupported_and_never_made(
+    play: Play, make_target: MakeTarget
+) -> None:
+    called = []
+
+    class Listening(Reference):
+        def call(self, operation: str, args: messages.Args) -> messages.Answer:
+            called.append(operation)
+            return super().call(operation, args)
+
+    target = make_target(InProcess(Listening), operations=("start", "admit"))
+    verdict, _ = play(
+        target,
+        """
+        config: {kubeReserved: {cpu: "1"}}
+        steps:
+        - admit: {pod: a, containers: {app: {}}}
+        - reconcile: {}
+        """,
+    )
+    assert verdict == Verdict("unsupported", "the implementation does not have operation reconcile")
+    assert called == ["hello", "start", "admit"]
+
+
+def test_an_unclaimed_policy_is_never_asked_for(play: Play, make_target: MakeTarget) -> None:
+    target = make_target(InProcess(Reference), policies=messages.Policies(cpu=("none",)))
+    verdict, playing = play(target, "config: {cpuManagerPolicy: static}\nsteps: [{state: {}}]")
+    assert verdict.outcome == "unsupported"
+    assert "CPU Manager policy static" in verdict.message
+    assert playing.steps() == ()

@@ -1,0 +1,145 @@
+"""Properties of CPU assignment alone, against all the sets of CPUs that could have been taken."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from numaproof.conformance.cases.machine_properties import Facts
+from numaproof.conformance.execution.implementation import InProcess
+from numaproof.protocol import messages
+from numaproof.protocol.machine import Core, MachineInfo, Node
+from numaproof.protocol.sets import CPUSet
+from numaproof.reference.implementation import Reference
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+EXAMPLES = settings(max_examples=50, derandomize=True, deadline=None)
+
+
+def machine(sockets: int, nodes: int, cores: int, smt: int, *, adjacent: bool) -> MachineInfo:
+    """A machine of `sockets` sockets of `nodes` nodes of `cores` cores of `smt` threads."""
+    total = sockets * nodes * cores
+
+    def threads(core: int) -> tuple[int, ...]:
+        if adjacent:
+            return tuple(range(core * smt, (core + 1) * smt))
+        return tuple(core + thread * total for thread in range(smt))
+
+    return MachineInfo(
+        num_cores=total * smt,
+        num_physical_cores=total,
+        num_sockets=sockets,
+        topology=tuple(
+            Node(
+                node_id=node,
+                memory=1 << 30,
+                cores=tuple(
+                    Core(core, threads(core), node // nodes)
+                    for core in range(node * cores, (node + 1) * cores)
+                ),
+            )
+            for node in range(sockets * nodes)
+        ),
+    )
+
+
+machines = st.builds(
+    machine,
+    st.integers(1, 2),
+    st.integers(1, 2),
+    st.integers(1, 3),
+    st.sampled_from((1, 2)),
+    adjacent=st.booleans(),
+).filter(lambda one: one.num_cores <= 12)
+
+
+def assign(
+    info: MachineInfo, available: CPUSet, count: int, options: dict[str, str] | None = None
+) -> messages.Answer:
+    args = messages.AssignArgs(info, available, count, options or {})
+    return InProcess(Reference).call("assign", args)
+
+
+def whole(cpus: CPUSet, units: Iterable[CPUSet]) -> int:
+    """How many units a set of CPUs holds whole."""
+    return sum(unit.issubset(cpus) for unit in units)
+
+
+def touched(cpus: CPUSet, units: Iterable[CPUSet]) -> int:
+    """How many units a set of CPUs has a CPU of."""
+    return sum(bool(unit & cpus) for unit in units)
+
+
+@EXAMPLES
+@given(st.data())
+def test_packed_cpus_are_whole_sockets_then_nodes_then_cores_as_many_as_can_be(
+    data: st.DataObject,
+) -> None:
+    info = data.draw(machines)
+    facts = Facts(info)
+    free = data.draw(st.sets(st.sampled_from(sorted(facts.all)), min_size=1))
+    count = data.draw(st.integers(1, len(free)))
+    answer = assign(info, CPUSet(free), count)
+    assert isinstance(answer, messages.Assigned)
+    kinds = (facts.sockets.values(), facts.nodes.values(), facts.cores)
+
+    def wholeness(cpus: CPUSet) -> tuple[int, ...]:
+        return tuple(whole(cpus, units) for units in kinds)
+
+    best = max(wholeness(CPUSet(some)) for some in combinations(sorted(free), count))
+    assert (len(answer.cpus), answer.cpus.issubset(CPUSet(free))) == (count, True)
+    assert wholeness(answer.cpus) == best
+
+
+@EXAMPLES
+@given(machines, st.data())
+def test_on_an_empty_machine_packed_cpus_touch_as_few_units_as_can_be(
+    info: MachineInfo, data: st.DataObject
+) -> None:
+    facts = Facts(info)
+    count = data.draw(st.integers(1, len(facts.all)))
+    answer = assign(info, facts.all, count)
+    assert isinstance(answer, messages.Assigned)
+    for units in (facts.sockets.values(), facts.nodes.values(), facts.cores):
+        fewest = -(-count // max(map(len, units)))
+        assert touched(answer.cpus, units) == fewest
+
+
+@EXAMPLES
+@given(machines, st.data())
+def test_on_an_empty_machine_distributed_cpus_are_even_over_the_fewest_nodes(
+    info: MachineInfo, data: st.DataObject
+) -> None:
+    facts = Facts(info)
+    count = data.draw(st.integers(1, len(facts.all)))
+    answer = assign(info, facts.all, count, {"distribute-cpus-across-numa": "true"})
+    assert isinstance(answer, messages.Assigned)
+    shares = sorted(len(node & answer.cpus) for node in facts.nodes.values() if node & answer.cpus)
+    fewest = -(-count // max(map(len, facts.nodes.values())))
+    assert len(shares) >= fewest
+    assert len(shares) == fewest or count % fewest
+    assert shares[-1] - shares[0] <= 1
+
+
+@EXAMPLES
+@given(machines, st.data())
+def test_what_is_assigned_first_may_be_assigned_again_once_it_is_free(
+    info: MachineInfo, data: st.DataObject
+) -> None:
+    facts = Facts(info)
+    count = data.draw(st.integers(1, len(facts.all)))
+    first = assign(info, facts.all, count)
+    assert isinstance(first, messages.Assigned)
+    assert assign(info, first.cpus, count) == first
+
+
+@pytest.mark.parametrize("count", [3, 100])
+def test_more_than_is_available_is_refused(count: int) -> None:
+    info = machine(1, 1, 2, 2, adjacent=True)
+    assert isinstance(assign(info, CPUSet([0, 1]), count), messages.AdmissionRefused)

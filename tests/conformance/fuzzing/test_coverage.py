@@ -1,0 +1,125 @@
+"""What fuzzing reaches: the same whatever is answered, by a swarm of runs, steered to targets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import seed as with_seed
+from hypothesis.stateful import run_state_machine_as_test
+
+from numaproof.conformance.execution.implementation import InProcess, introduce
+from numaproof.conformance.execution.run import Target
+from numaproof.conformance.fuzzing.fuzz import BATCH, STEPS, FuzzPlaying, Idle
+from numaproof.conformance.fuzzing.state_machine import TARGETS, NodeMachine
+from numaproof.protocol import messages
+from numaproof.reference.implementation import Reference
+
+if TYPE_CHECKING:
+    from numaproof.conformance.cases.schema import Step
+    from numaproof.protocol.machine import MachineInfo
+
+MakeTarget = Callable[..., Target]
+
+
+@dataclass
+class Made:
+    """What examples were made of."""
+
+    machines: list[MachineInfo] = field(default_factory=list)
+    steps: list[tuple[Step, ...]] = field(default_factory=list)
+    actions: list[dict[str, int]] = field(default_factory=list)
+    values: list[dict[str, float]] = field(default_factory=list)
+
+
+def made(
+    target: Target, examples: int, seed: int, *, play: bool = False, aims: tuple[str, ...] = ()
+) -> Made:
+    """So many examples of a seed, played or only drawn, steered to some targets or to none."""
+    all_of_them = Made()
+
+    class Node(NodeMachine):
+        claims = target.claims
+
+        def open_playing(self, machine: MachineInfo) -> FuzzPlaying | Idle:
+            all_of_them.machines.append(machine)
+            return FuzzPlaying(target, machine, []) if play else Idle()
+
+        def ended(self, things: Any, values: Any) -> None:
+            if isinstance(self.playing, FuzzPlaying):
+                all_of_them.steps.append(tuple(self.playing.steps))
+            actions = {name: count for (what, name), count in things.items() if what == "actions"}
+            all_of_them.actions.append(actions)
+            all_of_them.values.append(dict(values))
+
+    Node.aims = aims
+    profile = settings(
+        max_examples=examples,
+        stateful_step_count=STEPS,
+        database=None,
+        derandomize=False,
+        deadline=None,
+        phases=(Phase.generate, Phase.target),
+        suppress_health_check=tuple(HealthCheck),
+    )
+    run_state_machine_as_test(with_seed(seed)(Node), settings=profile)
+    return all_of_them
+
+
+def test_what_is_asked_does_not_depend_on_what_is_answered(
+    reference: Target, make_target: MakeTarget, changed: Callable[..., Any]
+) -> None:
+    def refused(_: messages.Answer) -> messages.Answer:
+        return messages.StartRefused("cpu", "never")
+
+    others = (
+        make_target(InProcess(lambda: changed(start=refused))),
+        make_target(InProcess(lambda: Reference(documented=True))),
+    )
+    first = made(reference, 12, seed=3, play=True)
+    assert sum(map(len, first.steps)) > 60
+    for other in others:
+        again = made(other, 12, seed=3, play=True)
+        assert again.machines == first.machines
+        assert again.steps == first.steps
+
+
+@pytest.fixture(scope="module")
+def swarm() -> list[dict[str, int]]:
+    """The actions of 80 examples that went on for long enough to have anything."""
+    implementation = InProcess(Reference)
+    hello = introduce(implementation, "tests")
+    target = Target(implementation, hello, "1.35", hello.level)
+    every = made(target, 80, seed=1).actions
+    return [one for one in every if sum(one.values()) > STEPS - 4]
+
+
+def test_each_run_leaves_most_kinds_of_actions_out(swarm: list[dict[str, int]]) -> None:
+    assert len(swarm) > 40
+    # Of fourteen kinds, chosen anew each time, twelve steps would have seven and more.
+    assert sum(map(len, swarm)) / len(swarm) < 6
+    without = [
+        sum("remove" not in one for one in swarm),
+        sum("restart" not in one for one in swarm),
+    ]
+    assert all(len(swarm) / 3 < count < len(swarm) for count in without)
+    assert {"admit", "remove", "restart", "damage", "merge"} <= {
+        name for one in swarm for name in one
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("aim", TARGETS)
+def test_steering_gets_further_than_chance(reference: Target, aim: str) -> None:
+    def reached(*aims: str) -> float:
+        """The mean of the best half of the examples."""
+        values = [
+            sorted(one[aim] for one in made(reference, BATCH, seed, aims=aims).values)[-50:]
+            for seed in range(2)
+        ]
+        return sum(map(sum, values))
+
+    assert reached(aim) > 1.3 * reached()

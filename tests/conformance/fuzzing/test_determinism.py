@@ -1,0 +1,187 @@
+"""Playing again: implementations that answer the same calls differently are told from others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import count, cycle
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from numaproof.conformance.cases import loading
+from numaproof.conformance.differential.lockstep import Stage
+from numaproof.conformance.execution.implementation import Crashed, Implementation, InProcess
+from numaproof.conformance.execution.run import Target
+from numaproof.conformance.execution.stream import Campaign
+from numaproof.conformance.fuzzing.determinism import Repeats
+from numaproof.conformance.fuzzing.fuzz import Budget, Lane, fuzz
+from numaproof.conformance.requirements import load_registry
+from numaproof.protocol import events, messages
+from numaproof.protocol.sets import CPUSet
+from numaproof.reference.implementation import Reference
+from numaproof.reports.summary import summarize
+
+MakeTarget = Callable[..., Target]
+
+
+def run(
+    target: Target, findings: Path, examples: int = 50, repeated: int = 5, seed: int = 1
+) -> list[events.AnyEvent]:
+    campaign = Campaign(target, load_registry(), "numaproof fuzz", "0.1")
+    return list(fuzz(campaign, Budget(examples, None), seed, findings, Lane(repeated=repeated)))
+
+
+def found(stream: list[events.AnyEvent]) -> events.DivergenceFound:
+    (one,) = (event for event in stream if isinstance(event, events.DivergenceFound))
+    return one
+
+
+def otherwise(answer: messages.Answer) -> messages.Answer:
+    """A refusal in other words."""
+    if isinstance(answer, messages.AdmissionRefused):
+        return msgspec.structs.replace(answer, message="no")
+    return answer
+
+
+class Changing:
+    """The reference, whose answers a change is made to in every second life of the object."""
+
+    lives: Iterator[bool]
+    change: Callable[[messages.Answer], messages.Answer]
+
+    def __init__(self) -> None:
+        self._reference = Reference()
+        self._changes = next(self.lives)
+
+    def call(self, operation: str, args: messages.Args) -> messages.Answer:
+        answer = self._reference.call(operation, args)
+        return type(self).change(answer) if self._changes else answer
+
+
+def changing(change: Callable[[Any], messages.Answer]) -> type[Changing]:
+    body = {"lives": cycle((False, True)), "change": staticmethod(change)}
+    return type("One", (Changing,), body)
+
+
+def test_other_answers_in_another_process_are_an_outcome_of_their_own_and_a_small_case(
+    make_target: MakeTarget, tmp_path: Path
+) -> None:
+    stream = run(make_target(InProcess(changing(otherwise))), tmp_path)
+    one = found(stream)
+    assert one.outcome == "nondeterministic"
+    assert one.message.startswith("the same calls were answered differently: admit: message is")
+    last = one.steps[-1]
+    assert last.operation == "admit"
+    assert last.answer is not None
+    assert last.expected is not None
+    answers = [one["message"] for one in (last.answer, last.expected)]
+    assert answers.count("no") == 1
+    assert [step.problems for step in one.steps[:-1]] == [()] * (len(one.steps) - 1)
+    summary = summarize(stream)
+    assert summary.verdict == "failed"
+    assert summary.tally.of("nondeterministic") == 1
+    assert summary.tally.total == summary.tally.passed + 1
+    assert one.file is not None
+    (case,) = loading.read_file(Path(one.file))
+    assert [step.verb for step in case.steps] == ["start", "admit"]
+
+
+def test_a_failure_that_does_not_come_again_is_no_plain_failure(
+    make_target: MakeTarget, tmp_path: Path
+) -> None:
+    numbers = count()
+
+    def losing(answer: messages.Answer) -> messages.Answer:
+        if isinstance(answer, messages.State) and next(numbers) == 12:
+            return msgspec.structs.replace(answer, shared=CPUSet())
+        return answer
+
+    body = {"lives": iter(lambda: True, False), "change": staticmethod(losing)}
+    target = make_target(InProcess(type("One", (Changing,), body)))
+    assert found(run(target, tmp_path, repeated=0)).outcome == "nondeterministic"
+
+
+def test_a_crash_that_does_not_come_again_is_no_plain_crash(
+    make_target: MakeTarget, tmp_path: Path
+) -> None:
+    class Crashing(InProcess):
+        left = 20
+
+        def call(self, operation: str, args: messages.Args) -> messages.Answer:
+            self.left -= 1
+            if self.left == 0:
+                raise Crashed("gone", "log")
+            return super().call(operation, args)
+
+    one = found(run(make_target(Crashing(Reference)), tmp_path, repeated=0))
+    assert one.outcome == "nondeterministic"
+    assert one.message.endswith("an answer against none")
+
+
+def test_a_failure_that_comes_again_is_what_it_is(
+    make_target: MakeTarget, changed: Callable[..., Any], tmp_path: Path
+) -> None:
+    def losing(state: messages.State) -> messages.State:
+        return msgspec.structs.replace(state, shared=CPUSet())
+
+    target = make_target(InProcess(lambda: changed(state=losing)))
+    assert found(run(target, tmp_path)).outcome == "fail"
+
+
+def test_a_fault_is_the_same_whatever_its_trace(
+    make_target: MakeTarget, changed: Callable[..., Any], play: Callable[..., Any], tmp_path: Path
+) -> None:
+    numbers = count()
+
+    def broken(_: messages.Answer) -> messages.Answer:
+        return messages.Fault("boom", f"at {next(numbers):#x}")
+
+    target = make_target(InProcess(lambda: changed(reconcile=broken)))
+    verdict, first = play(target, "steps: [{start: {}}, {reconcile: {}}]")
+    assert verdict.outcome == "fault"
+    stage = Stage(first.case, first.player.session.machine)
+    assert Repeats(target, tmp_path / "again").unlike(stage, first) is None
+
+
+def first_or_last(*, last: bool) -> Callable[[], Implementation]:
+    """A reference that is led to the first or the last devices that would do."""
+
+    class Led(Reference):
+        def call(self, operation: str, args: messages.Args) -> messages.Answer:
+            if isinstance(args, messages.AdmitArgs) and last:
+                devices = {"vendor.example/nic": ("d1",)}
+                self.favour({"app": devices})
+            return super().call(operation, args)
+
+    return lambda: InProcess(Led)
+
+
+def test_devices_of_which_any_would_do_are_no_difference(
+    make_target: MakeTarget, play: Callable[..., Any], tmp_path: Path
+) -> None:
+    text = """
+    steps:
+    - start:
+        config: {cpuManagerPolicy: none}
+        devices: {vendor.example/nic: [[0], [0]]}
+      expect: anything
+    - admit: {pod: p, containers: {app: {limits: {cpu: 1, memory: 1Gi, vendor.example/nic: 1}}}}
+      expect: anything
+    """
+    target = make_target(first_or_last(last=False)())
+    _, first = play(target, text)
+    held = first.player.session.calls[-1].answer.pods
+    assert "d0" in str(held)
+    other = make_target(first_or_last(last=True)())
+    _, second = play(other, text)
+    assert "d1" in str(second.player.session.calls[-1].answer.pods)
+    stage = Stage(first.case, first.player.session.machine)
+    assert Repeats(other, tmp_path / "again").unlike(stage, first) is None
+
+
+@pytest.mark.slow
+def test_the_healthy_reference_answers_alike(reference: Target, tmp_path: Path) -> None:
+    stream = run(reference, tmp_path, examples=200, repeated=2)
+    assert summarize(stream).tally.counts == {"pass": 200}

@@ -1,0 +1,154 @@
+"""What failed once is tried first in the next run: databases in a directory, and on a server."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis.database import InMemoryExampleDatabase
+
+from numaproof.conformance.execution.implementation import InProcess
+from numaproof.conformance.execution.run import Target
+from numaproof.conformance.execution.stream import Campaign
+from numaproof.conformance.fuzzing import example_databases
+from numaproof.conformance.fuzzing.example_databases import DatabaseError, Scoped
+from numaproof.conformance.fuzzing.fuzz import Budget, Lane, fuzz
+from numaproof.conformance.requirements import load_registry
+from numaproof.protocol import events, messages
+from numaproof.protocol.sets import CPUSet
+from numaproof.reference.implementation import Reference
+
+MakeTarget = Callable[..., Target]
+
+SECONDS = 20.0
+"""That a server may take to answer."""
+
+
+def losing(state: messages.State) -> messages.State:
+    """Forgets a CPU once something is exclusive."""
+    held = any(one.exclusive for pod in state.pods.values() for one in pod.values())
+    lost = state.shared.first(1) if held and state.shared else CPUSet()
+    return msgspec.structs.replace(state, shared=state.shared - lost)
+
+
+@pytest.fixture
+def broken(make_target: MakeTarget, changed: Callable[..., Any]) -> Target:
+    """A reference that loses CPUs."""
+    return make_target(InProcess(lambda: changed(state=losing)))
+
+
+def run(target: Target, place: str, findings: Path, seed: int, examples: int = 60) -> Any:
+    campaign = Campaign(target, load_registry(), "numaproof fuzz", "0.1")
+    lane = Lane(example_databases.opened(place), repeated=0)
+    stream = list(fuzz(campaign, Budget(examples, None), seed, findings, lane))
+    found = [one for one in stream if isinstance(one, events.DivergenceFound)]
+    ended = stream[-1]
+    assert isinstance(ended, events.CampaignEnded)
+    return found, ended.outcomes.get("pass", 0)
+
+
+def found_again_first(target: Target, healthy: Target, place: str, findings: Path) -> None:
+    found, _ = run(target, place, findings, seed=1)
+    assert found
+    # Another implementation has examples of its own, and takes none of these away.
+    assert run(healthy, place, findings, seed=3, examples=2) == ([], 2)
+    again, passing = run(target, place, findings, seed=2)
+    assert again[0].message == found[0].message
+    assert passing == 0
+
+
+def test_what_failed_is_found_in_the_first_example_of_the_next_run(
+    broken: Target, make_target: MakeTarget, tmp_path: Path
+) -> None:
+    other = make_target(InProcess(Reference), name="another")
+    found_again_first(broken, other, str(tmp_path / "kept"), tmp_path / "findings")
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[str]:
+    """The address of a Redis server of one's own, on a socket, which keeps nothing."""
+    pytest.importorskip("redis", reason="the package redis is not installed")
+    program = shutil.which("redis-server")
+    if program is None:
+        pytest.skip("there is no redis-server; Debian has it in the package redis-server")
+    # The path of a socket may not be long.
+    socket = Path("/tmp") / f"numaproof-{tmp_path.name[-8:]}-{time.monotonic_ns()}.sock"  # noqa: S108
+    words = ("--port", "0", "--unixsocket", str(socket), "--save", "", "--dir", str(tmp_path))
+    with subprocess.Popen([program, *words], stdout=subprocess.DEVNULL) as process:
+        try:
+            yield _answering(f"unix://{socket}", process)
+        finally:
+            process.terminate()
+            process.wait(SECONDS)
+            socket.unlink(missing_ok=True)
+
+
+def _answering(address: str, process: subprocess.Popen[bytes]) -> str:
+    deadline = time.monotonic() + SECONDS
+    while process.poll() is None and time.monotonic() < deadline:
+        try:
+            example_databases.opened(address)
+        except DatabaseError:
+            continue
+        return address
+    pytest.fail("redis-server does not answer")
+
+
+def test_a_redis_server_keeps_what_failed(
+    server: str, broken: Target, make_target: MakeTarget, tmp_path: Path
+) -> None:
+    other = make_target(InProcess(Reference), name="another")
+    found_again_first(broken, other, server, tmp_path / "findings")
+
+
+@pytest.mark.parametrize(
+    ("place", "complaint"),
+    [
+        ("redis://127.0.0.1:1/0", "the Redis server does not answer: "),
+        ("redis://127.0.0.1:port", "the address of the Redis server is wrong: "),
+    ],
+)
+def test_a_server_that_is_not_there_is_said(place: str, complaint: str) -> None:
+    pytest.importorskip("redis", reason="the package redis is not installed")
+    with pytest.raises(DatabaseError, match=complaint):
+        example_databases.opened(place)
+
+
+def test_a_server_needs_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "redis", None)
+    monkeypatch.delitem(__import__("sys").modules, "hypothesis.extra.redis", raising=False)
+    with pytest.raises(DatabaseError, match="needs the package redis: pip install"):
+        example_databases.opened("redis://127.0.0.1/0")
+
+
+def test_a_place_that_can_be_none_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(DatabaseError, match="Not a directory; give another directory"):
+        example_databases.opened(str(tmp_path / "file" / "below"))
+    with pytest.raises(DatabaseError, match="'mysql://x' begins with none of redis://, "):
+        example_databases.opened("mysql://x")
+
+
+def test_implementations_share_a_database_and_nothing_in_it(
+    make_target: MakeTarget, reference: Target
+) -> None:
+    shared = InMemoryExampleDatabase()
+    mine = Scoped(shared, reference)
+    mine.save(b"key", b"value")
+    mine.move(b"key", b"other", b"value")
+    assert list(mine.fetch(b"key")) == []
+    assert list(mine.fetch(b"other")) == [b"value"]
+    others = (
+        make_target(InProcess(Reference), name="another"),
+        make_target(InProcess(Reference), kubernetes="1.34"),
+        make_target(InProcess(Reference), operations=("start",)),
+    )
+    assert [list(Scoped(shared, one).fetch(b"other")) for one in others] == [[], [], []]
+    mine.delete(b"other", b"value")
+    assert list(mine.fetch(b"other")) == []

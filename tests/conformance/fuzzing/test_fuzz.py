@@ -1,0 +1,187 @@
+"""Fuzzing: what it finds, how small, and that it finds the same again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from numaproof.conformance.cases import loading
+from numaproof.conformance.cases.machine_properties import Facts
+from numaproof.conformance.execution import runner
+from numaproof.conformance.execution.implementation import InProcess
+from numaproof.conformance.execution.run import Target
+from numaproof.conformance.execution.stream import Campaign
+from numaproof.conformance.fuzzing.fuzz import Budget, fuzz
+from numaproof.conformance.requirements import load_registry
+from numaproof.protocol import events, messages
+from numaproof.protocol.sets import CPUSet
+from numaproof.reference.implementation import Reference
+from numaproof.reports.summary import summarize
+
+MakeTarget = Callable[..., Target]
+
+
+class Listening(Reference):
+    """The reference, with every call that it gets."""
+
+    calls: list[tuple[str, object]]
+
+    def call(self, operation: str, args: messages.Args) -> messages.Answer:
+        if isinstance(args, messages.StartArgs):
+            self.calls.append((operation, (args.config, args.machine)))
+        else:
+            self.calls.append((operation, args))
+        return super().call(operation, args)
+
+
+def losing(state: messages.State) -> messages.State:
+    """Forgets a CPU once something is exclusive."""
+    held = any(one.exclusive for pod in state.pods.values() for one in pod.values())
+    lost = state.shared.first(1) if held and state.shared else CPUSet()
+    return msgspec.structs.replace(state, shared=state.shared - lost)
+
+
+def run(
+    target: Target, findings: Path, seed: int = 1, examples: int | None = 60, **budget: Any
+) -> list[events.AnyEvent]:
+    campaign = Campaign(target, load_registry(), "numaproof fuzz", "0.1")
+    stream = fuzz(campaign, Budget(examples, budget.get("seconds")), seed, findings)
+    return [msgspec.structs.replace(event, at=0.0) for event in stream]
+
+
+def test_the_healthy_reference_passes(reference: Target, tmp_path: Path) -> None:
+    stream = run(reference, tmp_path / "findings", examples=30)
+    assert [type(event).__name__ for event in stream] == [
+        "CampaignStarted",
+        "Progress",
+        "Progress",
+        "Reached",
+        "CampaignEnded",
+    ]
+    assert summarize(stream).verdict == "passed"
+    assert summarize(stream).tally.counts == {"pass": 30}
+    assert not (tmp_path / "findings").exists()
+
+
+def test_the_same_seed_makes_the_same_calls(make_target: MakeTarget, tmp_path: Path) -> None:
+    def calls(seed: int) -> list[Any]:
+        heard: list[tuple[str, object]] = []
+        one = type("One", (Listening,), {"calls": heard})
+        run(make_target(InProcess(one)), tmp_path, seed, examples=4)
+        return heard
+
+    first = calls(7)
+    assert len(first) > 20
+    assert calls(7) == first
+    assert calls(8) != first
+
+
+def test_a_fault_is_found_shrunk_and_replayed(
+    make_target: MakeTarget, changed: Callable[..., Any], reference: Target, tmp_path: Path
+) -> None:
+    broken = make_target(InProcess(lambda: changed(state=losing)))
+    stream = run(broken, tmp_path / "findings")
+    (found,) = (event for event in stream if isinstance(event, events.DivergenceFound))
+    assert found.outcome == "fail"
+    assert "no-cpu-lost" in found.message or "reserved-stay-shared" in found.message
+    assert found.file is not None
+    assert found.reproduce.startswith(f"numaproof replay {found.file} --kubernetes 1.35")
+    assert summarize(stream).verdict == "failed"
+
+    (case,) = loading.read_file(Path(found.file))
+    assert [step.verb for step in case.steps] == ["start", "admit"]
+    (admission,) = (step.admit for step in case.steps if step.admit)
+    assert not isinstance(admission, str)
+    assert len(admission.containers) == 1
+    assert case.machine is not None
+    assert len(Facts(case.machine).all) <= 4
+    assert case.requirements
+
+    def replayed(target: Target) -> str:
+        campaign = Campaign(target, load_registry(), "numaproof replay", "0.1")
+        (one,) = runner.select([case], [], target)
+        return runner.run_case(one, campaign, tmp_path / target.level).outcome
+
+    assert replayed(broken) == "fail"
+    (tmp_path / broken.level).rename(tmp_path / "done")
+    assert replayed(reference) == "pass"
+
+
+@pytest.mark.slow
+def test_a_finding_is_the_same_in_every_run(
+    make_target: MakeTarget, changed: Callable[..., Any], tmp_path: Path
+) -> None:
+    target = make_target(InProcess(lambda: changed(state=losing)))
+    one, two = (run(target, tmp_path / "findings") for _ in range(2))
+    assert one == two
+    assert len(list((tmp_path / "findings").iterdir())) == 1
+
+
+@pytest.mark.slow
+def test_a_difference_from_the_reference_is_found_without_any_broken_invariant(
+    make_target: MakeTarget, changed: Callable[..., Any], tmp_path: Path
+) -> None:
+    def silent(answer: messages.Reconciled) -> messages.Reconciled:
+        return messages.Reconciled(answer.updates[1:])
+
+    target = make_target(InProcess(lambda: changed(reconcile=silent)), mirror=True)
+    stream = run(target, tmp_path, examples=200)
+    (found,) = (event for event in stream if isinstance(event, events.DivergenceFound))
+    assert found.message.startswith("differs from the reference: updates")
+    assert found.requirements == ()
+
+
+def test_a_budget_of_time_ends_the_run_after_one_example_at_least(
+    reference: Target, tmp_path: Path
+) -> None:
+    stream = run(reference, tmp_path, examples=None, seconds=0.0)
+    ended = stream[-1]
+    assert isinstance(ended, events.CampaignEnded)
+    assert ended.complete
+    assert ended.outcomes == {"pass": 1}
+
+
+def test_nothing_unclaimed_is_called(make_target: MakeTarget, tmp_path: Path) -> None:
+    heard: list[tuple[str, Any]] = []
+    one = type("One", (Listening,), {"calls": heard})
+    target = make_target(
+        InProcess(one),
+        operations=("start", "admit"),
+        policies=messages.Policies(),
+        options=messages.Options(),
+    )
+    assert summarize(run(target, tmp_path, examples=10)).verdict == "passed"
+    assert {operation for operation, _ in heard} == {"hello", "start", "admit"}
+    configs = [args[0] for operation, args in heard if operation == "start"]
+    unclaimed = {"cpuManagerPolicy", "cpuManagerPolicyOptions"}
+    assert [config for config in configs if unclaimed & set(config)] == []
+
+
+def test_without_a_start_nothing_is_tested(make_target: MakeTarget, tmp_path: Path) -> None:
+    target = make_target(InProcess(Reference), operations=("assign",))
+    summary = summarize(run(target, tmp_path))
+    assert summary.verdict == "nothing tested"
+    assert summary.exit_code == 2
+
+
+@pytest.mark.slow
+def test_what_a_failure_does_without_is_left_out_of_it(
+    make_target: MakeTarget, changed: Callable[..., Any], tmp_path: Path
+) -> None:
+    def turned(answer: messages.NodeHints) -> messages.NodeHints:
+        memory = {name: hints and hints[::-1] for name, hints in answer.memory.items()}
+        return msgspec.structs.replace(answer, memory=memory)
+
+    target = make_target(InProcess(lambda: changed(hints=turned)), mirror=True)
+    stream = run(target, tmp_path, examples=200)
+    (found,) = (event for event in stream if isinstance(event, events.DivergenceFound))
+    assert found.message.startswith("differs from the reference: memory")
+    assert found.file is not None
+    (case,) = loading.read_file(Path(found.file))
+    assert [step.verb for step in case.steps] == ["start", "hints"]
+    assert case.machine is not None
+    assert len(case.machine.topology or ()) == 2

@@ -1,0 +1,110 @@
+"""What is left of a scenario when all is left out that does not matter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from numaproof.conformance.differential.lockstep import Stage
+from numaproof.conformance.execution.capabilities import Claims
+from numaproof.conformance.execution.implementation import hello_args
+from numaproof.conformance.fuzzing import shrinking
+from numaproof.conformance.fuzzing.generation.scenarios import seeded_scenario
+from numaproof.conformance.fuzzing.shrinking import Shrinking
+from numaproof.reference.implementation import Reference
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numaproof.conformance.cases.schema import Step
+    from numaproof.protocol.machine import MachineInfo
+
+CLAIMS = Claims(Reference().hello(hello_args("tests")), "1.35")
+LONG = 60.0
+
+
+def admits(step: Step) -> bool:
+    return step.verb == "admit"
+
+
+@pytest.fixture
+def stage() -> Stage:
+    """A scenario of several admissions on a machine of several nodes."""
+    for seed in range(1000):
+        case = seeded_scenario(seed, CLAIMS)
+        assert case.machine is not None
+        nodes = case.machine.topology or ()
+        if sum(map(admits, case.steps)) > 3 and len(nodes) > 2:
+            return Stage(case, case.machine)
+    raise AssertionError("no seed makes such a scenario")
+
+
+def cpus(machine: MachineInfo) -> int:
+    return sum(
+        len(core.thread_ids or ()) for node in machine.topology or () for core in node.cores or ()
+    )
+
+
+def test_steps_parts_and_machine_are_left_out_as_far_as_it_still_shows(stage: Stage) -> None:
+    def shows(tried: Stage) -> bool:
+        return sum(map(admits, tried.case.steps)) >= 2 and cpus(tried.machine) >= 3
+
+    small = Shrinking(shows, LONG).smallest(stage)
+    assert [step.verb for step in small.case.steps] == ["admit", "admit"]
+    assert cpus(small.machine) == 3
+    assert small.machine.num_cores == 3
+    for step in small.case.steps:
+        assert not isinstance(step.admit, str)
+        assert step.admit is not None
+        assert step.admit.containers == {} == step.admit.init
+
+
+def test_distances_and_memory_go_with_their_node(stage: Stage) -> None:
+    small = Shrinking(lambda tried: len(tried.machine.topology or ()) >= 2, LONG).smallest(stage)
+    nodes = small.machine.topology or ()
+    assert [len(node.distances or ()) for node in nodes] == [2, 2]
+    assert small.machine.memory_capacity == sum(node.memory for node in nodes)
+
+
+def test_a_machine_with_a_tree_stays_whole(stage: Stage, tmp_path: Path) -> None:
+    rooted = Stage(stage.case, stage.machine, lambda: tmp_path)
+    small = Shrinking(lambda _: True, LONG).smallest(rooted)
+    assert small.machine == stage.machine
+    assert len(small.case.steps) == 1
+    assert shrinking.case_of(small, "t").machine is None
+
+
+def test_what_shows_nothing_smaller_stays_as_it_is(stage: Stage) -> None:
+    assert Shrinking(lambda _: False, LONG).smallest(stage) == stage
+
+
+def test_the_search_ends_when_its_time_is_over(stage: Stage) -> None:
+    assert Shrinking(lambda _: True, 0.0).smallest(stage) == stage
+
+
+def test_the_case_of_a_scenario_brings_its_machine_and_expects_anything(stage: Stage) -> None:
+    case = shrinking.case_of(stage, "what differs")
+    assert (case.id, case.title, case.machine) == ("difference", "what differs", stage.machine)
+    assert {step.expect for step in case.steps} == {"anything"}
+
+
+def test_so_many_tries_end_it_and_what_cannot_be_played_shows_nothing(stage: Stage) -> None:
+    tried: list[Stage] = []
+
+    def shows(smaller: Stage) -> bool:
+        tried.append(smaller)
+        raise ValueError("no scenario any more")
+
+    assert Shrinking(shows, tries=3).smallest(stage) == stage
+    assert len(tried) == 3
+
+
+def test_what_a_step_expects_is_not_left_out(stage: Stage) -> None:
+    expected = {"anything"}
+    assert {step.expect for step in stage.case.steps} == expected
+
+    def shows(smaller: Stage) -> bool:
+        return {step.expect for step in smaller.case.steps} != expected
+
+    assert Shrinking(shows).smallest(stage) == stage

@@ -1,0 +1,184 @@
+"""Two answers to the same call, compared at a level."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from numaproof.conformance.judging.comparison import any_option, any_resource, difference
+from numaproof.protocol import messages
+from numaproof.protocol.machine import MachineInfo, Node
+from numaproof.protocol.sets import CPUSet, NUMASet
+from numaproof.reference.kubelet.checkpoints import memory as memory_checkpoint
+from numaproof.reference.memory.state import Block, MemoryState
+
+if TYPE_CHECKING:
+    from numaproof.protocol.messages import Level
+
+
+def container(cpus: str) -> messages.Container:
+    own = CPUSet.parse(cpus)
+    return messages.Container(own, own, (), messages.Hint(None, preferred=True))
+
+
+def admitted(cpus: str) -> messages.Admitted:
+    return messages.Admitted({"app": container(cpus)})
+
+
+def state(file: str) -> messages.State:
+    return messages.State(CPUSet(), {}, {"memory_manager_state": file})
+
+
+def memory_file(*types: str, right: bool = True) -> str:
+    """A checkpoint with one container that has a block of each type, in this order."""
+    blocks = tuple(Block(1, one, 64) for one in types)
+    written = memory_checkpoint.dump(MemoryState({}, {"uid-a": {"app": blocks}}), "Static").decode()
+    return written if right else written.replace('"checksum":', '"checksum":1')
+
+
+NO = messages.AdmissionRefused("SMTAlignmentError", "no")
+OTHER_WORDS = messages.AdmissionRefused("SMTAlignmentError", "never")
+OTHER_REASON = messages.AdmissionRefused("TopologyAffinityError", "no")
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "level", "found"),
+    [
+        (admitted("1"), NO, "invariants", None),
+        (admitted("1"), NO, "admission", "accepted against refused with SMTAlignmentError"),
+        (NO, OTHER_REASON, "admission", "refused with SMTAlignmentError against refused with"),
+        (NO, OTHER_WORDS, "placement", None),
+        (NO, OTHER_WORDS, "kubelet", "message is 'no' against 'never'"),
+        (admitted("1"), admitted("2"), "admission", None),
+        (admitted("1"), admitted("2"), "placement", "containers.app.cpus is '1' against '2'"),
+        (admitted("1"), messages.Admitted({}), "placement", "containers.app is only on one side"),
+        (admitted("1"), admitted("1"), "kubelet", None),
+        (admitted("1"), messages.Unsupported("admit"), "kubelet", None),
+        (messages.Fault("x"), messages.Fault("x"), "kubelet", None),
+        (messages.Fault("x"), admitted("1"), "admission", "a fault against accepted"),
+        (
+            messages.StartRefused("cpu", "x"),
+            messages.StartRefused("config", "x"),
+            "admission",
+            "refused at stage cpu against refused at stage config",
+        ),
+        (state("a"), state("b"), "placement", None),
+        (state("a"), state("b"), "kubelet", "files.memory_manager_state is 'a' against 'b'"),
+        (state("[1]"), state("[1]"), "kubelet", None),
+        (state("{}"), state("{} "), "kubelet", "files.memory_manager_state is"),
+        (
+            messages.NodeHints({}, {}, None),
+            messages.NodeHints({}, {}, {}),
+            "kubelet",
+            None,
+        ),
+        (
+            MachineInfo(topology=(Node(node_id=0, memory=1), Node(node_id=1, memory=2))),
+            MachineInfo(topology=(Node(node_id=1, memory=2), Node(node_id=0, memory=1))),
+            "kubelet",
+            None,
+        ),
+        (
+            MachineInfo(topology=(Node(node_id=0, memory=1),)),
+            MachineInfo(topology=(Node(node_id=0, memory=2),)),
+            "placement",
+            "nodes.0.memory is 1 against 2",
+        ),
+    ],
+)
+def test_answers_differ_in_what_their_level_compares(
+    left: messages.Answer, right: messages.Answer, level: Level, found: str | None
+) -> None:
+    difference_found = difference(left, right, level)
+    if found is None:
+        assert difference_found is None
+    else:
+        assert difference_found is not None
+        assert difference_found.startswith(found)
+
+
+TWO = ("memory", "hugepages-2Mi")
+
+
+def test_the_order_in_which_the_kubelet_happens_to_write_blocks_is_no_difference() -> None:
+    one, other = memory_file(*TWO), memory_file(*TWO[::-1])
+    assert one != other
+    assert difference(state(one), state(other), "kubelet") is None
+
+
+def test_a_checksum_that_is_not_the_one_of_its_text_is_a_difference() -> None:
+    one, other = memory_file(*TWO), memory_file(*TWO[::-1], right=False)
+    assert difference(state(one), state(other), "kubelet") == (
+        "files.memory_manager_state.checksum is True against False"
+    )
+
+
+def test_a_file_with_one_block_for_each_container_is_compared_by_its_text() -> None:
+    one, other = memory_file("memory"), memory_file("memory", right=False)
+    assert difference(state(one), state(one), "kubelet") is None
+    found = difference(state(one), state(other), "kubelet")
+    assert found is not None
+    assert found.startswith("files.memory_manager_state is '{")
+
+
+def test_the_order_of_hints_is_a_difference() -> None:
+    hints = (messages.Hint(NUMASet([0]), preferred=True), messages.Hint(None, preferred=False))
+    one = messages.NodeHints({"cpu": hints}, {})
+    other = messages.NodeHints({"cpu": hints[::-1]}, {})
+    assert difference(one, other, "placement")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        'CPU Manager Policy Alpha-level Options not enabled, but option "a" provided',
+        'unknown CPU Manager Policy option: "b"',
+        'bad value for option "c": x',
+    ],
+)
+def test_of_several_bad_options_any_may_be_named(message: str) -> None:
+    refused = any_option(messages.StartRefused("cpu", message))
+    assert isinstance(refused, messages.StartRefused)
+    assert refused.message == "one of the options is refused"
+
+
+def test_other_refusals_keep_their_words() -> None:
+    assert any_option(NO) is NO
+    refused = messages.StartRefused("cpu", "other")
+    assert any_option(refused) == refused
+
+
+NIC = "Requested: 2, Available: 1, which is unexpected"
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        f"requested number of devices unavailable for v.example/nic. {NIC}",
+        "no healthy devices present; cannot allocate unhealthy devices v.example/gpu,",
+        "cannot allocate unregistered device v.example/gpu,",
+    ],
+)
+def test_of_several_resources_without_devices_any_may_be_named(what: str) -> None:
+    refused = any_resource(messages.AdmissionRefused("UnexpectedAdmissionError", f"No: {what}"))
+    assert isinstance(refused, messages.AdmissionRefused)
+    assert refused.message.startswith("No: the devices of a resource can't be had,")
+
+
+def test_a_refusal_for_another_reason_keeps_its_words() -> None:
+    assert any_resource(NO) == NO
+    assert any_resource(admitted("1")) == admitted("1")
+
+
+def test_the_blocks_of_a_pod_as_a_whole_may_stand_in_any_order() -> None:
+    def written(*types: str) -> str:
+        blocks = tuple(Block(1, one, 64) for one in types)
+        kept = MemoryState({}, {"uid-a": {"app": ()}}, {"uid-a": blocks})
+        return memory_checkpoint.dump(kept, "Static", with_pods=True).decode()
+
+    one, other = written("memory", "hugepages-2Mi"), written("hugepages-2Mi", "memory")
+    assert one != other
+    assert difference(state(one), state(other), "kubelet") is None
+    wrong = other.replace('"checksum":', '"checksum":1')
+    assert difference(state(one), state(wrong), "kubelet") is not None

@@ -1,0 +1,223 @@
+"""What a case expects, held against answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from numaproof.conformance.cases.machine_properties import Facts
+from numaproof.conformance.cases.schema import (
+    ContainerExpected,
+    CPUs,
+    CPUsExpected,
+    Expected,
+    UpdateExpected,
+)
+from numaproof.conformance.judging.expectations import Context, check
+from numaproof.protocol import messages
+from numaproof.protocol.sets import CPUSet, NUMASet
+
+if TYPE_CHECKING:
+    from numaproof.protocol.machine import MachineInfo
+
+
+def container(cpus: str, exclusive: str | None = None) -> messages.Container:
+    own = cpus if exclusive is None else exclusive
+    return messages.Container(
+        CPUSet.parse(cpus), CPUSet.parse(own), (), messages.Hint(NUMASet([0]), preferred=True)
+    )
+
+
+@pytest.fixture
+def context(info: MachineInfo) -> Context:
+    return Context(
+        facts=Facts(info),
+        shared=CPUSet.parse("0-1"),
+        containers={"b/app": container("4-5")},
+        state_dir="/state",
+        level="kubelet",
+    )
+
+
+def wrong(context: Context, answer: messages.Answer, **expected: Any) -> list[str]:
+    return check(Expected(**expected), answer, context)
+
+
+@pytest.mark.parametrize(
+    "cpus",
+    [
+        4,
+        "2-5",
+        CPUsExpected(count=4, at_least=4, within="2-6", contains="2", disjoint_from="0-1"),
+        CPUsExpected(disjoint_from="shared"),
+        CPUsExpected(whole_cores=True, cores=2, sockets=1, numa_nodes=1, uncore_caches=0),
+        CPUsExpected(per_node=(4,)),
+    ],
+)
+def test_a_set_that_is_as_expected_has_no_problem(context: Context, cpus: CPUs) -> None:
+    assert wrong(context, messages.Assigned(CPUSet.parse("2-5")), cpus=cpus) == []
+
+
+@pytest.mark.parametrize(
+    ("cpus", "problem"),
+    [
+        (3, "count is 4, expected is 3"),
+        ("2-6", "expected is '2-6'"),
+        ("shared", "expected is '0-1'"),
+        (CPUsExpected(within="2-4"), "not within 2-4"),
+        (CPUsExpected(contains="7"), "does not contain 7"),
+        (CPUsExpected(disjoint_from="5-6"), "shares CPUs with 5-6"),
+        (CPUsExpected(at_least=5), "fewer than 5"),
+        (CPUsExpected(whole_cores=False), "whole_cores is True, expected is False"),
+        (CPUsExpected(cores=3), "cores is 2, expected is 3"),
+        (CPUsExpected(per_node=(2, 2)), "per_node is (4,), expected is (2, 2)"),
+        (CPUsExpected(same_as="b/app"), "not the CPUs of b/app (4-5)"),
+        (CPUsExpected(within_container="b/app"), "not within the CPUs of b/app (4-5)"),
+        (CPUsExpected(disjoint_from_container="b/app"), "shares CPUs with b/app (4-5)"),
+        (CPUsExpected(same_as="c/app"), "there is no container c/app to compare with"),
+    ],
+)
+def test_a_set_that_is_not_as_expected_says_how(context: Context, cpus: CPUs, problem: str) -> None:
+    answer = messages.Assigned(CPUSet.parse("2-5"))
+    assert wrong(context, answer, cpus=cpus) == [f"assigned CPUs (2-5): {problem}"]
+
+
+def test_relations_to_another_container_hold(context: Context) -> None:
+    answer = messages.Assigned(CPUSet.parse("4-5"))
+    assert wrong(context, answer, cpus=CPUsExpected(same_as="b/app")) == []
+    assert wrong(context, answer, cpus=CPUsExpected(within_container="b/app")) == []
+    apart = messages.Assigned(CPUSet.parse("2-3"))
+    assert wrong(context, apart, cpus=CPUsExpected(disjoint_from_container="b/app")) == []
+
+
+def test_without_a_known_pool_shared_is_empty(info: MachineInfo) -> None:
+    context = Context(Facts(info), None, {}, "/state", level="kubelet")
+    answer = messages.Assigned(CPUSet())
+    assert wrong(context, answer, cpus="shared") == []
+
+
+REFUSED = messages.AdmissionRefused("SMTAlignmentError", "in /state: no")
+
+
+def test_a_refusal_is_compared_by_reason_and_text(context: Context) -> None:
+    good = {"refused": "SMTAlignmentError", "message": "in $STATE_DIR: no"}
+    assert wrong(context, REFUSED, **good) == []
+    assert wrong(context, REFUSED) == [
+        "refused with SMTAlignmentError (in /state: no), where success is expected"
+    ]
+    assert wrong(context, REFUSED, refused="X") == [
+        "refused with SMTAlignmentError (in /state: no), where X is expected"
+    ]
+    assert wrong(context, REFUSED, **{**good, "message": "yes"}) == [
+        "the message is 'in $STATE_DIR: no', expected is 'yes'"
+    ]
+
+
+def test_texts_count_at_level_kubelet_alone(info: MachineInfo) -> None:
+    context = Context(Facts(info), None, {}, "/state", level="placement")
+    assert wrong(context, REFUSED, refused="SMTAlignmentError", message="other") == []
+
+
+def test_an_acceptance_is_not_a_refusal(context: Context) -> None:
+    answer = messages.Assigned(CPUSet())
+    assert wrong(context, answer, refused="cpu") == [
+        "accepted, where a refusal with cpu is expected"
+    ]
+
+
+def test_a_fault_is_wrong_even_where_anything_is_expected(context: Context) -> None:
+    assert check("anything", messages.Fault("boom"), context) == ["the implementation broke: boom"]
+    assert check("anything", REFUSED, context) == []
+
+
+def test_a_start_says_all_and_allocatable_cpus(context: Context) -> None:
+    cpus = messages.StartedCPUs(CPUSet.parse("0-7"), CPUSet.parse("1-7"))
+    answer = messages.Started(cpus, ())
+    assert wrong(context, answer, all=8, allocatable="1-7") == []
+    assert wrong(context, answer, all=7, allocatable=8) == [
+        "all CPUs (0-7): count is 8, expected is 7",
+        "allocatable CPUs (1-7): count is 7, expected is 8",
+    ]
+
+
+KEPT = {"numa": [0], "preferred": True}
+
+
+def test_containers_are_compared_by_their_cpus_and_affinity(context: Context) -> None:
+    answer = messages.Admitted({"app": container("2-3")})
+    wanted = ContainerExpected(exclusive=2, cpus="2-3", affinity=KEPT)
+    assert wrong(context, answer, containers={"app": wanted}) == []
+    wanted = ContainerExpected(exclusive="", cpus=1, affinity={"numa": None, "preferred": True})
+    assert wrong(context, answer, containers={"app": wanted, "lost": wanted}) == [
+        "exclusive CPUs of app (2-3): expected is ''",
+        "CPUs of app (2-3): count is 2, expected is 1",
+        f"the affinity of app is {KEPT}, expected is {wanted.affinity}",
+        "there is no container lost in the answer",
+    ]
+
+
+def test_a_state_is_compared_by_pool_pods_and_files(context: Context) -> None:
+    files = {"cpu_manager_state": '{"policyName":"static"}', "other": "not JSON"}
+    answer = messages.State(CPUSet.parse("0-1"), {"uid-a": {"app": container("2-3")}}, files)
+    good = {
+        "shared": "0-1",
+        "pods": {"a": {"app": ContainerExpected(exclusive=2)}},
+        "files": {"cpu_manager_state": {"policyName": "static"}, "other": "not JSON"},
+    }
+    assert wrong(context, answer, **good) == []
+    assert wrong(context, answer, shared=3, pods={"b": {}}) == [
+        "the shared pool (0-1): count is 2, expected is 3",
+        "pods in the state are ['uid-a'], expected are ['uid-b']",
+    ]
+    assert wrong(
+        context,
+        answer,
+        files={
+            "missing": "",
+            "other": {},
+            "cpu_manager_state": {"policyName": "none", "checksum": 1},
+        },
+    ) == [
+        "there is no file missing",
+        "other is not JSON: JSON is malformed: invalid character (byte 4)",
+        "cpu_manager_state.policyName is 'static', expected is 'none'",
+        "cpu_manager_state has no checksum",
+    ]
+    assert wrong(context, answer, files={"other": "text"}) == [
+        "other is 'not JSON', expected is 'text'"
+    ]
+
+
+def test_updates_are_compared_in_their_order(context: Context) -> None:
+    answer = messages.Reconciled((messages.CPUUpdate("uid-a", "app", CPUSet.parse("0-1")),))
+    assert wrong(context, answer) == []
+    good = UpdateExpected("a", "app", cpus="shared")
+    assert wrong(context, answer, updates=(good,)) == []
+    assert wrong(context, answer, updates=()) == [
+        "updates were sent for uid-a/app, expected are nothing"
+    ]
+    assert wrong(context, answer, updates=(UpdateExpected("a", "app", cpus=1),)) == [
+        "the update of a/app (0-1): count is 2, expected is 1"
+    ]
+
+
+def test_hints_are_compared_exactly_by_provider(context: Context) -> None:
+    hint = messages.Hint(NUMASet([0]), preferred=True)
+    answer = messages.NodeHints({"cpu": (hint,)}, {"memory": None}, None)
+    good = {"cpu": {"cpu": [{"numa": [0], "preferred": True}]}, "memory": {"memory": None}}
+    assert wrong(context, answer, hints=good) == []
+    assert wrong(context, answer) == []
+    assert wrong(context, answer, hints={"memory": {"memory": []}}) == [
+        "hints of memory are {'memory': None}, expected are {'memory': []}"
+    ]
+
+
+def test_a_machine_is_compared_by_what_is_named(context: Context, info: MachineInfo) -> None:
+    good = {"num_cores": 8, "nodes": {"0": {"node_id": 0}}}
+    assert wrong(context, info, machine=good) == []
+    assert wrong(context, info) == []
+    assert wrong(context, info, machine={"num_cores": 9, "nodes": {"1": {}}}) == [
+        "machine.num_cores is 8, expected is 9",
+        "machine.nodes has no 1",
+    ]

@@ -1,0 +1,418 @@
+"""Memory, devices, affinity and files: each invariant sees its own violation and no other."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from numaproof.conformance.cases import manifests
+from numaproof.conformance.cases.machine_properties import Facts
+from numaproof.conformance.cases.schema import ContainerSpec, PodSpec
+from numaproof.conformance.judging import invariants
+from numaproof.conformance.judging.invariants import View, Violation
+from numaproof.protocol import messages
+from numaproof.protocol.machine import Core, HugePages, MachineInfo, Node
+from numaproof.protocol.sets import CPUSet, NUMASet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+GIB = 1 << 30
+NIC = "vendor.example/nic"
+PAGES = "hugepages-2Mi"
+
+CONFIG = {
+    "cpuManagerPolicy": "static",
+    "memoryManagerPolicy": "Static",
+    "topologyManagerPolicy": "restricted",
+    "kubeReserved": {"cpu": "1", "memory": "924Mi"},
+    "reservedMemory": [{"numaNode": 0, "limits": {"memory": "1Gi"}}],
+}
+
+MACHINE = MachineInfo(
+    num_cores=8,
+    num_physical_cores=4,
+    num_sockets=2,
+    memory_capacity=8 * GIB,
+    topology=tuple(
+        Node(
+            node_id=node,
+            memory=4 * GIB,
+            hugepages=(HugePages(2048, 512),) if node else (HugePages(1048576, 0),),
+            distances=(10, 20) if not node else (20, 10),
+            cores=tuple(
+                Core(core, (4 * node + 2 * core, 4 * node + 2 * core + 1), node)
+                for core in range(2)
+            ),
+        )
+        for node in range(2)
+    ),
+)
+
+
+def block(*nodes: int, size: int = GIB, kind: str = "memory") -> messages.MemoryBlock:
+    return messages.MemoryBlock(NUMASet(nodes), kind, size)
+
+
+def hint(*nodes: int, preferred: bool = True) -> messages.Hint:
+    return messages.Hint(NUMASet(nodes) if nodes else None, preferred)
+
+
+NEAR_0 = hint(0)
+
+
+def held(
+    cpus: str = "2-3",
+    memory: tuple[messages.MemoryBlock, ...] = (block(0),),
+    affinity: messages.Hint = NEAR_0,
+    devices: tuple[str, ...] | None = ("d0",),
+) -> messages.Container:
+    own = CPUSet.parse(cpus)
+    by_resource = None if devices is None else ({NIC: devices} if devices else {})
+    return messages.Container(own, own, memory, affinity, by_resource)
+
+
+def spec(restart: Any = None, **amounts: Any) -> ContainerSpec:
+    limits = {"cpu": 2, "memory": "1Gi", **{f"{kind}": amount for kind, amount in amounts.items()}}
+    return ContainerSpec(limits={**limits, NIC: 1}, restartPolicy=restart)
+
+
+def pod(name: str, init: ContainerSpec | None = None) -> messages.Pod:
+    inits = {} if init is None else {"init": init}
+    return manifests.manifest(PodSpec(pod=name, containers={"app": spec()}, init=inits))
+
+
+NICS = messages.DeviceResource(
+    NIC,
+    (
+        messages.Device("d0", NUMASet([0])),
+        messages.Device("d1", NUMASet([1])),
+        messages.Device("d2", None),
+        messages.Device("ill", NUMASet([0]), healthy=False),
+    ),
+)
+
+
+def state(shared: str, *, files: dict[str, str] | None = None, **pods: Any) -> messages.State:
+    containers = {
+        f"uid-{name}": one if isinstance(one, dict) else {"app": one} for name, one in pods.items()
+    }
+    return messages.State(CPUSet.parse(shared), containers, files or {})
+
+
+SOUND = state("0-1,6-7", a=held(), b=held("4-5", (block(1),), hint(1), ("d1",)))
+
+STARTED = messages.Started(
+    messages.StartedCPUs(CPUSet.parse("0-7"), CPUSet.parse("1-7")),
+    (block(0, size=3 * GIB), block(1, size=3 * GIB), block(1, size=GIB, kind=PAGES)),
+)
+
+
+@pytest.fixture
+def view() -> View:
+    """CPU 0 and 1Gi of node 0 reserved; pod a on node 0, pod b on node 1."""
+    return View(
+        facts=Facts(MACHINE),
+        config=CONFIG,
+        pods={"uid-a": pod("a"), "uid-b": pod("b")},
+        ended=frozenset(),
+        started=STARTED,
+        state=SOUND,
+        devices=(NICS,),
+    )
+
+
+def names(found: Iterable[Violation]) -> list[str]:
+    return [violation.invariant for violation in found]
+
+
+def with_a(view: View, **changes: Any) -> View:
+    """The view with pod a's container changed."""
+    changed = msgspec.structs.replace(view.state.pods["uid-a"]["app"], **changes)
+    pods = {**view.state.pods, "uid-a": {"app": changed}}
+    return replace(view, state=msgspec.structs.replace(view.state, pods=pods))
+
+
+def test_a_sound_node_breaks_nothing(view: View) -> None:
+    assert names(invariants.on_start(view)) == []
+    assert names(invariants.on_state(view)) == []
+    assert names(invariants.on_change(view, view)) == []
+    assert names(invariants.on_refusal(view, view)) == []
+    answer = messages.Admitted(dict(view.state.pods["uid-a"]))
+    assert names(invariants.on_admission(answer, None, view, "uid-a")) == []
+
+
+# Memory
+
+
+@pytest.mark.parametrize(
+    ("memory", "size"),
+    [
+        ((block(0, size=4 * GIB), *STARTED.memory[1:]), 4 * GIB),
+        (STARTED.memory[:2], 0),
+        ((*STARTED.memory, block(0, size=GIB, kind=PAGES)), GIB),
+    ],
+)
+def test_what_is_allocatable_is_what_is_not_reserved(
+    view: View, memory: tuple[messages.MemoryBlock, ...], size: int
+) -> None:
+    started = messages.Started(STARTED.cpus, memory)
+    (found,) = invariants.on_start(replace(view, started=started))
+    assert (found.invariant, found.size) == ("memory-allocatable-but-reserved", size)
+    none = {**CONFIG, "memoryManagerPolicy": "None"}
+    assert names(invariants.on_start(replace(view, started=started, config=none))) == []
+
+
+def test_a_node_that_is_reserved_beyond_its_memory_has_none(view: View) -> None:
+    config = {**CONFIG, "reservedMemory": [{"numaNode": 0, "limits": {"memory": "5Gi"}}]}
+    started = messages.Started(STARTED.cpus, STARTED.memory[1:])
+    assert names(invariants.on_start(replace(view, config=config, started=started))) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "broken"),
+    [
+        ({"memory": ()}, ["memory-as-requested"]),
+        ({"memory": (block(0, size=GIB + 1),)}, ["memory-as-requested"]),
+        ({"memory": (block(0), block(0, kind=PAGES))}, ["memory-as-requested"]),
+        ({"memory": (block(0, 1),)}, ["memory-node-alone-or-in-group", "memory-within-affinity"]),
+        ({"memory": (block(1),)}, ["memory-within-affinity"]),
+        ({"affinity": hint(0, preferred=False)}, ["admitted-if-preferred"]),
+        ({"affinity": hint(1)}, ["cpus-within-affinity", "memory-within-affinity"]),
+        ({"devices": {NIC: ("d1",)}}, ["device-held-by-one"]),
+    ],
+)
+def test_each_broken_rule_is_found(view: View, changes: dict[str, Any], broken: list[str]) -> None:
+    found = names(invariants.on_state(with_a(view, **changes)))
+    assert [one for one in found if one != "memory-never-exceeded"] == broken
+
+
+def test_only_guaranteed_containers_have_memory_pinned(view: View) -> None:
+    burstable = manifests.manifest(
+        PodSpec(pod="a", containers={"app": ContainerSpec(requests={"memory": "1Gi"})})
+    )
+    wrong = replace(view, pods={**view.pods, "uid-a": burstable})
+    assert "memory-of-guaranteed-only" in names(invariants.on_state(wrong))
+
+
+def test_under_policy_none_no_memory_is_pinned(view: View) -> None:
+    config = {**CONFIG, "memoryManagerPolicy": "None"}
+    found = names(invariants.on_state(replace(view, config=config)))
+    assert found == ["policy-none-pins-no-memory"] * 2
+
+
+def test_no_more_is_pinned_than_nodes_have(view: View) -> None:
+    large = with_a(view, memory=(block(0, size=3 * GIB + 1),))
+    assert names(invariants.on_state(large)) == ["memory-as-requested", "memory-never-exceeded"]
+
+
+def test_groups_of_several_nodes_do_not_overlap(view: View) -> None:
+    pods = {
+        "uid-a": {"app": held(memory=(block(0, 1),))},
+        "uid-b": {"app": held("4-5", (block(1, 2),), hint(1), ("d1",))},
+    }
+    found = names(
+        invariants.on_state(replace(view, state=messages.State(CPUSet.parse("0-1,6-7"), pods)))
+    )
+    assert "memory-groups-disjoint" in found
+
+
+@pytest.mark.parametrize(("restart", "broken"), [(None, []), ("Always", ["memory-as-requested"])])
+def test_an_init_container_leaves_its_memory_and_a_sidecar_does_not(
+    view: View, restart: str | None, broken: list[str]
+) -> None:
+    init = held(memory=(), devices=() if restart else ("d0",))
+    node = state("0-1,4-7", a={"init": init, "app": held()})
+    one = replace(view, pods={"uid-a": pod("a", spec(restart))}, state=node)
+    found = [one for one in names(invariants.on_state(one)) if one != "exclusive-to-one"]
+    assert found == broken
+
+
+# Devices
+
+
+def admitted(view: View, *ids: str, **changes: Any) -> list[str]:
+    after = with_a(view, devices={NIC: ids}, **changes)
+    answer = messages.Admitted(dict(after.state.pods["uid-a"]))
+    before = replace(view, state=state("0-3,6-7", b=SOUND.pods["uid-b"]))
+    return names(invariants.on_admission(answer, before, after, "uid-a"))
+
+
+def test_devices_that_are_given_are_as_many_healthy_and_near(view: View) -> None:
+    assert admitted(view, "d0") == []
+    assert admitted(view) == ["devices-as-requested"]
+    assert admitted(view, "d0", "d1") == ["devices-as-requested", "devices-near-affinity"]
+    assert admitted(view, "ill") == ["devices-given-are-healthy"]
+    assert admitted(view, "d2") == ["devices-near-affinity"]
+    assert admitted(view, "d1", affinity=hint(1, preferred=False)) == []
+    assert admitted(view, "d1", affinity=hint()) == []
+
+
+def test_a_device_that_was_held_before_may_have_fallen_ill(view: View) -> None:
+    ill = with_a(view, devices={NIC: ("ill",)})
+    answer = messages.Admitted(dict(ill.state.pods["uid-a"]))
+    assert names(invariants.on_admission(answer, ill, ill, "uid-a")) == []
+
+
+def test_devices_of_a_resource_without_topology_are_near_everything(view: View) -> None:
+    anywhere = messages.DeviceResource(NIC, (messages.Device("d0", None),))
+    assert admitted(replace(view, devices=(anywhere,)), "d0", affinity=hint(1)) == []
+
+
+# Affinity
+
+
+def test_under_policy_none_nobody_has_an_affinity(view: View) -> None:
+    config = {**CONFIG, "topologyManagerPolicy": "none"}
+    found = names(invariants.on_state(replace(view, config=config)))
+    assert found == ["policy-none-has-no-affinity"] * 2
+
+
+def test_a_single_node_is_one_node(view: View) -> None:
+    config = {**CONFIG, "topologyManagerPolicy": "single-numa-node"}
+    assert names(invariants.on_state(replace(view, config=config))) == []
+    wide = replace(with_a(view, affinity=hint(0, 1)), config=config)
+    assert names(invariants.on_state(wide)) == ["single-node-is-one"]
+
+
+def test_under_best_effort_an_affinity_need_not_be_preferred_nor_kept_to(view: View) -> None:
+    config = {**CONFIG, "topologyManagerPolicy": "best-effort"}
+    loose = replace(with_a(view, affinity=hint(1, preferred=False)), config=config)
+    assert names(invariants.on_state(loose)) == []
+
+
+def test_with_align_by_socket_cpus_are_on_the_sockets_of_the_affinity(view: View) -> None:
+    config = {**CONFIG, "cpuManagerPolicyOptions": {"align-by-socket": "true"}}
+    one_socket = msgspec.structs.replace(
+        MACHINE,
+        topology=tuple(
+            msgspec.structs.replace(
+                node,
+                cores=tuple(
+                    msgspec.structs.replace(core, socket_id=0) for core in node.cores or ()
+                ),
+            )
+            for node in MACHINE.topology or ()
+        ),
+    )
+    away = with_a(replace(view, config=config), affinity=hint(1), memory=(block(1),))
+    assert "cpus-within-affinity" in names(invariants.on_state(away))
+    near = replace(away, facts=Facts(one_socket))
+    assert "cpus-within-affinity" not in names(invariants.on_state(near))
+
+
+def test_under_scope_pod_all_containers_have_one_affinity(view: View) -> None:
+    config = {**CONFIG, "topologyManagerScope": "pod"}
+    init = held(memory=(), affinity=hint(0, 1))
+    node = state("0-1,4-7", a={"init": init, "app": held()})
+    pods = {"uid-a": pod("a", spec())}
+    two = replace(view, config=config, pods=pods, state=node)
+    assert names(invariants.on_state(two)) == ["pod-scope-one-affinity"]
+    ended = replace(two, ended=frozenset({("uid-a", "init")}))
+    assert names(invariants.on_state(ended)) == []
+
+
+# Changes
+
+
+def test_memory_and_devices_stay_with_their_container(view: View) -> None:
+    other = with_a(view, memory=(block(1),), devices={NIC: ("d2",)})
+    assert names(invariants.on_change(view, other)) == ["memory-stays", "devices-stay"]
+    config = {**CONFIG, "memoryManagerPolicy": "None"}
+    moved = with_a(replace(view, config=config), memory=())
+    assert names(invariants.on_change(view, moved)) == []
+
+
+def test_a_refusal_changes_nobody(view: View) -> None:
+    other = with_a(view, affinity=hint(0, 1))
+    (found,) = invariants.on_refusal(view, other)
+    assert found.invariant == "refusal-changes-nobody"
+    assert "uid-a" in found.message
+
+
+def test_the_state_keeps_what_an_admission_gave(view: View) -> None:
+    answer = messages.Admitted({"app": held(memory=(), affinity=hint(1))})
+    found = list(invariants.on_admission(answer, None, view, "uid-a"))
+    assert names(found)[:2] == ["state-keeps-what-was-answered"] * 2
+
+
+# Files
+
+
+def cpu_file(a: str = "2-3", shared: str = "0-1,6-7") -> str:
+    entries = {"uid-a": {"app": a}, "uid-b": {"app": "4-5"}}
+    return json.dumps({"policyName": "static", "defaultCpuSet": shared, "entries": entries})
+
+
+def memory_file(*, taken: int = GIB, cells: tuple[int, ...] = (0,), count: int = 1) -> str:
+    def table(total: int, system: int, pages: int, reserved: int) -> dict[str, int]:
+        left = total - system - pages
+        return {
+            "total": total,
+            "systemReserved": system,
+            "allocatable": left,
+            "reserved": reserved,
+            "free": left - reserved,
+        }
+
+    def blocks(node: int) -> list[dict[str, Any]]:
+        return [{"numaAffinity": [node], "type": "memory", "size": GIB}]
+
+    machine = {
+        "0": {
+            "numberOfAssignments": count,
+            "memoryMap": {"memory": table(4 * GIB, GIB, 0, taken)},
+            "cells": cells,
+        },
+        "1": {
+            "numberOfAssignments": 1,
+            "memoryMap": {
+                "memory": table(4 * GIB, 0, GIB, GIB),
+                PAGES: table(GIB, 0, 0, 0),
+            },
+            "cells": [1],
+        },
+    }
+    entries = {"uid-a": {"app": blocks(0)}, "uid-b": {"app": blocks(1)}}
+    return json.dumps({"policyName": "Static", "machineState": machine, "entries": entries})
+
+
+def with_files(view: View, **files: str) -> View:
+    return replace(view, state=msgspec.structs.replace(view.state, files=files))
+
+
+@pytest.mark.parametrize(
+    ("files", "broken"),
+    [
+        ({"cpu_manager_state": cpu_file(), "memory_manager_state": memory_file()}, []),
+        ({"cpu_manager_state": "{"}, ["cpu-file-readable"]),
+        ({"cpu_manager_state": cpu_file(a="2")}, ["cpu-file-says-what-is-held"]),
+        ({"cpu_manager_state": cpu_file(shared="0")}, ["cpu-file-says-what-is-held"]),
+        ({"memory_manager_state": "[]"}, ["memory-file-readable"]),
+        (
+            {"memory_manager_state": memory_file(taken=2 * GIB)},
+            ["memory-file-reserves-what-is-held"],
+        ),
+        ({"memory_manager_state": memory_file(cells=(0, 1))}, ["memory-file-counts-blocks"]),
+        ({"memory_manager_state": memory_file(count=2)}, ["memory-file-counts-blocks"]),
+        (
+            {"memory_manager_state": memory_file().replace('"free": 2147', '"free": 3147', 1)},
+            ["memory-file-adds-up"],
+        ),
+        (
+            {"memory_manager_state": memory_file().replace('"uid-a"', '"uid-gone"')},
+            ["memory-file-says-what-is-held"] * 2,
+        ),
+    ],
+)
+def test_files_say_what_the_state_says_and_add_up(
+    view: View, files: dict[str, str], broken: list[str]
+) -> None:
+    written = with_files(view, **files)
+    assert names(invariants.on_state(written)) == broken
+    # Whoever does not claim the files may write others.
+    assert names(invariants.on_state(replace(written, level="placement"))) == []

@@ -1,0 +1,174 @@
+"""Named defects: whose failures are expected, and whose are not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from numaproof import fakesys
+from numaproof.conformance.cases.machine_properties import Facts
+from numaproof.conformance.execution.implementation import InProcess, introduce
+from numaproof.conformance.execution.run import Playing, Target
+from numaproof.conformance.judging import known_defects
+from numaproof.conformance.judging.invariants import Violation
+from numaproof.protocol.sets import CPUSet
+from numaproof.reference.cadvisor.discovery import discover
+from numaproof.reference.implementation import Reference
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from numaproof.conformance.cases.schema import Case
+    from numaproof.protocol.events import Outcome
+    from numaproof.protocol.machine import MachineInfo
+
+AVERAGE = frozenset({"free-core-by-average"})
+TWICE = Violation("shared-or-exclusive", "CPU-POOL-005", "CPU 3 is both")
+LOST = Violation("no-cpu-lost", "CPU-POOL-007", "CPU 3 is gone")
+
+
+@pytest.fixture(scope="module")
+def hybrid() -> Facts:
+    profile = fakesys.load_profile("core-i7-1370p")
+    return Facts(discover(fakesys.TreePath.root(fakesys.build_tree(profile))))
+
+
+@pytest.fixture
+def case(make_case: Callable[[str], Case]) -> Case:
+    return make_case("steps: [{state: {}}]")
+
+
+def test_only_whoever_claims_to_be_the_kubelet_has_its_defects() -> None:
+    assert "free-core-by-average" in known_defects.known_defects(
+        "1.35", "kubelet", documented=False
+    )
+    assert not known_defects.known_defects("1.35", "placement", documented=False)
+    assert not known_defects.known_defects("1.35", "kubelet", documented=True)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "known", "judged"),
+    [
+        ("fail", AVERAGE, ("expected failure", "free-core-by-average")),
+        ("pass", AVERAGE, ("missing expected failure", "free-core-by-average")),
+        ("fail", frozenset(), ("fail", None)),
+        ("pass", frozenset(), ("pass", None)),
+        ("unsupported", AVERAGE, ("unsupported", None)),
+    ],
+)
+def test_a_case_that_names_a_defect_fails_as_expected_where_the_defect_is(
+    case: Case, outcome: Outcome, known: frozenset[str], judged: object
+) -> None:
+    named = msgspec.structs.replace(case, defect="free-core-by-average")
+    assert known_defects.judge(outcome, named, (), known) == judged
+
+
+def test_a_broken_invariant_is_expected_where_a_defect_explains_it(
+    case: Case, hybrid: Facts
+) -> None:
+    expected = ("expected failure", "free-core-by-average")
+    assert known_defects.judge("fail", case, ((TWICE, hybrid),), AVERAGE) == expected
+    assert known_defects.judge("fail", case, ((TWICE, hybrid),), frozenset()) == ("fail", None)
+
+
+def test_a_refused_pod_may_give_back_what_is_anothers_but_not_keep_anything(
+    hybrid: Facts, info: MachineInfo
+) -> None:
+    grown = Violation("refusal-leaves-nothing", "CPU-REMOVE-004", "the pool grew")
+    kept = replace(grown, cpus=CPUSet.parse("3"))
+    assert known_defects.explain(grown, hybrid, AVERAGE) == "free-core-by-average"
+    assert known_defects.explain(grown, Facts(info), AVERAGE) is None
+    assert known_defects.explain(kept, hybrid, AVERAGE) is None
+
+
+PARTLY = """
+machine:
+  num_cores: 5
+  num_physical_cores: 5
+  num_sockets: 2
+  memory_capacity: 2147483648
+  topology:
+  - {node_id: 0, memory: 1073741824, cores: [{core_id: 0, thread_ids: [0], socket_id: 0},
+      {core_id: 1, thread_ids: [1], socket_id: 0}]}
+  - {node_id: 1, memory: 1073741824, cores: [{core_id: 0, thread_ids: [3], socket_id: 1},
+      {core_id: 1, thread_ids: [4], socket_id: 1}, {core_id: 2, thread_ids: [5], socket_id: 1}]}
+steps:
+- assign: {available: "0,4-5", count: 3}
+- start: {offline: "5"}
+"""
+
+
+def test_what_was_broken_is_judged_by_the_machine_as_it_was_then(
+    make_case: Callable[[str], Case], tmp_path: Path
+) -> None:
+    # By its averages every socket has two CPUs, and without CPU 5 that is true.
+    case = msgspec.structs.replace(make_case(PARTLY), level="invariants")
+    hello = introduce(InProcess(Reference), "tests")
+    target = Target(InProcess(Reference), hello, "1.36", "kubelet")
+    assert case.machine is not None
+    playing = Playing(target, case, case.machine, None, tmp_path)
+    verdicts = [playing.judge(partial(playing.player.step, step)) for step in case.steps]
+    assert {(one.outcome, one.defect) for one in verdicts} == {
+        ("expected failure", "free-core-by-average")
+    }
+    assert Facts(playing.player.session.machine).properties["uniform"]
+
+
+def test_another_cause_stays_a_failure(case: Case, hybrid: Facts, info: MachineInfo) -> None:
+    assert known_defects.judge("fail", case, ((LOST, hybrid),), AVERAGE) == ("fail", None)
+    assert known_defects.judge("fail", case, ((TWICE, hybrid), (LOST, hybrid)), AVERAGE) == (
+        "fail",
+        None,
+    )
+    assert known_defects.judge("fail", case, ((TWICE, Facts(info)),), AVERAGE) == ("fail", None)
+    assert known_defects.judge("fail", case, (), AVERAGE) == ("fail", None)
+
+
+GROUPS = frozenset({"single-node-taken-out-of-group", "reservation-beyond-node-wraps"})
+ALONE = Violation("memory-node-alone-or-in-group", "MEM-GROUP-001", "node 1 is used alone too")
+WRAPPED = Violation(
+    "memory-allocatable-but-reserved", "MEM-RESERVE-001", "too much", size=2**64 - 1
+)
+SUMS = Violation("memory-file-adds-up", "NODE-STATE-002", "the sums differ")
+
+
+@pytest.mark.parametrize(
+    ("first", "name"),
+    [(ALONE, "single-node-taken-out-of-group"), (WRAPPED, "reservation-beyond-node-wraps")],
+)
+def test_what_follows_from_a_defect_is_explained_by_it_once_it_was_met(
+    case: Case, info: MachineInfo, first: Violation, name: str
+) -> None:
+    facts = Facts(info)
+
+    def on(*violations: Violation) -> list[tuple[Violation, Facts]]:
+        return [(one, facts) for one in violations]
+
+    assert known_defects.judge("fail", case, on(first, SUMS), GROUPS) == ("expected failure", name)
+    assert known_defects.judge("fail", case, on(SUMS, first), GROUPS) == ("fail", None)
+    assert known_defects.judge("fail", case, on(first, LOST), GROUPS) == ("fail", None)
+    assert known_defects.judge("fail", case, on(first, SUMS), frozenset()) == ("fail", None)
+
+
+def test_a_reservation_that_is_too_small_by_less_is_no_wrapped_number(info: MachineInfo) -> None:
+    small = replace(WRAPPED, size=4096)
+    assert known_defects.explain(small, Facts(info), GROUPS) is None
+
+
+def test_a_group_with_a_node_without_memory_shows_the_broken_group_in_the_file_alone(
+    info: MachineInfo,
+) -> None:
+    known = frozenset({"single-node-taken-out-of-group"})
+    counted = Violation("memory-file-counts-blocks", "NODE-STATE-002", "says 1 with [1]")
+    (node,) = info.topology or ()
+    empty = msgspec.structs.replace(node, node_id=1, memory=0, cores=())
+    with_empty = msgspec.structs.replace(info, topology=(node, empty))
+    assert known_defects.explain(counted, Facts(with_empty), known) == (
+        "single-node-taken-out-of-group"
+    )
+    assert known_defects.explain(counted, Facts(info), known) is None

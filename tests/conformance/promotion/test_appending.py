@@ -1,0 +1,119 @@
+"""Cases added to files that somebody has written."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from numaproof.conformance.cases import loading
+from numaproof.conformance.cases.schema import Case, Expected, StartStep, Step
+from numaproof.conformance.promotion.appending import appended
+from numaproof.fakesys import DocumentError
+from numaproof.protocol.machine import MachineInfo
+
+NEW = Case(
+    id="static-new",
+    title="Ü: a sentence, with a colon",
+    requirements=("CPU-STATIC-001",),
+    level="admission",
+    machine=MachineInfo(num_cores=1),
+    steps=(
+        Step(
+            start=StartStep(config={"cpuManagerPolicy": "static"}), expect=Expected(refused="cpu")
+        ),
+        Step(remove="a"),
+        Step(start=StartStep(), expect="anything"),
+    ),
+)
+
+FILE = """\
+# A head that stays.
+defaults:  # these too
+  level: kubelet
+  kubernetes: ">= 1.34"
+  config: {kubeReserved: {cpu: "1"}}
+cases:
+  - id: static-old   # odd   spaces
+    title: "Old"
+    requirements: [CPU-STATIC-001]
+
+    steps:
+      - start: {}
+"""
+
+
+def read(text: str) -> tuple[Case, ...]:
+    return loading.parse(text, "mine.yaml")
+
+
+def test_a_new_file_has_the_case_alone() -> None:
+    text = appended("", NEW, "mine.yaml")
+    assert read(text) == (NEW,)
+    assert text.startswith("cases:\n- id: static-new\n  title: ")
+    assert text.endswith("\n")
+
+
+def test_what_stands_in_the_file_stays_as_it_is() -> None:
+    text = appended(FILE, NEW, "mine.yaml")
+    assert text.startswith(FILE + "\n  - id: static-new\n")
+    assert read(text)[0] == read(FILE)[0]
+
+
+def test_the_files_defaults_do_not_change_the_case() -> None:
+    _, added = read(appended(FILE, NEW, "mine.yaml"))
+    assert added == msgspec.structs.replace(NEW, kubernetes=">= 1.33")
+
+
+def test_two_cases_are_added_after_each_other() -> None:
+    other = msgspec.structs.replace(NEW, id="static-other")
+    text = appended(appended("", NEW, "mine.yaml"), other, "mine.yaml")
+    assert read(text) == (NEW, other)
+    assert text.count("\n\n") == 1
+
+
+def test_a_list_of_cases_that_other_keys_follow_is_added_to_at_its_end() -> None:
+    begun = FILE[FILE.index("cases:") :]
+    tail = "# Of the defaults.\ndefaults: {level: placement}\n"
+    text = appended(f"{begun}\n{tail}", NEW, "mine.yaml")
+    assert text.startswith(begun + "\n  - id: static-new\n")
+    assert text.endswith("\n\n" + tail)
+    assert [case.id for case in read(text)] == ["static-old", "static-new"]
+
+
+@pytest.mark.parametrize("end", ["", "\n\n\n", "  # the end\n"])
+def test_the_end_of_the_file_may_be_any(end: str) -> None:
+    text = appended(FILE.rstrip("\n") + end, NEW, "mine.yaml")
+    assert text.startswith(FILE.rstrip("\n") + end.rstrip("\n"))
+    assert len(read(text)) == 2
+
+
+def test_lines_end_as_they_end_in_the_file() -> None:
+    text = appended(FILE.replace("\n", "\r\n"), NEW, "mine.yaml")
+    assert text.count("\n") == text.count("\r\n")
+    assert len(read(text)) == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cases: []\n",
+        "{cases: [{id: a, title: A, requirements: [], steps: [{start: {}}]}]}\n",
+        "cases: [{id: a, title: A, requirements: [], steps: [{start: {}}]}]\n",
+    ],
+)
+def test_a_list_in_brackets_is_refused(text: str) -> None:
+    with pytest.raises(DocumentError, match=r"mine.yaml:1: cases: .* list in brackets"):
+        appended(text, NEW, "mine.yaml")
+
+
+@pytest.mark.parametrize("text", ["# nothing\n", "cases: 1\n", "case: []\n"])
+def test_what_is_no_table_is_refused(text: str) -> None:
+    with pytest.raises(DocumentError, match=r"mine\.yaml"):
+        appended(text, NEW, "mine.yaml")
+
+
+@pytest.mark.parametrize("end", ["...\n", "    title: |+\n      Old\n"])
+def test_a_file_that_would_read_otherwise_is_refused(end: str) -> None:
+    text = FILE.replace('    title: "Old"\n', "" if "title" in end else '    title: "Old"\n')
+    with pytest.raises(DocumentError, match=r"mine\.yaml: .*add to another file, --into FILE"):
+        appended(text + end, NEW, "mine.yaml")

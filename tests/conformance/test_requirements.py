@@ -1,0 +1,138 @@
+"""The registry of requirements, and what the project's own cases make of it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from numaproof import fakesys
+from numaproof.conformance.cases import loading, releases
+from numaproof.conformance.cases.schema import Case
+from numaproof.conformance.execution import machines
+from numaproof.conformance.execution.machines import Machine
+from numaproof.conformance.requirements import (
+    Registry,
+    Requirement,
+    SourceDocument,
+    load_registry,
+    problems,
+)
+from numaproof.reference.departures.defects import DEFECTS
+from numaproof.reference.departures.releases import RELEASES
+
+MakeCase = Callable[[str], Case]
+
+
+def requirement(name: str, **changes: object) -> Requirement:
+    made = Requirement(
+        id=name,
+        area="Area",
+        statement="It must.",
+        document="doc",
+        section="1",
+        since=None,
+        maturity="stable",
+        level="admission",
+    )
+    return msgspec.structs.replace(made, **changes)
+
+
+def registry(*rows: Requirement) -> Registry:
+    return Registry({"doc": SourceDocument("Doc", "en", "web")}, rows)
+
+
+@pytest.fixture
+def case(make_case: MakeCase) -> Callable[..., Case]:
+    def make(name: str, *requirements: str, aliases: tuple[str, ...] = ()) -> Case:
+        made = make_case("steps: [{state: {}}]")
+        return msgspec.structs.replace(made, id=name, requirements=requirements, aliases=aliases)
+
+    return make
+
+
+def test_every_requirement_has_a_case_or_a_reason_why_not() -> None:
+    assert problems(load_registry(), loading.bundled_cases()) == []
+
+
+def test_a_registry_in_order_has_no_problems(case: Callable[..., Case]) -> None:
+    rows = registry(requirement("A-001"), requirement("A-002", untested="not visible"))
+    assert problems(rows, [case("a", "A-001")]) == []
+
+
+@pytest.mark.parametrize(
+    ("rows", "named", "complaint"),
+    [
+        (("A-001", "A-001"), ("A-001",), "requirement A-001 stands twice"),
+        (("A-001",), ("A-001", "A-002"), "case one names the unknown requirement A-002"),
+        (("A-001",), (), "case one names no requirement"),
+        (("A-001", "A-002"), ("A-001",), "requirement A-002 has no case and no reason why not"),
+    ],
+)
+def test_what_does_not_fit_together_is_found(
+    case: Callable[..., Case], rows: tuple[str, ...], named: tuple[str, ...], complaint: str
+) -> None:
+    assert complaint in problems(registry(*map(requirement, rows)), [case("one", *named)])
+
+
+def test_an_untested_requirement_with_a_case_is_found(case: Callable[..., Case]) -> None:
+    rows = registry(requirement("A-001", untested="not visible"))
+    found = problems(rows, [case("one", "A-001")])
+    assert found == ["requirement A-001 is marked untested and has a case"]
+
+
+def test_an_unknown_document_is_found(case: Callable[..., Case]) -> None:
+    rows = registry(requirement("A-001", document="lost", also=("gone", "doc")))
+    assert problems(rows, [case("one", "A-001")]) == [
+        "requirement A-001 names the unknown document lost",
+        "requirement A-001 names the unknown document gone",
+    ]
+
+
+def test_ids_of_cases_repeat_neither_each_other_nor_an_alias(case: Callable[..., Case]) -> None:
+    cases = [case("one", "A-001", aliases=("two",)), case("two", "A-001")]
+    assert problems(registry(requirement("A-001")), cases) == ["case id two stands twice"]
+
+
+# The project's own cases
+
+
+def test_ids_are_unique_and_in_kebab_case() -> None:
+    names = [name for case in loading.bundled_cases() for name in (case.id, *case.aliases)]
+    assert [name for name, count in Counter(names).items() if count > 1] == []
+    assert [name for name in names if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name)] == []
+
+
+def test_every_case_has_steps_and_a_title_of_its_own() -> None:
+    cases = loading.bundled_cases()
+    assert [case.id for case in cases if not case.steps or not case.title] == []
+    titles = Counter(case.title for case in cases)
+    assert [title for title, count in titles.items() if count > 1] == []
+
+
+def test_every_case_is_for_some_release() -> None:
+    assert [
+        case.id
+        for case in loading.bundled_cases()
+        if not any(releases.includes(case.kubernetes, release) for release in RELEASES)
+    ] == []
+
+
+def test_every_defect_that_a_case_names_is_in_the_release_table() -> None:
+    known = {defect.name for defect in DEFECTS} | {None}
+    assert [case.id for case in loading.bundled_cases() if case.defect not in known] == []
+
+
+def test_every_case_runs_on_a_bundled_machine() -> None:
+    names = fakesys.bundled_profiles()
+    catalogue = [Machine(fakesys.load_profile(name), Path("/nonexistent")) for name in names]
+    homeless = [
+        case.id
+        for case in loading.bundled_cases()
+        if case.machine is None and not machines.select(catalogue, case.machines)
+    ]
+    assert homeless == []

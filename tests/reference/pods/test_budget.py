@@ -1,0 +1,251 @@
+"""Pods that have CPUs and memory as a whole (Kubernetes 1.36, gate PodLevelResourceManagers)."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from numaproof.reference.departures import releases
+from numaproof.reference.kubelet.checkpoints import cpu as cpu_checkpoint
+from numaproof.reference.kubelet.checkpoints import memory as memory_checkpoint
+from numaproof.reference.kubelet.checkpoints.files import CheckpointError
+
+if TYPE_CHECKING:
+    from tests.reference.conftest import Player
+
+GATED = {"PodLevelResourceManagers": True}
+BUDGET = releases.release("1.36").under(GATED)
+CONFIG: dict[str, Any] = {
+    "release": "1.36",
+    "featureGates": GATED,
+    "topologyManagerPolicy": "best-effort",
+    "topologyManagerScope": "pod",
+}
+MEMORY = {
+    "memoryManagerPolicy": "Static",
+    "kubeReserved": {"cpu": "1", "memory": "28Mi"},
+    "evictionHard": {"memory.available": "100Mi"},
+    "reservedMemory": [{"numaNode": 0, "limits": {"memory": "128Mi"}}],
+}
+
+
+def of(cpu: str, memory: str = "64Mi", **more: str) -> dict[str, Any]:
+    amounts = {"cpu": cpu, "memory": memory, **more}
+    return {"requests": amounts, "limits": amounts}
+
+
+def pod(
+    own: dict[str, Any], *apps: dict[str, Any], init: tuple[dict[str, Any], ...] = ()
+) -> dict[str, Any]:
+    """A pod with resources of its own; an init container with ``side`` is a sidecar."""
+    first = [
+        {"name": f"init{number}", "resources": {key: one[key] for key in one if key != "side"}}
+        | ({"restartPolicy": "Always"} if "side" in one else {})
+        for number, one in enumerate(init)
+    ]
+    rest = [{"name": f"app{number}", "resources": one} for number, one in enumerate(apps)]
+    spec = {"resources": own, "initContainers": first, "containers": rest}
+    return {"metadata": {"uid": "u"}, "spec": spec}
+
+
+def refusal(node: Player, manifest: dict[str, Any]) -> tuple[str, str]:
+    refused = node.ask("admit", pod=manifest)["refused"]
+    return refused["reason"], refused["message"]
+
+
+def entries(node: Player, file: str = "cpu_manager_state") -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(node.ask("state")["ok"]["files"][file])
+    return found
+
+
+def test_containers_without_a_part_share_what_the_others_leave(node: Player) -> None:
+    node.start(**CONFIG)
+    given = node.admit(pod(of("4", "1Gi"), of("2"), {}, of("500m")))
+    assert given == {"app0": "1,5", "app1": "2,6", "app2": "2,6"}
+    file = entries(node)
+    assert file["podEntries"] == {"u": {"cpuSet": "1-2,5-6"}}
+    assert file["defaultCpuSet"] == "0,3-4,7"
+
+
+def test_an_init_container_may_use_all_but_what_sidecars_before_it_have(node: Player) -> None:
+    node.start(**CONFIG)
+    init = ({}, {**of("1"), "side": True}, {}, of("3"))
+    given = node.admit(pod(of("4", "1Gi"), of("2"), {}, init=init))
+    assert given["init0"] == "1-2,5-6"
+    assert (given["init1"], given["init2"], given["init3"]) == ("1", "2,5-6", "2,5-6")
+    assert (given["app0"], given["app1"]) == ("2,6", "5")
+
+
+def test_what_a_pod_has_as_a_whole_returns_with_its_last_container(node: Player) -> None:
+    node.start(**CONFIG)
+    node.admit(pod(of("3", "1Gi"), of("2"), {}))
+    node.ask("remove", uid="u", container="app0")
+    assert entries(node)["podEntries"] == {"u": {"cpuSet": "1,4-5"}}
+    node.ask("remove", uid="u", container="app1")
+    assert "podEntries" not in entries(node)
+    assert node.shared() == "0-7"
+
+
+@pytest.mark.parametrize(
+    ("own", "apps", "init", "why"),
+    [
+        (of("2", "1Gi"), (of("2"), {}), (), "cpu requests equals pod budget, leaving no cpus"),
+        (
+            of("2", "64Mi"),
+            (of("1"), {}),
+            (),
+            "memory requests equals pod budget, leaving no memory",
+        ),
+        (of("2", "1Gi"), (of("1"),), ({**of("2"), "side": True}, {}), "but no cpus available"),
+        (
+            of("3", "64Mi"),
+            (of("1"),),
+            ({**of("2"), "side": True}, {}),
+            "but no memory available",
+        ),
+    ],
+)
+def test_a_pod_that_leaves_nothing_to_share_is_refused(
+    node: Player,
+    own: dict[str, Any],
+    apps: tuple[dict[str, Any], ...],
+    init: tuple[dict[str, Any], ...],
+    why: str,
+) -> None:
+    node.start(**CONFIG, **MEMORY)
+    manifest = pod(own, *apps, init=init)
+    reason, message = refusal(node, manifest)
+    assert reason == "EmptyPodSharedPoolError"
+    assert why in message
+    kind = "memory" if "memory" in why else "cpu"
+    assert node.ask("hints", pod=manifest, container=None)["ok"][kind] == {kind: []}
+
+
+@pytest.mark.parametrize("scope", ["pod", "container"])
+def test_a_refused_affinity_says_whose_it_was(node: Player, scope: str) -> None:
+    node.start(
+        **{**CONFIG, "topologyManagerPolicy": "single-numa-node", "topologyManagerScope": scope},
+    )
+    reason, message = refusal(node, pod(of("9"), of("9")))
+    assert reason == "TopologyAffinityError"
+    asked = "under pod-scope" if scope == "pod" else "with a container-level"
+    assert message == (
+        f"Pod Scope pod with pod-level resources failed admission {asked} topology manager"
+    )
+
+
+def test_in_scope_container_only_containers_with_requests_are_served(node: Player) -> None:
+    node.start(**{**CONFIG, "topologyManagerScope": "container"}, **MEMORY)
+    assert node.admit(pod(of("4", "512Mi"), of("2"), {})) == {"app0": "1,5", "app1": ""}
+    assert "podEntries" not in entries(node)
+    assert entries(node, "memory_manager_state")["entries"]["u"]["app1"] == []
+
+
+def test_memory_of_a_pod_is_one_block_that_its_containers_divide(node: Player) -> None:
+    node.start(**CONFIG, **MEMORY)
+    node.admit(pod(of("4", "512Mi"), of("2"), {}, init=({}, {**of("1"), "side": True})))
+    file = entries(node, "memory_manager_state")
+    blocks = {name: own[0]["size"] >> 20 for name, own in file["entries"]["u"].items()}
+    assert blocks == {"app0": 64, "app1": 384, "init0": 512, "init1": 64}
+    assert [block["size"] >> 20 for block in file["podEntries"]["u"]["memoryBlocks"]] == [512]
+    assert file["machineState"]["0"]["numberOfAssignments"] == 1
+    node.ask("remove", uid="u")
+    assert entries(node, "memory_manager_state")["machineState"]["0"]["numberOfAssignments"] == 0
+
+
+@pytest.mark.parametrize(
+    ("who", "cpus", "assignments"), [("node", "2,6", 2), ("documented", "1,5", 1)]
+)
+def test_a_pod_keeps_what_it_has_over_a_restart_only_as_documented(
+    request: pytest.FixtureRequest, who: str, cpus: str, assignments: int
+) -> None:
+    player: Player = request.getfixturevalue(who)
+    manifest = pod(of("2", "256Mi"), of("2", "256Mi"))
+    player.start(**CONFIG, **MEMORY)
+    assert player.admit(manifest) == {"app0": "1,5"}
+    player.start(pods=[manifest], **CONFIG, **MEMORY)
+    assert player.admit(manifest) == {"app0": cpus}
+    nodes = entries(player, "memory_manager_state")["machineState"]
+    assert nodes["0"]["numberOfAssignments"] == assignments
+
+
+def test_parts_larger_than_the_whole_are_refused_and_the_whole_is_lost(node: Player) -> None:
+    node.start(**CONFIG)
+    reason, message = refusal(node, pod(of("2", "1Gi"), of("3")))
+    assert reason == "UnexpectedAdmissionError"
+    assert "requested=3, available=2" in message
+    assert node.shared() == "0,2-4,6-7"
+
+
+def test_a_pods_whole_cores_are_asked_for_as_one(node: Player) -> None:
+    node.start(**CONFIG, cpuManagerPolicyOptions={"full-pcpus-only": "true"})
+    reason, _ = refusal(node, pod(of("3", "1Gi"), of("1")))
+    assert reason == "SMTAlignmentError"
+    assert node.admit(pod(of("4", "1Gi"), of("1"), {}))["app0"] == "1"
+
+
+def test_amounts_that_are_no_integers_are_not_given_as_a_whole(node: Player) -> None:
+    node.start(**CONFIG, **MEMORY)
+    node.admit(pod(of("2", "64.5Mi"), of("1", "32Mi"), {}))
+    assert "entries" not in entries(node, "memory_manager_state")
+    assert (
+        "failed to represent quantity"
+        in refusal(node, pod(of("4", "256Mi"), of("1", "1.5Mi"), {}))[1]
+    )
+
+
+# Files
+
+CPU_FILE = (
+    b'{"policyName":"static","defaultCpuSet":"0,3,8-11",'
+    b'"entries":{"uid-a":{"app":"1","log":"2"}},'
+    b'"podEntries":{"uid-a":{"cpuSet":"1-2"}},"checksum":1396850731}'
+)
+
+
+def read(content: bytes, release: releases.Release = BUDGET) -> dict[str, int]:
+    return dict(cpu_checkpoint.restore(content, "static", {}, release).pods)
+
+
+def test_a_cpu_file_says_what_pods_have_as_a_whole() -> None:
+    assert read(CPU_FILE) == {"uid-a": 0b110}
+    state = cpu_checkpoint.restore(CPU_FILE, "static", {}, BUDGET)
+    assert cpu_checkpoint.dump(state, "static", with_pods=True) == CPU_FILE
+
+
+def test_without_the_gate_such_a_file_is_damaged() -> None:
+    with pytest.raises(CheckpointError, match=r"struct field CPUManagerCheckpointV1\.entries"):
+        read(CPU_FILE, releases.release("1.36"))
+
+
+def test_a_file_of_the_earlier_format_keeps_what_its_pods_have() -> None:
+    assert read(CPU_FILE.replace(b'"checksum":1396850731', b'"checksum":0')) == {"uid-a": 0b110}
+
+
+@pytest.mark.parametrize("entry", [b'{"cpuSet":"x"}', b'{"cpuSet":1}', b"1"])
+def test_a_pod_entry_that_is_no_set_of_cpus_counts_for_nothing(entry: bytes) -> None:
+    bad = CPU_FILE.replace(b'{"cpuSet":"1-2"}', entry)
+    with pytest.raises(CheckpointError):
+        read(bad)
+    assert read(bad.replace(b"1396850731", b"0")) == {}
+
+
+def test_a_memory_file_without_its_checksum_is_read_as_the_earlier_format(node: Player) -> None:
+    node.start(**CONFIG, **MEMORY)
+    node.admit(pod(of("2", "256Mi"), of("1"), {}))
+    text = json.dumps(entries(node, "memory_manager_state") | {"checksum": 0})
+    state = memory_checkpoint.restore(text.encode(), "Static", BUDGET)
+    assert state.pods["u"][0].size == 256 << 20
+    strict = dataclasses.replace(BUDGET, memory_takes_no_checksum=False)
+    with pytest.raises(CheckpointError, match="corrupted"):
+        memory_checkpoint.restore(text.encode(), "Static", strict)
+
+
+def test_a_memory_file_whose_pods_cannot_be_read_is_told_by_the_earlier_format() -> None:
+    text = b'{"policyName":"Static","machineState":{},"podEntries":1,"checksum":0}'
+    assert memory_checkpoint.restore(text, "Static", BUDGET).pods == {}
+    with pytest.raises(CheckpointError, match=r"MemoryManagerCheckpointV1\.policyName"):
+        memory_checkpoint.restore(b'{"policyName":1}', "Static", BUDGET)

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from numaproof.reference.pods import pod as pods
+from numaproof.reference.pods import quantity
+
+
+def manifest(*resources: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    return {
+        "metadata": {"uid": "u"},
+        "spec": {
+            "containers": [
+                {"name": f"c{number}", "resources": item} for number, item in enumerate(resources)
+            ],
+            **spec,
+        },
+    }
+
+
+def amounts(cpu: str, memory: str = "64Mi") -> dict[str, str]:
+    return {"cpu": cpu, "memory": memory}
+
+
+def test_what_a_pod_does_not_ask_for_it_asks_for_with_its_containers() -> None:
+    own = {"limits": amounts("4", "1Gi")}
+    apps = [{"requests": amounts(cpu, "64Mi")} for cpu in ("1500m", "300u")]
+    budget = pods.parse(manifest(*apps, resources=own), "budget").budget
+    assert budget is not None
+    assert quantity.parse(budget["cpu"]) == Fraction(15003, 10000)
+    assert quantity.exact(budget["memory"]) == 128 << 20
+
+
+@pytest.mark.parametrize(("requested", "cpus"), [("4", 4), ("2", 0)])
+def test_a_budget_is_of_exclusive_cpus_only_in_the_class_guaranteed(
+    requested: str, cpus: int
+) -> None:
+    own = {"limits": amounts("4"), "requests": amounts(requested)}
+    pod = pods.parse(manifest({}, resources=own), "budget")
+    assert pod.budget is not None
+    assert pod.exclusive_cpus_at_once() == cpus
+
+
+@pytest.mark.parametrize(
+    ("resources", "qos", "exclusive"),
+    [
+        ({}, "BestEffort", 0),
+        ({"limits": {"memory": "200Mi"}, "requests": {"memory": "100Mi"}}, "Burstable", 0),
+        ({"limits": amounts("2", "200Mi"), "requests": amounts("1", "100Mi")}, "Burstable", 0),
+        ({"limits": amounts("2"), "requests": amounts("2")}, "Guaranteed", 2),
+        ({"limits": amounts("1.5"), "requests": amounts("1.5")}, "Guaranteed", 0),
+        ({"limits": amounts("2")}, "Guaranteed", 2),
+        ({"requests": amounts("2")}, "Burstable", 0),
+        ({"limits": {"cpu": "2"}}, "Burstable", 0),
+        ({"limits": amounts("0")}, "Burstable", 0),
+    ],
+)
+def test_qos_class_and_exclusive_cpus_follow_from_requests_and_limits(
+    resources: dict[str, Any], qos: str, exclusive: int
+) -> None:
+    pod = pods.parse(manifest(resources))
+    assert pod.qos == qos
+    assert pod.exclusive_cpus(pod.containers[0]) == exclusive
+
+
+def test_one_container_without_limits_makes_the_whole_pod_burstable() -> None:
+    pod = pods.parse(manifest({"limits": amounts("2")}, {}))
+    assert pod.qos == "Burstable"
+
+
+def test_the_qos_class_in_the_status_wins_over_the_computed_one() -> None:
+    pod = pods.parse({**manifest({"limits": amounts("2")}), "status": {"qosClass": "Burstable"}})
+    assert pod.exclusive_cpus(pod.containers[0]) == 0
+
+
+def test_sidecars_count_beside_everything_that_starts_after_them() -> None:
+    init = [
+        {"name": "i0", "resources": {"limits": amounts("5")}},
+        {"name": "s0", "resources": {"limits": amounts("2")}, "restartPolicy": "Always"},
+        {"name": "i1", "resources": {"limits": amounts("4")}},
+    ]
+    small = pods.parse(manifest({"limits": amounts("1")}, initContainers=init))
+    assert small.exclusive_cpus_at_once() == 6
+    large = pods.parse(manifest({"limits": amounts("8")}, initContainers=init))
+    assert large.exclusive_cpus_at_once() == 10
+
+
+def test_only_an_init_container_can_be_a_sidecar() -> None:
+    spec = {"containers": [{"name": "a", "restartPolicy": "Always"}]}
+    pod = pods.parse({"metadata": {"uid": "u"}, "spec": spec})
+    assert not pod.containers[0].sidecar
+
+
+@pytest.mark.parametrize(
+    ("own", "level", "qos", "exclusive"),
+    [
+        ({"limits": amounts("4"), "requests": amounts("4")}, "ignored", "Guaranteed", 2),
+        ({"limits": amounts("4"), "requests": amounts("4")}, "QoS class", "Guaranteed", 2),
+        ({"limits": amounts("4"), "requests": amounts("4")}, "shared pool", "Guaranteed", 0),
+        ({"limits": amounts("4")}, "QoS class", "Burstable", 0),
+        ({"limits": amounts("2")}, "QoS class", "Guaranteed", 2),
+        ({"requests": amounts("4")}, "QoS class", "Burstable", 0),
+        ({}, "QoS class", "BestEffort", 0),
+        ({"limits": {"hugepages-2Mi": "2Mi"}}, "shared pool", "Burstable", 0),
+        ({"requests": amounts("4")}, "shared pool alone", "Guaranteed", 0),
+        ({}, "shared pool alone", "Guaranteed", 2),
+    ],
+)
+def test_resources_of_the_pod_do_what_the_release_makes_of_them(
+    own: dict[str, Any], level: pods.PodLevel, qos: str, exclusive: int
+) -> None:
+    pod = pods.parse(manifest({"limits": amounts("2")}, resources=own), level)
+    assert pod.qos == qos
+    assert pod.exclusive_cpus(pod.containers[0]) == exclusive
+
+
+def test_a_limit_of_the_pod_that_no_container_asks_for_is_its_request_as_well() -> None:
+    pod = pods.parse(manifest({}, resources={"limits": amounts("2")}), "QoS class")
+    assert pod.qos == "Guaranteed"
+
+
+@pytest.mark.parametrize(
+    ("bad", "place"),
+    [
+        ({}, "metadata must be an object"),
+        ({"metadata": {}}, "metadata.uid"),
+        ({"metadata": {"uid": ""}, "spec": {"containers": []}}, "metadata.uid"),
+        ({"metadata": {"uid": 5}, "spec": {"containers": []}}, "metadata.uid"),
+        ({"metadata": {"uid": "u"}}, "spec must be an object"),
+        ({"metadata": {"uid": "u"}, "spec": {"containers": [5]}}, r"spec.containers\[0\] must"),
+        ({"metadata": {"uid": "u"}, "spec": {"containers": [{}]}}, r"spec.containers\[0\].name"),
+        (manifest({"limits": {"cpu": "x"}}), r"spec.containers\[0\].resources.limits.cpu"),
+        (manifest({"limits": {"cpu": []}}), r"spec.containers\[0\].resources.limits.cpu"),
+    ],
+)
+def test_a_manifest_that_is_no_pod_is_told_the_field(bad: dict[str, Any], place: str) -> None:
+    with pytest.raises(pods.PodError, match=place):
+        pods.parse(bad)
