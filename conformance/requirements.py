@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -17,19 +18,27 @@ if TYPE_CHECKING:
     from numaproof.conformance.cases.schema import Case
 
 
+# `pkg/kubelet/cm/cpumanager/cpu_manager.go, manager.Start, v1.36.3`, and more after a semicolon.
+_CITATION = re.compile(r"[\w./-]+\.go, \w+(\.\w+)?, v\d+\.\d+\.\d+(; .+)?")
+
+
 class SourceDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A document that requirements are taken from, and the release it describes."""
+    """A document that requirements are taken from, and the release it describes.
+
+    `code` marks source code, which a requirement cites by file, function and tag.
+    """
 
     title: str
     language: str
     origin: str
     kubernetes: str | None = None
+    code: bool = False
 
 
 class Requirement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One normative statement. `id` never changes; `level` is the lowest that can see it broken.
+    """One normative statement. `id` never changes; `level` is the lowest that reveals a violation.
 
-    `untested` is the reason why no case can check it; `releases` what differs by release.
+    `untested` says why no case can test it; `releases` says what differs by release.
     """
 
     id: str
@@ -73,21 +82,14 @@ def load_registry() -> Registry:
 
 
 def problems(registry: Registry, cases: Iterable[Case]) -> list[str]:
-    """What is wrong between the registry and the cases, a sentence each; none when all is well.
+    """Everything wrong with the registry and the cases, one sentence each.
 
-    Ids must not repeat, a case must name requirements that exist, a requirement must have a
-    case or a reason why it has none, and never both.
+    Ids must not repeat, a requirement must cite documents that exist, and source code by file,
+    function and tag, a case must name requirements that exist, and a requirement must have
+    either a case or a reason why it has none.
     """
-    found = []
+    found = _wrong_rows(registry)
     rows = registry.by_id()
-    ids = [row.id for row in registry.requirements]
-    found += [f"requirement {one} stands twice" for one in sorted(_repeated(ids))]
-    found += [
-        f"requirement {row.id} names the unknown document {key}"
-        for row in registry.requirements
-        for key in (row.document, *row.also)
-        if key not in registry.documents
-    ]
     used: set[str] = set()
     names: list[str] = []
     for case in cases:
@@ -100,12 +102,30 @@ def problems(registry: Registry, cases: Iterable[Case]) -> list[str]:
             for one in case.requirements
             if one not in rows
         ]
-    found += [f"case id {one} stands twice" for one in sorted(_repeated(names))]
+    found += [f"case id {one} is used twice" for one in sorted(_repeated(names))]
     for row in registry.requirements:
         if row.untested and row.id in used:
-            found.append(f"requirement {row.id} is marked untested and has a case")
+            found.append(f"requirement {row.id} is marked untested but has a case")
         if not row.untested and row.id not in used:
-            found.append(f"requirement {row.id} has no case and no reason why not")
+            found.append(f"requirement {row.id} has neither a case nor a reason why not")
+    return found
+
+
+def _wrong_rows(registry: Registry) -> list[str]:
+    ids = [row.id for row in registry.requirements]
+    found = [f"requirement id {one} is used twice" for one in sorted(_repeated(ids))]
+    for row in registry.requirements:
+        found += [
+            f"requirement {row.id} cites the unknown document {key}"
+            for key in (row.document, *row.also)
+            if key not in registry.documents
+        ]
+        document = registry.documents.get(row.document)
+        if document and document.code and not _CITATION.fullmatch(row.section):
+            found.append(
+                f"requirement {row.id} must cite {row.document} by file, function and tag,"
+                f" not {row.section!r}"
+            )
     return found
 
 

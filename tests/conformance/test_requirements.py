@@ -43,7 +43,11 @@ def requirement(name: str, **changes: object) -> Requirement:
 
 
 def registry(*rows: Requirement) -> Registry:
-    return Registry({"doc": SourceDocument("Doc", "en", "web")}, rows)
+    documents = {
+        "doc": SourceDocument("Doc", "en", "web"),
+        "program": SourceDocument("Program", "en", "web", code=True),
+    }
+    return Registry(documents, rows)
 
 
 @pytest.fixture
@@ -67,10 +71,14 @@ def test_a_registry_in_order_has_no_problems(case: Callable[..., Case]) -> None:
 @pytest.mark.parametrize(
     ("rows", "named", "complaint"),
     [
-        (("A-001", "A-001"), ("A-001",), "requirement A-001 stands twice"),
+        (("A-001", "A-001"), ("A-001",), "requirement id A-001 is used twice"),
         (("A-001",), ("A-001", "A-002"), "case one names the unknown requirement A-002"),
         (("A-001",), (), "case one names no requirement"),
-        (("A-001", "A-002"), ("A-001",), "requirement A-002 has no case and no reason why not"),
+        (
+            ("A-001", "A-002"),
+            ("A-001",),
+            "requirement A-002 has neither a case nor a reason why not",
+        ),
     ],
 )
 def test_what_does_not_fit_together_is_found(
@@ -82,20 +90,55 @@ def test_what_does_not_fit_together_is_found(
 def test_an_untested_requirement_with_a_case_is_found(case: Callable[..., Case]) -> None:
     rows = registry(requirement("A-001", untested="not visible"))
     found = problems(rows, [case("one", "A-001")])
-    assert found == ["requirement A-001 is marked untested and has a case"]
+    assert found == ["requirement A-001 is marked untested but has a case"]
 
 
 def test_an_unknown_document_is_found(case: Callable[..., Case]) -> None:
     rows = registry(requirement("A-001", document="lost", also=("gone", "doc")))
     assert problems(rows, [case("one", "A-001")]) == [
-        "requirement A-001 names the unknown document lost",
-        "requirement A-001 names the unknown document gone",
+        "requirement A-001 cites the unknown document lost",
+        "requirement A-001 cites the unknown document gone",
+    ]
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        "pkg/kubelet/cm/cpumanager/cpu_manager.go, NewManager, v1.36.3",
+        "pkg/kubelet/cm/cpumanager/policy_static.go, staticPolicy.Allocate, v1.33.13; #132187",
+        "staging/src/k8s.io/api/a_b.go, F, v0.56.2; cmd/kubelet/app/server.go, run, v1.36.3",
+    ],
+)
+def test_source_code_is_cited_by_file_function_and_tag(
+    case: Callable[..., Case], section: str
+) -> None:
+    rows = registry(requirement("A-001", document="program", section=section))
+    assert problems(rows, [case("one", "A-001")]) == []
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        "",
+        "Reconcile loop",
+        "#132187",
+        "cpu_manager.go, NewManager",
+        "cpu_manager.go, v1.36.3",
+        "cpu_manager.go, NewManager, 1.36",
+        "cpu_manager.go, (*manager).Start, v1.36.3",
+        "Reconcile loop; cpu_manager.go, NewManager, v1.36.3",
+    ],
+)
+def test_a_vague_citation_of_source_code_is_found(case: Callable[..., Case], section: str) -> None:
+    rows = registry(requirement("A-001", document="program", section=section))
+    assert problems(rows, [case("one", "A-001")]) == [
+        f"requirement A-001 must cite program by file, function and tag, not {section!r}"
     ]
 
 
 def test_ids_of_cases_repeat_neither_each_other_nor_an_alias(case: Callable[..., Case]) -> None:
     cases = [case("one", "A-001", aliases=("two",)), case("two", "A-001")]
-    assert problems(registry(requirement("A-001")), cases) == ["case id two stands twice"]
+    assert problems(registry(requirement("A-001")), cases) == ["case id two is used twice"]
 
 
 # The project's own cases
