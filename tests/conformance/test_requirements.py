@@ -63,6 +63,17 @@ def test_every_requirement_has_a_case_or_a_reason_why_not() -> None:
     assert problems(load_registry(), loading.bundled_cases()) == []
 
 
+def test_every_statement_is_one_sentence_with_one_must() -> None:
+    modal = re.compile(r"\b(must|should|may|need not)\b")
+    assert [
+        row.id
+        for row in load_registry().requirements
+        if len(modal.findall(row.statement)) != 1
+        or not row.statement.endswith(".")
+        or ". " in row.statement
+    ] == []
+
+
 def test_a_registry_in_order_has_no_problems(case: Callable[..., Case]) -> None:
     rows = registry(requirement("A-001"), requirement("A-002", untested="not visible"))
     assert problems(rows, [case("a", "A-001")]) == []
