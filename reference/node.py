@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from numaproof.protocol import messages
 from numaproof.protocol.sets import CPUSet, NUMASet
 from numaproof.reference.errors import AdmissionError, NotBuiltError
-from numaproof.reference.pods import pod as pods
+from numaproof.reference.pods.pod import PodError
 from numaproof.reference.topology import scope
 from numaproof.reference.topology.hints import to_messages
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from numaproof.reference.memory.manager import MemoryManager
     from numaproof.reference.memory.state import Block
     from numaproof.reference.plan import Plan
+    from numaproof.reference.pods.containers import Container
+    from numaproof.reference.pods.pod import Pod
     from numaproof.reference.topology.policy import KeptHint
 
 MOST_NODES = 12
@@ -45,7 +47,7 @@ class Node:
         devices: DeviceManager,
         cpus: CPUManager,
         memory: MemoryManager,
-        present: tuple[pods.Pod, ...],
+        present: tuple[Pod, ...],
     ) -> None:
         """Takes what `numaproof.reference.startup` made."""
         self.plan = plan
@@ -82,7 +84,7 @@ class Node:
         self.pods[pod.uid] = pod
         self.reclaim(self._concerned(pod))
 
-        def keep(container: pods.Container, affinity: KeptHint) -> None:
+        def keep(container: Container, affinity: KeptHint) -> None:
             self.affinity[pod.uid, container.name] = affinity
 
         try:
@@ -94,7 +96,7 @@ class Node:
             self.save()
         return messages.Admitted(self._containers(pod))
 
-    def _concerned(self, pod: pods.Pod) -> tuple[Manager[Any], ...]:
+    def _concerned(self, pod: Pod) -> tuple[Manager[Any], ...]:
         """The managers that the admission of a pod comes to.
 
         Without hints the Device Manager hears only of pods that ask for devices.
@@ -124,7 +126,7 @@ class Node:
         else:
             pod = self.pods.get(args.uid)
             if pod is None:
-                raise pods.PodError(f"no pod {args.uid!r} is on the node")
+                raise PodError(f"no pod {args.uid!r} is on the node")
             pod.container(args.container)
             place = (args.uid, args.container)
             self.ended.add(place)
@@ -173,7 +175,7 @@ class Node:
             files=self.plan.files(),
         )
 
-    def _containers(self, pod: pods.Pod) -> messages.Containers:
+    def _containers(self, pod: Pod) -> messages.Containers:
         return {
             container.name: self._container(pod.uid, container.name) for container in pod.containers
         }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from numaproof.reference.kubelet.checkpoints import cpu as cpu_checkpoint
 from numaproof.reference.kubelet.checkpoints import files as checkpoint
 from numaproof.reference.kubelet.checkpoints import memory as memory_checkpoint
-from numaproof.reference.pods import pod
+from numaproof.reference.pods.manifest import read_pod
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from numaproof.reference.departures.releases import Release
     from numaproof.reference.memory import policy as memory_policies
     from numaproof.reference.memory.state import MemoryState
+    from numaproof.reference.pods.pod import Pod
+    from numaproof.reference.pods.pod_level import PodLevel
     from numaproof.reference.topology.policy import TopologyPolicy
 
 
@@ -41,15 +43,15 @@ class Plan:
     topology_policy: TopologyPolicy | None
     scope: str
     state_dir: Path
-    pod_level: pod.PodLevel
+    pod_level: PodLevel
 
-    def read_pod(self, manifest: messages.Pod) -> pod.Pod:
+    def read_pod(self, manifest: messages.Pod) -> Pod:
         """The pod as this release reads its manifest.
 
         Raises:
-            pods.PodError: the manifest is not a pod.
+            PodError: the manifest is not a pod.
         """
-        return pod.parse(manifest, self.pod_level)
+        return read_pod(manifest, self.pod_level)
 
     def cpu_file(self, state: CPUState) -> bytes:
         """The content of ``cpu_manager_state``."""

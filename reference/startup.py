@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from numaproof.reference.departures.releases import Release
     from numaproof.reference.devices.state import DeviceState
     from numaproof.reference.kubelet.configuration import Config
-    from numaproof.reference.pods import pod as pods
     from numaproof.reference.pods.pod import Pod
+    from numaproof.reference.pods.pod_level import PodLevel
     from numaproof.reference.topology.policy import TopologyPolicy
 
 
@@ -136,7 +136,7 @@ def _topology(derive: Callable[[], CPUTopology]) -> CPUTopology:
         raise StartError("cpu", str(error)) from None
 
 
-def _pod_level(config: Config, release: Release) -> pods.PodLevel:
+def _pod_level(config: Config, release: Release) -> PodLevel:
     on = config.gates["PodLevelResources"]
     return release.pod_level if on else release.pod_level_without_gate
 

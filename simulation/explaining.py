@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from numaproof.reference.devices.state import DeviceState
     from numaproof.reference.node import Node
     from numaproof.reference.plan import Plan
-    from numaproof.reference.pods.pod import Container, Pod
+    from numaproof.reference.pods.containers import Container
+    from numaproof.reference.pods.pod import Pod
     from numaproof.simulation.explanation import Step
     from numaproof.simulation.observation import Failed, Merged
 

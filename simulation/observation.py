@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from numaproof.reference.manager import Manager
     from numaproof.reference.node import Node
-    from numaproof.reference.pods.pod import Container, Pod
+    from numaproof.reference.pods.containers import Container
+    from numaproof.reference.pods.pod import Pod
     from numaproof.reference.topology.hints import Resources
     from numaproof.reference.topology.policy import KeptHint, TopologyPolicy
 

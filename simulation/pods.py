@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from numaproof.protocol.messages import Pod
-from numaproof.reference.pods import pod as kubernetes
+from numaproof.reference.pods.manifest import read_pod
+from numaproof.reference.pods.pod import PodError
 from numaproof.simulation import api_server
 from numaproof.simulation.documents import mapping, parts
 
@@ -177,8 +178,8 @@ def _asked(document: Document, item: dict[str, Any], path: PathTuple) -> Asked:
         "spec": spec,
     }
     try:
-        kubernetes.parse(manifest)
-    except kubernetes.PodError as error:
+        read_pod(manifest)
+    except PodError as error:
         raise _placed(document, place, str(error)) from None
     api_server.check(document, containers)
     return Asked(full, manifest)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from numaproof.reference.devices import allocation
 from numaproof.reference.memory import requests
 from numaproof.reference.memory.requests import AllocationError
-from numaproof.reference.pods import pod as pods
-from numaproof.reference.pods import quantity
+from numaproof.reference.pods import containers, quantity
 from numaproof.simulation.amounts import CPU
 
 if TYPE_CHECKING:
     from numaproof.reference.devices.state import DeviceState
     from numaproof.reference.plan import Plan
-    from numaproof.reference.pods.pod import Container, Pod
+    from numaproof.reference.pods.containers import Container
+    from numaproof.reference.pods.pod import Pod
 
 
 def asks(plan: Plan, devices: DeviceState, pod: Pod, container: Container | None) -> dict[str, int]:
@@ -26,7 +26,7 @@ def asks(plan: Plan, devices: DeviceState, pod: Pod, container: Container | None
     if container is None:
         names = {name for one in pod.containers for name in allocation.requested(devices, one)}
         for name in sorted(names):
-            found[name] = pods.at_once(pod.containers, partial(_devices, devices, name))
+            found[name] = containers.at_once(pod.containers, partial(_devices, devices, name))
     else:
         found |= allocation.requested(devices, container)
     return {resource: count for resource, count in found.items() if count}
@@ -85,7 +85,9 @@ def extended(pod: Pod) -> dict[str, int]:
         for name in (*container.requests, *container.limits)
         if "/" in name and not name.partition("/")[0].endswith("kubernetes.io")
     }
-    found = {name: pods.at_once(pod.containers, partial(_count, name)) for name in sorted(names)}
+    found = {
+        name: containers.at_once(pod.containers, partial(_count, name)) for name in sorted(names)
+    }
     return {name: count for name, count in found.items() if count}
 
 

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from numaproof.protocol import messages
-    from numaproof.reference.pods.pod import Pod, PodLevel
+    from numaproof.reference.pods.pod import Pod
+    from numaproof.reference.pods.pod_level import PodLevel
 
 
 def is_static(config: messages.KubeletConfiguration) -> bool:

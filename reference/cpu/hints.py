@@ -20,7 +20,8 @@ from numaproof.reference.topology.hints import Family, Need, Supply
 if TYPE_CHECKING:
     from numaproof.reference.cpu.policy import StaticPolicy
     from numaproof.reference.cpu.state import CPUState, Reuse
-    from numaproof.reference.pods.pod import Container, Pod
+    from numaproof.reference.pods.containers import Container
+    from numaproof.reference.pods.pod import Pod
     from numaproof.reference.topology.hints import Resources
 
 UNSATISFIABLE: Resources = {"cpu": ()}

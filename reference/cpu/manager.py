@@ -16,7 +16,8 @@ from numaproof.reference.pods.budget import EmptySharedPoolError
 
 if TYPE_CHECKING:
     from numaproof.reference.plan import Plan
-    from numaproof.reference.pods.pod import Container, Pod
+    from numaproof.reference.pods.containers import Container
+    from numaproof.reference.pods.pod import Pod
     from numaproof.reference.topology.hints import Resources
     from numaproof.reference.topology.policy import KeptHint
 

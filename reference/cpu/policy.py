@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from numaproof.reference.cpu.options import StaticOptions
     from numaproof.reference.cpu.topology import CPUTopology
     from numaproof.reference.departures.releases import Release
-    from numaproof.reference.pods.pod import Container, Pod
+    from numaproof.reference.pods.containers import Container
+    from numaproof.reference.pods.pod import Pod
 
 
 class PolicyError(Exception):

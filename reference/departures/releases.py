@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numaproof.reference.kubelet.gates import Gate, Maturity
-    from numaproof.reference.pods.pod import PodLevel
+    from numaproof.reference.pods.pod_level import PodLevel
 
 RELEASES = gates.COLUMNS
 """The minor releases, oldest first."""

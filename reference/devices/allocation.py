@@ -16,7 +16,8 @@ from numaproof.reference.pods import quantity
 
 if TYPE_CHECKING:
     from numaproof.protocol.sets import NUMASet
-    from numaproof.reference.pods.pod import Container, Pod
+    from numaproof.reference.pods.containers import Container
+    from numaproof.reference.pods.pod import Pod
 
 Favoured: TypeAlias = Mapping[str, Collection[str]]
 """Ids of devices by resource."""

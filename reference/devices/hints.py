@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from numaproof.reference.devices import allocation
 from numaproof.reference.devices.state import NONE, Devices
-from numaproof.reference.pods import quantity
-from numaproof.reference.pods.pod import at_once
+from numaproof.reference.pods import containers, quantity
 from numaproof.reference.topology.hints import Family, Need, Supply
 
 if TYPE_CHECKING:
@@ -21,7 +20,8 @@ if TYPE_CHECKING:
 
     from numaproof.reference.departures.releases import Release
     from numaproof.reference.devices.state import DeviceState
-    from numaproof.reference.pods.pod import Container, Pod
+    from numaproof.reference.pods.containers import Container
+    from numaproof.reference.pods.pod import Pod
     from numaproof.reference.topology.hints import Hints
 
 
@@ -64,7 +64,7 @@ def for_pod(
     found: dict[str, Hints | None] = {}
     for resource in sorted(resources):
         if state.serves(resource):
-            needed = at_once(pod.containers, partial(_limit, resource))
+            needed = containers.at_once(pod.containers, partial(_limit, resource))
             count = -(-needed.numerator // needed.denominator)
             held = state.of_pod(pod.uid, resource)
             found[resource] = _of_resource(state, release, nodes, _Request(resource, count, held))

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from numaproof.reference.departures.releases import Release
     from numaproof.reference.memory.requests import Amounts
     from numaproof.reference.memory.state import Blocks, Nodes
-    from numaproof.reference.pods.pod import Container, Pod
+    from numaproof.reference.pods.containers import Container
+    from numaproof.reference.pods.pod import Pod
     from numaproof.reference.topology.hints import Resources
     from numaproof.reference.topology.policy import KeptHint
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from numaproof.reference.pods import budget, quantity
-from numaproof.reference.pods import pod as pods
+from numaproof.reference.pods import budget, containers, quantity
 from numaproof.reference.pods.budget import EmptySharedPoolError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numaproof.reference.pods.pod import Container, Pod
+    from numaproof.reference.pods.containers import Container
+    from numaproof.reference.pods.pod import Pod
 
 MEMORY = "memory"
 UNSIGNED = 1 << 64
@@ -86,7 +86,7 @@ def at_once(pod: Pod, *, with_init_only: bool = False) -> Amounts:
     asking = [one.name for one in pod.containers if with_init_only or not one.init]
     kinds = {kind for name in asking for kind in amounts[name]}
     return {
-        kind: pods.at_once(pod.containers, partial(_amount, amounts, kind))
+        kind: containers.at_once(pod.containers, partial(_amount, amounts, kind))
         for kind in sorted(kinds)
     }
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from numaproof.reference.pods.pod import Container
+    from numaproof.reference.pods.containers import Container
 
     Amounts = Mapping[str, int]
 

@@ -76,7 +76,8 @@ def milli_value(text: str | float) -> int:
 
 def whole_cpus(text: str | float) -> int | None:
     """The quantity as a number of CPUs if it is a whole one at milli precision, else None."""
-    return value(text) if value(text) * 1000 == milli_value(text) else None
+    cpus, rest = divmod(milli_value(text), 1000)
+    return None if rest else cpus
 
 
 def _round_up(number: Fraction, unit: Fraction) -> Fraction:

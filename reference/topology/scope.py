@@ -13,7 +13,8 @@ from numaproof.reference.topology.policy import KeptHint
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from numaproof.reference.pods.pod import Container, Pod
+    from numaproof.reference.pods.containers import Container
+    from numaproof.reference.pods.pod import Pod
     from numaproof.reference.topology.hints import Resources
     from numaproof.reference.topology.policy import TopologyPolicy
 

@@ -10,7 +10,7 @@ from numaproof.conformance.cases.loading import applies
 from numaproof.conformance.judging.entitlement import exclusive_counts, has_budget, pod_level
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference.departures.releases import NEWEST
-from numaproof.reference.pods import pod as pods
+from numaproof.reference.pods.manifest import read_pod
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from numaproof.conformance.cases.machine_properties import Facts
     from numaproof.conformance.execution.session import Session
     from numaproof.protocol import messages
-    from numaproof.reference.pods.pod import Pod, PodLevel
+    from numaproof.reference.pods.pod import Pod
+    from numaproof.reference.pods.pod_level import PodLevel
 
 _NO_CPUS = CPUSet()
 
@@ -98,7 +99,7 @@ class View:
     @cached_property
     def parsed(self) -> Mapping[str, Pod]:
         """The pods as the managers read them, by uid."""
-        return {uid: pods.parse(pod, self.pod_level) for uid, pod in self.pods.items()}
+        return {uid: read_pod(pod, self.pod_level) for uid, pod in self.pods.items()}
 
     @cached_property
     def budgets(self) -> frozenset[str]:

@@ -11,10 +11,12 @@ from numaproof.conformance.seeded_bugs.seeding import Changes, Seeds
 from numaproof.reference import startup
 from numaproof.reference.departures import releases
 from numaproof.reference.kubelet import configuration, eviction
-from numaproof.reference.pods import pod, quantity
+from numaproof.reference.pods import manifest, qos, quantity
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from numaproof.reference.pods.containers import Container
 
 seeds = Seeds("configuration")
 
@@ -170,23 +172,23 @@ def fractions_round_down_to_exclusive_cpus(changes: Changes) -> None:
 
 @seeds("CPU-STATIC-001", "CPU-INIT-001")
 def init_containers_do_not_count_for_the_class(changes: Changes) -> None:
-    def of_apps(original: Any, containers: tuple[pod.Container, ...]) -> Any:
+    def of_apps(original: Any, containers: tuple[Container, ...]) -> Any:
         apps = tuple(container for container in containers if not container.init)
         return original(apps or containers)
 
-    changes.around(pod, "qos_class", of_apps)
+    changes.around(qos, "class_of", of_apps)
 
 
 @seeds("CPU-STATIC-001", "MEM-STATIC-002")
 def cpus_alone_make_a_pod_guaranteed(changes: Changes) -> None:
-    changes.replace(pod, "_COMPUTE", ("cpu",))
+    changes.replace(qos, "RESOURCES", ("cpu",))
 
 
 @seeds("CPU-STATIC-002")
 def a_limit_makes_no_request(changes: Changes) -> None:
-    def written(original: Any, item: Any, where: str, *, init: bool) -> pod.Container:
-        found: pod.Container = original(item, where, init=init)
+    def written(original: Any, item: Any, where: str, *, init: bool) -> Container:
+        found: Container = original(item, where, init=init)
         own = (item.get("resources") or {}).get("requests") or {}
         return dataclasses.replace(found, requests=own)
 
-    changes.around(pod, "_container", written)
+    changes.around(manifest, "read_container", written)

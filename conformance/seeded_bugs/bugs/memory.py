@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from numaproof.protocol import messages
-    from numaproof.reference.pods import pod as pods
+    from numaproof.reference.pods.pod import Pod
 
 seeds = Seeds("memory")
 
@@ -351,7 +351,7 @@ def memory_of_sidecars_is_left_out_of_pod_hints(changes: Changes) -> None:
     )
 
 
-def _without_sidecars(pod: pods.Pod) -> pods.Pod:
+def _without_sidecars(pod: Pod) -> Pod:
     left = tuple(container for container in pod.containers if not container.sidecar)
     return dataclasses.replace(pod, containers=left)
 

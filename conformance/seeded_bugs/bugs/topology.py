@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from numaproof.conformance.seeded_bugs.seeding import Changes, Seeds
 from numaproof.reference import node as managers
-from numaproof.reference.devices import hints as device_hints
 from numaproof.reference.errors import AdmissionError
 from numaproof.reference.memory.state import MemoryState
-from numaproof.reference.pods import pod as pods
+from numaproof.reference.pods import containers as pod_containers
 from numaproof.reference.topology import options, policy, scope
 from numaproof.reference.topology.policy import KeptHint, TopologyPolicy
 from numaproof.reference.topology.search import merge
@@ -149,8 +148,7 @@ def _pod_request(changes: Changes, choose: Callable[[Any], bool]) -> None:
     def partial(original: Any, containers: Any, amount: Any) -> Any:
         return original(tuple(filter(choose, containers)), amount)
 
-    for owner in (pods, device_hints):
-        changes.around(owner, "at_once", partial)
+    changes.around(pod_containers, "at_once", partial)
 
 
 @seeds("TOPO-SCOPE-003")
@@ -158,8 +156,7 @@ def a_pod_asks_for_the_sum_of_all_containers(changes: Changes) -> None:
     def summed(original: Any, containers: Any, amount: Any) -> Any:
         return sum((amount(container) for container in containers), start=original((), amount))
 
-    for owner in (pods, device_hints):
-        changes.around(owner, "at_once", summed)
+    changes.around(pod_containers, "at_once", summed)
 
 
 @seeds("TOPO-SCOPE-003")

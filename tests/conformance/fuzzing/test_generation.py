@@ -27,7 +27,7 @@ from numaproof.conformance.fuzzing.generation.machines import machine as make_ma
 from numaproof.protocol import messages
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference.implementation import Reference
-from numaproof.reference.pods import pod as pods
+from numaproof.reference.pods.manifest import read_pod
 
 if TYPE_CHECKING:
     from numaproof.conformance.cases.schema import Case, PodSpec
@@ -146,7 +146,7 @@ def test_pods_are_manifests_that_a_kubelet_reads(data: st.DataObject) -> None:
     machine = data.draw(strategies.machines())
     spec = data.draw(strategies.pods(machine, "a"))
     assert spec.pod == "a"
-    names = [container.name for container in pods.parse(manifest(spec)).containers]
+    names = [container.name for container in read_pod(manifest(spec)).containers]
     assert names == [*spec.init, *spec.containers]
 
 
@@ -160,7 +160,7 @@ def test_pods_of_every_kind_are_made(scenarios: list[Case]) -> None:
     for pod in offered(scenarios):
         every = [*pod.containers.values(), *pod.init.values()]
         asked = {name for one in every for name in one.limits}
-        seen[pods.parse(manifest(pod)).qos] += 1
+        seen[read_pod(manifest(pod)).qos] += 1
         seen["init"] += bool(pod.init)
         seen["sidecar"] += any(one.restartPolicy for one in pod.init.values())
         seen["huge pages"] += any(name.startswith("hugepages") for name in asked)

@@ -13,7 +13,7 @@ from numaproof.reference.devices import allocation, hints
 from numaproof.reference.devices.allocation import DeviceError
 from numaproof.reference.devices.state import DeviceState
 from numaproof.reference.kubelet.checkpoints import devices
-from numaproof.reference.pods import pod as pods
+from numaproof.reference.pods.manifest import read_pod
 from numaproof.reference.topology.hints import Family, Need, Supply
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def pod_of(uid: str = "p", init: dict[str, str] | None = None, **containers: str
         made = {"name": name, "resources": {"limits": {NIC: count.rstrip("*")}}}
         return made | ({"restartPolicy": "Always"} if count.endswith("*") else {})
 
-    return pods.parse(
+    return read_pod(
         {
             "metadata": {"uid": uid},
             "spec": {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,10 +12,13 @@ from numaproof.reference.departures import releases
 from numaproof.reference.errors import NotBuiltError
 from numaproof.reference.memory import policy
 from numaproof.reference.memory.state import Block, Blocks, MemoryState, Reuse
-from numaproof.reference.pods import pod as pods
+from numaproof.reference.pods.manifest import read_pod
 from numaproof.reference.topology.hints import Hint
 from numaproof.reference.topology.policy import KeptHint
 from numaproof.reference.topology.scope import NO_AFFINITY
+
+if TYPE_CHECKING:
+    from numaproof.reference.pods.pod import Pod
 
 GI = 1 << 30
 TWO = MachineInfo(
@@ -34,14 +37,14 @@ def pod(
     *apps: str | dict[str, str],
     init: tuple[str | dict[str, str], ...] = (),
     sidecars: tuple[str, ...] = (),
-) -> pods.Pod:
+) -> Pod:
     def container(name: str, memory: str | dict[str, str], **more: str) -> dict[str, Any]:
         amounts = {"cpu": "100m", **({"memory": memory} if isinstance(memory, str) else memory)}
         return {"name": name, "resources": {"requests": amounts, "limits": amounts}, **more}
 
     started = [container(f"s{n}", m, restartPolicy="Always") for n, m in enumerate(sidecars)]
     started += [container(f"i{n}", memory) for n, memory in enumerate(init)]
-    return pods.parse(
+    return read_pod(
         {
             "metadata": {"uid": uid},
             "spec": {
@@ -52,7 +55,7 @@ def pod(
     )
 
 
-def admitted(static_policy: policy.StaticPolicy, *wanted: pods.Pod) -> tuple[MemoryState, Reuse]:
+def admitted(static_policy: policy.StaticPolicy, *wanted: Pod) -> tuple[MemoryState, Reuse]:
     state, reuse = static_policy.restore(MemoryState()), Reuse()
     for one in wanted:
         for container in one.containers:

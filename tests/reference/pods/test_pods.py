@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from numaproof.reference.pods import pod as pods
 from numaproof.reference.pods import quantity
+from numaproof.reference.pods.manifest import read_pod
+from numaproof.reference.pods.pod import PodError
+
+if TYPE_CHECKING:
+    from numaproof.reference.pods.pod_level import PodLevel
 
 
 def manifest(*resources: dict[str, Any], **spec: Any) -> dict[str, Any]:
@@ -28,7 +32,7 @@ def amounts(cpu: str, memory: str = "64Mi") -> dict[str, str]:
 def test_what_a_pod_does_not_ask_for_it_asks_for_with_its_containers() -> None:
     own = {"limits": amounts("4", "1Gi")}
     apps = [{"requests": amounts(cpu, "64Mi")} for cpu in ("1500m", "300u")]
-    budget = pods.parse(manifest(*apps, resources=own), "budget").budget
+    budget = read_pod(manifest(*apps, resources=own), "budget").budget
     assert budget is not None
     assert quantity.parse(budget["cpu"]) == Fraction(15003, 10000)
     assert quantity.exact(budget["memory"]) == 128 << 20
@@ -39,7 +43,7 @@ def test_a_budget_is_of_exclusive_cpus_only_in_the_class_guaranteed(
     requested: str, cpus: int
 ) -> None:
     own = {"limits": amounts("4"), "requests": amounts(requested)}
-    pod = pods.parse(manifest({}, resources=own), "budget")
+    pod = read_pod(manifest({}, resources=own), "budget")
     assert pod.budget is not None
     assert pod.exclusive_cpus_at_once() == cpus
 
@@ -61,18 +65,18 @@ def test_a_budget_is_of_exclusive_cpus_only_in_the_class_guaranteed(
 def test_qos_class_and_exclusive_cpus_follow_from_requests_and_limits(
     resources: dict[str, Any], qos: str, exclusive: int
 ) -> None:
-    pod = pods.parse(manifest(resources))
+    pod = read_pod(manifest(resources))
     assert pod.qos == qos
     assert pod.exclusive_cpus(pod.containers[0]) == exclusive
 
 
 def test_one_container_without_limits_makes_the_whole_pod_burstable() -> None:
-    pod = pods.parse(manifest({"limits": amounts("2")}, {}))
+    pod = read_pod(manifest({"limits": amounts("2")}, {}))
     assert pod.qos == "Burstable"
 
 
 def test_the_qos_class_in_the_status_wins_over_the_computed_one() -> None:
-    pod = pods.parse({**manifest({"limits": amounts("2")}), "status": {"qosClass": "Burstable"}})
+    pod = read_pod({**manifest({"limits": amounts("2")}), "status": {"qosClass": "Burstable"}})
     assert pod.exclusive_cpus(pod.containers[0]) == 0
 
 
@@ -82,15 +86,15 @@ def test_sidecars_count_beside_everything_that_starts_after_them() -> None:
         {"name": "s0", "resources": {"limits": amounts("2")}, "restartPolicy": "Always"},
         {"name": "i1", "resources": {"limits": amounts("4")}},
     ]
-    small = pods.parse(manifest({"limits": amounts("1")}, initContainers=init))
+    small = read_pod(manifest({"limits": amounts("1")}, initContainers=init))
     assert small.exclusive_cpus_at_once() == 6
-    large = pods.parse(manifest({"limits": amounts("8")}, initContainers=init))
+    large = read_pod(manifest({"limits": amounts("8")}, initContainers=init))
     assert large.exclusive_cpus_at_once() == 10
 
 
 def test_only_an_init_container_can_be_a_sidecar() -> None:
     spec = {"containers": [{"name": "a", "restartPolicy": "Always"}]}
-    pod = pods.parse({"metadata": {"uid": "u"}, "spec": spec})
+    pod = read_pod({"metadata": {"uid": "u"}, "spec": spec})
     assert not pod.containers[0].sidecar
 
 
@@ -110,15 +114,15 @@ def test_only_an_init_container_can_be_a_sidecar() -> None:
     ],
 )
 def test_resources_of_the_pod_do_what_the_release_makes_of_them(
-    own: dict[str, Any], level: pods.PodLevel, qos: str, exclusive: int
+    own: dict[str, Any], level: PodLevel, qos: str, exclusive: int
 ) -> None:
-    pod = pods.parse(manifest({"limits": amounts("2")}, resources=own), level)
+    pod = read_pod(manifest({"limits": amounts("2")}, resources=own), level)
     assert pod.qos == qos
     assert pod.exclusive_cpus(pod.containers[0]) == exclusive
 
 
 def test_a_limit_of_the_pod_that_no_container_asks_for_is_its_request_as_well() -> None:
-    pod = pods.parse(manifest({}, resources={"limits": amounts("2")}), "QoS class")
+    pod = read_pod(manifest({}, resources={"limits": amounts("2")}), "QoS class")
     assert pod.qos == "Guaranteed"
 
 
@@ -137,5 +141,5 @@ def test_a_limit_of_the_pod_that_no_container_asks_for_is_its_request_as_well() 
     ],
 )
 def test_a_manifest_that_is_no_pod_is_told_the_field(bad: dict[str, Any], place: str) -> None:
-    with pytest.raises(pods.PodError, match=place):
-        pods.parse(bad)
+    with pytest.raises(PodError, match=place):
+        read_pod(bad)

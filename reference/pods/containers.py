@@ -1,0 +1,57 @@
+"""A pod's containers, and what they need together.
+
+(Kubernetes documentation, "Init Containers" and "Sidecar Containers".)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+Amount = TypeVar("Amount", int, Fraction)
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """A container of a pod.
+
+    `requests` and `limits` are quantities by resource name; a `sidecar` is an init container that
+    keeps running (``restartPolicy: Always``).
+    """
+
+    name: str
+    requests: Mapping[str, Any]
+    limits: Mapping[str, Any]
+    init: bool = False
+    sidecar: bool = False
+
+    @property
+    def passes(self) -> bool:
+        """Whether it ends before the app containers start: an init container, but no sidecar."""
+        return self.init and not self.sidecar
+
+
+_NOBODY = Container("", {}, {})
+
+
+def at_once(containers: tuple[Container, ...], amount: Callable[[Container], Amount]) -> Amount:
+    """The most that the containers need at any one time, by the `amount` that each needs.
+
+    Sidecars run beside everything that starts after them; other init containers run one at a time.
+    (Kubernetes documentation, "Resource sharing within containers".)
+    """
+    zero = amount(_NOBODY)
+    sidecars = starting = running = zero
+    for container in containers:
+        needed = amount(container)
+        if container.sidecar:
+            sidecars += needed
+        elif container.init:
+            starting = max(starting, sidecars + needed)
+        else:
+            running += needed
+    return max(starting, sidecars + running)

@@ -1,0 +1,87 @@
+"""Manifests: the part of a v1.Pod that the managers read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from numaproof.reference.pods import pod_level, qos, quantity
+from numaproof.reference.pods.containers import Container
+from numaproof.reference.pods.pod import Pod, PodError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numaproof.reference.pods.pod_level import PodLevel
+
+
+def read_pod(manifest: Mapping[str, Any], level: PodLevel = "ignored") -> Pod:
+    """The pod that a v1.Pod manifest describes; `level` is what its own resources do.
+
+    Raises:
+        PodError: a field that the managers need is missing or of the wrong type.
+    """
+    uid = _mapping(manifest.get("metadata"), "metadata").get("uid")
+    if not isinstance(uid, str) or not uid:
+        raise PodError("metadata.uid must be a text that is not empty")
+    spec = _mapping(manifest.get("spec"), "spec")
+    containers = tuple(
+        read_container(item, f"spec.{key}[{number}]", init=key == "initContainers")
+        for key in ("initContainers", "containers")
+        for number, item in enumerate(spec.get(key) or ())
+    )
+    status = _mapping(manifest.get("status") or {}, "status")
+    own = None if level == "ignored" else spec.get("resources")
+    if own is None:
+        return Pod(uid, containers, status.get("qosClass") or qos.class_of(containers))
+    resources = _mapping(own, "spec.resources")
+    limits = _quantities(resources.get("limits"), "spec.resources.limits")
+    requests = _quantities(resources.get("requests"), "spec.resources.requests")
+    as_one = pod_level.as_one(requests, limits, containers)
+    decides = level != "shared pool alone"
+    asks = pod_level.asks(as_one)
+    return Pod(
+        uid,
+        containers,
+        status.get("qosClass") or qos.class_of((as_one,) if decides else containers),
+        shared_pool=asks and level.startswith("shared pool"),
+        budget=as_one.requests if asks and level == "budget" else None,
+    )
+
+
+def read_container(item: Any, where: str, *, init: bool) -> Container:
+    """The container that an entry of the manifest, at `where`, describes.
+
+    Raises:
+        PodError: a field that the managers need is missing or of the wrong type.
+    """
+    fields = _mapping(item, where)
+    name = fields.get("name")
+    if not isinstance(name, str) or not name:
+        raise PodError(f"{where}.name must be a text that is not empty")
+    resources = _mapping(fields.get("resources") or {}, f"{where}.resources")
+    limits = _quantities(resources.get("limits"), f"{where}.resources.limits")
+    requests = _quantities(resources.get("requests"), f"{where}.resources.requests")
+    return Container(
+        name=name,
+        # The API server sets a missing request to the limit.
+        requests={**limits, **requests},
+        limits=limits,
+        init=init,
+        sidecar=init and fields.get("restartPolicy") == "Always",
+    )
+
+
+def _mapping(value: Any, where: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise PodError(f"{where} must be an object")
+    return value
+
+
+def _quantities(value: Any, where: str) -> Mapping[str, Any]:
+    found = _mapping(value or {}, where)
+    for resource, text in found.items():
+        try:
+            quantity.parse(text)
+        except (quantity.QuantityError, TypeError) as error:
+            raise PodError(f"{where}.{resource}: {error}") from None
+    return found
