@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from numaproof.conformance.judging.pods import PodResources, amount
 from numaproof.protocol.sets import CPUSet, ListFormatError
-from numaproof.reference.departures.releases import release
-from numaproof.reference.pods import quantity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from fractions import Fraction
 
+    from numaproof.conformance.judging.pods import Pod
     from numaproof.protocol import messages
-    from numaproof.reference.pods.pod import Pod
-    from numaproof.reference.pods.pod_level import PodLevel
 
 
 def is_static(config: messages.KubeletConfiguration) -> bool:
@@ -55,50 +53,65 @@ def reserved_count(config: messages.KubeletConfiguration) -> int:
     if named is not None:
         return len(named)
     amounts = (_entries(config.get(key)) for key in ("kubeReserved", "systemReserved"))
-    return math.ceil(sum(_amount(amount.get("cpu", 0)) for amount in amounts))
-
-
-# What no kubelet takes counts as nothing, so that one that takes it can be judged all the same.
+    return math.ceil(sum(amount(each.get("cpu", 0)) for each in amounts))
 
 
 def _entries(value: object) -> dict[str, Any]:
+    # What no kubelet accepts counts as nothing, so that one that does can still be judged.
     return value if isinstance(value, dict) else {}
-
-
-def _amount(text: Any) -> Fraction:
-    try:
-        return quantity.parse(text)
-    except quantity.QuantityError:
-        return Fraction(0)
-
-
-def _exact(text: Any) -> int:
-    try:
-        return quantity.exact(text) or 0
-    except quantity.QuantityError:
-        return 0
 
 
 def exclusive_counts(pod: Pod) -> dict[str, int]:
     """How many exclusive CPUs each container of a pod is due under policy static, by name.
 
-    Zero for all but containers of Guaranteed pods with a whole number of CPUs. (Node Resource
+    Zero for all but containers of Guaranteed pods with an integer CPU request. (Node Resource
     Managers, "Static policy"; Kubernetes 1.34 for pod-level resources.)
     """
     return {container.name: pod.exclusive_cpus(container) for container in pod.containers}
 
 
-def pod_level(config: messages.KubeletConfiguration, kubernetes: str) -> PodLevel:
-    """What the resources of a pod as a whole do in a release with this configuration."""
-    known = release(kubernetes)
-    gate, given = known.gates["PodLevelResources"], config.get("featureGates") or {}
-    of_all = given.get(f"All{gate.maturity.capitalize()}", gate.default)
-    on = given.get("PodLevelResources", of_all)
-    return known.under(given).pod_level if on else known.pod_level_without_gate
+_ALPHA_CLASSIFIES = ({"PodLevelResources": "Alpha"}, PodResources(classify=True), PodResources())
+_BETA_UNPINS = (
+    {"PodLevelResources": "Beta"},
+    PodResources(classify=True, unpin=True),
+    PodResources(),
+)
+_ALWAYS_UNPINS = (
+    {"PodLevelResources": "Beta", "PodLevelResourceManagers": "Alpha"},
+    PodResources(classify=True, unpin=True),
+    PodResources(unpin=True),
+)
+_POD_LEVEL = {
+    "1.33": _ALPHA_CLASSIFIES,
+    "1.34": _BETA_UNPINS,
+    "1.35": _BETA_UNPINS,
+    "1.36": _ALWAYS_UNPINS,
+}
+"""What each release makes of pod-level resources: how mature its gates are, and what nodes do with
+``PodLevelResources`` on, and off. (NODE-PODLEVEL-002, NODE-PODLEVEL-005, NODE-PODLEVEL-006.)"""
+
+NEWEST = "1.36"
+"""The newest release."""
+
+
+def pod_resources(config: messages.KubeletConfiguration, kubernetes: str) -> PodResources:
+    """What a node of a release makes of pod-level resources under a configuration."""
+    maturity, gate_on, gate_off = _POD_LEVEL[kubernetes]
+    given = _entries(config.get("featureGates"))
+
+    def on(gate: str) -> bool:
+        stage = maturity.get(gate, "")
+        return bool(stage and given.get(gate, given.get(f"All{stage}", stage == "Beta")))
+
+    if not on("PodLevelResources"):
+        return gate_off
+    if on("PodLevelResourceManagers"):
+        return PodResources(classify=True, budget=True)
+    return gate_on
 
 
 def has_budget(pod: Pod, config: messages.KubeletConfiguration) -> bool:
-    """Whether a pod is given CPUs and memory as a whole, for its containers to share.
+    """Whether the managers allocate a pod's own CPUs and memory, for its containers to share.
 
     (Kubernetes 1.36, gate PodLevelResourceManagers with scope pod.)
     """
@@ -121,22 +134,18 @@ def pinned_memory(pod: Pod) -> dict[str, Amounts]:
     None for all but containers of Guaranteed pods (Node Resource Managers, "Memory management
     policies").
     """
-    served = pod.qos == "Guaranteed" and not pod.shared_pool
     return {
-        container.name: _memory(container.requests)
-        if served and not pod.shares_budget(container)
-        else {}
+        container.name: _memory(container.requests) if container in pod.pinned else {}
         for container in pod.containers
     }
 
 
-def _memory(requests: Mapping[str, Any]) -> Amounts:
-    found = {
-        kind: quantity.exact(text)
-        for kind, text in requests.items()
-        if kind == "memory" or kind.startswith("hugepages-")
+def _memory(requests: Mapping[str, Fraction]) -> Amounts:
+    return {
+        kind: math.ceil(size)
+        for kind, size in requests.items()
+        if size and (kind == "memory" or kind.startswith("hugepages-"))
     }
-    return {kind: size for kind, size in found.items() if size}
 
 
 def reserved_memory(config: messages.KubeletConfiguration) -> dict[int, Amounts]:
@@ -145,7 +154,9 @@ def reserved_memory(config: messages.KubeletConfiguration) -> dict[int, Amounts]
     given = config.get("reservedMemory")
     for entry in map(_entries, given if isinstance(given, list) else ()):
         limits = _entries(entry.get("limits"))
-        found[entry.get("numaNode", 0)] = {kind: _exact(text) for kind, text in limits.items()}
+        found[entry.get("numaNode", 0)] = {
+            kind: math.ceil(amount(text)) for kind, text in limits.items()
+        }
     return found
 
 
@@ -153,7 +164,7 @@ def device_counts(pod: Pod, resources: Iterable[str]) -> dict[str, dict[str, int
     """How many devices of each of `resources` each container of a pod asks for, by name."""
     return {
         container.name: {
-            resource: quantity.value(container.limits[resource])
+            resource: math.ceil(container.limits[resource])
             for resource in resources
             if resource in container.limits
         }

@@ -7,19 +7,22 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from numaproof.conformance.cases.loading import applies
-from numaproof.conformance.judging.entitlement import exclusive_counts, has_budget, pod_level
+from numaproof.conformance.judging import pods
+from numaproof.conformance.judging.entitlement import (
+    NEWEST,
+    exclusive_counts,
+    has_budget,
+    pod_resources,
+)
 from numaproof.protocol.sets import CPUSet
-from numaproof.reference.departures.releases import NEWEST
-from numaproof.reference.pods.manifest import read_pod
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from numaproof.conformance.cases.machine_properties import Facts
     from numaproof.conformance.execution.session import Session
+    from numaproof.conformance.judging.pods import Pod
     from numaproof.protocol import messages
-    from numaproof.reference.pods.pod import Pod
-    from numaproof.reference.pods.pod_level import PodLevel
 
 _NO_CPUS = CPUSet()
 
@@ -92,20 +95,14 @@ class View:
         )
 
     @cached_property
-    def pod_level(self) -> PodLevel:
-        """What resources of a pod as a whole do on this node."""
-        return pod_level(self.config, self.kubernetes)
-
-    @cached_property
     def parsed(self) -> Mapping[str, Pod]:
-        """The pods as the managers read them, by uid."""
-        return {uid: read_pod(pod, self.pod_level) for uid, pod in self.pods.items()}
+        """The pods as the documents read them, by uid."""
+        whole = pod_resources(self.config, self.kubernetes)
+        return {uid: pods.read(pod, whole) for uid, pod in self.pods.items()}
 
     @cached_property
     def budgets(self) -> frozenset[str]:
-        """The pods that are given CPUs and memory as a whole; the state has only their shares."""
-        if self.pod_level != "budget":
-            return frozenset()
+        """The pods whose own CPUs and memory are allocated; the state has only their shares."""
         return frozenset(uid for uid, pod in self.parsed.items() if has_budget(pod, self.config))
 
     def containers(self) -> Iterator[tuple[Place, messages.Container]]:
@@ -130,11 +127,7 @@ class View:
 
     def passing(self, uid: str) -> frozenset[str]:
         """The init containers of a pod that end before its app containers start."""
-        return frozenset(
-            container["name"]
-            for container in self.pods[uid]["spec"].get("initContainers") or ()
-            if container.get("restartPolicy") != "Always"
-        )
+        return frozenset(one.name for one in self.parsed[uid].containers if one.kind == "init")
 
     def may_share(self, left: Place, right: Place) -> bool:
         """Whether two containers are of one pod and never run at the same time.

@@ -1,0 +1,194 @@
+"""A pod as the documents read it, so that invariants share no mistake with what they judge.
+
+Nothing here comes from the reference implementation. (Kubernetes documentation, "Configure
+Quality of Service for Pods", "Sidecar Containers", "Assign Pod-level CPU and memory resources";
+API conventions, "Quantity".)
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+Kind = Literal["init", "sidecar", "app"]
+QoSClass = Literal["Guaranteed", "Burstable", "BestEffort"]
+Amounts = dict[str, Fraction]
+"""Exact amounts by resource name."""
+
+_COMPUTE = ("cpu", "memory")
+_NUMBER = r"(?P<number>[+-]?(?:\d+\.?\d*|\.\d+))"
+_QUANTITY = re.compile(_NUMBER + r"(?:[eE](?P<exponent>[+-]?\d{1,2})|(?P<unit>[numkKMGTPE]i?))?")
+_UNITS = {
+    **{unit: Fraction(1000) ** power for power, unit in enumerate("num kMGTPE", -3)},
+    **{f"{unit}i": Fraction(1024) ** power for power, unit in enumerate("KMGTPE", 1)},
+}
+
+
+def amount(text: object) -> Fraction:
+    """The exact number that a quantity stands for.
+
+    What no kubelet accepts counts as nothing, so that one that does can still be judged.
+    """
+    found = _QUANTITY.fullmatch(str(text))
+    unit = _UNITS.get(found["unit"] or " ") if found else None
+    if found is None or unit is None:
+        return Fraction(0)
+    return Fraction(found["number"]) * Fraction(10) ** int(found["exponent"] or 0) * unit
+
+
+@dataclass(frozen=True)
+class PodResources:
+    """What a node makes of ``spec.resources``, the resources of the pod as a whole.
+
+    Attributes:
+        classify: they decide the QoS class instead of the containers' resources.
+        unpin: they keep every container of the pod off exclusive CPUs and pinned memory.
+        budget: they are what the managers allocate, for the containers to share.
+    """
+
+    classify: bool = False
+    unpin: bool = False
+    budget: bool = False
+
+
+@dataclass(frozen=True)
+class Container:
+    """A container, with requests as the API server defaults them: to the limits."""
+
+    name: str
+    kind: Kind
+    requests: Mapping[str, Fraction]
+    limits: Mapping[str, Fraction]
+
+
+@dataclass(frozen=True)
+class Pod:
+    """A pod on a node.
+
+    Attributes:
+        containers: init containers and sidecars first, in starting order.
+        qos: its QoS class.
+        unpinned: whether pod-level resources keep its containers off the managers' resources.
+        budget: its pod-level requests where the managers allocate those, else None.
+    """
+
+    containers: tuple[Container, ...]
+    qos: QoSClass
+    unpinned: bool
+    budget: Mapping[str, Fraction] | None
+
+    @cached_property
+    def pinned(self) -> tuple[Container, ...]:
+        """The containers that the static policies serve.
+
+        Those of a Guaranteed pod (Node Resource Managers, "Static policy"); where the pod has a
+        budget, those of them that would be Guaranteed by themselves (KEP-5526).
+        """
+        if self.qos != "Guaranteed" or self.unpinned:
+            return ()
+        if self.budget is None:
+            return self.containers
+        return tuple(one for one in self.containers if qos_class([one]) == "Guaranteed")
+
+    def exclusive_cpus(self, container: Container) -> int:
+        """How many exclusive CPUs a container is due: its CPU request if that is an integer.
+
+        An integer to the thousandth, which is as fine as CPUs are counted.
+        """
+        milli = math.ceil(container.requests.get("cpu", Fraction(0)) * 1000)
+        return milli // 1000 if container in self.pinned and milli % 1000 == 0 else 0
+
+    @cached_property
+    def effective_exclusive_cpus(self) -> int:
+        """How many exclusive CPUs the pod needs at the moment when it needs most."""
+        return int(effective((one.kind, self.exclusive_cpus(one)) for one in self.containers))
+
+
+def read(manifest: Mapping[str, Any], whole: PodResources) -> Pod:
+    """The pod that a v1.Pod manifest describes, on a node that treats pod-level resources so."""
+    spec = manifest["spec"]
+    containers = (
+        *(_container(one, _kind(one)) for one in spec.get("initContainers") or ()),
+        *(_container(one, "app") for one in spec.get("containers") or ()),
+    )
+    own = _of_pod(spec["resources"], containers) if spec.get("resources") is not None else None
+    resources_set = own is not None and any(
+        resource in _COMPUTE or resource.startswith("hugepages-")
+        for resource in (*own.requests, *own.limits)
+    )
+    return Pod(
+        containers,
+        (manifest.get("status") or {}).get("qosClass")
+        or qos_class([own] if own is not None and whole.classify else containers),
+        unpinned=whole.unpin and resources_set,
+        budget=own.requests if own is not None and whole.budget and resources_set else None,
+    )
+
+
+def qos_class(containers: Iterable[Container]) -> QoSClass:
+    """The QoS class of a pod with these containers, by their CPU and memory.
+
+    Guaranteed if every container limits both and requests as much, BestEffort if none asks for
+    either, Burstable otherwise ("Configure Quality of Service for Pods").
+    """
+    asked = [
+        (one.requests.get(resource, Fraction(0)), one.limits.get(resource, Fraction(0)))
+        for one in containers
+        for resource in _COMPUTE
+    ]
+    if not any(request > 0 or limit > 0 for request, limit in asked):
+        return "BestEffort"
+    return "Guaranteed" if all(request == limit > 0 for request, limit in asked) else "Burstable"
+
+
+def effective(needs: Iterable[tuple[Kind, Fraction | int]]) -> Fraction:
+    """What a pod needs at once, from what each of its containers needs, in starting order.
+
+    Init containers run one after another, beside the sidecars that were started before them; app
+    containers run together, beside all sidecars ("Sidecar Containers", "Resource sharing within
+    containers").
+    """
+    staying = peak = Fraction(0)
+    for kind, needed in needs:
+        peak = max(peak, staying + needed)
+        if kind != "init":
+            staying += needed
+    return peak
+
+
+def _kind(container: Mapping[str, Any]) -> Kind:
+    return "sidecar" if container.get("restartPolicy") == "Always" else "init"
+
+
+def _container(manifest: Mapping[str, Any], kind: Kind) -> Container:
+    resources = manifest.get("resources") or {}
+    limits = _amounts(resources.get("limits"))
+    return Container(
+        manifest["name"], kind, {**limits, **_amounts(resources.get("requests"))}, limits
+    )
+
+
+def _of_pod(resources: Mapping[str, Any], containers: tuple[Container, ...]) -> Container:
+    """Pod-level resources as those of one container that stands for the pod.
+
+    A request that is missing beside limits is what the containers need together, if any of them
+    requests that resource, and else the limit ("Assign Pod-level CPU and memory resources").
+    """
+    limits, requests = _amounts(resources.get("limits")), _amounts(resources.get("requests"))
+    together = {
+        resource: effective((one.kind, one.requests.get(resource, 0)) for one in containers)
+        for resource in _COMPUTE
+        if limits and any(resource in one.requests for one in containers)
+    }
+    return Container("", "app", {**limits, **together, **requests}, limits)
+
+
+def _amounts(quantities: Mapping[str, Any] | None) -> Amounts:
+    return {resource: amount(text) for resource, text in (quantities or {}).items()}

@@ -1,0 +1,79 @@
+"""Invariants share no code with the reference, or they would share its mistakes."""
+
+from __future__ import annotations
+
+import ast
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from numaproof.conformance.judging import invariants
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+JUDGING = "numaproof.conformance.judging"
+OWN = {
+    f"{JUDGING}.pods",
+    f"{JUDGING}.entitlement",
+    invariants.__name__,
+    *(
+        f"{invariants.__name__}.{file.stem}"
+        for file in Path(invariants.__file__).parent.glob("[!_]*.py")
+    ),
+}
+"""The modules of the invariants themselves."""
+
+
+def source(module: str) -> ast.Module | None:
+    """A module's source; None for what is no module, but a name in one."""
+    try:
+        spec = find_spec(module)
+    except ModuleNotFoundError:
+        return None
+    assert spec is None or spec.origin
+    return ast.parse(Path(str(spec.origin)).read_text(encoding="utf-8")) if spec else None
+
+
+def imports(tree: ast.AST) -> Iterator[str]:
+    """What a source imports: modules, and names that may be modules; those in functions too."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.module
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+class Running(ast.NodeTransformer):
+    """Leaves out what is imported for types alone: it never runs."""
+
+    def visit_If(self, node: ast.If) -> ast.AST | None:
+        """Drops ``if TYPE_CHECKING:``."""
+        return None if ast.unparse(node.test) == "TYPE_CHECKING" else node
+
+
+def test_no_module_of_the_invariants_names_the_reference() -> None:
+    for module in OWN:
+        tree = source(module)
+        assert tree
+        assert not [one for one in imports(tree) if one.startswith("numaproof.reference")], module
+
+
+def test_nothing_that_the_invariants_load_loads_the_reference() -> None:
+    waiting, seen = sorted(OWN), set()
+    while waiting:
+        module = waiting.pop()
+        tree = source(module)
+        if module in seen or tree is None:
+            continue
+        seen.add(module)
+        for one in imports(Running().visit(tree)):
+            assert not one.startswith("numaproof.reference"), f"{module} loads {one}"
+            # To load a module is to load the packages around it.
+            parts = one.split(".")
+            if parts[:2] == ["numaproof", "conformance"]:
+                waiting += [".".join(parts[:end]) for end in range(2, len(parts) + 1)]
+    # It does look beyond the modules that it starts from.
+    assert "numaproof.conformance.cases.loading" in seen

@@ -1,0 +1,169 @@
+"""The invariants read pods by themselves: as the documents say, and as the reference does."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from numaproof.conformance.cases import manifests
+from numaproof.conformance.cases.machine_properties import Facts
+from numaproof.conformance.cases.schema import ContainerSpec, PodSpec
+from numaproof.conformance.fuzzing.generation import pods as generation
+from numaproof.conformance.fuzzing.generation.choices import Seeded
+from numaproof.conformance.fuzzing.generation.focus import Focus
+from numaproof.conformance.fuzzing.generation.machines import machine
+from numaproof.conformance.judging import entitlement, pods
+from numaproof.conformance.judging.pods import PodResources, amount
+from numaproof.reference.departures.releases import NEWEST, RELEASES, release
+from numaproof.reference.pods import quantity
+from numaproof.reference.pods.manifest import read_pod
+
+if TYPE_CHECKING:
+    from numaproof.protocol import messages
+
+PODS = 4000
+"""Generated pods that both readings are held against."""
+
+GPU = "example.com/gpu"
+WHOLE = {"cpu": 2, "memory": "1Gi"}
+BOTH_GATES = {"PodLevelResources": True, "PodLevelResourceManagers": True}
+NODES: list[tuple[str, dict[str, bool]]] = [
+    *((version, {"PodLevelResources": on}) for version in RELEASES for on in (True, False)),
+    (NEWEST, BOTH_GATES),
+]
+"""Every release with its gates on and off."""
+
+
+def spec(
+    requests: dict[str, Any] | None = None, limits: dict[str, Any] | None = None
+) -> ContainerSpec:
+    return ContainerSpec(requests=requests or {}, limits=limits or {})
+
+
+def made_up(seed: int) -> messages.Pod:
+    """A pod of any class, with init containers, sidecars and pod-level resources."""
+    choices = Seeded(seed)
+    facts = Facts(machine(choices))
+    focus = Focus(
+        cpu_policies=("static",),
+        cpu_options=(),
+        endless=False,
+        memory_policies=("Static",),
+        hugepages=("hugepages-2Mi", "hugepages-1Gi"),
+        topology_policies=(),
+        topology_options=(),
+        scopes=(),
+        devices=1,
+        inits=True,
+        any_class=choices.chance(3),
+        pod_level=choices.chance(2),
+        mistakes=False,
+        gates=False,
+    )
+    room = generation.Room(facts, len(facts.all), {GPU: 4})
+    pod = manifests.manifest(generation.pod(choices, "a", room, focus))
+    own = pod["spec"].get("resources")
+    if own and choices.chance(2):
+        own[choices.pick(("requests", "limits"))].pop(choices.pick(("cpu", "memory")))
+    return pod
+
+
+@pytest.mark.parametrize(("version", "gates"), NODES)
+def test_both_readings_of_a_pod_agree(version: str, gates: dict[str, bool]) -> None:
+    config: messages.KubeletConfiguration = {"featureGates": gates}
+    known = release(version).under(gates)
+    level = known.pod_level if gates["PodLevelResources"] else known.pod_level_without_gate
+    classes = set()
+    for seed in range(PODS // len(NODES)):
+        manifest = made_up(seed)
+        own = pods.read(manifest, entitlement.pod_resources(config, version))
+        theirs = read_pod(manifest, level)
+        classes.add(own.qos)
+        assert own.qos == theirs.qos
+        assert (own.budget is None) == (theirs.budget is None)
+        for left, right in zip(own.containers, theirs.containers, strict=True):
+            assert (left.name, left.kind == "init") == (right.name, right.passes)
+            assert left.requests == {kind: amount(text) for kind, text in right.requests.items()}
+            assert own.exclusive_cpus(left) == theirs.exclusive_cpus(right)
+        if own.budget is None:
+            assert own.effective_exclusive_cpus == theirs.exclusive_cpus_at_once()
+    assert len(classes) == 3
+
+
+def test_both_readings_of_a_quantity_agree() -> None:
+    choices = Seeded(0)
+    units = ("", "", *"numkMGTPE", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "e3", "E-2", "e+1")
+    for _ in range(PODS):
+        number = str(choices.integer(0, 10_000))
+        part = choices.pick(("", "", ".", f".{choices.integer(0, 999)}"))
+        text = number + part + choices.pick(units)
+        # Nothing finer than a nano is ever counted.
+        assert -(-amount(text) * 10**9 // 1) == quantity.parse(text) * 10**9, text
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("1500m", Fraction(3, 2)),
+        ("1.5Gi", 3 << 29),
+        (".5k", 500),
+        ("2E", 2 * 10**18),
+        ("2E1", 20),
+        (3, 3),
+        ("+4", 4),
+        ("two", 0),
+        ("2ki", 0),
+        ("1/2", 0),
+        (None, 0),
+    ],
+)
+def test_a_quantity_is_read_exactly_and_what_is_none_counts_as_nothing(
+    text: object, number: int
+) -> None:
+    assert amount(text) == number
+
+
+def classed(*containers: ContainerSpec) -> str:
+    named = {f"c{number}": one for number, one in enumerate(containers)}
+    return pods.read(manifests.manifest(PodSpec("a", named)), PodResources()).qos
+
+
+def test_a_pod_is_guaranteed_when_every_container_requests_its_limits_of_cpu_and_memory() -> None:
+    whole = spec(limits=WHOLE)
+    assert classed(whole) == "Guaranteed"
+    assert classed(whole, whole) == "Guaranteed"
+    assert classed(whole, spec()) == "Burstable"
+    assert classed(spec(limits={"cpu": 2})) == "Burstable"
+    assert classed(spec({"memory": "512Mi"}, WHOLE)) == "Burstable"
+    assert classed(spec({"cpu": 1})) == "Burstable"
+    assert classed(spec(limits={GPU: 1})) == "BestEffort"
+    assert classed(spec(limits={"cpu": 0})) == "BestEffort"
+
+
+def test_the_class_that_the_api_server_has_set_holds() -> None:
+    given = PodSpec("a", {"app": spec(limits=WHOLE)}, status={"qosClass": "Burstable"})
+    assert pods.read(manifests.manifest(given), PodResources()).qos == "Burstable"
+
+
+def test_a_pod_needs_as_much_as_its_containers_need_at_once() -> None:
+    assert pods.effective([("app", 2), ("app", 3)]) == 5
+    assert pods.effective([("init", 4), ("init", 2), ("app", 1)]) == 4
+    assert pods.effective([("sidecar", 1), ("init", 4), ("app", 2)]) == 5
+    assert pods.effective([("init", 4), ("sidecar", 1), ("app", 2)]) == 4
+    assert pods.effective([]) == 0
+
+
+def test_gates_follow_their_maturity_where_they_are_not_named() -> None:
+    def read(kubernetes: str, **gates: bool) -> PodResources:
+        return entitlement.pod_resources({"featureGates": gates}, kubernetes)
+
+    assert read("1.33") == PodResources()
+    assert read("1.33", AllAlpha=True) == PodResources(classify=True)
+    assert read("1.34") == PodResources(classify=True, unpin=True)
+    assert read("1.34", AllBeta=False) == PodResources()
+    assert read("1.34", AllBeta=False, PodLevelResources=True) == read("1.34")
+    assert read("1.36", AllBeta=False) == PodResources(unpin=True)
+    assert read("1.36", PodLevelResourceManagers=True).budget
+    assert entitlement.pod_resources({}, NEWEST) == read("1.36")
