@@ -1,6 +1,5 @@
 """The conformance protocol: typed messages, their schemas, one line in and one line out.
 
-This layer imports nothing else of the project. Everything that crosses the border between
-the harness and an implementation, and between the runner and the reports, is a type of this
-package.
+This layer imports nothing else from the project. Everything that passes between the harness and
+an implementation, or between the runner and the reports, is a type defined here.
 """

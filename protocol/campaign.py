@@ -1,7 +1,7 @@
-"""The events of a campaign over many workers: those of one run, and the units that they come in.
+"""The events of a campaign over many workers: the events of a run, grouped into units of work.
 
-In the file of a campaign the events of a unit stand together, in the order in which units came
-back, and end with its `UnitFinished`. What has no such end did not happen.
+A campaign's journal holds the events of each unit together, units in the order in which they came
+back. Each group ends with a `UnitFinished`; events without one are discarded.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from numaproof.protocol.messages import Hello, Level
 
 
 class Configuration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, order=True):
-    """What an implementation is asked to behave as, and held to."""
+    """The release to behave as, and the level at which answers are compared."""
 
     kubernetes: str
     level: Level
@@ -32,7 +32,7 @@ class Configuration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ord
 
 
 class CaseSlice(msgspec.Struct, frozen=True, tag="cases"):
-    """Cases by id on one machine; an empty machine's name stands for those that cases bring."""
+    """Cases by id on one machine; an empty machine name means the machine each case defines."""
 
     configuration: Configuration
     machine: str
@@ -41,12 +41,12 @@ class CaseSlice(msgspec.Struct, frozen=True, tag="cases"):
 
     @property
     def id(self) -> str:
-        """Tells the unit from all others of its campaign."""
+        """Unique within the campaign."""
         return f"{self.configuration}/cases/{self.machine or 'own'}/{self.number}"
 
 
 class SeedRange(msgspec.Struct, frozen=True, tag="seeds"):
-    """Generated scenarios of `count` seeds from `first` on; each brings its machine."""
+    """Scenarios generated from `count` seeds, starting at `first`; each defines its machine."""
 
     configuration: Configuration
     first: int
@@ -54,12 +54,12 @@ class SeedRange(msgspec.Struct, frozen=True, tag="seeds"):
 
     @property
     def id(self) -> str:
-        """Tells the unit from all others of its campaign."""
+        """Unique within the campaign."""
         return f"{self.configuration}/seeds/{self.first}+{self.count}"
 
 
 class Shrink(msgspec.Struct, frozen=True, tag="shrink"):
-    """The scenario of a seed that failed, to be made smaller, for all that fail with it."""
+    """A failed scenario to shrink, on behalf of all failures with the same signature."""
 
     configuration: Configuration
     signature: str
@@ -67,26 +67,26 @@ class Shrink(msgspec.Struct, frozen=True, tag="shrink"):
 
     @property
     def id(self) -> str:
-        """Tells the unit from all others of its campaign."""
+        """Unique within the campaign."""
         return f"{self.configuration}/shrink/{self.signature}/{self.seed}"
 
 
 Unit = CaseSlice | SeedRange | Shrink
-"""What one worker does in one go. It is done as a whole or not at all."""
+"""A worker's unit of work. It is finished completely or not at all."""
 
 
 class Seeds(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Seeds from `first` up to but without `stop`; none where they are the same."""
+    """The seeds from `first` (inclusive) to `stop` (exclusive)."""
 
     first: int
     stop: int
 
 
 class CampaignPlanned(Event, frozen=True, tag="campaign planned"):
-    """What a campaign does. The same plan makes the same units, and the same summary.
+    """What a campaign does. The same plan yields the same units and the same summary.
 
-    `program` are the words of the implementation's command, none for the reference; `cases` and
-    `machines` are digests of what they hold; `units` counts those of cases and seeds.
+    `program` is the implementation's command as a list of words, empty for the reference; `cases`
+    and `machines` are digests of their contents; `units` counts the units of cases and of seeds.
     """
 
     numaproof: str
@@ -106,12 +106,12 @@ class CampaignPlanned(Event, frozen=True, tag="campaign planned"):
 
     @property
     def key(self) -> str:
-        """Tells campaigns with other plans apart."""
+        """Identifies the plan: campaigns with different plans have different keys."""
         return hashlib.sha256(msgspec.json.encode(self)).hexdigest()[:12]
 
 
 class ScenarioFailed(Event, frozen=True, tag="scenario failed"):
-    """The scenario of a seed did not end well; those of one `signature` fail alike."""
+    """The scenario of a seed failed; scenarios with the same `signature` fail the same way."""
 
     seed: int
     signature: str
@@ -120,10 +120,10 @@ class ScenarioFailed(Event, frozen=True, tag="scenario failed"):
 
 
 class UnitFinished(Event, frozen=True, tag="unit finished", omit_defaults=True):
-    """All of a unit was done. `outcomes` counts case runs, or scenarios, by outcome.
+    """A unit is complete. `outcomes` counts its case runs, or scenarios, by outcome.
 
-    `seconds` is how long it took its worker; `machine` is that of a slice of cases, `signature`
-    that of the failures of which one was made smaller.
+    `seconds` is the time the worker took; `machine` is set for a slice of cases, `signature` for
+    a shrink.
     """
 
     unit: str
@@ -135,18 +135,18 @@ class UnitFinished(Event, frozen=True, tag="unit finished", omit_defaults=True):
 
 
 UnitEvent = CaseFinished | ScenarioFailed | DivergenceFound | UnitFinished
-"""What a worker tells of a unit."""
+"""What a worker reports about a unit."""
 
 CampaignEvent = CampaignPlanned | UnitEvent | CampaignEnded
-"""A line of a campaign's file."""
+"""A line of a campaign's journal."""
 
 
 class Finding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Everything that fails alike.
+    """All failures with the same signature.
 
-    `subject` is the id of a case, or ``scenario``; `first` says where it is seen first in the
-    order of the plan; `count` how many case runs or scenarios fail so. `file` is the case file
-    that replays it, below the campaign's folder.
+    `subject` is the id of a case, or ``scenario``; `first` is the first occurrence in the order of
+    the plan; `count` the number of case runs or scenarios that fail this way. `file` is the case
+    file that replays it, relative to the campaign's folder.
     """
 
     signature: str
@@ -170,9 +170,9 @@ class Tally(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CampaignSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a campaign comes to: the same for the same plan, whoever did which unit when.
+    """The result of a campaign: the same for the same plan, whichever worker did what and when.
 
-    `missing` counts units that were not done.
+    `missing` counts the units that were not finished.
     """
 
     plan: CampaignPlanned
@@ -185,7 +185,7 @@ class CampaignSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def failed(self) -> bool:
-        """Whether anything was found wrong."""
+        """Whether there are findings."""
         return bool(self.findings)
 
     @property

@@ -1,7 +1,7 @@
-"""One line in, one line out: messages to and from JSON Lines.
+"""Messages to and from JSON Lines, one message per line.
 
-Decoding is strict where the protocol page is, and every failure is a `ProtocolError` that says
-what is wrong with the line, for it is shown to the implementation's author as it stands.
+Decoding is as strict as the protocol page. Every failure is a `ProtocolError` that says what is
+wrong with the line: its text is shown verbatim to the implementation's author.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numaproof.protocol.operations import OPERATIONS
 from numaproof.protocol.sets import CPUSet, NUMASet
 
 LONGEST_LINE = 64 * 1024 * 1024
-"""Bytes in one line at the most, the line break included."""
+"""Maximum length of a line in bytes, line break included."""
 
 T = TypeVar("T")
 
@@ -24,11 +24,11 @@ _ANSWER_KINDS = ("ok", "refused", "unsupported", "fault")
 
 
 class ProtocolError(Exception):
-    """A line is not what the protocol asks for at this place."""
+    """A line violates the protocol."""
 
 
 class Request(messages.Strict, frozen=True):
-    """A numbered request, its arguments still undecoded."""
+    """A numbered request with its arguments not yet decoded."""
 
     id: int
     op: str
@@ -56,20 +56,20 @@ def decode_hook(kind: type, value: object) -> object:
     """The set types from their JSON form, for msgspec.
 
     Raises:
-        ValueError: the value is not that form; msgspec adds the place.
+        ValueError: the value does not have that form; msgspec adds the path.
     """
     if kind is CPUSet:
         if not isinstance(value, str):
-            raise ValueError("Expected a CPU set as text in the Linux list format")
+            raise ValueError("Expected a CPU set: a string in the Linux list format")
         return CPUSet.parse(value)
     if kind is NUMASet:
         if not isinstance(value, list) or not all(type(node) is int for node in value):
-            raise ValueError("Expected a NUMA set as a sorted list of node ids")
+            raise ValueError("Expected a NUMA set: a sorted list of node ids")
         made = NUMASet(value)
         if list(made) != value:
             raise ValueError(f"NUMA set {value} is not sorted or repeats an id")
         return made
-    raise NotImplementedError(f"no {kind.__name__} in the protocol")
+    raise NotImplementedError(f"the protocol has no {kind.__name__}")
 
 
 _encoder = msgspec.json.Encoder(enc_hook=encode_hook)
@@ -86,12 +86,12 @@ def encode(message: object) -> bytes:
 
 
 def to_plain(message: object) -> Any:
-    """The message as plain JSON values (dictionaries, lists, text, numbers)."""
+    """The message as plain JSON values (dictionaries, lists, strings, numbers)."""
     return msgspec.to_builtins(message, enc_hook=encode_hook, str_keys=True)
 
 
 def from_plain(value: object, kind: type[T]) -> T:
-    """The message that plain JSON values stand for.
+    """The message that plain JSON values represent.
 
     Raises:
         ProtocolError: the values do not fit `kind`.
@@ -125,7 +125,7 @@ def decode_args(request: Request) -> messages.Args:
     """The arguments of a request.
 
     Raises:
-        ProtocolError: there is no such operation, or the arguments do not fit it.
+        ProtocolError: the operation is unknown, or the arguments do not fit it.
     """
     if request.op not in OPERATIONS:
         raise ProtocolError(f"unknown operation {request.op!r}")
@@ -156,16 +156,14 @@ def decode_answer(line: bytes, number: int, operation: str) -> messages.Answer:
         raise ProtocolError(f"the line is longer than {LONGEST_LINE} bytes")
     response = decode(line, _Response)
     if response.id != number:
-        raise ProtocolError(f"the response has id {response.id}, the request had {number}")
+        raise ProtocolError(f"expected a response with id {number}, got id {response.id}")
     given = [
         (kind, value)
         for kind in _ANSWER_KINDS
         if isinstance(value := getattr(response, kind), msgspec.Raw)
     ]
     if len(given) != 1:
-        raise ProtocolError(
-            f"the response has {len(given)} of {', '.join(_ANSWER_KINDS)}; it must have one"
-        )
+        raise ProtocolError(f"expected exactly one of {', '.join(_ANSWER_KINDS)}, got {len(given)}")
     kind, body = given[0]
     try:
         return _decode_body(kind, body, operation)
@@ -182,15 +180,15 @@ def _decode_body(kind: str, body: msgspec.Raw, name: str) -> messages.Answer:
     if kind == "fault":
         return decode(body, messages.Fault)
     if not operation.refusals:
-        raise ProtocolError(f"{name} can't be refused")
+        raise ProtocolError(f"`{name}` must not be refused")
     return _decode_refusal(body, operation.refusals)
 
 
 def _decode_refusal(body: msgspec.Raw, kinds: tuple[type[msgspec.Struct], ...]) -> messages.Answer:
-    # Two struct types cannot share one tagless union, so a refusal is told by its first field.
+    # msgspec allows one untagged struct in a union, so the first field decides which refusal it is.
     fields = decode(body, dict[str, Any])
     for kind in kinds:
         if kind.__struct_fields__[0] in fields:
             return cast("messages.Answer", decode(body, kind))
     names = " or ".join(kind.__struct_fields__[0] for kind in kinds)
-    raise ProtocolError(f"a refusal here needs the field {names}")
+    raise ProtocolError(f"missing field {names}")

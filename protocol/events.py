@@ -1,7 +1,7 @@
-"""The stream of events that everything a person or a CI system sees is made from.
+"""The stream of events from which every report is made.
 
-A campaign yields these in order, live or from a saved file (``events.jsonl``, one a line). A
-stream without `CampaignEnded` is an incomplete run.
+A run yields these in order, live or from a saved file (``events.jsonl``, one per line). A stream
+without `CampaignEnded` is an incomplete run.
 """
 
 from __future__ import annotations
@@ -30,17 +30,16 @@ Outcome = Literal[
     "missing expected failure",
     "nondeterministic",
 ]
-"""How a case ended on a machine; ``nondeterministic`` where the same calls, made again, were
-answered differently, so that nothing can be said of the answers. Only ``pass`` is green; only
-``pass``, ``unsupported`` and ``expected failure`` leave a campaign successful, and the last two
-are shown as what they are."""
+"""How a case ended on a machine. ``nondeterministic`` means that the same calls, made again, got
+different answers, so the answers prove nothing. Only ``pass`` is green. ``unsupported`` and
+``expected failure`` do not fail a run, but reports show them as such."""
 
 GOOD: frozenset[Outcome] = frozenset({"pass", "unsupported", "expected failure"})
-"""Outcomes that do not make a campaign fail."""
+"""Outcomes that do not fail a run."""
 
 
 class Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="event"):
-    """One thing that happened; `at` is seconds since the campaign began."""
+    """Something that happened `at` seconds after the run began."""
 
     at: float
 
@@ -56,10 +55,10 @@ class Requirement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CampaignStarted(Event, frozen=True, tag="campaign started"):
-    """A run begins: what runs it, what it is run against, and how much is to come.
+    """A run begins: who runs it, against what, and how much there is to do.
 
-    `command` is what a person would type to run it again; `total` counts case runs (a case on
-    a machine) or, for fuzzing and for the comparison of two sides, examples.
+    `command` is the command line that runs it again; `total` counts case runs (a case on a
+    machine) or, when fuzzing or comparing two sides, examples.
     """
 
     kind: Literal["check", "fuzz", "diff"]
@@ -75,9 +74,9 @@ class CampaignStarted(Event, frozen=True, tag="campaign started"):
 
 
 class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One call that was made: plain JSON values, as they crossed the protocol.
+    """One call, as plain JSON values.
 
-    `problems` says in sentences what was wrong with the answer; empty where nothing was.
+    `problems` lists in sentences what is wrong with the answer; it is empty if nothing is.
     """
 
     operation: str
@@ -88,14 +87,14 @@ class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
 
 
 class Owner(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Who has a set of CPUs (Linux list format) in a picture: a container, or the reservation."""
+    """Who owns a set of CPUs (Linux list format) in a picture: a container, or the reservation."""
 
     name: str
     cpus: str
 
 
 class Picture(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The machine at one moment of a failed case: who owned which CPUs."""
+    """Which CPUs belonged to whom at one moment of a failed case."""
 
     title: str
     owners: tuple[Owner, ...]
@@ -103,11 +102,11 @@ class Picture(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CaseFinished(Event, frozen=True, tag="case finished", omit_defaults=True):
-    """A case ran on a machine. Steps and pictures are kept where it did not pass.
+    """A case ran on a machine. Steps and pictures are kept unless it passed.
 
-    `seconds` is its duration; `stderr` the end of the implementation's standard error, where the
-    outcome has to do with the program rather than its answers; `defect` the named defect of an
-    expected failure; `reproduce` the command that runs just this again.
+    `seconds` is its duration; `stderr` the end of the implementation's standard error, if the
+    program rather than its answers caused the outcome; `defect` the named defect behind an
+    expected failure; `reproduce` the command that repeats just this case run.
     """
 
     case: str
@@ -125,10 +124,10 @@ class CaseFinished(Event, frozen=True, tag="case finished", omit_defaults=True):
 
 
 class DivergenceFound(Event, frozen=True, tag="divergence found", omit_defaults=True):
-    """Fuzzing found a failure, already shrunk; `file` is the case file that replays it.
+    """A failure that fuzzing found, already shrunk; `file` is the case file that replays it.
 
-    Where two sides are compared, `Step.expected` is the left one's answer; where an
-    implementation answered differently when it was asked again, its first one.
+    When two sides are compared, `Step.expected` is the left side's answer; when an implementation
+    is nondeterministic, it is its first answer.
     """
 
     title: str
@@ -144,9 +143,9 @@ class DivergenceFound(Event, frozen=True, tag="divergence found", omit_defaults=
 
 
 class AnsweredByChance(Event, frozen=True, tag="answered by chance"):
-    """The right side answers a call differently when the same calls are made again.
+    """The right side answered a call differently when the same calls were made again.
 
-    No more of the scenario was compared; `call` is the number of that call in it, from 1.
+    The rest of the scenario was not compared; `call` is the number of that call, from 1.
     """
 
     scenario: str
@@ -156,10 +155,10 @@ class AnsweredByChance(Event, frozen=True, tag="answered by chance"):
 
 
 class Reached(Event, frozen=True, tag="reached"):
-    """What fuzzing reached in its `examples`: how often what was done, and the most of something.
+    """What fuzzing covered in its `examples`.
 
-    `counts` has for each subject (such as ``actions``) a count for each thing, `highest` the
-    highest value of each of what examples are steered to.
+    `counts` maps each subject (such as ``actions``) to how often each thing occurred; `highest`
+    holds the highest value of each target that examples are steered to.
     """
 
     examples: int
@@ -168,16 +167,16 @@ class Reached(Event, frozen=True, tag="reached"):
 
 
 class Progress(Event, frozen=True, tag="progress"):
-    """Fuzzing, or comparing, goes on: `done` examples so far. Not kept in saved streams."""
+    """Fuzzing or comparing has played `done` examples so far. Not kept in saved streams."""
 
     done: int
 
 
 class CampaignEnded(Event, frozen=True, tag="campaign ended"):
-    """The run came to its end by itself (`complete`) or was cut short.
+    """The run finished (`complete`) or was cut short.
 
-    `outcomes` counts case runs (or examples) by outcome; `untested` are requirement ids without
-    a case.
+    `outcomes` counts case runs (or examples) by outcome; `untested` holds the ids of requirements
+    that no case covers.
     """
 
     complete: bool
@@ -205,10 +204,10 @@ def write_line(event: AnyEvent) -> bytes:
 def read_lines(lines: Iterable[bytes]) -> Iterator[AnyEvent]:
     """The events of a saved stream, in order.
 
-    A last line without its line break is what a killed run leaves behind, and is left out.
+    A last line without a line break is what a killed run leaves behind, and is skipped.
 
     Raises:
-        codec.ProtocolError: a line is not an event; the message names its number.
+        codec.ProtocolError: a line is not an event; the message has its number.
     """
     for number, line in enumerate(lines, 1):
         if not line.endswith(b"\n"):

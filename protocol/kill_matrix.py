@@ -1,4 +1,4 @@
-"""The kill matrix: which cases, invariants and made-up scenarios catch which seeded bug."""
+"""The kill matrix: which cases, invariants and generated scenarios catch which seeded bug."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import msgspec
 
 
 class Example(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The scenario by which fuzzing caught a bug, after shrinking.
+    """The scenario with which fuzzing caught a bug, after shrinking.
 
     Attributes:
-        number: how many scenarios it took, this one included.
+        number: the number of scenarios played until it was found, itself included.
         kind: the invariant that broke last, or ``difference`` for a difference from the reference.
-        pods: how many pods it has.
-        cores: the cores of its machine.
-        steps: its steps.
+        pods: the number of pods.
+        cores: the number of cores of the machine.
+        steps: the number of steps.
     """
 
     number: int
@@ -26,17 +26,17 @@ class Example(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Hunt(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A bug, and what was tried against it.
+    """A seeded bug and what was tried to catch it.
 
     Attributes:
-        bug: its id.
-        subject: the part of the node that it is in.
-        models: the public issues that it is modelled on and the requirements that it breaks.
-        runs: case runs that it was looked for in; None where the table was left out.
-        cases: those that caught it.
-        invariants: that broke in them.
-        examples: scenarios that it was looked for in; None where fuzzing was left out.
-        example: the one that caught it.
+        bug: the bug's id.
+        subject: the part of the node that the bug is in.
+        models: the public issues it is modelled on and the requirements it breaks.
+        runs: the number of case runs played against it; None if the cases were skipped.
+        cases: the cases that caught it.
+        invariants: the invariants that broke in those cases.
+        examples: the number of scenarios played against it; None if fuzzing was skipped.
+        example: the scenario that caught it.
     """
 
     bug: str
@@ -50,13 +50,13 @@ class Hunt(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def survived(self) -> bool:
-        """Whether something was tried and nothing caught it."""
+        """Whether cases or scenarios were played against it and none caught it."""
         tried = self.runs is not None or self.examples is not None
         return tried and not self.cases and self.example is None
 
 
 class Seconds(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How long a bug was looked for, and how long its example was shrunk."""
+    """Seconds spent playing cases and scenarios against a bug, and shrinking its example."""
 
     table: float = 0.0
     fuzz: float = 0.0
@@ -64,17 +64,18 @@ class Seconds(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Matrix(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the gauntlet came to. All but `seconds` is the same for the same command.
+    """The result of a gauntlet. Everything except `seconds` is the same for the same command.
 
     Attributes:
         numaproof: the version.
-        seed: where the scenarios come from.
-        examples: scenarios that fuzzing had for a bug, at the most.
-        whole: whether every case was played against every bug, and not only until one caught it.
-        cases: the ids of the cases that were played.
+        seed: the seed of the scenarios.
+        examples: the maximum number of scenarios per bug.
+        whole: whether every case was played against every bug, rather than stopping at the first
+            that catches it.
+        cases: the ids of the cases played.
         hunts: one for each bug, in the order of the catalogue.
-        seconds: by bug.
-        complete: whether no bug was left when the run ended.
+        seconds: the time spent, by bug.
+        complete: whether the run got through all bugs.
     """
 
     numaproof: str
@@ -93,28 +94,28 @@ class Matrix(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def looked_up(self) -> tuple[Hunt, ...]:
-        """The bugs that the table was tried against."""
+        """The bugs that cases were played against."""
         return tuple(hunt for hunt in self.hunts if hunt.runs is not None)
 
     @property
     def fuzzed(self) -> tuple[Hunt, ...]:
-        """The bugs that fuzzing was tried against."""
+        """The bugs that were fuzzed for."""
         return tuple(hunt for hunt in self.hunts if hunt.examples is not None)
 
     @property
     def found(self) -> tuple[Example, ...]:
-        """What fuzzing found, one for each bug that it caught."""
+        """The shrunk scenario of each bug that fuzzing caught."""
         return tuple(hunt.example for hunt in self.hunts if hunt.example is not None)
 
     @property
     def idle(self) -> tuple[str, ...]:
-        """The cases that were played against every bug and never caught one."""
+        """The cases that were played against every bug and caught none."""
         if not self.whole:
             return ()
         busy = {case for hunt in self.hunts for case in hunt.cases}
         return tuple(case for case in self.cases if case not in busy)
 
     def middle(self, name: str) -> float | None:
-        """The median of a number of the examples that were found; None where there is none."""
+        """The median of a field over the examples found; None if there are none."""
         numbers = [getattr(example, name) for example in self.found]
         return median(numbers) if numbers else None

@@ -1,7 +1,7 @@
-"""The machine as cAdvisor describes it (``MachineInfo``), as far as the managers read it.
+"""The machine as cAdvisor describes it (``MachineInfo``): the fields that the managers read.
 
-The structure is cAdvisor's, so it is open: unknown fields are left alone, and ``null`` stands
-for an empty list. Field names are those of its JSON.
+The structure is cAdvisor's, so it is open: unknown fields are ignored, and ``null`` means an
+empty list. Field names are those of cAdvisor's JSON.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import msgspec
 
 
 class HugePages(msgspec.Struct, frozen=True):
-    """The huge pages of one size, of a node or of the whole machine.
+    """The huge pages of one size, on a node or on the whole machine.
 
-    `page_size` is in KiB, as the kernel names the directories; `num_pages` is a count.
+    `page_size` is in KiB, as in the kernel's directory names; `num_pages` is a count.
     """
 
     page_size: int
@@ -20,7 +20,7 @@ class HugePages(msgspec.Struct, frozen=True):
 
 
 class UncoreCache(msgspec.Struct, frozen=True):
-    """A last-level cache that a core uses; `size` is in bytes, `type` the kernel's word."""
+    """A last-level cache that a core uses; `size` is in bytes, `type` as the kernel reports it."""
 
     id: int
     size: int = 0
@@ -29,7 +29,7 @@ class UncoreCache(msgspec.Struct, frozen=True):
 
 
 class Core(msgspec.Struct, frozen=True):
-    """A physical core: its id (unique within its socket at most) and its hardware threads."""
+    """A physical core: its id (at best unique within its socket) and its hardware threads."""
 
     core_id: int
     thread_ids: tuple[int, ...] | None = None
@@ -39,7 +39,7 @@ class Core(msgspec.Struct, frozen=True):
 
 
 class Node(msgspec.Struct, frozen=True):
-    """A NUMA node. `memory` is in bytes; `distances` stand in the kernel's order of nodes."""
+    """A NUMA node. `memory` is in bytes; `distances` are in the kernel's order of nodes."""
 
     node_id: int
     memory: int = 0
@@ -53,7 +53,7 @@ class MachineInfo(msgspec.Struct, frozen=True):
     """A whole machine.
 
     `num_cores` counts logical CPUs, `num_physical_cores` cores and `num_sockets` packages, all
-    by cAdvisor's own rules; `memory_capacity` is in bytes.
+    counted by cAdvisor's rules; `memory_capacity` is in bytes.
     """
 
     num_cores: int = 0

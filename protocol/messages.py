@@ -1,9 +1,9 @@
 """The messages of the conformance protocol, version 1, as types.
 
-The envelope and what the protocol page defines are strict: an unknown field is an error. What
-Kubernetes and cAdvisor define (pods, configuration, ``MachineInfo``) is open. A CPU set crosses
-the wire as a string in the Linux list format and a NUMA set as a sorted list; in memory both are
-the types of `numaproof.protocol.sets`.
+The envelope and everything that the protocol page defines are strict: an unknown field is an
+error. What Kubernetes and cAdvisor define (pods, configuration, ``MachineInfo``) is open. On the
+wire a CPU set is a string in the Linux list format and a NUMA set a sorted list; in memory both
+are types of `numaproof.protocol.sets`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Level = Literal["invariants", "admission", "placement", "kubelet"]
 LEVELS: tuple[Level, ...] = ("invariants", "admission", "placement", "kubelet")
 
 Stage = Literal["config", "discovery", "topology", "devices", "cpu", "memory"]
-"""The part of a start that refused."""
+"""The stage of a start that refused."""
 
 Pod = dict[str, Any]
 """A v1.Pod manifest; open."""
@@ -33,14 +33,14 @@ KubeletConfiguration = dict[str, Any]
 
 
 class Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A message, or a part of one, that the protocol page defines."""
+    """Base of the messages that the protocol page defines, and of their parts."""
 
 
 # Parts
 
 
 class Device(Strict, frozen=True):
-    """One device: `numa` is None where the plugin reports no topology."""
+    """A device; `numa` is None if the plugin reports no topology for it."""
 
     id: str
     numa: NUMASet | None
@@ -48,7 +48,7 @@ class Device(Strict, frozen=True):
 
 
 class DeviceResource(Strict, frozen=True):
-    """What one device plugin reports: a resource name and its devices."""
+    """What a device plugin reports: a resource name and its devices."""
 
     resource: str
     ids: tuple[Device, ...]
@@ -62,7 +62,7 @@ class Hint(Strict, frozen=True):
 
 
 ProviderHints = dict[str, tuple[Hint, ...] | None]
-"""Hints by resource: None is "no preference", an empty list "can't be satisfied anywhere"."""
+"""Hints by resource. None means "no preference", an empty list "cannot be satisfied anywhere"."""
 
 
 class MemoryBlock(Strict, frozen=True):
@@ -74,9 +74,9 @@ class MemoryBlock(Strict, frozen=True):
 
 
 class Container(Strict, frozen=True):
-    """What one container has: where it may run, what is its own, and the affinity kept for it.
+    """What a container has: the CPUs it may run on, its exclusive CPUs, memory and affinity.
 
-    `devices` (ids by resource) is None where no device plugin was configured.
+    `devices` (ids by resource) is None if no device plugin is configured.
     """
 
     cpus: CPUSet
@@ -93,14 +93,14 @@ Containers = dict[str, Container]
 
 
 class HelloArgs(Strict, frozen=True):
-    """`protocol` is the oldest and the newest version that the harness speaks."""
+    """`protocol` holds the oldest and the newest version that the harness speaks."""
 
     protocol: tuple[int, int]
     harness: str
 
 
 class StartArgs(Strict, frozen=True):
-    """Exactly one of `machine` and `root` is given. `pods` are still on the node."""
+    """Exactly one of `machine` and `root` is set. `pods` are the pods still on the node."""
 
     config: KubeletConfiguration
     state_dir: str
@@ -118,7 +118,7 @@ class AdmitArgs(Strict, frozen=True):
 
 
 class RemoveArgs(Strict, frozen=True):
-    """The pod, or only the named container of it, has ended."""
+    """The pod, or only the named container, has ended."""
 
     uid: str
     container: str | None = None
@@ -142,7 +142,7 @@ class NoArgs(Strict, frozen=True):
 
 
 class MergeArgs(Strict, frozen=True):
-    """`distances` are by node id written as text, each row in the order of `nodes`."""
+    """`distances` has a row for each node id (as a string), in the order of `nodes`."""
 
     nodes: tuple[int, ...]
     policy: str
@@ -153,7 +153,7 @@ class MergeArgs(Strict, frozen=True):
 
 
 class AssignArgs(Strict, frozen=True):
-    """CPU assignment alone: `count` CPUs out of `available`."""
+    """Asks the CPU assignment alone for `count` of the CPUs in `available`."""
 
     machine: MachineInfo
     available: CPUSet
@@ -163,7 +163,7 @@ class AssignArgs(Strict, frozen=True):
 
 
 class DiscoverArgs(Strict, frozen=True):
-    """`root` is a directory with ``sys/`` and ``proc/``."""
+    """`root` is a directory that contains ``sys/`` and ``proc/``."""
 
     root: str
     kubernetes: str | None = None
@@ -173,7 +173,7 @@ class DiscoverArgs(Strict, frozen=True):
 
 
 class Policies(Strict, frozen=True):
-    """The policies that an implementation has."""
+    """The policies that an implementation supports."""
 
     cpu: tuple[str, ...] = ()
     memory: tuple[str, ...] = ()
@@ -182,14 +182,14 @@ class Policies(Strict, frozen=True):
 
 
 class Options(Strict, frozen=True):
-    """The policy options that an implementation has."""
+    """The policy options that an implementation supports."""
 
     cpu: tuple[str, ...] = ()
     topology: tuple[str, ...] = ()
 
 
 class Hello(Strict, frozen=True):
-    """Who an implementation is and what it claims; the harness calls nothing unclaimed."""
+    """Who an implementation is and what it claims; the harness uses only what is claimed."""
 
     protocol: int
     name: str
@@ -206,21 +206,21 @@ class Hello(Strict, frozen=True):
 
 
 class StartedCPUs(Strict, frozen=True):
-    """All CPUs of the machine, and those that exclusive assignment may use."""
+    """All CPUs of the machine, and those available for exclusive assignment."""
 
     all: CPUSet
     allocatable: CPUSet
 
 
 class Started(Strict, frozen=True):
-    """The managers run. `memory` is what is allocatable, by node and type."""
+    """The managers run. `memory` is the allocatable memory by node and type."""
 
     cpus: StartedCPUs
     memory: tuple[MemoryBlock, ...]
 
 
 class Admitted(Strict, frozen=True):
-    """The pod runs: every init and app container by name."""
+    """The pod is admitted: its init and app containers by name."""
 
     containers: Containers
 
@@ -230,7 +230,7 @@ class Done(Strict, frozen=True):
 
 
 class State(Strict, frozen=True):
-    """What the managers hold; `files` are the checkpoint files, verbatim."""
+    """What the managers have assigned; `files` holds the checkpoint files verbatim."""
 
     shared: CPUSet
     pods: dict[str, Containers]
@@ -240,7 +240,7 @@ class State(Strict, frozen=True):
 class NodeHints(Strict, frozen=True):
     """The hints of each provider, in the provider's own order.
 
-    `devices` is None where no device plugin was configured.
+    `devices` is None if no device plugin is configured.
     """
 
     cpu: ProviderHints
@@ -249,7 +249,7 @@ class NodeHints(Strict, frozen=True):
 
 
 class CPUUpdate(Strict, frozen=True):
-    """What the container runtime is told of one container."""
+    """The CPUs that the container runtime is told to run a container on."""
 
     uid: str
     container: str
@@ -279,14 +279,14 @@ class Assigned(Strict, frozen=True):
 
 
 class StartRefused(Strict, frozen=True):
-    """A start, or an `assign` with impossible options, was refused at a stage."""
+    """A start, or an `assign` with invalid options, was refused; `stage` says where."""
 
     stage: Stage
     message: str
 
 
 class AdmissionRefused(Strict, frozen=True):
-    """A pod or a request was refused; `reason` is the documented word."""
+    """A pod or a request was refused; `reason` is the documented reason."""
 
     reason: str
     message: str
@@ -296,13 +296,13 @@ Refusal = StartRefused | AdmissionRefused
 
 
 class Unsupported(Strict, frozen=True):
-    """The implementation does not have this operation, policy or option."""
+    """The implementation does not support this operation, policy or option."""
 
     what: str
 
 
 class Fault(Strict, frozen=True):
-    """The implementation broke while answering."""
+    """The implementation failed while answering."""
 
     message: str
     trace: str = ""
@@ -335,4 +335,4 @@ Result = (
 )
 
 Answer = Result | Refusal | Unsupported | Fault
-"""What an implementation says to one request."""
+"""What an implementation answers to a request."""

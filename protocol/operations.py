@@ -1,7 +1,7 @@
-"""The table of operations: what each takes, gives and how it may refuse.
+"""The table of operations: the arguments, the result and the refusals of each.
 
-This table is the only place that knows which types belong to which operation; the codec, the
-schemas, the server and the harness read it.
+No other place knows which types belong to which operation; the codec, the schemas, the server and
+the harness read this table.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Operation(msgspec.Struct, frozen=True):
-    """One operation: the types of its arguments, its result and its refusals."""
+    """An operation: the types of its arguments, its result and its refusals."""
 
     name: str
     args: type[msgspec.Struct]
@@ -55,4 +55,4 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
         )
     }
 )
-"""Every operation by name; `needs_start` marks those that are a fault after a refused start."""
+"""Every operation by name; those with `needs_start` are a fault after a refused start."""

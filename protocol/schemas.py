@@ -1,7 +1,7 @@
 """JSON Schemas of the protocol, generated from the typed messages.
 
-``python -m numaproof.protocol.schemas`` prints the document that is published as
-``protocol/schema.json``; a test keeps the two the same.
+``python -m numaproof.protocol.schemas`` prints the document published as
+``protocol/schema.json``; a test holds the two equal.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LIST_FORMAT = r"^([0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*)?$"
 
 
 def document() -> dict[str, Any]:
-    """The schema of a request line and of a response line, of every operation.
+    """The schema of the request and response lines of every operation.
 
     ``#/$defs/request:OPERATION`` and ``#/$defs/response:OPERATION`` are the schemas of one
     operation; the document itself accepts any request or response.
@@ -48,7 +48,7 @@ def document() -> dict[str, Any]:
 
 
 def _cleaned(value: Any) -> Any:
-    """The same schema with its texts free of indentation, which Python keeps or not by release."""
+    """The schema with docstrings dedented, as Python releases differ in doing so themselves."""
     if isinstance(value, dict):
         return {
             key: inspect.cleandoc(item)
@@ -106,7 +106,7 @@ def _set_schema(kind: type) -> dict[str, Any]:
 
 
 def text() -> str:
-    """The document as it is published."""
+    """The text of the published document."""
     return msgspec.json.format(msgspec.json.encode(document(), order="sorted")).decode() + "\n"
 
 

@@ -1,7 +1,7 @@
-"""CPU sets and NUMA sets: one integer each, used as a bit mask.
+"""CPU sets and NUMA sets, each one integer used as a bit mask.
 
-A set of small non-negative integers is a Python ``int`` whose bit ``n`` says whether ``n`` is a
-member. Union, intersection, difference and counting are then single operations on the integer.
+A set of small non-negative integers is a Python ``int`` in which bit ``n`` is set if ``n`` is a
+member, so union, intersection, difference and counting are single operations on integers.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 LARGEST_MEMBER = 1 << 16
-"""Members at or beyond this are refused: a typing error must not become a gigabyte of mask."""
+"""Members must be smaller than this: a typo must not allocate a gigabyte of mask."""
 
 
 class ListFormatError(ValueError):
-    """A text is not a set in the Linux list format."""
+    """A string is not in the Linux list format."""
 
 
 @total_ordering
 class IntegerSet:
     """An immutable set of small non-negative integers.
 
-    Iteration is in ascending order. The order between two sets is that of their masks, which
-    puts the set with the smaller largest member first.
+    Iteration is in ascending order. Two sets compare by their masks: the one with the smaller
+    largest member comes first.
     """
 
     __slots__ = ("mask",)
@@ -33,15 +33,15 @@ class IntegerSet:
     mask: int
 
     def __init__(self, members: Iterable[int] = ()) -> None:
-        """Makes the set of the given members.
+        """Creates the set of the given members.
 
         Raises:
-            ValueError: a member is negative or not below `LARGEST_MEMBER`.
+            ValueError: a member is negative, or `LARGEST_MEMBER` or greater.
         """
         mask = 0
         for member in members:
             if not 0 <= member < LARGEST_MEMBER:
-                raise ValueError(f"{member} is not from 0 to {LARGEST_MEMBER - 1}")
+                raise ValueError(f"{member} is out of range (0 to {LARGEST_MEMBER - 1})")
             mask |= 1 << member
         object.__setattr__(self, "mask", mask)
 
@@ -50,20 +50,20 @@ class IntegerSet:
 
     @classmethod
     def from_mask(cls, mask: int) -> Self:
-        """The set whose members are the positions of the one bits of `mask`."""
+        """The set whose members are the positions of the set bits of `mask`."""
         made = cls.__new__(cls)
         object.__setattr__(made, "mask", mask)
         return made
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The set that a text in the Linux list format names, such as ``0-3,8``.
+        """Parses a set in the Linux list format, such as ``0-3,8``.
 
-        The empty text is the empty set. White space around the text is ignored, as the kernel
-        ends its files with a line break.
+        The empty string is the empty set. Surrounding white space is ignored, as the kernel ends
+        its files with a line break.
 
         Raises:
-            ListFormatError: the text is not in that format.
+            ListFormatError: the string is not in that format.
         """
         text = text.strip()
         mask = 0
@@ -72,12 +72,12 @@ class IntegerSet:
             low = _member(first, text)
             high = _member(last, text) if dash else low
             if high < low:
-                raise ListFormatError(f"range {part!r} in {text!r} ends before it starts")
+                raise ListFormatError(f"range {part!r} in {text!r} is reversed")
             mask |= (1 << (high + 1)) - (1 << low)
         return cls.from_mask(mask)
 
     def __str__(self) -> str:
-        """The set in the Linux list format: ascending, with runs as ranges."""
+        """The set in the Linux list format: ascending, runs written as ranges."""
         parts = []
         rest, base = self.mask, 0
         while rest:
@@ -134,7 +134,7 @@ class IntegerSet:
         return not self.mask & other.mask
 
     def first(self, count: int) -> Self:
-        """The `count` lowest members; all of them where there are fewer."""
+        """The `count` lowest members, or all if there are fewer."""
         taken, rest = 0, self.mask
         for _ in range(min(count, len(self))):
             lowest = rest & -rest
@@ -144,7 +144,7 @@ class IntegerSet:
 
     @classmethod
     def union(cls, sets: Iterable[Self]) -> Self:
-        """The union of any number of sets; empty for none."""
+        """The union of any number of sets."""
         mask = 0
         for one in sets:
             mask |= one.mask
@@ -152,13 +152,13 @@ class IntegerSet:
 
 
 class CPUSet(IntegerSet):
-    """A set of logical CPUs, by the numbers that the Linux kernel gives them."""
+    """A set of logical CPUs, by their Linux CPU numbers."""
 
     __slots__ = ()
 
 
 class NUMASet(IntegerSet):
-    """A set of NUMA nodes, by the ids that the Linux kernel gives them."""
+    """A set of NUMA nodes, by their Linux node ids."""
 
     __slots__ = ()
 

@@ -42,9 +42,9 @@ def test_kubernetes_and_cadvisor_structures_are_open() -> None:
 @pytest.mark.parametrize(
     ("line", "operation", "complaint"),
     [
-        (b'{"id":1,"ok":{"cpus":5}}', "assign", "in ok: .*CPU set as text"),
-        (b'{"id":1,"refused":{"message":"m"}}', "start", "needs the field stage"),
-        (b'{"id":1,"refused":{"message":"m"}}', "assign", "needs the field stage or reason"),
+        (b'{"id":1,"ok":{"cpus":5}}', "assign", "in ok: .*CPU set: a string"),
+        (b'{"id":1,"refused":{"message":"m"}}', "start", "missing field stage"),
+        (b'{"id":1,"refused":{"message":"m"}}', "assign", "missing field stage or reason"),
         (b'{"id":1,"refused":{"stage":"soon","message":"m"}}', "start", "soon"),
         (
             b'{"id":1,"ok":{"hint":{"numa":[1,0],"preferred":true},"admit":true}}',

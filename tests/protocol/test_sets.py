@@ -47,7 +47,7 @@ def test_the_linux_list_format_is_read(text: str, members: list[int]) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("3-1", "ends before it starts"),
+        ("3-1", "is reversed"),
         ("a", "not a number"),
         ("1,", "not a number"),
         ("-1", "not a number"),
@@ -65,7 +65,7 @@ def test_what_is_not_in_the_format_is_refused_with_the_guilty_part(
 
 @pytest.mark.parametrize("member", [-1, LARGEST_MEMBER])
 def test_a_member_out_of_range_is_refused(member: int) -> None:
-    with pytest.raises(ValueError, match="is not from 0"):
+    with pytest.raises(ValueError, match="is out of range"):
         CPUSet([member])
 
 

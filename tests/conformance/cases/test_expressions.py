@@ -54,7 +54,7 @@ def test_arithmetic_comparison_and_sets_have_their_usual_values(source: str, val
         ("1.5", "1.5 is not a number or a text"),
         ("smt // 0", "zero"),
         ("smt + all", "unsupported operand"),
-        ("set('3-1')", "ends before it starts"),
+        ("set('3-1')", "is reversed"),
     ],
 )
 def test_anything_else_is_an_error_that_says_what(source: str, complaint: str) -> None:
