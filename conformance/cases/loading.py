@@ -11,17 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from numaproof.conformance.cases import releases
 from numaproof.conformance.cases.schema import (
     EXPECTED_BY_VERB,
     VERBS,
     Case,
     Expected,
+    ExpectedIn,
     Machines,
     Step,
     Written,
 )
 from numaproof.fakesys import documents
 from numaproof.protocol.messages import LEVELS, Level
+from numaproof.reference.departures.releases import RELEASES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -113,16 +116,24 @@ def _files(root: Traversable) -> Iterator[Traversable]:
 
 def _cases(document: documents.Document) -> tuple[Case, ...]:
     table = documents.convert(document, Table)
-    for number, case in enumerate(table.cases):
-        for position, step in enumerate(case.steps):
-            _check_step(document, ("cases", number, "steps", position), step)
     return tuple(
-        _with_defaults(case, table.defaults, document.data["cases"][number])
+        _case(document, ("cases", number), case, table.defaults)
         for number, case in enumerate(table.cases)
     )
 
 
-def _check_step(document: documents.Document, path: tuple[str | int, ...], step: Step) -> None:
+def _case(
+    document: documents.Document, path: documents.PathTuple, written: Case, defaults: Defaults
+) -> Case:
+    case = _with_defaults(written, defaults, document.data["cases"][path[-1]])
+    for number, step in enumerate(case.steps):
+        _check_step(document, (*path, "steps", number), step, case.kubernetes)
+    return case
+
+
+def _check_step(
+    document: documents.Document, path: documents.PathTuple, step: Step, kubernetes: str
+) -> None:
     given = [verb for verb in VERBS if getattr(step, verb) is not None]
     if len(given) != 1:
         raise document.error(
@@ -130,16 +141,53 @@ def _check_step(document: documents.Document, path: tuple[str | int, ...], step:
             f"a step does one thing, this one has {' and '.join(given) or 'no verb'}",
             f"give it one of {', '.join(VERBS)}",
         )
-    if step.expect == "anything":
-        return
-    allowed = EXPECTED_BY_VERB[given[0]]
+    if isinstance(step.expect, Expected):
+        _check_verb(document, (*path, "expect"), step.expect, given[0])
+    elif isinstance(step.expect, tuple):
+        for number, one in enumerate(step.expect):
+            _check_verb(document, (*path, "expect", number), one, given[0])
+        _check_releases(document, (*path, "expect"), step.expect, kubernetes)
+
+
+def _check_verb(
+    document: documents.Document, path: documents.PathTuple, expected: Expected, verb: str
+) -> None:
+    allowed = EXPECTED_BY_VERB[verb]
     for field in Expected.__struct_fields__:
-        if field not in allowed and getattr(step.expect, field) != getattr(Expected(), field):
+        if field not in allowed and getattr(expected, field) != getattr(Expected(), field):
             raise document.error(
-                (*path, "expect", field),
-                f"{given[0]} has no {field} to expect",
+                (*path, field),
+                f"{verb} has no {field} to expect",
                 f"it can expect {', '.join(sorted(allowed)) or 'nothing but success'}",
             )
+
+
+def _check_releases(
+    document: documents.Document,
+    path: documents.PathTuple,
+    expected: tuple[ExpectedIn, ...],
+    kubernetes: str,
+) -> None:
+    """Each release that a case is for must have one expectation, and only one."""
+    taken: dict[str, str] = {}
+    for number, one in enumerate(expected):
+        where = (*path, number, "kubernetes")
+        try:
+            named = [release for release in RELEASES if releases.includes(one.kubernetes, release)]
+        except releases.ConstraintError as error:
+            raise document.error(where, str(error), 'write "< 1.36" or ">= 1.36"') from None
+        if one.anything and one != ExpectedIn(kubernetes=one.kubernetes, anything=True):
+            message = "expects anything, and something besides"
+            raise document.error((*path, number), message, "leave out one of the two")
+        for release in named:
+            if release in taken:
+                message = f"Kubernetes {release} is in {taken[release]!r} too"
+                raise document.error(where, message, "let the ranges not overlap")
+            taken[release] = one.kubernetes
+    for release in RELEASES:
+        if releases.includes(kubernetes, release) and release not in taken:
+            message = f"does not say what to expect in Kubernetes {release}"
+            raise document.error(path, message, "add an item for it, or narrow the case")
 
 
 def _with_defaults(case: Case, defaults: Defaults, written: dict[str, Any]) -> Case:

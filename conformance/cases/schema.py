@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from numaproof.conformance.cases import releases
 from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.messages import Level
 
@@ -254,11 +255,33 @@ class Expected(Written, frozen=True):
     admit: bool | None = None
 
 
+class ExpectedIn(Expected, frozen=True, kw_only=True):
+    """What is expected in the releases that `kubernetes` names, such as ``"< 1.36"``.
+
+    `anything` is ``expect: anything`` for these releases alone.
+    """
+
+    kubernetes: str
+    anything: bool = False
+
+    @property
+    def alone(self) -> Expectation:
+        """The expectation without the releases it is for."""
+        if self.anything:
+            return "anything"
+        return Expected(**{name: getattr(self, name) for name in Expected.__struct_fields__})
+
+
+Expectation = Expected | Literal["anything"]
+"""What is expected in one release."""
+
+
 class Step(Written, frozen=True):
     """One step: exactly one of its verbs, and what is expected of the answer.
 
     ``expect: anything`` leaves the answer to the invariants and to the comparison with the
-    reference, as fuzzing does.
+    reference, as fuzzing does. Where releases answer differently, `expect` is a list, of which
+    one item applies to each release.
     """
 
     start: StartStep | None = None
@@ -272,7 +295,20 @@ class Step(Written, frozen=True):
     tamper: TamperStep | None = None
     devices: Devices | None = None
     merge: MergeStep | None = None
-    expect: Expected | Literal["anything"] = Expected()
+    expect: Expectation | tuple[ExpectedIn, ...] = Expected()
+
+    def on(self, release: str) -> Step:
+        """The step with what is expected in one release alone.
+
+        Raises:
+            LookupError: nothing is expected in that release.
+        """
+        if not isinstance(self.expect, tuple):
+            return self
+        for one in self.expect:
+            if releases.includes(one.kubernetes, release):
+                return msgspec.structs.replace(self, expect=one.alone)
+        raise LookupError(f"it does not say what to expect in Kubernetes {release}")
 
     @property
     def verb(self) -> str:

@@ -7,13 +7,20 @@ expects, by the invariants, and (in the session) by what the reference answers t
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from numaproof.conformance.cases import expressions, manifests
 from numaproof.conformance.cases.loading import merged
-from numaproof.conformance.cases.schema import Expected, PodSpec, RemoveStep, StartStep, Step
+from numaproof.conformance.cases.schema import (
+    Expectation,
+    Expected,
+    PodSpec,
+    RemoveStep,
+    StartStep,
+    Step,
+)
 from numaproof.conformance.execution.capabilities import NotSupportedError
 from numaproof.conformance.judging import expectations
 from numaproof.protocol import codec, messages
@@ -30,9 +37,6 @@ if TYPE_CHECKING:
 
 _WITHOUT_START = frozenset({"start", "assign", "discover", "tamper", "merge"})
 """A case that begins with one of these does without the start that the others begin with."""
-
-
-Expectation = Expected | Literal["anything"]
 
 
 class CaseError(ValueError):
@@ -96,6 +100,7 @@ class Player:
             ImplementationFailure: there was no answer.
         """
         verb = step.verb
+        step = step.on(self.session.kubernetes)
         if step.expect == "anything" and not self._makes_sense(step, verb):
             return
         getattr(self, f"_{verb}")(getattr(step, verb), step.expect)

@@ -94,6 +94,7 @@ def promote(
         requirements=requirements,
         aliases=(),
         defect=wanted.defect,
+        steps=tuple(step.on(wanted.kubernetes) for step in finding.steps),
     )
     rehearsal = _rehearse(begun, wanted.kubernetes)
     levels = (wanted.level,) if wanted.level else LEVELS

@@ -104,6 +104,59 @@ def test_a_step_may_expect_anything() -> None:
     assert loading.parse(text, "cases.yaml")[1].steps[0].expect == "anything"
 
 
+BY_RELEASE = CASE.replace(
+    "    expect: {refused: SMTAlignmentError}\n",
+    """\
+    expect:
+    - {kubernetes: "< 1.35", refused: SMTAlignmentError}
+    - {kubernetes: "1.35", anything: true}
+    - {kubernetes: ">= 1.36"}
+""",
+).replace('kubernetes: "1.33"', 'kubernetes: ">= 1.34"')
+
+
+def test_a_step_may_expect_something_else_in_each_release() -> None:
+    step = loading.parse(BY_RELEASE, "cases.yaml")[1].steps[0]
+    assert step.on("1.34").expect == Expected(refused="SMTAlignmentError")
+    assert step.on("1.35").expect == "anything"
+    assert step.on("1.36").expect == Expected()
+    with pytest.raises(LookupError, match=r"does not say what to expect in Kubernetes 1\.40"):
+        msgspec.structs.replace(step, expect=step.expect[:1]).on("1.40")
+
+
+def test_what_is_expected_by_release_is_written_as_it_was_read() -> None:
+    _, case = loading.parse(BY_RELEASE, "cases.yaml")
+    assert loading.parse(writing.text(case), "cases.yaml") == (case,)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ("< 1.35", "before 1.35", r"cases.yaml:22: .*expect\[0\].kubernetes: .*\(write"),
+        ("< 1.35", "<= 1.35", r"cases.yaml:23: .*1\.35 is in '<= 1\.35' too \(let the ranges"),
+        ("< 1.35", "< 1.34", r"cases.yaml:21: .*expect: .* Kubernetes 1\.34 \(add an item"),
+        (
+            'kubernetes: "< 1.35", ',
+            "",
+            r"cases.yaml:22: .*expect\[0\]: key 'kubernetes' is missing",
+        ),
+        ("refused:", "refusal:", r"cases.yaml:22: .*refusal: unknown key 'refusal' \(did you mean"),
+        (
+            "refused: SMTAlignmentError",
+            "shared: 1",
+            r"cases.yaml:22: .*admit has no shared to expect",
+        ),
+        ("anything: true", "anything: true, refused: x", r"cases.yaml:23: .*something besides"),
+    ],
+)
+def test_a_wrong_expectation_of_a_release_is_an_error_at_its_line(
+    old: str, new: str, complaint: str
+) -> None:
+    assert old in BY_RELEASE
+    with pytest.raises(DocumentError, match=complaint):
+        loading.parse(BY_RELEASE.replace(old, new), "cases.yaml")
+
+
 def test_a_users_file_is_read_by_its_path(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(CASE)

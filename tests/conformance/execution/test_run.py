@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -50,6 +51,18 @@ def test_a_case_that_is_as_expected_passes_and_every_call_is_kept(
 def test_the_state_directory_is_shown_as_a_word(play: Play, reference: Target) -> None:
     _, playing = play(reference, ADMIT)
     assert playing.steps()[0].args["state_dir"] == "$STATE_DIR"
+
+
+def test_what_is_expected_in_other_releases_does_not_count(play: Play, reference: Target) -> None:
+    text = ADMIT + (
+        "  expect:\n"
+        "  - {kubernetes: '< 1.36', containers: {app: {exclusive: 3}}}\n"
+        "  - {kubernetes: '>= 1.36', containers: {app: {exclusive: 2}}}\n"
+    )
+    verdict, _ = play(replace(reference, kubernetes="1.36"), text)
+    assert verdict == Verdict("pass")
+    verdict, _ = play(replace(reference, kubernetes="1.35"), text)
+    assert verdict.outcome == "fail"
 
 
 def test_a_case_that_is_not_as_expected_fails_and_stops(play: Play, reference: Target) -> None:
