@@ -16,11 +16,11 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import seed as with_seed
 from hypothesis.stateful import run_state_machine_as_test
 
-from numaproof.conformance.execution.capabilities import Claims
-from numaproof.conformance.execution.implementation import InProcess, hello_args, introduce
+from numaproof.conformance.execution.capabilities import Capabilities
+from numaproof.conformance.execution.implementation import InProcess, handshake, hello_args
 from numaproof.conformance.execution.run import Target
 from numaproof.conformance.fuzzing import strategies
-from numaproof.conformance.fuzzing.fuzz import STEPS, FuzzPlaying, Idle
+from numaproof.conformance.fuzzing.fuzz import STEPS, ExampleRun, IdleRun
 from numaproof.conformance.fuzzing.state_machine import NodeMachine
 from numaproof.reference.departures.releases import NEWEST
 from numaproof.reference.implementation import Reference
@@ -42,7 +42,7 @@ SEEDS = (1, 2, 3)
 def target() -> Target:
     """The reference in this process, with nothing beside it."""
     implementation = InProcess(Reference)
-    hello = introduce(implementation, "benchmarks")
+    hello = handshake(implementation, "benchmarks")
     return Target(implementation, hello, hello.kubernetes[-1], hello.level)
 
 
@@ -68,17 +68,17 @@ def _run(seed: int, target: Target | None = None) -> tuple[float, int]:
     Without a `target` nothing is played, and no steps are counted.
     """
     made: list[list[Step]] = []
-    claims_of = Claims(Reference().hello(hello_args("benchmarks")), NEWEST)
+    capabilities_of = Capabilities(Reference().hello(hello_args("benchmarks")), NEWEST)
 
     class Node(NodeMachine):
-        claims = claims_of
+        capabilities = capabilities_of
 
-        def open_playing(self, machine: MachineInfo) -> FuzzPlaying | Idle:
+        def open_example(self, machine: MachineInfo) -> ExampleRun | IdleRun:
             if target is None:
-                return Idle()
-            playing = FuzzPlaying(target, machine, [])
-            made.append(playing.steps)
-            return playing
+                return IdleRun()
+            run = ExampleRun(target, machine, [])
+            made.append(run.steps)
+            return run
 
     profile = settings(
         max_examples=EXAMPLES,
@@ -97,5 +97,5 @@ def _run(seed: int, target: Target | None = None) -> tuple[float, int]:
 @pytest.mark.benchmark(group="a scenario of a seed, made only")
 def test_scenario(benchmark: BenchmarkFixture, target: Target) -> None:
     seeds = iter(range(10**9))
-    case = benchmark(lambda: strategies.seeded_scenario(next(seeds), target.claims))
+    case = benchmark(lambda: strategies.seeded_scenario(next(seeds), target.capabilities))
     assert case.machine is not None

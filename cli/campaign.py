@@ -195,7 +195,7 @@ def _conduct(
                 return ""
             with opened as workers:
                 progress.line(_extent(course, workers))
-                _watch(journal, course, workers, progress)
+                _follow(journal, course, workers, progress)
     except (KeyboardInterrupt, click.Abort):
         return _cut(journal, "interrupted")
     except ClusterError as error:
@@ -208,7 +208,7 @@ def _cut(journal: Journal, why: str) -> str:
     return why
 
 
-def _watch(journal: Journal, course: Course, workers: Workers, progress: CampaignProgress) -> None:
+def _follow(journal: Journal, course: Course, workers: Workers, progress: CampaignProgress) -> None:
     began, ledger = time.monotonic(), journal.ledger
     for here, _ in enumerate(run(journal, course.units, workers), 1):
         progress.show(

@@ -7,7 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from numaproof.conformance.execution.handshake import FailedGreeting
+from numaproof.conformance.execution.handshake import FailedHandshake
 from numaproof.conformance.execution.implementation import ImplementationFailure
 from numaproof.conformance.execution.stream import Campaign
 from numaproof.conformance.requirements import load_registry
@@ -60,7 +60,7 @@ def conduct(
             campaign = Campaign(opened, registry, command_line(added), VERSION)
             return follow(make(campaign), out, as_json=as_json, calls=calls)
     except ImplementationFailure as failure:
-        failed = FailedGreeting(
+        failed = FailedHandshake(
             failure=failure,
             registry=registry,
             command=command_line(added),

@@ -22,7 +22,7 @@ from numaproof.conformance.differential.diff import (
     discovered,
     generated,
     given,
-    shared_claims,
+    shared_capabilities,
 )
 from numaproof.conformance.differential.lockstep import TRIES, Pair
 from numaproof.conformance.execution.scratch import scratch_folder
@@ -174,8 +174,8 @@ class _Sides:
                 raise click.UsageError(
                     "one side claims only level invariants, at which no answers are compared"
                 )
-            claims = shared_claims(left.hello, right.hello, kubernetes)
-            yield Pair(left.implementation, right.implementation, claims, level)
+            capabilities = shared_capabilities(left.hello, right.hello, kubernetes)
+            yield Pair(left.implementation, right.implementation, capabilities, level)
 
 
 @dataclass(frozen=True)
@@ -193,11 +193,11 @@ def _events(sides: _Sides, what: _What, campaign: Campaign, course: Course) -> I
     with sides.pair(campaign.target) as pair, scratch_folder() as trees:
         # The report names the level at which answers were compared.
         told = replace(campaign, target=replace(campaign.target, level=pair.level))
-        scenarios: Iterable[Scenario] = generated(what.seeds, pair.claims, what.kind)
+        scenarios: Iterable[Scenario] = generated(what.seeds, pair.capabilities, what.kind)
         total = len(what.seeds)
         if what.cases or what.trees:
             machines = catalogue(what.machines, trees)
-            of_cases = list(given(what.cases, machines, pair.claims.kubernetes))
+            of_cases = list(given(what.cases, machines, pair.capabilities.kubernetes))
             total = len(of_cases) + len(what.trees)
             scenarios = chain(of_cases, discovered(what.trees))
             if not total:

@@ -14,7 +14,7 @@ from numaproof.conformance.execution.implementation import (
     CannotStartError,
     Implementation,
     InProcess,
-    introduce,
+    handshake,
 )
 from numaproof.conformance.execution.run import Target
 from numaproof.conformance.execution.subprocesses import Subprocess
@@ -86,14 +86,14 @@ def open_target(
     command = _words(implementation)
     reached: Implementation = Subprocess(command, timeout) if command else reference()
     try:
-        hello = introduce(reached, f"numaproof {VERSION}")
+        hello = handshake(reached, f"numaproof {VERSION}")
         yield Target(
             implementation=reached,
             hello=hello,
             kubernetes=_release(hello, kubernetes),
             level=_level(hello, level),
             command=command,
-            mirror=reference if command else None,
+            oracle=reference if command else None,
             documented=documented,
         )
     except CannotStartError as error:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.cases.schema import Case
     from numaproof.conformance.execution.machines import Machine
     from numaproof.conformance.execution.run import Target
-    from numaproof.conformance.execution.runner import CaseRun
+    from numaproof.conformance.execution.runner import SelectedCase
     from numaproof.protocol.campaign import Unit
 
 CASES_PER_UNIT = 200
@@ -54,7 +54,7 @@ class Course:
     numaproof: str
 
     @cached_property
-    def _runs(self) -> Mapping[Configuration, list[CaseRun]]:
+    def _runs(self) -> Mapping[Configuration, list[SelectedCase]]:
         return {
             _configuration(one): runner.select(self.cases, self.machines, one, self.select)
             for one in self.targets
@@ -62,7 +62,7 @@ class Course:
 
     @cached_property
     def _seeds(self) -> Seeds:
-        can = self.targets[0].claims.has("start")
+        can = self.targets[0].capabilities.has("start")
         return self.seeds if can else Seeds(0, 0)
 
     @cached_property
@@ -124,7 +124,7 @@ def _configuration(target: Target) -> Configuration:
     return Configuration(target.kubernetes, target.level, target.documented)
 
 
-def _by_machine(runs: list[CaseRun]) -> dict[str, list[str]]:
+def _by_machine(runs: list[SelectedCase]) -> dict[str, list[str]]:
     """The ids of cases, of each machine; of no machine those that bring their own."""
     found: dict[str, list[str]] = {}
     for run in runs:

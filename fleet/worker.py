@@ -14,10 +14,10 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from numaproof.conformance.cases import loading, writing
-from numaproof.conformance.execution.implementation import Implementation, InProcess, introduce
+from numaproof.conformance.execution.implementation import Implementation, InProcess, handshake
 from numaproof.conformance.execution.machines import GivenMachine, Machine
 from numaproof.conformance.execution.run import Target
-from numaproof.conformance.execution.runner import CaseRun, run_case
+from numaproof.conformance.execution.runner import SelectedCase, run_case
 from numaproof.conformance.execution.stream import Campaign
 from numaproof.conformance.execution.subprocesses import Subprocess
 from numaproof.conformance.fuzzing.exploration import Explorer
@@ -122,7 +122,7 @@ class Workshop:
         if job.program:
             reached = Subprocess(job.program, job.timeout)
         try:
-            self._compare(introduce(reached, f"numaproof {job.numaproof}"))
+            self._compare(handshake(reached, f"numaproof {job.numaproof}"))
         except BaseException:
             reached.close()
             raise
@@ -145,7 +145,7 @@ class Workshop:
             kubernetes=configuration.kubernetes,
             level=configuration.level,
             command=self._job.program,
-            mirror=(lambda: _reference(documented=documented)) if self._job.program else None,
+            oracle=(lambda: _reference(documented=documented)) if self._job.program else None,
             documented=documented,
         )
 
@@ -173,7 +173,7 @@ class Workshop:
             shutil.rmtree(scratch, ignore_errors=True)
         return one.result(unit, time.monotonic() - began)
 
-    def _runs(self, unit: CaseSlice) -> Iterator[CaseRun]:
+    def _runs(self, unit: CaseSlice) -> Iterator[SelectedCase]:
         for name in unit.cases:
             case = self._cases[name]
             machine: AnyMachine
@@ -181,7 +181,7 @@ class Workshop:
                 machine = GivenMachine(case.machine)
             else:
                 machine = self._machines[unit.machine]
-            yield CaseRun(case, machine)
+            yield SelectedCase(case, machine)
 
 
 def _reference(*, documented: bool) -> InProcess:
@@ -198,7 +198,7 @@ class _Done:
         self._outcomes: Counter[Outcome] = Counter()
         self._files: dict[str, str] = {}
 
-    def add_cases(self, runs: Iterator[CaseRun]) -> None:
+    def add_cases(self, runs: Iterator[SelectedCase]) -> None:
         registry = Registry(documents={}, requirements=())
         campaign = Campaign(self._target, registry, "", "")
         for number, run in enumerate(runs):
@@ -213,19 +213,19 @@ class _Done:
             scratch = self._scratch / str(seed)
             played = Explorer(self._target, scratch).play_seed(seed)
             shutil.rmtree(scratch)
-            verdict = played.verdict
-            self._outcomes[verdict.outcome] += 1
-            if verdict.outcome not in GOOD:
-                alike = signature(played.broken, verdict.outcome, verdict.message)
+            result = played.result
+            self._outcomes[result.outcome] += 1
+            if result.outcome not in GOOD:
+                alike = signature(played.broken, result.outcome, result.message)
                 self._events.append(
-                    events.ScenarioFailed(0.0, seed, alike, verdict.outcome, verdict.message)
+                    events.ScenarioFailed(0.0, seed, alike, result.outcome, result.message)
                 )
 
     def add_smallest(self, unit: Shrink) -> None:
         explorer = Explorer(self._target, self._scratch)
         first = explorer.play_seed(unit.seed)
         # What the implementation does not do again has no steps to show.
-        if first.verdict.outcome not in GOOD:
+        if first.result.outcome not in GOOD:
             self._divergence(explorer.smallest(first))
 
     def _divergence(self, played: Played) -> None:
@@ -237,13 +237,13 @@ class _Done:
             DivergenceFound(
                 at=0.0,
                 title=case.title,
-                outcome=played.verdict.outcome,
-                message=played.verdict.message,
+                outcome=played.result.outcome,
+                message=played.result.message,
                 machine=played.stage.machine,
-                steps=played.playing.steps(),
+                steps=played.run.steps(),
                 requirements=played.requirements,
-                pictures=played.playing.pictures(),
-                stderr=played.verdict.stderr,
+                pictures=played.run.pictures(),
+                stderr=played.result.stderr,
                 file=name,
                 reproduce=shlex.join(words),
             )

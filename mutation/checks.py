@@ -18,7 +18,7 @@ from numaproof.conformance.differential import recording_check, recordings
 from numaproof.conformance.execution import runner
 from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.execution.machines import GivenMachine, Machine
-from numaproof.conformance.execution.runner import CaseRun
+from numaproof.conformance.execution.runner import SelectedCase
 from numaproof.conformance.execution.stream import Campaign
 from numaproof.conformance.seeded_bugs import hunting
 from numaproof.protocol.events import GOOD
@@ -107,7 +107,7 @@ class Suite:
             return recording_check.compare(recording, campaign.target, place).outcome in GOOD
         case = self.cases[which[0]]
         machine = self.machines[which[1]] if case.machine is None else GivenMachine(case.machine)
-        run = CaseRun(case, machine)
+        run = SelectedCase(case, machine)
         return runner.run_case(run, campaign, place / "case").outcome in GOOD
 
 

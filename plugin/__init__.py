@@ -67,7 +67,7 @@ def numaproof_implementation(pytestconfig: pytest.Config) -> str:
 def numaproof_target(
     pytestconfig: pytest.Config, numaproof_implementation: str
 ) -> Iterator[Target]:
-    """The program, running and greeted; it is ended with the session."""
+    """The program, started and past its handshake; it ends with the session."""
     from numaproof.plugin.opening import opened  # noqa: PLC0415 - costs nothing until it is used
 
     options = {name: option(pytestconfig, name) for name in OPTIONS if name != "implementation"}
@@ -87,9 +87,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Makes a test for each case that the marker selects."""
     if "numaproof_case" not in metafunc.fixturenames:
         return
-    from numaproof.plugin.choosing import runs  # noqa: PLC0415 - likewise
+    from numaproof.plugin.choosing import select, test_id  # noqa: PLC0415 - likewise
 
     marker = metafunc.definition.get_closest_marker("numaproof")
     said = dict(marker.kwargs) if marker else {}
-    chosen = runs(said, metafunc.definition.path.parent, metafunc.config)
-    metafunc.parametrize("numaproof_case", chosen, ids=[run.name for run in chosen])
+    chosen = select(said, metafunc.definition.path.parent, metafunc.config)
+    metafunc.parametrize("numaproof_case", chosen, ids=[test_id(one) for one in chosen])

@@ -11,10 +11,10 @@ import pytest
 from numaproof.conformance.cases import releases, writing
 from numaproof.conformance.cases.loading import applies
 from numaproof.conformance.execution.machines import GivenMachine
-from numaproof.conformance.execution.run import Playing
+from numaproof.conformance.execution.run import Run
+from numaproof.conformance.execution.runner import SelectedCase
 from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.conformance.fuzzing import strategies
-from numaproof.plugin.choosing import Run
 from numaproof.protocol.events import CaseFinished
 from numaproof.protocol.machine import MachineInfo
 from numaproof.reports.transcript import transcript
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from hypothesis import strategies as st
 
     from numaproof.conformance.cases.schema import Case
-    from numaproof.conformance.execution.capabilities import Claims
-    from numaproof.conformance.execution.run import Target, Verdict
+    from numaproof.conformance.execution.capabilities import Capabilities
+    from numaproof.conformance.execution.run import RunResult, Target
 
 
 class Checker:
@@ -38,13 +38,13 @@ class Checker:
         self.target = target
 
     @property
-    def claims(self) -> Claims:
+    def capabilities(self) -> Capabilities:
         """What may be asked of it: for the strategies, which then make nothing else."""
-        return self.target.claims
+        return self.target.capabilities
 
     def scenarios(self) -> st.SearchStrategy[Case]:
         """Scenarios of what it claims; see `numaproof.conformance.fuzzing.strategies.scenarios`."""
-        return strategies.scenarios(self.claims)
+        return strategies.scenarios(self.capabilities)
 
     def play(self, scenario: Case) -> None:
         """Plays a scenario that brings its machine.
@@ -58,9 +58,9 @@ class Checker:
         __tracebackhide__ = True
         if scenario.machine is None:
             raise ValueError(f"{scenario.id} brings no machine: mark the test with numaproof")
-        self.check(Run(scenario, GivenMachine(scenario.machine)))
+        self.check(SelectedCase(scenario, GivenMachine(scenario.machine)))
 
-    def check(self, run: Run) -> None:
+    def check(self, selected: SelectedCase) -> None:
         """Plays a case on a machine: what `numaproof_case` is.
 
         A case that does not apply is skipped, one that a known defect of the kubelet fails is
@@ -70,52 +70,52 @@ class Checker:
             AssertionError: as for `play`.
         """
         __tracebackhide__ = True
-        case, target = run.case, self.target
+        case, target = selected.case, self.target
         if not applies(case.level, target.level):
             pytest.skip(f"{case.id} is of level {case.level}, {target.level} is claimed")
         if not releases.includes(case.kubernetes, target.kubernetes):
             pytest.skip(f"{case.id} is for Kubernetes {case.kubernetes}, not {target.kubernetes}")
-        finished, verdict = _played(target, run)
-        if verdict.outcome == "unsupported":
+        finished, result = _played(target, selected)
+        if result.outcome == "unsupported":
             if hypothesis.currently_in_test_context():
                 hypothesis.reject()
-            pytest.skip(verdict.message)
-        if verdict.outcome == "expected failure":
+            pytest.skip(result.message)
+        if result.outcome == "expected failure":
             if not hypothesis.currently_in_test_context():
-                pytest.xfail(f"{verdict.defect}: {verdict.message}")
-        elif not verdict.good:
-            raise AssertionError(_told(finished, run, verdict))
+                pytest.xfail(f"{result.defect}: {result.message}")
+        elif not result.good:
+            raise AssertionError(_told(finished, selected, result))
 
 
-def _played(target: Target, run: Run) -> tuple[CaseFinished, Verdict]:
-    case = run.case
+def _played(target: Target, selected: SelectedCase) -> tuple[CaseFinished, RunResult]:
+    case = selected.case
     with scratch_folder() as scratch:
-        info = run.machine.info or MachineInfo()
-        playing = Playing(target, case, info, run.machine.tree, scratch / "playing")
+        info = selected.machine.info or MachineInfo()
+        run = Run(target, case, info, selected.machine.tree, scratch / "run")
         made_up = all(step.expect == "anything" for step in case.steps)
-        verdict = playing.play_on() if made_up else playing.play()
+        result = run.play_on() if made_up else run.play()
         finished = CaseFinished(
             at=0.0,
             case=case.id,
             title=case.title,
-            machine=run.machine.name,
-            outcome=verdict.outcome,
+            machine=selected.machine.name,
+            outcome=result.outcome,
             seconds=0.0,
             requirements=case.requirements,
-            message=verdict.message,
-            steps=playing.steps(),
-            stderr=verdict.stderr,
-            defect=verdict.defect,
+            message=result.message,
+            steps=run.steps(),
+            stderr=result.stderr,
+            defect=result.defect,
         )
-    return finished, verdict
+    return finished, result
 
 
-def _told(finished: CaseFinished, run: Run, verdict: Verdict) -> str:
+def _told(finished: CaseFinished, selected: SelectedCase, result: RunResult) -> str:
     """What is wrong, the calls that lead there, and the case as a file to keep."""
-    parts = [verdict.message or verdict.outcome, "\n".join(transcript(finished))]
-    if verdict.stderr:
-        parts.append(f"The end of its standard error:\n{verdict.stderr}")
-    if run.case.machine is not None:
-        case = msgspec.structs.replace(run.case, title=verdict.message or run.case.title)
+    parts = [result.message or result.outcome, "\n".join(transcript(finished))]
+    if result.stderr:
+        parts.append(f"The end of its standard error:\n{result.stderr}")
+    if selected.case.machine is not None:
+        case = msgspec.structs.replace(selected.case, title=result.message or selected.case.title)
         parts.append(f"As a case file, for `numaproof replay` and `promote`:\n{writing.text(case)}")
     return "\n\n".join(parts)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ import pytest
 from numaproof import fakesys
 from numaproof.conformance.cases import loading
 from numaproof.conformance.execution.machines import GivenMachine, Machine, matches
+from numaproof.conformance.execution.runner import SelectedCase
 from numaproof.conformance.execution.scratch import scratch_folder
 
 if TYPE_CHECKING:
@@ -25,22 +25,14 @@ _MACHINES = pytest.StashKey[list[Machine]]()
 _KNOWN = frozenset({"select", "machine", "cases"})
 
 
-@dataclass(frozen=True)
-class Run:
-    """A case and the machine that it is played on."""
-
-    case: Case
-    machine: AnyMachine
-
-    @property
-    def name(self) -> str:
-        """What the test is called by, in brackets."""
-        given = isinstance(self.machine, GivenMachine)
-        return self.case.id if given else f"{self.case.id}-{self.machine.name}"
+def test_id(selected: SelectedCase) -> str:
+    """What pytest calls the test, in brackets."""
+    given = isinstance(selected.machine, GivenMachine)
+    return selected.case.id if given else f"{selected.case.id}-{selected.machine.name}"
 
 
-def runs(said: Mapping[str, Any], folder: Path, config: pytest.Config) -> list[Run]:
-    """The runs that a marker asks for, each case on the first machine that it applies to.
+def select(said: Mapping[str, Any], folder: Path, config: pytest.Config) -> list[SelectedCase]:
+    """The cases that a marker selects, each on the first machine that it applies to.
 
     Args:
         said: the arguments of the marker.
@@ -64,7 +56,7 @@ def runs(said: Mapping[str, Any], folder: Path, config: pytest.Config) -> list[R
     except fakesys.DocumentError as error:
         raise pytest.UsageError(f"numaproof: {error}") from None
     found = [
-        Run(case, machine)
+        SelectedCase(case, machine)
         for case in cases
         if fnmatchcase(case.id, pattern)
         for machine in _first(case, named, config)

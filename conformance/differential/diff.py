@@ -17,7 +17,7 @@ from numaproof.conformance.cases.releases import includes
 from numaproof.conformance.cases.schema import Case, Machines, NoArguments, Step
 from numaproof.conformance.differential.lockstep import TRIES, Stage, examine
 from numaproof.conformance.execution import machines
-from numaproof.conformance.execution.capabilities import Claims
+from numaproof.conformance.execution.capabilities import Capabilities
 from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.conformance.fuzzing import shrinking
 from numaproof.conformance.fuzzing.exploration import life, odd_start
@@ -72,7 +72,7 @@ class Course:
     options: tuple[str, ...] = ()
 
 
-def shared_claims(left: Hello, right: Hello, kubernetes: str) -> Claims:
+def shared_capabilities(left: Hello, right: Hello, kubernetes: str) -> Capabilities:
     """What may be asked of both sides, by the names that the right side has for itself."""
     merged = msgspec.structs.replace(
         right,
@@ -80,7 +80,7 @@ def shared_claims(left: Hello, right: Hello, kubernetes: str) -> Claims:
         policies=_fields(right.policies, left.policies),
         options=_fields(right.options, left.options),
     )
-    return Claims(merged, kubernetes)
+    return Capabilities(merged, kubernetes)
 
 
 def _fields(ours: T, theirs: T) -> T:
@@ -93,10 +93,12 @@ def _both(ours: Sequence[str], theirs: Sequence[str]) -> tuple[str, ...]:
     return tuple(one for one in ours if one in theirs)
 
 
-def generated(seeds: Iterable[int], claims: Claims, kind: str = "life") -> Iterator[Scenario]:
+def generated(
+    seeds: Iterable[int], capabilities: Capabilities, kind: str = "life"
+) -> Iterator[Scenario]:
     """The scenarios of seeds: the same for the same claims; `kind` is one of `KINDS`."""
     for seed in seeds:
-        yield Scenario(f"{_NAMES[kind]} {seed}", KINDS[kind](seed, claims))
+        yield Scenario(f"{_NAMES[kind]} {seed}", KINDS[kind](seed, capabilities))
 
 
 def given(

@@ -21,16 +21,16 @@ from numaproof.conformance.execution.pictures import picture
 from numaproof.conformance.execution.player import Player
 from numaproof.conformance.execution.session import Session, replace_text
 from numaproof.conformance.judging import crash_attribution, known_defects
-from numaproof.conformance.judging.invariant_checker import Watch
+from numaproof.conformance.judging.invariant_checker import InvariantChecker
 from numaproof.conformance.judging.invariants import View, Violation
-from numaproof.conformance.judging.oracle import DIFFERS, STATE_DIR, Mirror
+from numaproof.conformance.judging.oracle import DIFFERS, STATE_DIR, Oracle
 from numaproof.protocol import codec, events, messages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from numaproof.conformance.cases.schema import Case, Step
-    from numaproof.conformance.execution.capabilities import Claims
+    from numaproof.conformance.execution.capabilities import Capabilities
     from numaproof.conformance.execution.implementation import Implementation
     from numaproof.protocol.events import Outcome, Picture
     from numaproof.protocol.machine import MachineInfo
@@ -52,13 +52,13 @@ class Pair:
     Attributes:
         left: what is compared with: an implementation, or what one answered before.
         right: what is tested.
-        claims: what may be asked of both, and the release that they behave as.
+        capabilities: what may be asked of both, and the release that they behave as.
         level: how much of the answers is compared.
     """
 
     left: Implementation
     right: Implementation
-    claims: Claims
+    capabilities: Capabilities
     level: messages.Level
 
 
@@ -131,7 +131,7 @@ class _Left:
             self._implementation.favour(devices)
 
 
-class Unwatched(Watch):
+class UncheckedInvariants(InvariantChecker):
     """Judges nothing: what is compared needs no invariants."""
 
     def after(self, answer: messages.Answer, uid: str = "") -> list[Violation]:  # noqa: ARG002
@@ -153,7 +153,7 @@ class ComparedPlayer(Player):
     def _ask(self) -> None:
         session = self.session
         asked = not session.calls or session.calls[-1].operation == "state"
-        if session.started is not None and session.claims.has("state") and not asked:
+        if session.started is not None and session.capabilities.has("state") and not asked:
             session.call("state", messages.NoArgs())
 
 
@@ -186,7 +186,7 @@ def play(pair: Pair, stage: Stage, scratch: Path) -> Played:
         CaseError: the case can't be played as it is written.
     """
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
-        return _Playing(pair, stage, Path(folder)).play()
+        return _LockstepRun(pair, stage, Path(folder)).play()
 
 
 def examine(pair: Pair, stage: Stage, scratch: Path, tries: int = TRIES) -> Played:
@@ -232,7 +232,7 @@ def _by_chance(runs: list[Played]) -> bool:
     return len(answers) > 1
 
 
-class _Playing:
+class _LockstepRun:
     def __init__(self, pair: Pair, stage: Stage, folder: Path) -> None:
         state, left_state = folder / "right", folder / "left"
         state.mkdir()
@@ -242,18 +242,18 @@ class _Playing:
         self._left_state = left_state
         self._session = _PairSession(
             implementation=pair.right,
-            claims=pair.claims,
+            capabilities=pair.capabilities,
             state_dir=state,
-            kubernetes=pair.claims.kubernetes,
+            kubernetes=pair.capabilities.kubernetes,
             machine=stage.machine,
             level=pair.level,
             root=stage.root,
-            mirror=Mirror(self._left, left_state),
+            oracle=Oracle(self._left, left_state),
         )
-        self._watch = Unwatched(self._session, Facts(stage.machine))
+        self._checker = UncheckedInvariants(self._session, Facts(stage.machine))
         case = _without_expectations(stage.case)
         self._player = ComparedPlayer(
-            case, self._session, self._watch.facts, pair.level, self._watch
+            case, self._session, self._checker.facts, pair.level, self._checker
         )
 
     def play(self) -> Played:
@@ -304,7 +304,7 @@ class _Playing:
         Both claim to be kubelets of the release where all is compared.
         """
         known = known_defects.known_defects(
-            self._pair.claims.kubernetes, self._pair.level, documented=False
+            self._pair.capabilities.kubernetes, self._pair.level, documented=False
         )
         if outcome == "time-out":
             session = self._session
@@ -335,7 +335,7 @@ class _Playing:
 
     def _pictures(self) -> tuple[Picture, ...]:
         """Either side after the call that differs, where there is a state to be asked for."""
-        if self._session.started is None or not self._pair.claims.has("state"):
+        if self._session.started is None or not self._pair.capabilities.has("state"):
             return ()
         drawn = []
         for title, side in (("left", self._left), ("right", self._session.implementation)):
@@ -344,7 +344,7 @@ class _Playing:
             except (ImplementationFailure, _LeftFailure):
                 continue
             if isinstance(state, messages.State):
-                drawn.append(picture(title, View.of(self._session, self._watch.facts, state)))
+                drawn.append(picture(title, View.of(self._session, self._checker.facts, state)))
         return tuple(drawn)
 
 

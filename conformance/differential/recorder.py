@@ -10,7 +10,7 @@ import msgspec
 
 from numaproof.conformance.cases.machine_properties import Facts
 from numaproof.conformance.cases.schema import Case, Step
-from numaproof.conformance.differential.lockstep import ComparedPlayer, Unwatched
+from numaproof.conformance.differential.lockstep import ComparedPlayer, UncheckedInvariants
 from numaproof.conformance.differential.recordings import RecordedCall, Recording, kept_answer
 from numaproof.conformance.execution.capabilities import NotSupportedError
 from numaproof.conformance.execution.session import Session
@@ -23,13 +23,13 @@ from numaproof.protocol.machine import MachineInfo
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numaproof.conformance.execution.capabilities import Claims
+    from numaproof.conformance.execution.capabilities import Capabilities
     from numaproof.conformance.execution.run import Target
 
 
-def seeded_merges(seeds: Sequence[int], claims: Claims) -> Case:
+def seeded_merges(seeds: Sequence[int], capabilities: Capabilities) -> Case:
     """The merges of seeds, one each, as one case: the same for the same claims."""
-    steps = (Step(merge=merge(Seeded(seed), claims), expect="anything") for seed in seeds)
+    steps = (Step(merge=merge(Seeded(seed), capabilities), expect="anything") for seed in seeds)
     return Case(
         id=f"merges-{seeds[0]}",
         title="",
@@ -59,15 +59,15 @@ def record(target: Target, case: Case, seed: int | None, scratch: Path) -> Recor
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
         session = Session(
             implementation=target.implementation,
-            claims=target.claims,
+            capabilities=target.capabilities,
             state_dir=Path(folder),
             kubernetes=target.kubernetes,
             machine=case.machine,
             level=target.level,
         )
-        watch = Unwatched(session, Facts(case.machine))
+        checker = UncheckedInvariants(session, Facts(case.machine))
         try:
-            ComparedPlayer(case, session, watch.facts, target.level, watch).play()
+            ComparedPlayer(case, session, checker.facts, target.level, checker).play()
         except NotSupportedError:
             return None
         answers = [
@@ -83,9 +83,9 @@ def record(target: Target, case: Case, seed: int | None, scratch: Path) -> Recor
 
 def record_seed(target: Target, seed: int, scratch: Path) -> Recording | None:
     """The recording of a seed's scenario; see `record`."""
-    return record(target, seeded_scenario(seed, target.claims), seed, scratch)
+    return record(target, seeded_scenario(seed, target.capabilities), seed, scratch)
 
 
 def record_merges(target: Target, seeds: Sequence[int], scratch: Path) -> Recording | None:
     """The recording of the merges of seeds; see `record`."""
-    return record(target, seeded_merges(seeds, target.claims), seeds[0], scratch)
+    return record(target, seeded_merges(seeds, target.capabilities), seeds[0], scratch)

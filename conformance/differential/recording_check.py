@@ -55,7 +55,7 @@ def compare(recording: Recording, target: Target, scratch: Path) -> Played:
     nothing that another program could know: where only that differs, no more is compared.
     """
     assert recording.case.machine is not None
-    pair = Pair(target.implementation, Recorded(recording), target.claims, target.level)
+    pair = Pair(target.implementation, Recorded(recording), target.capabilities, target.level)
     played = play(pair, Stage(recording.case, recording.case.machine), scratch)
     led = isinstance(target.implementation, InProcess)
     if played.outcome == "fail" and not led and _other_devices(played.steps[-1]):

@@ -45,7 +45,7 @@ _POLICY_FIELDS = {
 
 
 @dataclass(frozen=True)
-class Claims:
+class Capabilities:
     """The claims of one implementation.
 
     Attributes:

@@ -20,7 +20,7 @@ CASE = "hello"
 
 
 @dataclass(frozen=True)
-class FailedGreeting:
+class FailedHandshake:
     """A run whose only call was the greeting.
 
     Attributes:

@@ -106,7 +106,7 @@ def hello_args(harness: str) -> messages.HelloArgs:
     return messages.HelloArgs((messages.PROTOCOL_VERSION, messages.PROTOCOL_VERSION), harness)
 
 
-def introduce(implementation: Implementation, harness: str) -> messages.Hello:
+def handshake(implementation: Implementation, harness: str) -> messages.Hello:
     """Greets an implementation.
 
     Raises:

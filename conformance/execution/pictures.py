@@ -8,13 +8,13 @@ from numaproof.conformance.cases import manifests
 from numaproof.protocol.events import Owner, Picture
 
 if TYPE_CHECKING:
-    from numaproof.conformance.judging.invariant_checker import Watch
+    from numaproof.conformance.judging.invariant_checker import InvariantChecker
     from numaproof.conformance.judging.invariants import View
 
 
-def pictures(watch: Watch) -> tuple[Picture, ...]:
+def pictures(checker: InvariantChecker) -> tuple[Picture, ...]:
     """Up to two pictures: around the last call whose states are known."""
-    views = (("before", watch.before), ("after", watch.now))
+    views = (("before", checker.before), ("after", checker.now))
     return tuple(picture(title, view) for title, view in views if view is not None)
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.cases.machine_properties import Facts
     from numaproof.conformance.cases.schema import Case, Devices
     from numaproof.conformance.execution.session import Session
-    from numaproof.conformance.judging.invariant_checker import Watch
+    from numaproof.conformance.judging.invariant_checker import InvariantChecker
     from numaproof.conformance.judging.invariants import Violation
     from numaproof.protocol.messages import Level
 
@@ -56,7 +56,7 @@ class Player:
     session: Session
     facts: Facts
     level: Level
-    watch: Watch
+    checker: InvariantChecker
     broken: list[tuple[Violation, Facts]] = field(default_factory=list)
     _pods: dict[str, messages.Pod] = field(default_factory=dict)
 
@@ -139,7 +139,7 @@ class Player:
             machine = manifests.without_cpus(self.session.machine, CPUSet.parse(step.offline))
             self.session.machine = manifests.with_memory(machine, step.memory)
             self.facts = type(self.facts)(self.session.machine)
-            self.watch.facts = self.facts
+            self.checker.facts = self.facts
         written = merged(self.case.config, step.config)
         config = manifests.texts_where_due(expressions.expand(written, self._names()))
         if step.devices is not None:
@@ -194,7 +194,7 @@ class Player:
         self._judge(self.session.call("discover", args), expected)
 
     def _tamper(self, step: Any, _: Expectation) -> None:
-        self.watch.forget()
+        self.checker.forget()
         self.session.tamper(step.file, step.how, step.text)
 
     def _devices(self, devices: Devices, expected: Expectation) -> None:
@@ -222,13 +222,13 @@ class Player:
             raise NotSupportedError(answer.what)
         call = self.session.calls[-1]
         if not isinstance(answer, messages.Fault):
-            broken = self.watch.after(answer, uid)
+            broken = self.checker.after(answer, uid)
             self.broken += [(one, self.facts) for one in broken]
             call.problems += [one.sentence for one in broken]
         call.problems += expectations.check(expected, answer, self._context())
 
     def _context(self) -> expectations.Context:
-        view = self.watch.now
+        view = self.checker.now
         containers = {
             f"{manifests.pod_name(uid)}/{name}": container
             for uid, held in (view.state.pods.items() if view else ())

@@ -1,6 +1,6 @@
 """One playing of one case against one implementation, from an empty state directory.
 
-This is where running a table, fuzzing and replaying meet: each opens a `Playing`, makes steps in
+This is where running a table, fuzzing and replaying meet: each opens a `Run`, makes steps in
 it, and asks for the verdict.
 """
 
@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 from numaproof.conformance.cases.loading import applies
 from numaproof.conformance.cases.machine_properties import Facts
-from numaproof.conformance.execution.capabilities import Claims, NotSupportedError
+from numaproof.conformance.execution.capabilities import Capabilities, NotSupportedError
 from numaproof.conformance.execution.implementation import ImplementationFailure
 from numaproof.conformance.execution.pictures import pictures
 from numaproof.conformance.execution.player import Player
 from numaproof.conformance.execution.session import Session
 from numaproof.conformance.judging import known_defects
-from numaproof.conformance.judging.invariant_checker import Watch
-from numaproof.conformance.judging.oracle import DIFFERS, Mirror
+from numaproof.conformance.judging.invariant_checker import InvariantChecker
+from numaproof.conformance.judging.oracle import DIFFERS, Oracle
 from numaproof.protocol import events, messages
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from numaproof.conformance.cases.schema import Case
     from numaproof.conformance.execution.implementation import Implementation
-    from numaproof.conformance.judging.oracle import Led
+    from numaproof.conformance.judging.oracle import SteeredImplementation
     from numaproof.protocol.events import Outcome, Picture
     from numaproof.protocol.machine import MachineInfo
     from numaproof.protocol.messages import Hello, Level
@@ -45,7 +45,7 @@ class Target:
         kubernetes: the release that it is asked to behave as.
         level: how much of its answers is compared.
         command: how a person names it on the command line; empty for the reference.
-        mirror: makes a fresh reference to compare with; None where that makes no sense.
+        oracle: makes a fresh reference to compare with; None where that makes no sense.
         documented: whether it claims to keep the documents where the kubelet does not.
     """
 
@@ -54,13 +54,13 @@ class Target:
     kubernetes: str
     level: Level
     command: tuple[str, ...] = ()
-    mirror: Callable[[], Led] | None = None
+    oracle: Callable[[], SteeredImplementation] | None = None
     documented: bool = False
 
     @property
-    def claims(self) -> Claims:
+    def capabilities(self) -> Capabilities:
         """What may be asked of it."""
-        return Claims(self.hello, self.kubernetes)
+        return Capabilities(self.hello, self.kubernetes)
 
     def options(self) -> tuple[str, ...]:
         """The options of the command that name this target again."""
@@ -73,7 +73,7 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class RunResult:
     """How a playing ended. `message` is one sentence, `stderr` the end of a program's log."""
 
     outcome: Outcome
@@ -87,7 +87,7 @@ class Verdict:
         return self.outcome in events.GOOD
 
 
-class Playing:
+class Run:
     """A case opened on a machine.
 
     Args:
@@ -114,18 +114,18 @@ class Playing:
         facts = Facts(machine)
         session = Session(
             implementation=target.implementation,
-            claims=target.claims,
+            capabilities=target.capabilities,
             state_dir=_made(scratch / "state"),
             kubernetes=target.kubernetes,
             machine=machine,
             level=target.level,
             root=root,
-            mirror=_mirror(target, scratch),
+            oracle=_oracle(target, scratch),
         )
-        watch = Watch(session, facts)
-        self.player = Player(case, session, facts, target.level, watch)
+        checker = InvariantChecker(session, facts)
+        self.player = Player(case, session, facts, target.level, checker)
 
-    def play(self) -> Verdict:
+    def play(self) -> RunResult:
         """Plays the steps of the case.
 
         Raises:
@@ -133,19 +133,19 @@ class Playing:
         """
         return self.judge(self.player.play)
 
-    def play_on(self) -> Verdict:
+    def play_on(self) -> RunResult:
         """Plays the steps as they stand, on after whatever a known defect explains.
 
         For made-up cases, in which there is nothing to expand.
         """
-        verdict = Verdict("pass")
+        result = RunResult("pass")
         for step in self.case.steps:
-            verdict = self.judge(partial(self.player.step, step))
-            if not verdict.good:
+            result = self.judge(partial(self.player.step, step))
+            if not result.good:
                 break
-        return verdict
+        return result
 
-    def judge(self, action: Callable[[], None]) -> Verdict:
+    def judge(self, action: Callable[[], None]) -> RunResult:
         """The verdict after an action of the player: all of its steps, or one more.
 
         A defect explains broken invariants, and no difference from the reference, which has it.
@@ -158,20 +158,20 @@ class Playing:
             return replace(ended, message=differs)
         return replace(ended, outcome=outcome, defect=defect)
 
-    def _ended(self, action: Callable[[], None]) -> Verdict:
+    def _ended(self, action: Callable[[], None]) -> RunResult:
         """How an action ended by itself."""
         try:
             action()
         except NotSupportedError as missing:
-            return Verdict("unsupported", f"the implementation does not have {missing}")
+            return RunResult("unsupported", f"the implementation does not have {missing}")
         except ImplementationFailure as failure:
-            return Verdict(failure.outcome, str(failure), failure.stderr)
+            return RunResult(failure.outcome, str(failure), failure.stderr)
         answers = (call.answer for call in self.player.session.calls)
         fault = next((one for one in answers if isinstance(one, messages.Fault)), None)
         if fault:
-            return Verdict("fault", fault.message, fault.trace)
+            return RunResult("fault", fault.message, fault.trace)
         problems = self.player.problems
-        return Verdict("fail", problems[0]) if problems else Verdict("pass")
+        return RunResult("fail", problems[0]) if problems else RunResult("pass")
 
     def steps(self) -> tuple[events.Step, ...]:
         """Every call that was made, as reports show it."""
@@ -179,7 +179,7 @@ class Playing:
 
     def pictures(self) -> tuple[Picture, ...]:
         """The machine around the last call."""
-        return pictures(self.player.watch)
+        return pictures(self.player.checker)
 
 
 def _made(path: Path) -> Path:
@@ -187,10 +187,10 @@ def _made(path: Path) -> Path:
     return path
 
 
-def _mirror(target: Target, scratch: Path) -> Mirror | None:
-    if target.mirror is None or not applies("admission", target.level):
+def _oracle(target: Target, scratch: Path) -> Oracle | None:
+    if target.oracle is None or not applies("admission", target.level):
         return None
-    return Mirror(target.mirror(), _made(scratch / "reference"))
+    return Oracle(target.oracle(), _made(scratch / "reference"))
 
 
 def _steps(session: Session) -> tuple[events.Step, ...]:

@@ -13,7 +13,7 @@ from numaproof.conformance.cases.loading import applies
 from numaproof.conformance.differential import recording_check
 from numaproof.conformance.execution import machines
 from numaproof.conformance.execution.machines import GivenMachine
-from numaproof.conformance.execution.run import Playing
+from numaproof.conformance.execution.run import Run
 from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.protocol import events
 from numaproof.protocol.machine import MachineInfo
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class CaseRun:
+class SelectedCase:
     """A case on a machine."""
 
     case: Case
@@ -39,14 +39,14 @@ class CaseRun:
 
 def select(
     cases: Iterable[Case], catalogue: Sequence[Machine], target: Target, pattern: str = "*"
-) -> list[CaseRun]:
+) -> list[SelectedCase]:
     """The runs of a campaign: cases whose id or alias matches, on the machines they apply to.
 
     Cases beyond the target's level or for other releases are left out: they do not apply. A case
     that brings its own machine runs on that.
     """
     return [
-        CaseRun(case, machine)
+        SelectedCase(case, machine)
         for case in cases
         if any(fnmatchcase(name, pattern) for name in (case.id, *case.aliases))
         and applies(case.level, target.level)
@@ -62,7 +62,7 @@ def _machines(case: Case, catalogue: Sequence[Machine]) -> Sequence[AnyMachine]:
 
 
 def run(
-    runs: Sequence[CaseRun],
+    runs: Sequence[SelectedCase],
     campaign: Campaign,
     recordings: Sequence[Recording] = (),
     *,
@@ -97,7 +97,7 @@ def run(
 
 
 def run_case(
-    one: CaseRun, campaign: Campaign, scratch: Path, *, every_call: bool = False
+    one: SelectedCase, campaign: Campaign, scratch: Path, *, every_call: bool = False
 ) -> events.CaseFinished:
     """Plays one case on one machine.
 
@@ -113,28 +113,28 @@ def run_case(
     began = campaign.elapsed()
     # A machine that can't be discovered is only of use to cases about discovery.
     info = one.machine.info or MachineInfo()
-    playing = Playing(campaign.target, one.case, info, one.machine.tree, scratch)
-    verdict = playing.play()
-    shown = verdict.outcome not in ("pass", "unsupported")
+    run = Run(campaign.target, one.case, info, one.machine.tree, scratch)
+    result = run.play()
+    shown = result.outcome not in ("pass", "unsupported")
     now = campaign.elapsed()
     return events.CaseFinished(
         at=now,
         case=one.case.id,
         title=one.case.title,
         machine=one.machine.name,
-        outcome=verdict.outcome,
+        outcome=result.outcome,
         seconds=now - began,
         requirements=one.case.requirements,
-        message=verdict.message,
-        steps=playing.steps() if shown or every_call else (),
-        pictures=playing.pictures() if shown else (),
-        stderr=verdict.stderr,
-        defect=verdict.defect,
+        message=result.message,
+        steps=run.steps() if shown or every_call else (),
+        pictures=run.pictures() if shown else (),
+        stderr=result.stderr,
+        defect=result.defect,
         reproduce=_reproduce(one, campaign),
     )
 
 
-def _reproduce(one: CaseRun, campaign: Campaign) -> str:
+def _reproduce(one: SelectedCase, campaign: Campaign) -> str:
     if isinstance(one.machine, GivenMachine):
         return campaign.command
     which = ("--select", one.case.id, "--machine", one.machine.given or one.machine.name)

@@ -10,14 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from numaproof.conformance.judging.oracle import STATE_DIR, Mirror, without_path
+from numaproof.conformance.judging.oracle import STATE_DIR, Oracle, without_path
 from numaproof.protocol import codec, messages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from numaproof.conformance.execution.capabilities import Claims
+    from numaproof.conformance.execution.capabilities import Capabilities
     from numaproof.conformance.execution.implementation import Implementation
     from numaproof.protocol.machine import MachineInfo
 
@@ -36,11 +36,11 @@ class Call:
 class Session:
     """Drives an implementation on one machine, with one state directory.
 
-    Where there is a `mirror`, every call is made there too, and where the answers differ at
+    Where there is a `oracle`, every call is made there too, and where the answers differ at
     `level` the call has that as a problem.
 
     Attributes:
-        claims: what may be called.
+        capabilities: what may be called.
         pods: manifests of the pods on the node, by uid, in the order of their admission.
         ended: names of the containers that have ended, by pod uid.
         config: the configuration of the last start.
@@ -49,13 +49,13 @@ class Session:
     """
 
     implementation: Implementation
-    claims: Claims
+    capabilities: Capabilities
     state_dir: Path
     kubernetes: str
     machine: MachineInfo
     level: messages.Level
     root: Callable[[], Path] | None = None
-    mirror: Mirror | None = None
+    oracle: Oracle | None = None
     pods: dict[str, messages.Pod] = field(default_factory=dict)
     ended: dict[str, frozenset[str]] = field(default_factory=dict)
     config: messages.KubeletConfiguration = field(default_factory=dict)
@@ -70,12 +70,12 @@ class Session:
             NotSupportedError: it asks for what is not claimed, and is not made.
             ImplementationFailure: there was no answer; the call is recorded without one.
         """
-        self.claims.require(operation, args)
+        self.capabilities.require(operation, args)
         call = Call(operation, args)
         self.calls.append(call)
         call.answer = self.implementation.call(operation, args)
-        if self.mirror:
-            found = self.mirror.disagreement(operation, args, self.normal(call.answer), self.level)
+        if self.oracle:
+            found = self.oracle.disagreement(operation, args, self.normal(call.answer), self.level)
             call.problems += [found] if found else []
         return call.answer
 
@@ -96,8 +96,8 @@ class Session:
     def tamper(self, file: str, how: str, text: str) -> None:
         """Changes a checkpoint file by hand, the mirror's too."""
         tamper(self.state_dir / file, how, text)
-        if self.mirror:
-            tamper(self.mirror.state_dir / file, how, text)
+        if self.oracle:
+            tamper(self.oracle.state_dir / file, how, text)
 
     def start(
         self, config: messages.KubeletConfiguration, *, from_tree: bool = False

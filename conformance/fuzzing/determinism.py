@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from numaproof.conformance.cases.loading import applies
-from numaproof.conformance.execution.run import Playing, Verdict
+from numaproof.conformance.execution.run import Run, RunResult
 from numaproof.conformance.fuzzing.shrinking import Shrinking
 from numaproof.conformance.judging.oracle import disagreement
 from numaproof.protocol import events, messages
@@ -54,10 +54,10 @@ class Unlike:
     message: str
 
     @property
-    def verdict(self) -> Verdict:
+    def result(self) -> RunResult:
         """How the playings ended, taken together."""
         said = f"the same calls were answered differently: {self.operation}: {self.message}"
-        return Verdict(OUTCOME, said)
+        return RunResult(OUTCOME, said)
 
 
 class Repeats:
@@ -70,12 +70,12 @@ class Repeats:
     """
 
     def __init__(self, target: Target, scratch: Path) -> None:
-        self._target = replace(target, mirror=None)
+        self._target = replace(target, oracle=None)
         self._level = target.level if applies("placement", target.level) else "placement"
         self._scratch = scratch
         self._number = 0
 
-    def unlike(self, stage: Stage, first: Playing, times: int = REPEATS) -> Unlike | None:
+    def unlike(self, stage: Stage, first: Run, times: int = REPEATS) -> Unlike | None:
         """Plays a scenario so many times again; how it is answered differently, None where not.
 
         Args:
@@ -104,15 +104,15 @@ class Repeats:
         Shrinking(shows, tries=_TRIES).smallest(found.stage)
         return best
 
-    def _played(self, stage: Stage) -> Playing:
+    def _played(self, stage: Stage) -> Run:
         self._target.implementation.close()
         self._number += 1
         folder = self._scratch / f"again-{self._number}"
-        playing = Playing(self._target, stage.case, stage.machine, stage.root, folder)
-        playing.play_on()
-        return playing
+        run = Run(self._target, stage.case, stage.machine, stage.root, folder)
+        run.play_on()
+        return run
 
-    def _compare(self, stage: Stage, first: Playing, again: Playing) -> Unlike | None:
+    def _compare(self, stage: Stage, first: Run, again: Run) -> Unlike | None:
         """The first call that the two playings have different answers to."""
         one, two = first.player.session, again.player.session
         for number, (left, right) in enumerate(zip_longest(one.calls, two.calls)):

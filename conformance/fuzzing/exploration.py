@@ -13,7 +13,7 @@ import msgspec
 
 from numaproof.conformance.differential.lockstep import Stage
 from numaproof.conformance.execution.machines import Machine
-from numaproof.conformance.execution.run import Playing
+from numaproof.conformance.execution.run import Run
 from numaproof.conformance.fuzzing.generation import trees
 from numaproof.conformance.fuzzing.generation.choices import Seeded
 from numaproof.conformance.fuzzing.generation.scenarios import seeded_scenario
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numaproof.conformance.cases.schema import Case
-    from numaproof.conformance.execution.capabilities import Claims
-    from numaproof.conformance.execution.run import Target, Verdict
+    from numaproof.conformance.execution.capabilities import Capabilities
+    from numaproof.conformance.execution.run import RunResult, Target
 
 TRIES = 400
 """Scenarios that are tried to make one smaller."""
@@ -36,14 +36,14 @@ _TRIES_OF_BROKEN = {"crash": 60, "protocol error": 60, "time-out": 0}
 """Fewer where the program starts again each time, or takes its whole time."""
 
 
-def life(seed: int, claims: Claims) -> Stage:
+def life(seed: int, capabilities: Capabilities) -> Stage:
     """The scenario of a seed: a node's life as it is made up."""
-    return _on_its_machine(seeded_scenario(seed, claims))
+    return _on_its_machine(seeded_scenario(seed, capabilities))
 
 
-def odd_start(seed: int, claims: Claims) -> Stage:
+def odd_start(seed: int, capabilities: Capabilities) -> Stage:
     """Another scenario of a seed: one start with something odd in it."""
-    return _on_its_machine(start(Seeded(seed), claims, f"start-{seed}"))
+    return _on_its_machine(start(Seeded(seed), capabilities, f"start-{seed}"))
 
 
 def tree(seed: int, folder: Path) -> Stage:
@@ -63,8 +63,8 @@ class Played:
     """A scenario, and how it ended."""
 
     stage: Stage
-    verdict: Verdict
-    playing: Playing
+    result: RunResult
+    run: Run
 
     @property
     def broken(self) -> str:
@@ -73,24 +73,24 @@ class Played:
         The invariant broken last, ``difference``, or the outcome of what is no wrong answer;
         empty where all is well. It stays the same while a failure gets smaller.
         """
-        if self.verdict.good:
+        if self.result.good:
             return ""
-        if self.verdict.outcome != "fail":
-            return self.verdict.outcome
-        last = self.playing.player.violations[-1:]
-        if self.verdict.message.startswith(DIFFERS) or not last:
+        if self.result.outcome != "fail":
+            return self.result.outcome
+        last = self.run.player.violations[-1:]
+        if self.result.message.startswith(DIFFERS) or not last:
             return "difference"
         return last[0].invariant
 
     @property
     def requirements(self) -> tuple[str, ...]:
         """The ids of the requirements that it broke, in the order in which it did."""
-        violations = self.playing.player.violations
+        violations = self.run.player.violations
         return tuple(dict.fromkeys(one.requirement for one in violations))
 
     def case(self) -> Case:
         """The scenario as a case file has it."""
-        case = case_of(self.stage, self.verdict.message)
+        case = case_of(self.stage, self.result.message)
         return msgspec.structs.replace(case, id="fuzz", requirements=self.requirements)
 
 
@@ -109,14 +109,14 @@ class Explorer:
 
     def play_seed(self, seed: int) -> Played:
         """The scenario of a seed, played to its end or to what is wrong first."""
-        return self.play(life(seed, self._target.claims))
+        return self.play(life(seed, self._target.capabilities))
 
     def play(self, stage: Stage) -> Played:
         """A scenario played from an empty state directory, to its end or what is wrong first."""
         self._number += 1
         folder = self._scratch / f"scenario-{self._number}"
-        playing = Playing(self._target, stage.case, stage.machine, stage.root, folder)
-        return Played(stage, playing.play_on(), playing)
+        run = Run(self._target, stage.case, stage.machine, stage.root, folder)
+        return Played(stage, run.play_on(), run)
 
     def smallest(self, first: Played, tries: int = TRIES) -> Played:
         """The smallest scenario found that breaks the same.
@@ -133,6 +133,6 @@ class Explorer:
             best = played
             return True
 
-        most = _TRIES_OF_BROKEN.get(first.verdict.outcome, tries)
+        most = _TRIES_OF_BROKEN.get(first.result.outcome, tries)
         Shrinking(shows, tries=most).smallest(first.stage)
         return best

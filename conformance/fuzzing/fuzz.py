@@ -24,7 +24,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from numaproof.conformance.cases import writing
 from numaproof.conformance.cases.schema import Case
 from numaproof.conformance.differential.lockstep import Stage
-from numaproof.conformance.execution.run import Playing
+from numaproof.conformance.execution.run import Run
 from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.conformance.fuzzing.coverage import Reached, answered
 from numaproof.conformance.fuzzing.determinism import REPEATS, Repeats, Unlike
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from hypothesis.database import ExampleDatabase
 
     from numaproof.conformance.cases.schema import Step
-    from numaproof.conformance.execution.run import Target, Verdict
+    from numaproof.conformance.execution.run import RunResult, Target
     from numaproof.conformance.execution.stream import Campaign
     from numaproof.conformance.fuzzing.coverage import Thing
     from numaproof.protocol.machine import MachineInfo
@@ -105,17 +105,17 @@ CI = Lane()
 class FoundError(AssertionError):
     """An example failed; carries the playing that shows it."""
 
-    def __init__(self, playing: FuzzPlaying, verdict: Verdict) -> None:
-        super().__init__(verdict.message)
-        self.playing = playing
-        self.verdict = verdict
+    def __init__(self, run: ExampleRun, result: RunResult) -> None:
+        super().__init__(result.message)
+        self.run = run
+        self.result = result
 
 
 class _EnoughError(KeyboardInterrupt):
     """Ends a batch early: an interrupt is what Hypothesis lets through at once."""
 
 
-class Idle:
+class IdleRun:
     """Stands for a playing once enough has been tried: nothing is asked, nothing found."""
 
     def step(self, step: Step) -> None:
@@ -125,7 +125,7 @@ class Idle:
         """Leaves nothing behind."""
 
 
-class FuzzPlaying:
+class ExampleRun:
     """A playing whose steps are made up as it goes; what it finds is added to `seen`."""
 
     def __init__(self, target: Target, machine: MachineInfo, seen: list[FoundError]) -> None:
@@ -135,7 +135,7 @@ class FuzzPlaying:
         self.machine = machine
         self.steps: list[Step] = []
         placeholder = Case(id="fuzz", title="", requirements=(), steps=())
-        self.inner = Playing(target, placeholder, machine, None, scratch)
+        self.inner = Run(target, placeholder, machine, None, scratch)
 
     def step(self, step: Step) -> None:
         """Plays one more step.
@@ -144,9 +144,9 @@ class FuzzPlaying:
             FoundError: something is wrong that no known defect explains.
         """
         self.steps.append(step)
-        verdict = self.inner.judge(lambda: self.inner.player.step(step))
-        if not verdict.good:
-            self._seen.append(FoundError(self, verdict))
+        result = self.inner.judge(lambda: self.inner.player.step(step))
+        if not result.good:
+            self._seen.append(FoundError(self, result))
             raise self._seen[-1]
 
     def close(self) -> None:
@@ -177,7 +177,7 @@ def fuzz(
         lane: what is kept, and what is played a second time.
     """
     yield campaign.started("fuzz", budget.examples or 0, {}, seed)
-    if not campaign.target.claims.has("start"):
+    if not campaign.target.capabilities.has("start"):
         yield campaign.ended({"unsupported": 1})
         return
     seeds = random.Random(seed)  # noqa: S311 - reproducible on purpose
@@ -214,23 +214,23 @@ class _Finding:
 
     @classmethod
     def of_failure(cls, played: Played) -> _Finding:
-        verdict, playing = played.verdict, played.playing
+        result, run = played.result, played.run
         return cls(
             played.case(),
             played.stage.machine,
-            verdict.outcome,
-            playing.steps(),
-            playing.pictures(),
-            verdict.stderr,
+            result.outcome,
+            run.steps(),
+            run.pictures(),
+            result.stderr,
         )
 
     @classmethod
     def of_unlike(cls, unlike: Unlike) -> _Finding:
         case = msgspec.structs.replace(
-            unlike.stage.case, title=unlike.verdict.message, machine=unlike.stage.machine
+            unlike.stage.case, title=unlike.result.message, machine=unlike.stage.machine
         )
         # Played once, it may end well.
-        return cls(case, unlike.stage.machine, unlike.verdict.outcome, unlike.steps, replays=False)
+        return cls(case, unlike.stage.machine, unlike.result.outcome, unlike.steps, replays=False)
 
     def event(self, campaign: Campaign, findings: Path) -> events.DivergenceFound:
         """Writes the case file, and tells of it."""
@@ -282,30 +282,30 @@ class _Search:
         taken, self._taken = self._taken, 0
         return taken
 
-    def open(self, machine: MachineInfo) -> FuzzPlaying | Idle:
+    def open(self, machine: MachineInfo) -> ExampleRun | IdleRun:
         """A playing of the next example, for as long as there is a use for it."""
         if self.failed:
             self._left -= 1
         elif self._taken and self.budget.late(self.campaign.elapsed()):
             raise _EnoughError
         if self._left < 0:
-            return Idle()
+            return IdleRun()
         self._taken += not self.failed
-        return FuzzPlaying(self.campaign.target, machine, self.failed)
+        return ExampleRun(self.campaign.target, machine, self.failed)
 
     def ended(
         self,
-        playing: FuzzPlaying | Idle | None,
+        run: ExampleRun | IdleRun | None,
         things: Mapping[Thing, int],
         values: Mapping[str, float],
     ) -> None:
         """Counts what an example reached, and plays it a second time if it is its turn."""
-        if not isinstance(playing, FuzzPlaying) or self.failed:
+        if not isinstance(run, ExampleRun) or self.failed:
             return
-        calls = playing.inner.player.session.calls
+        calls = run.inner.player.session.calls
         self.reached.add({**things, **answered(calls)}, values)
         if self.repeated and (self.reached.examples + self.offset) % self.repeated == 0:
-            self.unlike = self._repeats.unlike(playing.stage(), playing.inner, times=1)
+            self.unlike = self._repeats.unlike(run.stage(), run.inner, times=1)
             if self.unlike:
                 raise _EnoughError
 
@@ -317,21 +317,21 @@ class _Search:
         unlike = self.unlike
         if self.failed:
             smallest = self._smallest(min(self.failed, key=_size))
-            times = 1 if smallest.verdict.outcome == "time-out" else REPEATS
-            unlike = self._repeats.unlike(smallest.stage, smallest.playing, times)
+            times = 1 if smallest.result.outcome == "time-out" else REPEATS
+            unlike = self._repeats.unlike(smallest.stage, smallest.run, times)
             if not unlike:
                 return _Finding.of_failure(smallest)
         return _Finding.of_unlike(self._repeats.smallest(unlike)) if unlike else None
 
     def _smallest(self, found: FoundError) -> Played:
-        playing = found.playing
-        first = Played(playing.stage(), found.verdict, playing.inner)
+        run = found.run
+        first = Played(run.stage(), found.result, run.inner)
         return Explorer(self.campaign.target, self.scratch / "smaller").smallest(first)
 
 
 def _size(found: FoundError) -> int:
     """By how much there is to read."""
-    return len(msgspec.json.encode((found.playing.machine, found.playing.steps)))
+    return len(msgspec.json.encode((found.run.machine, found.run.steps)))
 
 
 def _batch(
@@ -340,14 +340,14 @@ def _batch(
     """Plays so many examples; what is wrong with them is in the search afterwards."""
 
     class Node(NodeMachine):
-        claims = search.campaign.target.claims
+        capabilities = search.campaign.target.capabilities
         aims = (aim,)
 
-        def open_playing(self, machine: MachineInfo) -> FuzzPlaying | Idle:
+        def open_example(self, machine: MachineInfo) -> ExampleRun | IdleRun:
             return search.open(machine)
 
         def ended(self, things: Mapping[Thing, int], values: Mapping[str, float]) -> None:
-            search.ended(self.playing, things, values)
+            search.ended(self.run, things, values)
 
     phases = (Phase.generate, Phase.target, Phase.shrink)
     profile = settings(

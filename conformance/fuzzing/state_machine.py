@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
     from numaproof.conformance.cases.machine_properties import Facts
     from numaproof.conformance.cases.schema import Step
-    from numaproof.conformance.execution.capabilities import Claims
+    from numaproof.conformance.execution.capabilities import Capabilities
     from numaproof.conformance.fuzzing.coverage import Thing
-    from numaproof.conformance.fuzzing.fuzz import FuzzPlaying, Idle
+    from numaproof.conformance.fuzzing.fuzz import ExampleRun, IdleRun
     from numaproof.protocol.machine import MachineInfo
 
 
 def _possible(name: str) -> Callable[[NodeMachine], bool]:
     action = ACTIONS[name]
-    return lambda machine: machine.claims.has(action.needs) and action.possible(machine.life)
+    return lambda machine: machine.capabilities.has(action.needs) and action.possible(machine.life)
 
 
 def _fullness(life: Life) -> float:
@@ -61,17 +61,17 @@ is hardly come to.
 class NodeMachine(RuleBasedStateMachine):
     """One node's life, within what an implementation claims.
 
-    Subclasses give `claims`, and `open_playing`, which says what is tested and how. They may
+    Subclasses give `capabilities`, and `open_example`, which says what is tested and how. They may
     give `aims`, the names of the `TARGETS` that they are steered to: one at a time gets further.
     """
 
-    claims: Claims
-    open_playing: Callable[[MachineInfo], FuzzPlaying | Idle]
+    capabilities: Capabilities
+    open_example: Callable[[MachineInfo], ExampleRun | IdleRun]
     aims: tuple[str, ...] = tuple(TARGETS)
 
     def __init__(self) -> None:
         super().__init__()
-        self.playing: FuzzPlaying | Idle | None = None
+        self.example: ExampleRun | IdleRun | None = None
         self.life: Life
         self._facts: Facts
         self._steps: list[Step] = []
@@ -82,9 +82,11 @@ class NodeMachine(RuleBasedStateMachine):
         """Chooses a machine, what the run is about and a configuration; starts the managers."""
         # Drawn one after the other, so that Hypothesis may change one and keep the others.
         info = data.draw(drawn(machine), label="machine")
-        self.life = data.draw(drawn(lambda choices: Life(choices, info, self.claims)), label="life")
+        self.life = data.draw(
+            drawn(lambda choices: Life(choices, info, self.capabilities)), label="life"
+        )
         self._facts = self.life.facts
-        self.playing = self.open_playing(info)
+        self.example = self.open_example(info)
         self._play(data.draw(drawn(self.life.begin), label="start"))
 
     def act(self, data: st.DataObject, name: str) -> None:
@@ -94,16 +96,16 @@ class NodeMachine(RuleBasedStateMachine):
         self._play(data.draw(drawn(lambda choices: act(self.life, choices)), label=name))
 
     def _play(self, steps: Iterable[Step]) -> None:
-        assert self.playing is not None
+        assert self.example is not None
         for step in steps:
             self._steps.append(step)
-            self.playing.step(step)
+            self.example.step(step)
 
     def teardown(self) -> None:
         """Tells what was reached, and leaves nothing of this example behind."""
-        if self.playing is None:
+        if self.example is None:
             return
-        self.playing.close()
+        self.example.close()
         things = asked(self._facts, self._steps, self._actions)
         for subject, name in things:
             event(f"{subject}: {name}")

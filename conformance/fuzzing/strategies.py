@@ -20,7 +20,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from numaproof.conformance.cases.machine_properties import Facts
-from numaproof.conformance.execution.capabilities import Claims
+from numaproof.conformance.execution.capabilities import Capabilities
 from numaproof.conformance.execution.implementation import hello_args
 from numaproof.conformance.fuzzing.generation import devices
 from numaproof.conformance.fuzzing.generation import pods as making
@@ -49,9 +49,9 @@ __all__ = ["kubelet_configurations", "machines", "pods", "scenarios", "seeded_sc
 
 
 @cache
-def _everything() -> Claims:
+def _everything() -> Capabilities:
     """The claims of the reference: all that can be asked of a kubelet."""
-    return Claims(Reference().hello(hello_args("numaproof")), NEWEST)
+    return Capabilities(Reference().hello(hello_args("numaproof")), NEWEST)
 
 
 def machines(
@@ -67,24 +67,24 @@ def machines(
 
 
 def kubelet_configurations(
-    machine: MachineInfo, claims: Claims | None = None
+    machine: MachineInfo, capabilities: Capabilities | None = None
 ) -> st.SearchStrategy[KubeletConfiguration]:
     """Configurations for a machine, with the policies and options that are claimed.
 
-    Without `claims`, with all that the newest release has. About one in ten is one that a
+    Without `capabilities`, with all that the newest release has. About one in ten is one that a
     kubelet refuses.
     """
 
     def make(choices: Choices) -> KubeletConfiguration:
         facts = Facts(machine)
-        about = focus(choices, facts, claims or _everything(), page_kinds(machine))
+        about = focus(choices, facts, capabilities or _everything(), page_kinds(machine))
         return configuration(choices, facts, about)
 
     return drawn(make)
 
 
 def pods(
-    machine: MachineInfo, name: str = "pod", claims: Claims | None = None
+    machine: MachineInfo, name: str = "pod", capabilities: Capabilities | None = None
 ) -> st.SearchStrategy[PodSpec]:
     """Pods whose sizes fit the machine, or nearly.
 
@@ -94,17 +94,17 @@ def pods(
 
     def make(choices: Choices) -> PodSpec:
         facts = Facts(machine)
-        about = focus(choices, facts, claims or _everything(), page_kinds(machine))
+        about = focus(choices, facts, capabilities or _everything(), page_kinds(machine))
         reported = dict.fromkeys(devices.RESOURCES[: about.devices], 4)
         return making.pod(choices, name, making.Room(facts, len(facts.all), reported), about)
 
     return drawn(make)
 
 
-def scenarios(claims: Claims | None = None) -> st.SearchStrategy[Case]:
+def scenarios(capabilities: Capabilities | None = None) -> st.SearchStrategy[Case]:
     """Whole scenarios as cases: a machine, a start, and up to sixteen things that happen then.
 
     Every step expects anything: play them with `numaproof.conformance.execution.run`, which holds
     the answers against the invariants, and against the reference where it is asked to.
     """
-    return drawn(lambda choices: scenario(choices, claims or _everything()))
+    return drawn(lambda choices: scenario(choices, capabilities or _everything()))

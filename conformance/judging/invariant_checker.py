@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.execution.session import Session
 
 
-class Watch:
+class InvariantChecker:
     """Keeps the last view of a node and compares each new one with it.
 
     Attributes:
@@ -50,7 +50,7 @@ class Watch:
         return alone + self._of_node(previous, answer, uid)
 
     def _of_node(self, previous: View | None, answer: messages.Answer, uid: str) -> list[Violation]:
-        if self._session.started is None or not self._session.claims.has("state"):
+        if self._session.started is None or not self._session.capabilities.has("state"):
             return []
         state = self._session.call("state", messages.NoArgs())
         if not isinstance(state, messages.State):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class Led(Protocol):
+class SteeredImplementation(Protocol):
     """An implementation that can be led: the reference in this process."""
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
@@ -30,13 +30,13 @@ class Led(Protocol):
 
 
 @dataclass
-class Mirror:
+class Oracle:
     """The reference, in a state directory of its own.
 
     Where it does not support a start, it has nothing to say until the next one (`silent`).
     """
 
-    reference: Led
+    reference: SteeredImplementation
     state_dir: Path
     silent: bool = False
 

@@ -18,8 +18,8 @@ import msgspec
 from numaproof.conformance.cases import loading, manifests, releases, writing
 from numaproof.conformance.cases.loading import applies
 from numaproof.conformance.cases.schema import Case, Expected, NoArguments, StartStep, Step
-from numaproof.conformance.execution.implementation import InProcess, introduce
-from numaproof.conformance.execution.run import Playing, Target
+from numaproof.conformance.execution.implementation import InProcess, handshake
+from numaproof.conformance.execution.run import Run, Target
 from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.conformance.promotion.expected_answers import Expecting, accepted_or_refused
 from numaproof.protocol import messages
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from numaproof.conformance.execution.run import Verdict
+    from numaproof.conformance.execution.run import RunResult
     from numaproof.conformance.execution.session import Call
     from numaproof.conformance.requirements import Registry
     from numaproof.protocol.messages import Level
@@ -159,7 +159,7 @@ class _Rehearsal:
 
 def _reference(kubernetes: str, *, documented: bool) -> Target:
     made = InProcess(lambda: Reference(documented=documented))
-    hello = introduce(made, "numaproof")
+    hello = handshake(made, "numaproof")
     return Target(made, hello, kubernetes, hello.level, documented=documented)
 
 
@@ -167,15 +167,15 @@ def _rehearse(case: Case, kubernetes: str) -> _Rehearsal:
     assert case.machine is not None
     target = _reference(kubernetes, documented=True)
     with scratch_folder() as scratch:
-        playing = Playing(target, case, case.machine, None, scratch / "rehearsal")
-        session = playing.player.session
+        run = Run(target, case, case.machine, None, scratch / "rehearsal")
+        session = run.player.session
         played, forced = [], True
         for number, step in enumerate(case.steps, 1):
             before, pods = len(session.calls), tuple(session.pods)
-            _make(playing, step, number)
+            _make(run, step, number)
             calls = session.calls[before:]
             if calls or step.tamper:
-                played.append(_step(_without_strangers(step, pods), calls, playing))
+                played.append(_step(_without_strangers(step, pods), calls, run))
             forced = forced and _is_forced(session.config, step)
         if not any(one.step.tamper is None for one in played):
             raise PromotionError("the reference makes none of its calls: nothing can be expected")
@@ -183,21 +183,21 @@ def _rehearse(case: Case, kubernetes: str) -> _Rehearsal:
         if session.started is not None and played[-1].step.verb != "state":
             last = Step(state=NoArguments(), expect="anything")
             before = len(session.calls)
-            _make(playing, last, len(case.steps) + 1)
-            state = _step(last, session.calls[before:], playing)
+            _make(run, last, len(case.steps) + 1)
+            state = _step(last, session.calls[before:], run)
     return _Rehearsal(tuple(played), state, forced)
 
 
-def _make(playing: Playing, step: Step, number: int) -> None:
+def _make(run: Run, step: Step, number: int) -> None:
     """Makes a step, and refuses what the reference does not answer well."""
     try:
-        verdict = playing.judge(partial(playing.player.step, step))
+        result = run.judge(partial(run.player.step, step))
     except (ValueError, LookupError) as error:
         raise PromotionError(f"step {number} can't be played as it stands: {error}") from error
-    if verdict.outcome != "pass":
+    if result.outcome != "pass":
         raise PromotionError(
             f"the reference does not play it to its end: step {number} ends in"
-            f" {verdict.outcome}: {verdict.message}"
+            f" {result.outcome}: {result.message}"
         )
 
 
@@ -209,7 +209,7 @@ def _without_strangers(step: Step, pods: Iterable[str]) -> Step:
     return msgspec.structs.replace(step, start=msgspec.structs.replace(step.start, gone=gone))
 
 
-def _step(step: Step, calls: Sequence[Call], playing: Playing) -> _Played:
+def _step(step: Step, calls: Sequence[Call], run: Run) -> _Played:
     outcome = Expected()
     answer = None
     if calls:
@@ -221,12 +221,12 @@ def _step(step: Step, calls: Sequence[Call], playing: Playing) -> _Played:
             if isinstance(call.args, messages.AdmitArgs) and call.answer is not None
         }
         outcome = accepted_or_refused(answer, again)
-    view = playing.player.watch.now
+    view = run.player.checker.now
     shared: CPUSet | None = view.state.shared if view else None
     by_level = {
         level: outcome
         if answer is None
-        else Expecting(level, playing.player.session, shared).all_of(answer, outcome)
+        else Expecting(level, run.player.session, shared).all_of(answer, outcome)
         for level in LEVELS
     }
     return _Played(step, outcome, by_level)
@@ -260,7 +260,7 @@ def _least(case: Case, rehearsal: _Rehearsal, levels: Sequence[Level], target: T
             f"{target.hello.name} claims level {target.level}, at which a case of level"
             f" {levels[0]} is not played"
         )
-    alone = replace(target, mirror=None)
+    alone = replace(target, oracle=None)
     for level in claimed:
         for asked in (False, True):
             made = _expecting(case, rehearsal, level, asked=asked)
@@ -292,10 +292,10 @@ def _expecting(case: Case, rehearsal: _Rehearsal, level: Level, *, asked: bool) 
     return read
 
 
-def _verdict(case: Case, target: Target) -> Verdict:
+def _verdict(case: Case, target: Target) -> RunResult:
     assert case.machine is not None
     with scratch_folder() as scratch:
-        return Playing(target, case, case.machine, None, scratch / "case").play()
+        return Run(target, case, case.machine, None, scratch / "case").play()
 
 
 def _releases(case: Case, kubernetes: str) -> str:

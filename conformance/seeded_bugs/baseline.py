@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from numaproof.conformance.execution.run import Playing
+from numaproof.conformance.execution.run import Run
 from numaproof.conformance.execution.session import tamper
 from numaproof.reference.implementation import Reference
 
@@ -94,13 +94,13 @@ class Rehearsal:
 
 def of_scenario(target: Target, noting: Noting, case: Case, folder: Path) -> Rehearsal:
     """The rehearsal of a made-up scenario, whose steps stand as they are played."""
-    playing = _playing(target, noting, case, case.machine, None, folder)
+    run = _run(target, noting, case, case.machine, None, folder)
     good = True
     for step in case.steps:
-        good = good and playing.judge(partial(playing.player.step, step)).good
+        good = good and run.judge(partial(run.player.step, step)).good
         if step.tamper is not None:
             noting.moves.append(step.tamper)
-    return _ended(noting, playing, good=good)
+    return _ended(noting, run, good=good)
 
 
 def of_case(
@@ -112,24 +112,24 @@ def of_case(
     folder: Path,
 ) -> Rehearsal:
     """The rehearsal of a case on a machine."""
-    playing = _playing(target, noting, case, machine, root, folder)
-    good = playing.play().good
+    run = _run(target, noting, case, machine, root, folder)
+    good = run.play().good
     tampers = any(step.tamper is not None for step in case.steps)
-    return _ended(noting, playing, good=good, exact=not tampers)
+    return _ended(noting, run, good=good, exact=not tampers)
 
 
-def _playing(
+def _run(
     target: Target,
     noting: Noting,
     case: Case,
     machine: MachineInfo | None,
     root: Callable[[], Path] | None,
     folder: Path,
-) -> Playing:
+) -> Run:
     assert machine is not None
     noting.moves = []
-    return Playing(replace(target, implementation=noting, mirror=None), case, machine, root, folder)
+    return Run(replace(target, implementation=noting, oracle=None), case, machine, root, folder)
 
 
-def _ended(noting: Noting, playing: Playing, *, good: bool, exact: bool = True) -> Rehearsal:
-    return Rehearsal(tuple(noting.moves), playing.player.session.state_dir, good, exact)
+def _ended(noting: Noting, run: Run, *, good: bool, exact: bool = True) -> Rehearsal:
+    return Rehearsal(tuple(noting.moves), run.player.session.state_dir, good, exact)

@@ -108,7 +108,7 @@ class Fuzzing:
     def _made(self, target: Target, seed: int, kind: str) -> Stage:
         if kind == "tree":
             return tree(seed, self._folder())
-        return (odd_start if kind == "start" else life)(seed, target.claims)
+        return (odd_start if kind == "start" else life)(seed, target.capabilities)
 
     def _rehearsal(self, kubernetes: str, stage: Stage) -> Rehearsal:
         healthy = self._healthy.get(kubernetes)

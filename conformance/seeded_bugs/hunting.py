@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from numaproof.conformance.execution import runner
-from numaproof.conformance.execution.implementation import InProcess, introduce
+from numaproof.conformance.execution.implementation import InProcess, handshake
 from numaproof.conformance.execution.run import Target
 from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.conformance.execution.stream import Campaign
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.cases.schema import Case
     from numaproof.conformance.execution.implementation import Implementation
     from numaproof.conformance.execution.machines import Machine
-    from numaproof.conformance.execution.runner import CaseRun
+    from numaproof.conformance.execution.runner import SelectedCase
     from numaproof.conformance.requirements import Registry
     from numaproof.conformance.seeded_bugs.seeding import Bug
 
@@ -101,9 +101,13 @@ class Suite:
         return Campaign(one, self.registry, "numaproof gauntlet", one.hello.version)
 
 
-def in_turn(cases: Iterable[Case], catalogue: Sequence[Machine], one: Target) -> Iterator[CaseRun]:
+def in_turn(
+    cases: Iterable[Case], catalogue: Sequence[Machine], one: Target
+) -> Iterator[SelectedCase]:
     """Each case once, on the first of its machines, then each on its second, and so on."""
-    left: list[Iterator[CaseRun]] = [iter(runner.select([case], catalogue, one)) for case in cases]
+    left: list[Iterator[SelectedCase]] = [
+        iter(runner.select([case], catalogue, one)) for case in cases
+    ]
     while left:
         going = []
         for runs in left:
@@ -114,13 +118,17 @@ def in_turn(cases: Iterable[Case], catalogue: Sequence[Machine], one: Target) ->
         left = going
 
 
-def firsts(cases: Iterable[Case], catalogue: Sequence[Machine], one: Target) -> Iterator[CaseRun]:
+def firsts(
+    cases: Iterable[Case], catalogue: Sequence[Machine], one: Target
+) -> Iterator[SelectedCase]:
     """Each case on the first of its machines; none of a case that has none."""
     for case in cases:
         yield from runner.select([case], catalogue, one)[:1]
 
 
-def others(cases: Iterable[Case], catalogue: Sequence[Machine], one: Target) -> Iterator[CaseRun]:
+def others(
+    cases: Iterable[Case], catalogue: Sequence[Machine], one: Target
+) -> Iterator[SelectedCase]:
     """Each case on the second of its machines, then each on its third, and so on."""
     seen: set[str] = set()
     for run in in_turn(cases, catalogue, one):
@@ -136,13 +144,13 @@ def target(
 
     `compared` holds its answers against a healthy reference's.
     """
-    hello = introduce(implementation, "numaproof")
+    hello = handshake(implementation, "numaproof")
     return Target(
         implementation,
         hello,
         kubernetes or hello.kubernetes[-1],
         hello.level,
-        mirror=(lambda: InProcess(Reference)) if compared else None,
+        oracle=(lambda: InProcess(Reference)) if compared else None,
     )
 
 

@@ -8,7 +8,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from numaproof.conformance.execution.implementation import InProcess
-from numaproof.conformance.execution.run import Playing
+from numaproof.conformance.execution.run import Run
 from numaproof.conformance.seeded_bugs import baseline, hunting
 from numaproof.conformance.seeded_bugs.baseline import Noting, Rehearsal
 from numaproof.protocol.machine import MachineInfo
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numaproof.conformance.execution.run import Target
-    from numaproof.conformance.execution.runner import CaseRun
+    from numaproof.conformance.execution.runner import SelectedCase
     from numaproof.conformance.seeded_bugs.hunting import Suite
     from numaproof.conformance.seeded_bugs.seeding import Bug
 
@@ -56,7 +56,7 @@ class Table:
     suite: Suite
     scratch: Path
     _kept: dict[tuple[str, str], Rehearsal] = field(default_factory=dict)
-    _runs: dict[str, list[tuple[str, CaseRun]]] = field(default_factory=dict)
+    _runs: dict[str, list[tuple[str, SelectedCase]]] = field(default_factory=dict)
     _number: int = 0
 
     def played(self) -> tuple[str, ...]:
@@ -65,7 +65,7 @@ class Table:
         A case that a kubelet fails by a named defect could not: that defect is its bug.
         """
         runs = self._firsts(hunting.target(InProcess(Reference)).kubernetes)
-        return tuple(run.case.id for _, run in runs if run.case.defect is None)
+        return tuple(selected.case.id for _, selected in runs if selected.case.defect is None)
 
     def hunt(self, bug: Bug, *, whole: bool) -> Caught:
         """Looks for a bug with every case on its first machine; then, until it is caught, on more.
@@ -80,56 +80,58 @@ class Table:
             place = {case.id: number for number, case in enumerate(near)}
             firsts = sorted(firsts, key=lambda turn: place[turn[1].case.id])
         more = hunting.others(near, self.suite.catalogue, target)
-        others = ((target.kubernetes, run) for run in more)
+        others = ((target.kubernetes, selected) for selected in more)
         cases: list[str] = []
         broken: dict[str, None] = {}
         runs = 0
-        for release, run in islice(chain(firsts, others), MOST):
+        for release, selected in islice(chain(firsts, others), MOST):
             if cases and (runs >= len(firsts) or not whole):
                 break
-            rehearsal = self._rehearsal(run, release, keep=runs < len(firsts))
+            rehearsal = self._rehearsal(selected, release, keep=runs < len(firsts))
             runs += 1
             if not rehearsal.good or not rehearsal.differs(bug):
                 continue
-            playing = self._playing(replace(target, kubernetes=release), run)
-            if not playing.play().good:
-                cases.append(run.case.id)
-                broken.update((one.invariant, None) for one in playing.player.violations)
+            seeded = self._run(replace(target, kubernetes=release), selected)
+            if not seeded.play().good:
+                cases.append(selected.case.id)
+                broken.update((one.invariant, None) for one in seeded.player.violations)
         return Caught(runs, tuple(cases), tuple(sorted(broken)), time.monotonic() - began)
 
-    def _firsts(self, kubernetes: str) -> list[tuple[str, CaseRun]]:
+    def _firsts(self, kubernetes: str) -> list[tuple[str, SelectedCase]]:
         """Every case on the first machine that it applies to, with the release.
 
         Those that do not apply to `kubernetes` are played in the newest release that they do.
         """
         known = self._runs.get(kubernetes)
         if known is None:
-            found: dict[str, tuple[str, CaseRun]] = {}
+            found: dict[str, tuple[str, SelectedCase]] = {}
             for release in (kubernetes, *reversed(RELEASES)):
                 left = [case for case in self.suite.cases if case.id not in found]
                 target = hunting.target(InProcess(Reference), release)
-                for run in hunting.firsts(left, self.suite.catalogue, target):
-                    found[run.case.id] = release, run
+                for selected in hunting.firsts(left, self.suite.catalogue, target):
+                    found[selected.case.id] = release, selected
             known = [found[case.id] for case in self.suite.cases if case.id in found]
             self._runs[kubernetes] = known
         return known
 
-    def _rehearsal(self, run: CaseRun, kubernetes: str, *, keep: bool) -> Rehearsal:
+    def _rehearsal(self, selected: SelectedCase, kubernetes: str, *, keep: bool) -> Rehearsal:
         """What a healthy reference answers; kept where other bugs will need it too."""
-        place = (kubernetes, run.case.id)
+        place = (kubernetes, selected.case.id)
         if keep and place in self._kept:
             return self._kept[place]
         target = hunting.target(InProcess(Reference), kubernetes)
         noting = Noting(InProcess(Reference))
-        info = run.machine.info or MachineInfo()
-        made = baseline.of_case(target, noting, run.case, info, run.machine.tree, self._folder())
+        info = selected.machine.info or MachineInfo()
+        made = baseline.of_case(
+            target, noting, selected.case, info, selected.machine.tree, self._folder()
+        )
         if keep:
             self._kept[place] = made
         return made
 
-    def _playing(self, target: Target, run: CaseRun) -> Playing:
-        info = run.machine.info or MachineInfo()
-        return Playing(target, run.case, info, run.machine.tree, self._folder())
+    def _run(self, target: Target, selected: SelectedCase) -> Run:
+        info = selected.machine.info or MachineInfo()
+        return Run(target, selected.case, info, selected.machine.tree, self._folder())
 
     def _folder(self) -> Path:
         self._number += 1

@@ -225,7 +225,7 @@ def test_what_is_not_claimed_is_unsupported_and_all_of_it_is_2(
 
 
 @pytest.mark.parametrize(
-    ("claims", "args", "complaint"),
+    ("capabilities", "args", "complaint"),
     [
         ({"kubernetes": ["1.12"]}, (), "claims the releases 1.12; known are"),
         ({"kubernetes": []}, (), "claims the releases none"),
@@ -238,13 +238,13 @@ def test_options_beyond_the_claims_are_2(
     small: Small,
     program: Program,
     *,
-    claims: dict[str, object],
+    capabilities: dict[str, object],
     args: tuple[str, ...],
     complaint: str,
 ) -> None:
     modest = program(
         f"""
-        hello = codec.to_plain(reference.hello(None)) | {claims!r}
+        hello = codec.to_plain(reference.hello(None)) | {capabilities!r}
         print(json.dumps({{"id": request.id, "ok": hello}}), flush=True)
         """
     )

@@ -13,9 +13,9 @@ import pytest
 
 from numaproof import fakesys
 from numaproof.conformance.cases import loading
-from numaproof.conformance.execution.implementation import Implementation, InProcess, introduce
+from numaproof.conformance.execution.implementation import Implementation, InProcess, handshake
 from numaproof.conformance.execution.machines import Machine
-from numaproof.conformance.execution.run import Playing, Target, Verdict
+from numaproof.conformance.execution.run import Run, RunResult, Target
 from numaproof.protocol import messages
 from numaproof.reference.implementation import Reference
 
@@ -43,19 +43,19 @@ class Changed:
 def target_of(
     implementation: Implementation,
     *,
-    mirror: bool = False,
+    oracle: bool = False,
     kubernetes: str = "1.35",
     level: messages.Level | None = None,
     **hello: Any,
 ) -> Target:
     """A target made of an implementation, with some of its claims replaced."""
-    greeting = msgspec.structs.replace(introduce(implementation, "tests"), **hello)
+    greeting = msgspec.structs.replace(handshake(implementation, "tests"), **hello)
     return Target(
         implementation,
         greeting,
         kubernetes,
         level or greeting.level,
-        mirror=(lambda: InProcess(Reference)) if mirror else None,
+        oracle=(lambda: InProcess(Reference)) if oracle else None,
     )
 
 
@@ -87,7 +87,7 @@ def case_of(text: str) -> Case:
     return case
 
 
-Play = Callable[..., tuple[Verdict, Playing]]
+Play = Callable[..., tuple[RunResult, Run]]
 
 
 @pytest.fixture
@@ -95,9 +95,9 @@ def play(tmp_path: Path, info: MachineInfo) -> Play:
     """Plays the steps of a text against a target on the laptop."""
     numbers = iter(range(1000))
 
-    def play(target: Target, text: str) -> tuple[Verdict, Playing]:
-        playing = Playing(target, case_of(text), info, None, tmp_path / str(next(numbers)))
-        return playing.play(), playing
+    def play(target: Target, text: str) -> tuple[RunResult, Run]:
+        run = Run(target, case_of(text), info, None, tmp_path / str(next(numbers)))
+        return run.play(), run
 
     return play
 

@@ -20,7 +20,7 @@ import pytest
 
 from numaproof import fakesys
 from numaproof.conformance.cases import loading
-from numaproof.conformance.execution.implementation import introduce
+from numaproof.conformance.execution.implementation import handshake
 from numaproof.conformance.execution.machines import Machine
 from numaproof.conformance.execution.run import Target
 from numaproof.conformance.execution.subprocesses import Subprocess
@@ -160,7 +160,7 @@ def course(trap: Trap, folder: Path, *, select: str = "example-*", stop: int = 1
     words = shlex.split(trap.command)
     program = Subprocess(words, PATIENCE)
     try:
-        hello = introduce(program, "tests")
+        hello = handshake(program, "tests")
     finally:
         program.close()
     targets = tuple(

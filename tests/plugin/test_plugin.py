@@ -27,7 +27,7 @@ with bug.seeded():
 TESTS = """
 import pytest
 from hypothesis import Phase, given, settings, strategies as st
-from numaproof.conformance import strategies
+from numaproof.conformance.fuzzing import strategies
 
 @pytest.mark.numaproof(select="pool-*", machine="laptop-4c8t")
 def test_table(numaproof, numaproof_case):
@@ -127,7 +127,7 @@ def test_a_suite_that_uses_nothing_of_it_imports_nothing_of_it(run: Run) -> None
 
 ONE = """
 def test_it(numaproof):
-    assert numaproof.claims.has("start")
+    assert numaproof.capabilities.has("start")
 """
 
 

@@ -13,9 +13,9 @@ import msgspec
 
 from numaproof import fakesys
 from numaproof.conformance.cases import loading, releases
-from numaproof.conformance.execution.implementation import introduce
+from numaproof.conformance.execution.implementation import handshake
 from numaproof.conformance.execution.machines import Machine
-from numaproof.conformance.execution.run import Playing, Target
+from numaproof.conformance.execution.run import Run, Target
 from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.conformance.execution.subprocesses import Subprocess
 from numaproof.protocol import messages
@@ -23,7 +23,7 @@ from numaproof.protocol import messages
 if TYPE_CHECKING:
     from numaproof.conformance.cases.schema import Case
     from numaproof.conformance.execution.implementation import Implementation
-    from numaproof.conformance.execution.run import Verdict
+    from numaproof.conformance.execution.run import RunResult
 
 FILE = Path(__file__).with_name("calls.yaml")
 TIMEOUT = 15.0
@@ -82,7 +82,7 @@ def play(command: str) -> None:
     Without `state` among what it claims there is nothing that invariants could be checked on.
     """
     program = Subprocess(shlex.split(command), TIMEOUT)
-    hello = introduce(program, "reach")
+    hello = handshake(program, "reach")
     unwatched = tuple(name for name in hello.operations if name != "state")
     hello = msgspec.structs.replace(hello, operations=unwatched)
     target = Target(program, hello, hello.kubernetes[-1], "invariants")
@@ -97,17 +97,17 @@ def play(command: str) -> None:
     program.close()
 
 
-def _play(target: Target, case: Case, scratch: Path) -> Verdict:
+def _play(target: Target, case: Case, scratch: Path) -> RunResult:
     machine = case.machine
     if machine is None:
         (name,) = case.machines.names
         machine = Machine(fakesys.load_profile(name), scratch).info
     assert machine is not None
-    return Playing(target, case, machine, None, scratch).play()
+    return Run(target, case, machine, None, scratch).play()
 
 
-def _tell(name: str, verdict: Verdict) -> None:
-    sys.stdout.write(f"{name}: {verdict.outcome} {verdict.message}\n")
+def _tell(name: str, result: RunResult) -> None:
+    sys.stdout.write(f"{name}: {result.outcome} {result.message}\n")
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from cover import as_ranges, filled_up, from_ranges, smallest_cover
 from statements import reached
 
 from numaproof.conformance.differential import recorder
-from numaproof.conformance.execution.implementation import ImplementationFailure, introduce
+from numaproof.conformance.execution.implementation import ImplementationFailure, handshake
 from numaproof.conformance.execution.run import Target
 from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.conformance.execution.subprocesses import Subprocess
@@ -51,7 +51,7 @@ def play(
         counters = Path(folder)
         words = ("env", f"GOCOVERDIR={folder}", *shlex.split(command))
         program = Subprocess(words, _TIMEOUT)
-        hello = introduce(program, "reach")
+        hello = handshake(program, "reach")
         target = Target(program, hello, hello.kubernetes[-1], hello.level)
         for seed in seeds:
             _clear(counters)
@@ -59,7 +59,7 @@ def play(
                 kept = recorder.record_seed(target, seed, scratch)
             except ImplementationFailure:
                 kept = None
-            introduce(program, "reach")
+            handshake(program, "reach")
             if kept is not None:
                 yield seed, reached(read(counters))
         program.close()

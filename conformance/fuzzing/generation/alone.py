@@ -11,23 +11,23 @@ from numaproof.protocol.sets import CPUSet, NUMASet
 
 if TYPE_CHECKING:
     from numaproof.conformance.cases.machine_properties import Facts
-    from numaproof.conformance.execution.capabilities import Claims
+    from numaproof.conformance.execution.capabilities import Capabilities
     from numaproof.conformance.fuzzing.generation.choices import Choices
 
 _RESOURCES = ("cpu", "memory", "vendor.example/nic", "vendor.example/gpu")
 
 
-def merge(choices: Choices, claims: Claims) -> MergeStep:
+def merge(choices: Choices, capabilities: Capabilities) -> MergeStep:
     """A merge of up to four providers on up to five nodes."""
     nodes = tuple(range(choices.integer(1, 5)))
     options: dict[str, str] = {}
     distances = None
-    if CLOSEST in claims.hello.options.topology and choices.chance(3):
+    if CLOSEST in capabilities.hello.options.topology and choices.chance(3):
         options[CLOSEST] = "true"
         distances = _distances(choices, len(nodes))
     return MergeStep(
         nodes=nodes,
-        policy=choices.pick(claims.hello.policies.topology or ("none",)),
+        policy=choices.pick(capabilities.hello.policies.topology or ("none",)),
         providers=_providers(choices, len(nodes)),
         options=options,
         distances=distances,
@@ -78,9 +78,9 @@ def _hints(choices: Choices, nodes: int, most: int) -> list[dict[str, Any]]:
     ]
 
 
-def assign(choices: Choices, facts: Facts, claims: Claims) -> AssignStep:
+def assign(choices: Choices, facts: Facts, capabilities: Capabilities) -> AssignStep:
     """An assignment out of all CPUs but some; whole cores where broken ones end in a loop."""
-    options = choices.some(claims.cpu_options(), 0, 2)
+    options = choices.some(capabilities.cpu_options(), 0, 2)
     cores = list(facts.cores)
     if {FULL_CORES, ACROSS_NUMA} <= set(options):
         if len({len(core) for core in cores}) > 1:

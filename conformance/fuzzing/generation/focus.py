@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numaproof.conformance.cases.machine_properties import Facts
-    from numaproof.conformance.execution.capabilities import Claims
+    from numaproof.conformance.execution.capabilities import Capabilities
     from numaproof.conformance.fuzzing.generation.choices import Choices
 
 MOST_MERGES = 1 << 18
@@ -76,9 +76,11 @@ def most_providers(nodes: int) -> int:
     return count
 
 
-def focus(choices: Choices, facts: Facts, claims: Claims, page_kinds: Sequence[str]) -> Focus:
+def focus(
+    choices: Choices, facts: Facts, capabilities: Capabilities, page_kinds: Sequence[str]
+) -> Focus:
     """What a run on a machine is about, within what is claimed."""
-    hello = claims.hello
+    hello = capabilities.hello
     policies = _topology_policies(choices, hello.policies.topology)
     room = 6 if set(policies) <= set(_SINGLE) else most_providers(len(facts.nodes))
     cpu = "static" in hello.policies.cpu and not choices.chance(8)
@@ -88,9 +90,9 @@ def focus(choices: Choices, facts: Facts, claims: Claims, page_kinds: Sequence[s
     pages = tuple(page_kinds) if memory and room >= len(page_kinds) and choices.chance(2) else ()
     room -= len(pages)
     devices = 0
-    if claims.has("devices") and room > 0:
+    if capabilities.has("devices") and room > 0:
         devices = choices.pick((0, 0, 1, min(2, room)))
-    options, endless = _cpu_options(choices, claims.cpu_options()) if cpu else ((), False)
+    options, endless = _cpu_options(choices, capabilities.cpu_options()) if cpu else ((), False)
     return Focus(
         cpu_policies=_only(hello.policies.cpu, "static", "none", on=cpu),
         cpu_options=options,

@@ -32,7 +32,7 @@ from numaproof.protocol.sets import CPUSet
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from numaproof.conformance.execution.capabilities import Claims
+    from numaproof.conformance.execution.capabilities import Capabilities
     from numaproof.conformance.fuzzing.generation.choices import Choices
     from numaproof.conformance.fuzzing.generation.devices import Lists
     from numaproof.protocol.machine import MachineInfo
@@ -49,7 +49,7 @@ class Life:
     Args:
         choices: decide what the life is about.
         machine: the machine that it begins on.
-        claims: nothing beyond them is asked.
+        capabilities: nothing beyond them is asked.
 
     Attributes:
         facts: of the machine as it is now.
@@ -60,10 +60,10 @@ class Life:
         removals: how many pods have been removed.
     """
 
-    def __init__(self, choices: Choices, machine: MachineInfo, claims: Claims) -> None:
+    def __init__(self, choices: Choices, machine: MachineInfo, capabilities: Capabilities) -> None:
         self.facts = Facts(machine)
-        self.claims = claims
-        self.focus = choose_focus(choices, self.facts, claims, page_kinds(machine))
+        self.capabilities = capabilities
+        self.focus = choose_focus(choices, self.facts, capabilities, page_kinds(machine))
         self.config: KubeletConfiguration = {}
         self.offered: dict[str, PodSpec] = {}
         self.alive: dict[str, int] = {}
@@ -201,11 +201,11 @@ class Life:
 
     def merge(self, choices: Choices) -> tuple[Step, ...]:
         """Merges hints that no manager has made."""
-        return (_anything(merge=alone.merge(choices, self.claims)),)
+        return (_anything(merge=alone.merge(choices, self.capabilities)),)
 
     def assign(self, choices: Choices) -> tuple[Step, ...]:
         """Assigns CPUs with no node around."""
-        return (_anything(assign=alone.assign(choices, self.facts, self.claims)),)
+        return (_anything(assign=alone.assign(choices, self.facts, self.capabilities)),)
 
     def _start(self, **what: Any) -> Step:
         step = StartStep(config=self.config, **what)

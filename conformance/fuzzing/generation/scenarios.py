@@ -10,27 +10,27 @@ from numaproof.conformance.fuzzing.generation.life import ACTIONS, Life
 from numaproof.conformance.fuzzing.generation.machines import machine
 
 if TYPE_CHECKING:
-    from numaproof.conformance.execution.capabilities import Claims
+    from numaproof.conformance.execution.capabilities import Capabilities
     from numaproof.conformance.fuzzing.generation.choices import Choices
 
 _FEWEST, _MOST = 3, 16
 """Actions of a scenario after its first start."""
 
 
-def seeded_scenario(seed: int, claims: Claims) -> Case:
+def seeded_scenario(seed: int, capabilities: Capabilities) -> Case:
     """The scenario of a seed: the same for the same claims, on every version of Python."""
-    return scenario(Seeded(seed), claims, f"scenario-{seed}")
+    return scenario(Seeded(seed), capabilities, f"scenario-{seed}")
 
 
-def scenario(choices: Choices, claims: Claims, name: str = "scenario") -> Case:
+def scenario(choices: Choices, capabilities: Capabilities, name: str = "scenario") -> Case:
     """A scenario of up to sixteen actions, some of whose kinds are left out."""
     info = machine(choices)
-    life = Life(choices, info, claims)
+    life = Life(choices, info, capabilities)
     steps = [*life.begin(choices)]
     kinds = [
         name
         for name, action in ACTIONS.items()
-        if claims.has(action.needs) and (name == "admit" or not choices.chance(3))
+        if capabilities.has(action.needs) and (name == "admit" or not choices.chance(3))
     ]
     for _ in range(choices.integer(_FEWEST, _MOST)):
         possible = [

@@ -14,7 +14,7 @@ from numaproof.conformance.fuzzing.generation.machines import machine
 
 if TYPE_CHECKING:
     from numaproof.conformance.cases.schema import FileName
-    from numaproof.conformance.execution.capabilities import Claims
+    from numaproof.conformance.execution.capabilities import Capabilities
     from numaproof.conformance.fuzzing.generation.choices import Choices
 
 _TEXTS: tuple[Any, ...] = (5, True, 1.5, [], {})
@@ -120,10 +120,10 @@ _FILES: dict[FileName, tuple[str, ...]] = {
 """What may stand in a checkpoint that no kubelet of this node wrote."""
 
 
-def start(choices: Choices, claims: Claims, name: str = "start") -> Case:
+def start(choices: Choices, capabilities: Capabilities, name: str = "start") -> Case:
     """A scenario of one start with something odd, and of a pod and a look at the node."""
     info = machine(choices)
-    life = Life(choices, info, claims)
+    life = Life(choices, info, capabilities)
     (first,) = life.begin(choices)
     assert first.start is not None
     steps = []
@@ -137,9 +137,9 @@ def start(choices: Choices, claims: Claims, name: str = "start") -> Case:
         config[field] = choices.pick(_FIELDS[field])
     begun = StartStep(config=config, devices=first.start.devices)
     steps.append(Step(start=begun, expect="anything"))
-    if claims.has("admit"):
+    if capabilities.has("admit"):
         steps += life.admit(choices)
-    if claims.has("state"):
+    if capabilities.has("state"):
         steps.append(Step(state=NoArguments(), expect="anything"))
     return Case(
         id=name,

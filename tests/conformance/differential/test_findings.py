@@ -10,10 +10,10 @@ import pytest
 
 from numaproof import fakesys
 from numaproof.conformance.cases import loading
-from numaproof.conformance.execution.implementation import InProcess, introduce
+from numaproof.conformance.execution.implementation import InProcess, handshake
 from numaproof.conformance.execution.machines import GivenMachine, Machine
 from numaproof.conformance.execution.run import Target
-from numaproof.conformance.execution.runner import CaseRun, run_case
+from numaproof.conformance.execution.runner import SelectedCase, run_case
 from numaproof.conformance.execution.stream import Campaign
 from numaproof.conformance.requirements import load_registry
 from numaproof.reference.departures.defects import DEFECTS, Defect
@@ -71,10 +71,10 @@ def outcome(name: str, kubernetes: str, folder: Path, *, documented: bool) -> st
         (profile,) = case.machines.names
         machine = Machine(fakesys.load_profile(profile), folder / "trees")
     reference = InProcess(lambda: Reference(documented=documented))
-    hello = introduce(reference, "tests")
+    hello = handshake(reference, "tests")
     target = Target(reference, hello, kubernetes, hello.level, documented=documented)
     campaign = Campaign(target, load_registry(), "numaproof replay", "0")
-    return run_case(CaseRun(case, machine), campaign, folder / "state").outcome
+    return run_case(SelectedCase(case, machine), campaign, folder / "state").outcome
 
 
 @named

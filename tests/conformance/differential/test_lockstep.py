@@ -9,7 +9,7 @@ import pytest
 
 from numaproof.conformance.cases import loading
 from numaproof.conformance.differential.lockstep import Pair, Played, Stage, examine, play
-from numaproof.conformance.execution.capabilities import Claims
+from numaproof.conformance.execution.capabilities import Capabilities
 from numaproof.conformance.execution.implementation import (
     Crashed,
     Implementation,
@@ -88,9 +88,9 @@ def stage(info: MachineInfo) -> Stage:
     return Stage(case, info)
 
 
-def pair(right: Implementation, left: Implementation | None = None, **claims: Any) -> Pair:
-    hello = msgspec.structs.replace(HELLO, **claims)
-    return Pair(left or InProcess(Reference), right, Claims(hello, "1.35"), "kubelet")
+def pair(right: Implementation, left: Implementation | None = None, **capabilities: Any) -> Pair:
+    hello = msgspec.structs.replace(HELLO, **capabilities)
+    return Pair(left or InProcess(Reference), right, Capabilities(hello, "1.35"), "kubelet")
 
 
 def test_two_sides_that_agree_pass_whatever_the_case_expects(stage: Stage, tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_no_picture_is_made_of_nodes_that_tell_no_state(stage: Stage, tmp_path: 
 def test_a_difference_below_the_level_is_none(stage: Stage, tmp_path: Path) -> None:
     lower = msgspec.structs.replace(HELLO)
     admission = Pair(
-        InProcess(Reference), Altered(on("7")), Claims(lower, "1.35"), level="admission"
+        InProcess(Reference), Altered(on("7")), Capabilities(lower, "1.35"), level="admission"
     )
     assert play(admission, stage, tmp_path).outcome == "pass"
 

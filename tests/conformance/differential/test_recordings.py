@@ -15,7 +15,7 @@ from numaproof.conformance.differential.recordings import (
     RecordingError,
     Source,
 )
-from numaproof.conformance.execution.implementation import BrokeProtocol, InProcess, introduce
+from numaproof.conformance.execution.implementation import BrokeProtocol, InProcess, handshake
 from numaproof.conformance.execution.run import Target
 from numaproof.protocol import events, messages
 from numaproof.protocol.sets import CPUSet
@@ -31,7 +31,7 @@ SOURCE = Source(1, "mine", "1", "Python", "1.35", "0.1.0", "2026-01-02")
 
 def target(make: Callable[[], Any] = Reference, kubernetes: str = "1.35", **about: Any) -> Target:
     implementation = InProcess(make)
-    hello = introduce(InProcess(Reference), "tests")
+    hello = handshake(InProcess(Reference), "tests")
     return Target(implementation, hello, kubernetes, **{"level": "kubelet", **about})
 
 
@@ -111,7 +111,7 @@ def test_what_ends_in_a_fault_is_not_kept(tmp_path: Path) -> None:
 
 
 def test_what_is_not_claimed_is_not_kept(tmp_path: Path) -> None:
-    hello = msgspec.structs.replace(introduce(InProcess(Reference), "t"), operations=("merge",))
+    hello = msgspec.structs.replace(handshake(InProcess(Reference), "t"), operations=("merge",))
     lesser = Target(InProcess(Reference), hello, "1.35", "kubelet")
     assert recorder.record_seed(lesser, 0, tmp_path) is None
 
@@ -146,7 +146,7 @@ def test_which_of_several_devices_were_taken_is_no_failure_of_a_program(
         def close(self) -> None:
             pass
 
-    hello = introduce(InProcess(Reference), "t")
+    hello = handshake(InProcess(Reference), "t")
     played = recording_check.compare(other, Target(Program(), hello, "1.35", "kubelet"), tmp_path)
     assert (played.outcome, played.chance) == ("pass", "admit")
     assert recording_check.compare(other, target(), tmp_path).outcome == "fail"
@@ -197,9 +197,9 @@ def _text(call: recordings.RecordedCall) -> str:
 
 
 def test_a_recording_answers_what_it_was_made_of_only(made: tuple[Recording, ...]) -> None:
-    playing = Recorded(made[0])
+    run = Recorded(made[0])
     with pytest.raises(BrokeProtocol, match="the recording has start here"):
-        playing.call("state", messages.NoArgs())
+        run.call("state", messages.NoArgs())
     short = Recorded(msgspec.structs.replace(made[0], calls=()))
     with pytest.raises(BrokeProtocol, match="no call"):
         short.call("start", messages.NoArgs())

@@ -8,19 +8,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from numaproof.conformance.execution.capabilities import Claims, NotSupportedError
+from numaproof.conformance.execution.capabilities import Capabilities, NotSupportedError
 from numaproof.conformance.execution.implementation import InProcess
-from numaproof.conformance.execution.run import Playing, Target, Verdict
+from numaproof.conformance.execution.run import Run, RunResult, Target
 from numaproof.protocol import messages
 from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference.implementation import Reference
 
-Play = Callable[[Target, str], tuple[Verdict, Playing]]
+Play = Callable[[Target, str], tuple[RunResult, Run]]
 MakeTarget = Callable[..., Target]
 
 
-def claims(**changes: Any) -> Claims:
+def capabilities(**changes: Any) -> Capabilities:
     hello = messages.Hello(
         protocol=1,
         name="toy",
@@ -32,7 +32,7 @@ def claims(**changes: Any) -> Claims:
         policies=messages.Policies(cpu=("none", "static"), topology=("none", "restricted")),
         options=messages.Options(cpu=("full-pcpus-only",), topology=()),
     )
-    return Claims(msgspec.structs.replace(hello, **changes), "1.35")
+    return Capabilities(msgspec.structs.replace(hello, **changes), "1.35")
 
 
 def start(**config: Any) -> messages.StartArgs:
@@ -67,7 +67,7 @@ def assign(**options: str) -> messages.AssignArgs:
 def test_what_is_claimed_and_what_nobody_knows_may_be_sent(
     operation: str, args: messages.Args
 ) -> None:
-    claims().require(operation, args)
+    capabilities().require(operation, args)
 
 
 @pytest.mark.parametrize(
@@ -99,17 +99,17 @@ def test_what_is_known_and_not_claimed_is_not_supported(
     operation: str, args: messages.Args, missing: str
 ) -> None:
     with pytest.raises(NotSupportedError, match=f"^{missing}$"):
-        claims().require(operation, args)
+        capabilities().require(operation, args)
 
 
 def test_a_policy_is_asked_for_by_default_too() -> None:
-    static_alone = claims(policies=messages.Policies(cpu=("static",)))
+    static_alone = capabilities(policies=messages.Policies(cpu=("static",)))
     with pytest.raises(NotSupportedError, match="CPU Manager policy none"):
         static_alone.require("start", start())
 
 
 def test_whoever_lists_no_policy_of_a_manager_has_it_switched_off() -> None:
-    nothing = claims(policies=messages.Policies())
+    nothing = capabilities(policies=messages.Policies())
     nothing.require("start", start())
     with pytest.raises(NotSupportedError, match="CPU Manager policy static"):
         nothing.require("start", start(cpuManagerPolicy="static"))
@@ -126,7 +126,7 @@ def test_an_unclaimed_call_of_a_case_is_unsupported_and_never_made(
             return super().call(operation, args)
 
     target = make_target(InProcess(Listening), operations=("start", "admit"))
-    verdict, _ = play(
+    result, _ = play(
         target,
         """
         config: {kubeReserved: {cpu: "1"}}
@@ -135,13 +135,15 @@ def test_an_unclaimed_call_of_a_case_is_unsupported_and_never_made(
         - reconcile: {}
         """,
     )
-    assert verdict == Verdict("unsupported", "the implementation does not have operation reconcile")
+    assert result == RunResult(
+        "unsupported", "the implementation does not have operation reconcile"
+    )
     assert called == ["hello", "start", "admit"]
 
 
 def test_an_unclaimed_policy_is_never_asked_for(play: Play, make_target: MakeTarget) -> None:
     target = make_target(InProcess(Reference), policies=messages.Policies(cpu=("none",)))
-    verdict, playing = play(target, "config: {cpuManagerPolicy: static}\nsteps: [{state: {}}]")
-    assert verdict.outcome == "unsupported"
-    assert "CPU Manager policy static" in verdict.message
-    assert playing.steps() == ()
+    result, run = play(target, "config: {cpuManagerPolicy: static}\nsteps: [{state: {}}]")
+    assert result.outcome == "unsupported"
+    assert "CPU Manager policy static" in result.message
+    assert run.steps() == ()

@@ -18,7 +18,7 @@ from numaproof.conformance.execution.implementation import (
 )
 from numaproof.conformance.execution.machines import Machine
 from numaproof.conformance.execution.player import CaseError
-from numaproof.conformance.execution.run import Playing, Target, Verdict
+from numaproof.conformance.execution.run import Run, RunResult, Target
 from numaproof.protocol import messages
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference.implementation import Reference
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.cases.schema import Case
     from numaproof.protocol.machine import MachineInfo
 
-Play = Callable[[Target, str], tuple[Verdict, Playing]]
+Play = Callable[[Target, str], tuple[RunResult, Run]]
 MakeTarget = Callable[..., Target]
 
 STATIC = 'config: {cpuManagerPolicy: static, kubeReserved: {cpu: "1"}}\n'
@@ -41,16 +41,16 @@ def test_a_case_that_is_as_expected_passes_and_every_call_is_kept(
     play: Play, reference: Target
 ) -> None:
     text = ADMIT + "  expect: {containers: {app: {exclusive: '${smt}'}}}\n"
-    verdict, playing = play(reference, text)
-    assert verdict == Verdict("pass")
-    assert [step.operation for step in playing.steps()] == ["start", "state", "admit", "state"]
-    assert [picture.title for picture in playing.pictures()] == ["before", "after"]
-    assert [owner.name for owner in playing.pictures()[1].owners] == ["a/app", "reserved"]
+    result, run = play(reference, text)
+    assert result == RunResult("pass")
+    assert [step.operation for step in run.steps()] == ["start", "state", "admit", "state"]
+    assert [picture.title for picture in run.pictures()] == ["before", "after"]
+    assert [owner.name for owner in run.pictures()[1].owners] == ["a/app", "reserved"]
 
 
 def test_the_state_directory_is_shown_as_a_word(play: Play, reference: Target) -> None:
-    _, playing = play(reference, ADMIT)
-    assert playing.steps()[0].args["state_dir"] == "$STATE_DIR"
+    _, run = play(reference, ADMIT)
+    assert run.steps()[0].args["state_dir"] == "$STATE_DIR"
 
 
 def test_what_is_expected_in_other_releases_does_not_count(play: Play, reference: Target) -> None:
@@ -60,22 +60,22 @@ def test_what_is_expected_in_other_releases_does_not_count(play: Play, reference
         "  - {kubernetes: '>= 1.36', containers: {app: {exclusive: 2}}}\n"
     )
     verdict, _ = play(replace(reference, kubernetes="1.36"), text)
-    assert verdict == Verdict("pass")
+    assert verdict == RunResult("pass")
     verdict, _ = play(replace(reference, kubernetes="1.35"), text)
     assert verdict.outcome == "fail"
 
 
 def test_a_case_that_is_not_as_expected_fails_and_stops(play: Play, reference: Target) -> None:
     text = ADMIT + "  expect: {containers: {app: {exclusive: 3}}}\n- reconcile: {}\n"
-    verdict, playing = play(reference, text)
-    assert verdict.outcome == "fail"
-    assert verdict.message == "exclusive CPUs of app (2-3): count is 2, expected is 3"
-    assert playing.steps()[-1].operation == "state"
-    assert playing.steps()[-2].problems == (verdict.message,)
+    result, run = play(reference, text)
+    assert result.outcome == "fail"
+    assert result.message == "exclusive CPUs of app (2-3): count is 2, expected is 3"
+    assert run.steps()[-1].operation == "state"
+    assert run.steps()[-2].problems == (result.message,)
 
 
 def test_every_verb_can_be_played(play: Play, reference: Target) -> None:
-    verdict, playing = play(
+    result, run = play(
         reference,
         STATIC
         + f"""
@@ -98,14 +98,14 @@ steps:
 - remove: a
 """,
     )
-    assert verdict == Verdict("pass")
+    assert result == RunResult("pass")
     assert {"assign", "start", "hints", "reconcile", "remove"} <= {
-        step.operation for step in playing.steps()
+        step.operation for step in run.steps()
     }
 
 
 def test_a_machine_can_lose_cpus_between_two_starts(play: Play, reference: Target) -> None:
-    verdict, _ = play(
+    result, _ = play(
         reference,
         STATIC
         + """
@@ -118,13 +118,13 @@ steps:
   expect: {shared: "${all}"}
 """,
     )
-    assert verdict == Verdict("pass")
+    assert result == RunResult("pass")
 
 
 def test_the_memory_of_a_machine_can_change_between_two_starts(
     play: Play, reference: Target
 ) -> None:
-    verdict, _ = play(
+    result, _ = play(
         reference,
         """
 config:
@@ -140,7 +140,7 @@ steps:
   expect: {memory: {memory: "${memory(0) - gib(1)}"}}
 """,
     )
-    assert verdict == Verdict("pass")
+    assert result == RunResult("pass")
 
 
 def test_a_tree_is_discovered_where_there_is_one(
@@ -158,8 +158,8 @@ def test_a_tree_is_discovered_where_there_is_one(
     )
     machine = Machine(laptop.profile, tmp_path)
     assert machine.info is not None
-    playing = Playing(reference, case, machine.info, machine.tree, tmp_path / "scratch")
-    assert playing.play() == Verdict("pass")
+    run = Run(reference, case, machine.info, machine.tree, tmp_path / "scratch")
+    assert run.play() == RunResult("pass")
 
 
 @pytest.mark.parametrize(
@@ -185,9 +185,9 @@ RESTART = ADMIT + "- start: {config: {%s}}\n  expect: {readmission: {%s}}\n"
 
 
 def test_a_restart_admits_the_pods_on_the_node_again(play: Play, reference: Target) -> None:
-    verdict, playing = play(reference, RESTART % ("", ""))
-    assert verdict == Verdict("pass")
-    assert [step.operation for step in playing.steps()].count("admit") == 2
+    result, run = play(reference, RESTART % ("", ""))
+    assert result == RunResult("pass")
+    assert [step.operation for step in run.steps()].count("admit") == 2
 
 
 def test_a_refused_readmission_must_be_expected(
@@ -198,10 +198,10 @@ def test_a_refused_readmission_must_be_expected(
         refusal = messages.AdmissionRefused("Other", "no")
         return changed(admit=lambda answer: refusal if next(answers) else answer)
 
-    verdict, _ = play(make_target(InProcess(refusing_later)), RESTART % ("", ""))
-    assert verdict.message == "refused with Other (no), where success is expected"
-    verdict, _ = play(make_target(InProcess(refusing_later)), RESTART % ("", "a: Other"))
-    assert "refused" not in verdict.message
+    result, _ = play(make_target(InProcess(refusing_later)), RESTART % ("", ""))
+    assert result.message == "refused with Other (no), where success is expected"
+    result, _ = play(make_target(InProcess(refusing_later)), RESTART % ("", "a: Other"))
+    assert "refused" not in result.message
 
 
 def test_an_unsupported_readmission_is_unsupported(
@@ -212,28 +212,28 @@ def test_an_unsupported_readmission_is_unsupported(
     implementation = InProcess(
         lambda: changed(admit=lambda answer: missing if next(answers) else answer)
     )
-    verdict, _ = play(make_target(implementation), RESTART % ("", ""))
+    result, _ = play(make_target(implementation), RESTART % ("", ""))
     message = "the implementation does not have admitting twice"
-    assert verdict == Verdict("unsupported", message)
+    assert result == RunResult("unsupported", message)
 
 
 def test_an_unsupported_answer_is_neither_a_pass_nor_a_failure(
     play: Play, make_target: MakeTarget, changed: Callable[..., Any]
 ) -> None:
     implementation = InProcess(lambda: changed(admit=lambda _: messages.Unsupported("pods")))
-    verdict, _ = play(make_target(implementation), ADMIT)
-    assert verdict == Verdict("unsupported", "the implementation does not have pods")
-    assert verdict.good
+    result, _ = play(make_target(implementation), ADMIT)
+    assert result == RunResult("unsupported", "the implementation does not have pods")
+    assert result.good
 
 
 def test_a_fault_is_a_fault_with_its_trace(
     play: Play, make_target: MakeTarget, changed: Callable[..., Any]
 ) -> None:
     implementation = InProcess(lambda: changed(admit=lambda _: messages.Fault("boom", "line 3")))
-    verdict, playing = play(make_target(implementation), ADMIT)
-    assert verdict == Verdict("fault", "boom", "line 3")
-    assert not verdict.good
-    assert [step.operation for step in playing.steps()][-1] == "admit"
+    result, run = play(make_target(implementation), ADMIT)
+    assert result == RunResult("fault", "boom", "line 3")
+    assert not result.good
+    assert [step.operation for step in run.steps()][-1] == "admit"
 
 
 def test_a_broken_invariant_fails_a_case_that_expects_nothing_of_it(
@@ -243,10 +243,10 @@ def test_a_broken_invariant_fails_a_case_that_expects_nothing_of_it(
         return msgspec.structs.replace(state, shared=state.shared - CPUSet([7]))
 
     target = make_target(InProcess(lambda: changed(state=losing)))
-    verdict, playing = play(target, ADMIT)
-    assert verdict.outcome == "fail"
-    assert verdict.message.endswith("[no-cpu-lost]")
-    found = [one.invariant for one in playing.player.violations]
+    result, run = play(target, ADMIT)
+    assert result.outcome == "fail"
+    assert result.message.endswith("[no-cpu-lost]")
+    found = [one.invariant for one in run.player.violations]
     assert found == ["no-cpu-lost", "cpu-file-says-what-is-held"]
 
 
@@ -254,16 +254,16 @@ def test_a_state_that_is_not_answered_is_left_unchecked(
     play: Play, make_target: MakeTarget, changed: Callable[..., Any]
 ) -> None:
     target = make_target(InProcess(lambda: changed(state=lambda _: messages.Unsupported("state"))))
-    verdict, playing = play(target, ADMIT)
-    assert verdict == Verdict("pass")
-    assert playing.pictures() == ()
+    result, run = play(target, ADMIT)
+    assert result == RunResult("pass")
+    assert run.pictures() == ()
 
 
 def test_without_a_claimed_state_it_is_not_asked_for(play: Play, make_target: MakeTarget) -> None:
     target = make_target(InProcess(Reference), operations=("start", "admit"))
-    verdict, playing = play(target, ADMIT)
-    assert verdict == Verdict("pass")
-    assert [step.operation for step in playing.steps()] == ["start", "admit"]
+    result, run = play(target, ADMIT)
+    assert result == RunResult("pass")
+    assert [step.operation for step in run.steps()] == ["start", "admit"]
 
 
 def test_another_placement_differs_from_the_reference_at_level_placement_and_above(
@@ -276,11 +276,11 @@ def test_another_placement_differs_from_the_reference_at_level_placement_and_abo
             config = {**args.config, "reservedSystemCPUs": "3"}
             return super().start(msgspec.structs.replace(args, config=config))
 
-    def outcome(level: messages.Level) -> Verdict:
-        target = make_target(InProcess(Elsewhere), mirror=True, level=level)
+    def outcome(level: messages.Level) -> RunResult:
+        target = make_target(InProcess(Elsewhere), oracle=True, level=level)
         return play(target, ADMIT)[0]
 
-    assert outcome("invariants") == outcome("admission") == Verdict("pass")
+    assert outcome("invariants") == outcome("admission") == RunResult("pass")
     assert outcome("placement").outcome == "fail"
     assert outcome("placement").message.startswith(
         "differs from the reference: cpus.allocatable is '0-2,4-7' against '1-7'"
@@ -290,13 +290,13 @@ def test_another_placement_differs_from_the_reference_at_level_placement_and_abo
 def test_the_same_answers_as_the_reference_pass_with_it_beside(
     play: Play, make_target: MakeTarget
 ) -> None:
-    target = make_target(InProcess(Reference), mirror=True)
+    target = make_target(InProcess(Reference), oracle=True)
     text = RESTART % ("cpuManagerPolicy: none", "")
-    verdict, _ = play(target, text.replace("expect: {readmission: {}}", "expect: {refused: cpu}"))
-    assert verdict == Verdict("pass")
+    result, _ = play(target, text.replace("expect: {readmission: {}}", "expect: {refused: cpu}"))
+    assert result == RunResult("pass")
     tamper = ADMIT + "- tamper: {file: cpu_manager_state, how: checksum}\n"
-    verdict, _ = play(target, tamper + "- start: {}\n  expect: {refused: cpu}\n")
-    assert verdict == Verdict("pass")
+    result, _ = play(target, tamper + "- start: {}\n  expect: {refused: cpu}\n")
+    assert result == RunResult("pass")
 
 
 def test_several_bad_options_may_be_refused_with_any_of_them(
@@ -310,14 +310,14 @@ def test_several_bad_options_may_be_refused_with_any_of_them(
 
     options = "{cpuManagerPolicyOptions: {bogus-a: 'true', bogus-b: 'true'}}"
     text = STATIC + f"steps:\n- start: {{config: {options}}}\n  expect: {{refused: cpu}}\n"
-    target = make_target(InProcess(lambda: changed(start=other)), mirror=True)
-    assert play(target, text)[0] == Verdict("pass")
+    target = make_target(InProcess(lambda: changed(start=other)), oracle=True)
+    assert play(target, text)[0] == RunResult("pass")
     assign = (
         "steps:\n- assign:\n    {available: '0-7', count: 1,"
         " options: {bogus-a: 'true', bogus-b: 'true'}}\n  expect: {refused: cpu}\n"
     )
-    target = make_target(InProcess(lambda: changed(assign=other)), mirror=True)
-    assert play(target, assign)[0] == Verdict("pass")
+    target = make_target(InProcess(lambda: changed(assign=other)), oracle=True)
+    assert play(target, assign)[0] == RunResult("pass")
 
 
 @pytest.mark.parametrize("kind", [Crashed, TimedOut, BrokeProtocol])
@@ -332,9 +332,9 @@ def test_no_answer_ends_the_case_as_what_it_was(
             pass
 
     target = Target(Failing(), reference.hello, "1.35", "kubelet")
-    verdict, playing = play(target, ADMIT)
-    assert verdict == Verdict(kind.outcome, "no answer to start", "last words")
-    (step,) = playing.steps()
+    result, run = play(target, ADMIT)
+    assert result == RunResult(kind.outcome, "no answer to start", "last words")
+    (step,) = run.steps()
     assert step.answer is None
 
 
@@ -351,9 +351,9 @@ def test_a_step_that_expects_anything_is_left_out_where_it_makes_no_sense(
     play: Play, reference: Target, step: str
 ) -> None:
     down = "steps:\n- start: {config: {cpuManagerPolicy: bogus}}\n  expect: {refused: cpu}\n"
-    verdict, playing = play(reference, down + f"- {step}\n  expect: anything\n")
-    assert verdict == Verdict("pass")
-    assert len(playing.steps()) == 1
+    result, run = play(reference, down + f"- {step}\n  expect: anything\n")
+    assert result == RunResult("pass")
+    assert len(run.steps()) == 1
 
 
 def test_a_step_that_expects_anything_is_made_where_it_makes_sense(
@@ -361,9 +361,9 @@ def test_a_step_that_expects_anything_is_made_where_it_makes_sense(
 ) -> None:
     steps = ["admit: a", "reconcile: {}", "remove: {pod: a}", "remove: {pod: a}", "start: {}"]
     text = ADMIT + "".join(f"- {step}\n  expect: anything\n" for step in steps)
-    verdict, playing = play(reference, text)
-    assert verdict == Verdict("pass")
-    made = [step.operation for step in playing.steps() if step.operation != "state"]
+    result, run = play(reference, text)
+    assert result == RunResult("pass")
+    made = [step.operation for step in run.steps() if step.operation != "state"]
     assert made == ["start", "admit", "admit", "reconcile", "remove", "start"]
 
 
@@ -391,12 +391,12 @@ def test_a_defect_explains_no_difference_from_the_reference(
     def silent(answer: messages.Reconciled) -> messages.Reconciled:
         return messages.Reconciled(answer.updates[1:])
 
-    def verdict(*, mirror: bool) -> Verdict:
-        target = make_target(InProcess(lambda: changed(reconcile=silent)), mirror=mirror)
-        folder = tmp_path / str(mirror)
-        return Playing(target, make_case(UNEVEN), info, None, folder).play_on()
+    def result(*, oracle: bool) -> RunResult:
+        target = make_target(InProcess(lambda: changed(reconcile=silent)), oracle=oracle)
+        folder = tmp_path / str(oracle)
+        return Run(target, make_case(UNEVEN), info, None, folder).play_on()
 
-    alone, beside = verdict(mirror=False), verdict(mirror=True)
+    alone, beside = result(oracle=False), result(oracle=True)
     assert (alone.outcome, alone.defect) == ("expected failure", "free-core-by-average")
     assert beside.outcome == "fail"
     assert beside.message.startswith("differs from the reference: ")

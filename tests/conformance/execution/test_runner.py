@@ -13,13 +13,13 @@ import pytest
 from numaproof.conformance.cases import loading
 from numaproof.conformance.cases.schema import Case
 from numaproof.conformance.execution import runner
-from numaproof.conformance.execution.handshake import FailedGreeting
+from numaproof.conformance.execution.handshake import FailedHandshake
 from numaproof.conformance.execution.implementation import (
     BrokeProtocol,
     Crashed,
     InProcess,
     TimedOut,
-    introduce,
+    handshake,
 )
 from numaproof.conformance.execution.machines import Machine
 from numaproof.conformance.execution.run import Target
@@ -137,7 +137,7 @@ def test_the_command_that_reproduces_a_case_names_all_that_matters(
     cases: list[Case], laptop: Machine
 ) -> None:
     with closing(InProcess(Reference)) as implementation:
-        hello = introduce(implementation, "tests")
+        hello = handshake(implementation, "tests")
         target = Target(
             implementation,
             hello,
@@ -190,12 +190,12 @@ def test_an_exception_of_an_object_is_a_fault_and_the_next_call_reaches_a_fresh_
         assert "Traceback" in answer.trace
         assert len(made) == 2
         with pytest.raises(Crashed, match="hello ended in a fault"):
-            introduce(implementation, "tests")
+            handshake(implementation, "tests")
 
 
 @pytest.mark.parametrize("kind", [Crashed, TimedOut, BrokeProtocol])
 def test_a_failed_greeting_is_a_complete_and_failed_run(kind: Any) -> None:
-    failed = FailedGreeting(
+    failed = FailedHandshake(
         failure=kind("it is gone", "last words"),
         registry=load_registry(),
         command="numaproof fuzz",

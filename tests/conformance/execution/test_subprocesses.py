@@ -16,7 +16,7 @@ from numaproof.conformance.execution.implementation import (
     CannotStartError,
     Crashed,
     TimedOut,
-    introduce,
+    handshake,
 )
 from numaproof.conformance.execution.subprocesses import STDERR_KEPT, Subprocess
 from numaproof.protocol import codec, messages
@@ -93,7 +93,7 @@ def test_a_signal_is_a_crash_with_its_name(program: Program) -> None:
 def test_death_at_start_is_a_crash(program: Program) -> None:
     one = program("sys.exit('no licence')")
     with pytest.raises(Crashed, match="exit code 1") as caught:
-        introduce(one, "test")
+        handshake(one, "test")
     assert "no licence" in caught.value.stderr
 
 
@@ -249,7 +249,7 @@ def test_a_program_that_does_not_heed_the_end_of_its_input_is_killed(program: Pr
 def test_an_implementation_of_another_protocol_is_refused(program: Program) -> None:
     one = program("answer(read(), ok={**hello, 'protocol': 2})\nread()")
     with pytest.raises(BrokeProtocol, match="speaks protocol 2"):
-        introduce(one, "test")
+        handshake(one, "test")
 
 
 @pytest.mark.parametrize(
@@ -264,4 +264,4 @@ def test_a_greeting_must_be_answered_with_a_greeting(
 ) -> None:
     one = program(body + "\nread()")
     with pytest.raises((Crashed, BrokeProtocol), match=complaint):
-        introduce(one, "test")
+        handshake(one, "test")

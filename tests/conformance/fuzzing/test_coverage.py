@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import seed as with_seed
 from hypothesis.stateful import run_state_machine_as_test
 
-from numaproof.conformance.execution.implementation import InProcess, introduce
+from numaproof.conformance.execution.implementation import InProcess, handshake
 from numaproof.conformance.execution.run import Target
-from numaproof.conformance.fuzzing.fuzz import BATCH, STEPS, FuzzPlaying, Idle
+from numaproof.conformance.fuzzing.fuzz import BATCH, STEPS, ExampleRun, IdleRun
 from numaproof.conformance.fuzzing.state_machine import TARGETS, NodeMachine
 from numaproof.protocol import messages
 from numaproof.reference.implementation import Reference
@@ -42,15 +42,15 @@ def made(
     all_of_them = Made()
 
     class Node(NodeMachine):
-        claims = target.claims
+        capabilities = target.capabilities
 
-        def open_playing(self, machine: MachineInfo) -> FuzzPlaying | Idle:
+        def open_example(self, machine: MachineInfo) -> ExampleRun | IdleRun:
             all_of_them.machines.append(machine)
-            return FuzzPlaying(target, machine, []) if play else Idle()
+            return ExampleRun(target, machine, []) if play else IdleRun()
 
         def ended(self, things: Any, values: Any) -> None:
-            if isinstance(self.playing, FuzzPlaying):
-                all_of_them.steps.append(tuple(self.playing.steps))
+            if isinstance(self.example, ExampleRun):
+                all_of_them.steps.append(tuple(self.example.steps))
             actions = {name: count for (what, name), count in things.items() if what == "actions"}
             all_of_them.actions.append(actions)
             all_of_them.values.append(dict(values))
@@ -91,7 +91,7 @@ def test_what_is_asked_does_not_depend_on_what_is_answered(
 def swarm() -> list[dict[str, int]]:
     """The actions of 80 examples that went on for long enough to have anything."""
     implementation = InProcess(Reference)
-    hello = introduce(implementation, "tests")
+    hello = handshake(implementation, "tests")
     target = Target(implementation, hello, "1.35", hello.level)
     every = made(target, 80, seed=1).actions
     return [one for one in every if sum(one.values()) > STEPS - 4]

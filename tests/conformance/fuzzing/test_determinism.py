@@ -139,8 +139,8 @@ def test_a_fault_is_the_same_whatever_its_trace(
         return messages.Fault("boom", f"at {next(numbers):#x}")
 
     target = make_target(InProcess(lambda: changed(reconcile=broken)))
-    verdict, first = play(target, "steps: [{start: {}}, {reconcile: {}}]")
-    assert verdict.outcome == "fault"
+    result, first = play(target, "steps: [{start: {}}, {reconcile: {}}]")
+    assert result.outcome == "fault"
     stage = Stage(first.case, first.player.session.machine)
     assert Repeats(target, tmp_path / "again").unlike(stage, first) is None
 
@@ -148,14 +148,14 @@ def test_a_fault_is_the_same_whatever_its_trace(
 def first_or_last(*, last: bool) -> Callable[[], Implementation]:
     """A reference that is led to the first or the last devices that would do."""
 
-    class Led(Reference):
+    class SteeredImplementation(Reference):
         def call(self, operation: str, args: messages.Args) -> messages.Answer:
             if isinstance(args, messages.AdmitArgs) and last:
                 devices = {"vendor.example/nic": ("d1",)}
                 self.favour({"app": devices})
             return super().call(operation, args)
 
-    return lambda: InProcess(Led)
+    return lambda: InProcess(SteeredImplementation)
 
 
 def test_devices_of_which_any_would_do_are_no_difference(

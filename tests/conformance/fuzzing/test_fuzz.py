@@ -128,7 +128,7 @@ def test_a_difference_from_the_reference_is_found_without_any_broken_invariant(
     def silent(answer: messages.Reconciled) -> messages.Reconciled:
         return messages.Reconciled(answer.updates[1:])
 
-    target = make_target(InProcess(lambda: changed(reconcile=silent)), mirror=True)
+    target = make_target(InProcess(lambda: changed(reconcile=silent)), oracle=True)
     stream = run(target, tmp_path, examples=200)
     (found,) = (event for event in stream if isinstance(event, events.DivergenceFound))
     assert found.message.startswith("differs from the reference: updates")
@@ -176,7 +176,7 @@ def test_what_a_failure_does_without_is_left_out_of_it(
         memory = {name: hints and hints[::-1] for name, hints in answer.memory.items()}
         return msgspec.structs.replace(answer, memory=memory)
 
-    target = make_target(InProcess(lambda: changed(hints=turned)), mirror=True)
+    target = make_target(InProcess(lambda: changed(hints=turned)), oracle=True)
     stream = run(target, tmp_path, examples=200)
     (found,) = (event for event in stream if isinstance(event, events.DivergenceFound))
     assert found.message.startswith("differs from the reference: memory")

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from numaproof.conformance.cases import loading, writing
 from numaproof.conformance.cases.machine_properties import Facts
 from numaproof.conformance.cases.manifests import manifest
-from numaproof.conformance.execution.capabilities import Claims
+from numaproof.conformance.execution.capabilities import Capabilities
 from numaproof.conformance.execution.implementation import hello_args
 from numaproof.conformance.fuzzing import strategies
 from numaproof.conformance.fuzzing.generation import devices, focus
@@ -42,7 +42,7 @@ QUICK = settings(
 )
 
 HELLO = Reference().hello(hello_args("tests"))
-CLAIMS = Claims(HELLO, "1.35")
+CLAIMS = Capabilities(HELLO, "1.35")
 MANY = 300
 
 
@@ -119,7 +119,7 @@ def test_configurations_ask_for_claimed_policies_and_options(data: st.DataObject
         options=messages.Options(cpu=("full-pcpus-only", "unheard-of")),
     )
     machine = data.draw(strategies.machines())
-    config = data.draw(strategies.kubelet_configurations(machine, Claims(hello, "1.35")))
+    config = data.draw(strategies.kubelet_configurations(machine, Capabilities(hello, "1.35")))
     assert config.get("cpuManagerPolicy") in ("static", None)
     assert {"memoryManagerPolicy", "topologyManagerPolicy"}.isdisjoint(config)
     options = set(config.get("cpuManagerPolicyOptions", ()))
@@ -176,12 +176,13 @@ def test_pods_of_every_kind_are_made(scenarios: list[Case]) -> None:
 def test_a_seed_makes_the_same_scenario_whatever_the_hash_seed() -> None:
     program = (
         "import hashlib\n"
-        "from numaproof.conformance import casefiles, strategies\n"
-        "from numaproof.conformance.execution.capabilities import Claims\n"
+        "from numaproof.conformance.cases import writing\n"
+        "from numaproof.conformance.fuzzing import strategies\n"
+        "from numaproof.conformance.execution.capabilities import Capabilities\n"
         "from numaproof.conformance.execution.implementation import hello_args\n"
         "from numaproof.reference.implementation import Reference\n"
-        "claims = Claims(Reference().hello(hello_args('tests')), '1.35')\n"
-        "texts = [casefiles.text(strategies.seeded_scenario(n, claims)) for n in range(8)]\n"
+        "everything = Capabilities(Reference().hello(hello_args('tests')), '1.35')\n"
+        "texts = [writing.text(strategies.seeded_scenario(n, everything)) for n in range(8)]\n"
         "print(hashlib.sha256(''.join(texts).encode()).hexdigest())"
     )
     environment = {**os.environ, "PYTHONHASHSEED": "17"}
@@ -236,7 +237,7 @@ def test_everything_that_can_happen_to_a_node_happens(scenarios: list[Case]) -> 
 def test_what_is_not_claimed_is_not_asked() -> None:
     hello = msgspec.structs.replace(HELLO, operations=("start", "admit"))
     for seed in range(20):
-        case = strategies.seeded_scenario(seed, Claims(hello, "1.35"))
+        case = strategies.seeded_scenario(seed, Capabilities(hello, "1.35"))
         verbs = {step.verb for step in case.steps}
         assert verbs <= {"start", "admit", "tamper"}
         assert all(not step.start.devices for step in case.steps if step.start)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from numaproof.conformance.differential.lockstep import Stage
-from numaproof.conformance.execution.capabilities import Claims
+from numaproof.conformance.execution.capabilities import Capabilities
 from numaproof.conformance.execution.implementation import hello_args
 from numaproof.conformance.fuzzing import shrinking
 from numaproof.conformance.fuzzing.generation.scenarios import seeded_scenario
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.cases.schema import Step
     from numaproof.protocol.machine import MachineInfo
 
-CLAIMS = Claims(Reference().hello(hello_args("tests")), "1.35")
+CLAIMS = Capabilities(Reference().hello(hello_args("tests")), "1.35")
 LONG = 60.0
 
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from numaproof.conformance.cases import loading, writing
-from numaproof.conformance.execution.capabilities import Claims
+from numaproof.conformance.execution.capabilities import Capabilities
 from numaproof.conformance.execution.implementation import InProcess, hello_args
 from numaproof.conformance.fuzzing.exploration import Explorer, odd_start, tree
 from numaproof.conformance.seeded_bugs import hunting
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 HELLO = Reference().hello(hello_args("tests"))
-CLAIMS = Claims(HELLO, HELLO.kubernetes[-1])
+CLAIMS = Capabilities(HELLO, HELLO.kubernetes[-1])
 
 
 def test_a_seed_makes_the_same_start_and_a_case_file_of_it() -> None:
@@ -39,7 +39,7 @@ def test_starts_are_refused_at_every_stage_and_some_are_not(tmp_path: Path) -> N
         played = explorer.play(odd_start(seed, CLAIMS))
         assert played.broken == ""
         (answer,) = (
-            call.answer for call in played.playing.player.session.calls if call.operation == "start"
+            call.answer for call in played.run.player.session.calls if call.operation == "start"
         )
         ends[answer.stage if isinstance(answer, messages.StartRefused) else "started"] += 1
     assert ends.keys() >= {"config", "topology", "cpu", "memory", "started"}
@@ -47,7 +47,7 @@ def test_starts_are_refused_at_every_stage_and_some_are_not(tmp_path: Path) -> N
 
 def test_only_what_is_claimed_is_asked_after_a_start() -> None:
     hello = msgspec.structs.replace(HELLO, operations=("start",))
-    steps = odd_start(3, Claims(hello, CLAIMS.kubernetes)).case.steps
+    steps = odd_start(3, Capabilities(hello, CLAIMS.kubernetes)).case.steps
     assert {step.verb for step in steps} <= {"start", "tamper"}
 
 

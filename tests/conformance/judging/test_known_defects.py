@@ -11,8 +11,8 @@ import pytest
 
 from numaproof import fakesys
 from numaproof.conformance.cases.machine_properties import Facts
-from numaproof.conformance.execution.implementation import InProcess, introduce
-from numaproof.conformance.execution.run import Playing, Target
+from numaproof.conformance.execution.implementation import InProcess, handshake
+from numaproof.conformance.execution.run import Run, Target
 from numaproof.conformance.judging import known_defects
 from numaproof.conformance.judging.invariants import Violation
 from numaproof.protocol.sets import CPUSet
@@ -108,15 +108,15 @@ def test_what_was_broken_is_judged_by_the_machine_as_it_was_then(
 ) -> None:
     # By its averages every socket has two CPUs, and without CPU 5 that is true.
     case = msgspec.structs.replace(make_case(PARTLY), level="invariants")
-    hello = introduce(InProcess(Reference), "tests")
+    hello = handshake(InProcess(Reference), "tests")
     target = Target(InProcess(Reference), hello, "1.36", "kubelet")
     assert case.machine is not None
-    playing = Playing(target, case, case.machine, None, tmp_path)
-    verdicts = [playing.judge(partial(playing.player.step, step)) for step in case.steps]
-    assert {(one.outcome, one.defect) for one in verdicts} == {
+    run = Run(target, case, case.machine, None, tmp_path)
+    results = [run.judge(partial(run.player.step, step)) for step in case.steps]
+    assert {(one.outcome, one.defect) for one in results} == {
         ("expected failure", "free-core-by-average")
     }
-    assert Facts(playing.player.session.machine).properties["uniform"]
+    assert Facts(run.player.session.machine).properties["uniform"]
 
 
 def test_another_cause_stays_a_failure(case: Case, hybrid: Facts, info: MachineInfo) -> None:

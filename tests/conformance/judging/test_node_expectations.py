@@ -160,7 +160,7 @@ def test_devices_and_merges_reach_the_implementation(
     operations = (*reference.hello.operations, "devices", "merge")
     policies = messages.Policies(("none", "static"), ("None",), ("none", "restricted"))
     target = make_target(Recorder(), operations=operations, policies=policies)
-    verdict, _ = play(
+    result, _ = play(
         target,
         """
         steps:
@@ -170,7 +170,7 @@ def test_devices_and_merges_reach_the_implementation(
           expect: {admit: false}
         """,
     )
-    assert (verdict.outcome, verdict.message) == ("pass", "")
+    assert (result.outcome, result.message) == ("pass", "")
     calls = dict(seen)
     nic = DeviceResource("x/nic", (Device("d0", NUMASet([0])),))
     assert calls["devices"].devices == (nic,)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from numaproof.conformance.execution.implementation import InProcess
-from numaproof.conformance.execution.run import Playing, Target, Verdict
+from numaproof.conformance.execution.run import Run, RunResult, Target
 from numaproof.protocol import messages
 from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Play = Callable[..., tuple[Verdict, Playing]]
+Play = Callable[..., tuple[RunResult, Run]]
 MakeTarget = Callable[..., Target]
 
 DEVICES = "devices: {v.example/nic: [[0], [0], [0], null]}\n"
@@ -41,9 +41,9 @@ class Last(Reference):
 def test_an_implementation_may_take_any_devices_that_would_do(
     play: Play, make_target: MakeTarget
 ) -> None:
-    verdict, playing = play(make_target(InProcess(Last), mirror=True), CASE)
-    assert verdict == Verdict("pass")
-    answers = [call.answer for call in playing.player.session.calls]
+    result, run = play(make_target(InProcess(Last), oracle=True), CASE)
+    assert result == RunResult("pass")
+    answers = [call.answer for call in run.player.session.calls]
     first = next(one for one in answers if isinstance(one, messages.Admitted))
     assert first.containers["app"].devices == {"v.example/nic": ("d1", "d2")}
 
@@ -61,10 +61,10 @@ def test_devices_that_others_hold_would_not_do(
     one = WEB % ("a", 1)
     other = WEB % ("b", 1)
     text = DEVICES + f"steps:\n- start: {{}}\n- admit: {one}\n- admit: {other}\n"
-    target = make_target(InProcess(lambda: changed(admit=stolen)), mirror=True)
-    verdict, _ = play(target, text)
-    assert verdict.outcome == "fail"
-    assert "differs from the reference: containers.app.devices" in verdict.message
+    target = make_target(InProcess(lambda: changed(admit=stolen)), oracle=True)
+    result, _ = play(target, text)
+    assert result.outcome == "fail"
+    assert "differs from the reference: containers.app.devices" in result.message
 
 
 def test_of_several_resources_any_may_be_the_one_that_is_missing(
@@ -80,7 +80,7 @@ def test_of_several_resources_any_may_be_the_one_that_is_missing(
         return change
 
     def outcome(limits: Mapping[str, int]) -> str:
-        target = make_target(InProcess(lambda: changed(admit=named("v.example/nic"))), mirror=True)
+        target = make_target(InProcess(lambda: changed(admit=named("v.example/nic"))), oracle=True)
         asked = ", ".join(f"{name}: {count}" for name, count in limits.items())
         text = (
             "devices: {v.example/nic: [[0]], v.example/gpu: [[0]]}\nsteps:\n- start: {}\n"

@@ -10,7 +10,7 @@ import pytest
 from numaproof.conformance.cases import loading
 from numaproof.conformance.cases.schema import Case, Expected
 from numaproof.conformance.execution.implementation import InProcess
-from numaproof.conformance.execution.run import Playing
+from numaproof.conformance.execution.run import Run
 from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.conformance.fuzzing.strategies import seeded_scenario
 from numaproof.conformance.promotion import appending
@@ -83,7 +83,7 @@ def expected(case: Case, number: int = -1) -> Expected:
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("level", LEVELS)
 def test_what_is_promoted_is_passed_by_the_reference(seed: int, level: Level) -> None:
-    scenario = seeded_scenario(seed, REFERENCE.claims)
+    scenario = seeded_scenario(seed, REFERENCE.capabilities)
     scenario = msgspec.structs.replace(scenario, requirements=("CPU-STATIC-001",))
     try:
         case = promoted(scenario, level)
@@ -94,7 +94,7 @@ def test_what_is_promoted_is_passed_by_the_reference(seed: int, level: Level) ->
     assert read == case
     assert read.machine
     with scratch_folder() as scratch:
-        assert Playing(REFERENCE, read, read.machine, None, scratch / "case").play().good
+        assert Run(REFERENCE, read, read.machine, None, scratch / "case").play().good
 
 
 def test_the_last_step_is_expected_in_full_and_those_before_it_to_be_accepted() -> None:
@@ -163,8 +163,8 @@ def test_with_an_implementation_the_level_is_the_lowest_at_which_it_fails(
     assert case.machine
     buggy = target_of(BUG[bug].implementation())
     with scratch_folder() as scratch:
-        assert not Playing(buggy, case, case.machine, None, scratch / "buggy").play().good
-        assert Playing(REFERENCE, case, case.machine, None, scratch / "healthy").play().good
+        assert not Run(buggy, case, case.machine, None, scratch / "buggy").play().good
+        assert Run(REFERENCE, case, case.machine, None, scratch / "healthy").play().good
 
 
 def test_what_only_the_comparison_with_the_reference_shows_is_kept_too() -> None:
