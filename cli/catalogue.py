@@ -12,6 +12,7 @@ import click
 from numaproof import fakesys
 from numaproof.conformance.execution.machines import Machine
 from numaproof.reference.cadvisor.discovery import DiscoveryError, discover
+from numaproof.reference.departures.releases import release
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -93,11 +94,11 @@ def discover_machine(name: str, kubernetes: str) -> MachineInfo:
     if is_tree and name not in fakesys.bundled_profiles():
         with fakesys.open_tree(name) as root:
             try:
-                return discover(root, kubernetes)
+                return discover(root, release(kubernetes).no_cpu)
             except DiscoveryError as error:
                 raise DiscoveryError(f"{name}: {error}; a tree has sys and proc in it") from None
     tree = fakesys.TreePath.root(fakesys.build_tree(load_machine(name)))
-    return discover(tree, kubernetes)
+    return discover(tree, release(kubernetes).no_cpu)
 
 
 def catalogue(names: Iterable[str], folder: Path) -> list[Machine]:

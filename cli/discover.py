@@ -8,7 +8,7 @@ from numaproof import fakesys
 from numaproof.drawings import show_machine
 from numaproof.protocol import codec
 from numaproof.reference.cadvisor import discovery
-from numaproof.reference.departures.releases import RELEASES
+from numaproof.reference.departures.releases import RELEASES, release
 
 
 @click.command()
@@ -27,7 +27,9 @@ def discover(root: str, kubernetes: str, *, as_json: bool) -> None:
       numaproof discover node7.tar.xz --json
     """
     with fakesys.open_tree(root) as tree:
-        machine = discovery.discover(tree, kubernetes, lambda line: click.echo(line, err=True))
+        machine = discovery.discover(
+            tree, release(kubernetes).no_cpu, lambda line: click.echo(line, err=True)
+        )
     if as_json:
         click.echo(codec.encode(machine))
     else:

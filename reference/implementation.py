@@ -183,6 +183,6 @@ class Reference:
 
 def _discover(root: str, release: Release) -> MachineInfo:
     try:
-        return discover(Path(root), release.version)
+        return discover(Path(root), release.no_cpu)
     except DiscoveryError as error:
         raise StartError("discovery", str(error)) from None

@@ -20,7 +20,8 @@ from numaproof.reference.cpu.state import CPUState
 from numaproof.reference.departures.defects import FREE_CORE_BY_AVERAGE
 from numaproof.reference.devices.manager import DeviceManager
 from numaproof.reference.errors import StartError
-from numaproof.reference.kubelet import configuration
+from numaproof.reference.kubelet import configuration, eviction
+from numaproof.reference.kubelet import reservation as cpu_reservation
 from numaproof.reference.kubelet.checkpoints import cpu as cpu_checkpoint
 from numaproof.reference.kubelet.checkpoints import devices as device_checkpoint
 from numaproof.reference.kubelet.checkpoints import files
@@ -108,11 +109,11 @@ def _reserved(config: Config, derive: Callable[[], CPUTopology]) -> Fraction:
     """The CPU reservation; CPUs reserved by name are looked up before any manager is made."""
     try:
         online = derive().all_cpus if config.named_cpus else CPUSet()
-        reserved = configuration.reserved_cpus(config, online)
-        configuration.check_thresholds(config)
+        reserved = cpu_reservation.reserved_cpus(config, online)
+        eviction.check(config.eviction_hard)
     except cpu_topology.TopologyError as error:
         raise StartError("config", f"unable to discover CPU topology info: {error}") from None
-    except configuration.ConfigError as error:
+    except (configuration.ConfigError, eviction.ThresholdError) as error:
         raise StartError("config", str(error)) from None
     return reserved
 

@@ -20,8 +20,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from numaproof.protocol.machine import UncoreCache
-from numaproof.reference.cadvisor.sysfs import CPUS, WHITE_SPACE, UnreadableError, printable
+from numaproof.reference.cadvisor.sysfs import CPUS, UnreadableError
 from numaproof.reference.golang.numbers import UNSIGNED_LIMIT, leading_signed, leading_unsigned
+from numaproof.reference.golang.text import WHITE_SPACE, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

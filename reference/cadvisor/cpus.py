@@ -82,7 +82,8 @@ def cores_of(tree: SysTree, paths: Iterable[str], online: OnlineCPUs) -> list[Co
     """The cores that the CPUs at `paths` make up, in the order of their first CPUs.
 
     Raises:
-        DiscoveryError: a name holds no CPU number, or an id is there and is not a number.
+        DiscoveryError: a name holds no CPU number, or an id can't be read.
+        NumeralError: an id is not a number.
     """
     threads: dict[tuple[int, int], list[int]] = {}
     for path in paths:
@@ -110,7 +111,8 @@ def topology_id(tree: SysTree, path: str, name: str) -> int | None:
     Negative ids are ids: virtual machines and old kernels have package -1.
 
     Raises:
-        DiscoveryError: the file can't be read, or does not hold a number.
+        DiscoveryError: the file can't be read.
+        NumeralError: it does not hold a number.
     """
     try:
         return signed(tree.read_trimmed(f"{path}/topology/{name}"))

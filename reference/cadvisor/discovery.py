@@ -22,7 +22,6 @@ amd64.
 from __future__ import annotations
 
 import re
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from numaproof.protocol.machine import Core, MachineInfo, Node, UncoreCache
@@ -31,31 +30,23 @@ from numaproof.reference.cadvisor.cpuinfo import count_cores_and_sockets
 from numaproof.reference.cadvisor.cpus import CoreThreads, OnlineCPUs, cores_of, topology_id
 from numaproof.reference.cadvisor.memory import huge_pages, machine_memory, node_memory
 from numaproof.reference.cadvisor.sysfs import CPUS, NODES, DiscoveryError, SysTree, UnreadableError
-from numaproof.reference.departures.releases import NEWEST
 from numaproof.reference.golang.numbers import NumeralError, signed, unsigned
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from numaproof.reference.cadvisor.sysfs import Root
 
 __all__ = ["NO_CPU", "DiscoveryError", "discover"]
 
-NO_CPU: Mapping[str, str] = MappingProxyType(
-    {
-        "1.33": "Any CPU is not available",
-        "1.34": "Any CPU is not available",
-        "1.35": "Any CPU is not available",
-        "1.36": "no CPU is available",
-    }
-)
-"""How each release begins its complaint about a tree without CPUs; they agree in all else."""
+NO_CPU = "no CPU is available"
+"""How the newest cAdvisor begins its complaint about a tree without CPUs."""
 
 _NODE_NUMBER = re.compile("node([0-9]*)")
 
 
 def discover(
-    root: Root, release: str = NEWEST, log: Callable[[str], None] | None = None
+    root: Root, no_cpu: str = NO_CPU, log: Callable[[str], None] | None = None
 ) -> MachineInfo:
     """The machine that the tree under `root` describes.
 
@@ -64,7 +55,7 @@ def discover(
 
     Args:
         root: a folder with ``sys`` and ``proc``: ``/``, a copy, or a path of a fake file system.
-        release: the Kubernetes minor release to behave as.
+        no_cpu: how a complaint about a tree without CPUs begins; releases agree in all else.
         log: takes what cAdvisor logs about the topology, as one sentence.
 
     Returns:
@@ -75,12 +66,15 @@ def discover(
 
     Raises:
         DiscoveryError: ``/proc/cpuinfo``, ``/proc/meminfo`` or a pool of huge pages can't be
-            read; the message is cAdvisor's.
-        ValueError: `release` is not one of those that `NO_CPU` names.
+            understood; the message is cAdvisor's.
     """
-    if release not in NO_CPU:
-        raise ValueError(f"release {release!r} is not one of {', '.join(NO_CPU)}")
-    tree = SysTree(root)
+    try:
+        return _machine(SysTree(root), no_cpu, log)
+    except NumeralError as error:
+        raise DiscoveryError(str(error)) from None
+
+
+def _machine(tree: SysTree, no_cpu: str, log: Callable[[str], None] | None) -> MachineInfo:
     cpuinfo = tree.read("/proc/cpuinfo")
     memory = machine_memory(tree)
     pools = huge_pages(tree, "/sys/kernel/mm/hugepages")
@@ -88,8 +82,8 @@ def discover(
     nodes: list[Node] = []
     num_cores = 0
     try:
-        nodes, num_cores = _topology(tree, online, release)
-    except DiscoveryError as error:
+        nodes, num_cores = _topology(tree, online, no_cpu)
+    except (DiscoveryError, NumeralError) as error:
         if log:
             log(str(error))
     physical_cores, sockets = count_cores_and_sockets(cpuinfo, tree, online)
@@ -103,7 +97,7 @@ def discover(
     )
 
 
-def _topology(tree: SysTree, online: OnlineCPUs, release: str) -> tuple[list[Node], int]:
+def _topology(tree: SysTree, online: OnlineCPUs, no_cpu: str) -> tuple[list[Node], int]:
     """The nodes, and how many CPUs there are.
 
     With nodes, a CPU counts if it is part of a core; without, every entry does, also those that
@@ -116,7 +110,7 @@ def _topology(tree: SysTree, online: OnlineCPUs, release: str) -> tuple[list[Nod
         return nodes, sum(len(core.thread_ids or ()) for core in cores)
     paths = _cpu_paths(tree, CPUS)
     if not paths:
-        raise DiscoveryError(f"{NO_CPU[release]}, cpusPath: {CPUS}")
+        raise DiscoveryError(f"{no_cpu}, cpusPath: {CPUS}")
     return _packages(tree, paths, online), len(paths)
 
 

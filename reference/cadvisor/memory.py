@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from numaproof.protocol.machine import HugePages
 from numaproof.reference.cadvisor.sysfs import DiscoveryError, UnreadableError
-from numaproof.reference.golang.numbers import UNSIGNED_LIMIT, leading_unsigned, quote, unsigned
+from numaproof.reference.golang.numbers import UNSIGNED_LIMIT, leading_unsigned, unsigned
+from numaproof.reference.golang.text import quote
 
 if TYPE_CHECKING:
     from numaproof.reference.cadvisor.sysfs import SysTree
@@ -24,6 +25,7 @@ def machine_memory(tree: SysTree) -> int:
 
     Raises:
         DiscoveryError: the file can't be read, or states no total in kB.
+        NumeralError: the total is too large.
     """
     return _total(tree.read("/proc/meminfo"))
 
@@ -33,6 +35,7 @@ def node_memory(tree: SysTree, node: str) -> int:
 
     Raises:
         DiscoveryError: the file states no total in kB.
+        NumeralError: the total is too large.
     """
     try:
         text = tree.read_trimmed(f"{node}/meminfo")
@@ -56,7 +59,8 @@ def huge_pages(tree: SysTree, folder: str) -> tuple[HugePages, ...] | None:
     On an entry without a hyphen the kubelet panics; here it is no pool.
 
     Raises:
-        DiscoveryError: the name states no size, or the count can't be read or is no number.
+        DiscoveryError: the count can't be read or is no number.
+        NumeralError: the name states no size.
     """
     try:
         names = tree.names(folder)

@@ -8,26 +8,15 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 from typing import TYPE_CHECKING, Protocol, Self
+
+from numaproof.reference.golang.text import WHITE_SPACE, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 CPUS = "/sys/devices/system/cpu"
 NODES = "/sys/devices/system/node"
-
-WHITE_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
-    map(chr, range(0x2000, 0x200B))
-)
-"""What is trimmed from the contents of a file. NUL is not, so a trailing one spoils a number."""
-
-_UNDECODED = re.compile("[\udc80-\udcff]")
-
-
-def printable(text: str) -> str:
-    """The text with U+FFFD for each byte that is not UTF-8."""
-    return _UNDECODED.sub("\ufffd", text)
 
 
 class DiscoveryError(Exception):

@@ -1,6 +1,7 @@
 """What differs between Kubernetes releases, as data.
 
-This table (with `gates`, its largest part) is the only place that knows releases. Everything else
+This table is the only place that knows releases; the feature gates, its largest part, are a data
+file with a column for each. Everything else
 asks a `Release` what holds in it, and no algorithm compares version numbers.
 """
 
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from numaproof.reference.cadvisor.discovery import NO_CPU
 from numaproof.reference.departures.defects import DEFECTS
 from numaproof.reference.kubelet import gates
 
@@ -18,11 +20,6 @@ if TYPE_CHECKING:
 
     from numaproof.reference.kubelet.gates import Gate, Maturity
     from numaproof.reference.pods.pod_level import PodLevel
-
-RELEASES = gates.COLUMNS
-"""The minor releases, oldest first."""
-
-NEWEST = RELEASES[-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +45,7 @@ class Release:
         memory_checkpoint_type: what a Memory Manager checkpoint's structure is called, likewise.
         device_nodes_only: whether hints for devices are looked for among the nodes that a device
             of the resource is near to, in ascending order, instead of all in the machine's order.
+        no_cpu: how discovery begins its complaint about a tree without CPUs.
         defects: the names of the defects that it has and that end with an answer.
     """
 
@@ -65,6 +63,7 @@ class Release:
     memory_takes_no_checksum: bool
     memory_checkpoint_type: str
     device_nodes_only: bool
+    no_cpu: str
     defects: frozenset[str]
 
     def has(self, defect: str) -> bool:
@@ -139,6 +138,7 @@ _1_33 = Release(
     memory_takes_no_checksum=False,
     memory_checkpoint_type="state.MemoryManagerCheckpoint",
     device_nodes_only=False,
+    no_cpu="Any CPU is not available",
     defects=_defects("1.33"),
 )
 _1_34 = replace(
@@ -170,12 +170,17 @@ _1_36 = replace(
     memory_takes_no_checksum=True,
     memory_checkpoint_type="state.MemoryManagerCheckpointV1",
     device_nodes_only=True,
+    no_cpu=NO_CPU,
     defects=_defects("1.36"),
 )
 
 TABLE: Mapping[str, Release] = MappingProxyType(
     {release.version: release for release in (_1_33, _1_34, _1_35, _1_36)}
 )
+RELEASES = tuple(TABLE)
+"""The minor releases, oldest first."""
+
+NEWEST = RELEASES[-1]
 
 
 class UnknownReleaseError(ValueError):

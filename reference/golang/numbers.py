@@ -1,14 +1,16 @@
-"""Numbers as the kubelet reads them from text: what it takes, what it refuses, and its words.
+"""Numbers as Go reads them from text: what it accepts, what it refuses, and its words.
 
-Two ways are in use. *Whole* texts (ids, distances, sizes in names) must be a number and nothing
-else. *Leading* numbers (cache attributes, counts of pages) may be followed by anything.
+Package ``strconv`` reads *whole* texts, which must be a number and nothing else. Package ``fmt``
+scans *leading* numbers, which anything may follow.
 """
 
 from __future__ import annotations
 
+import math
 import re
+import struct
 
-from numaproof.reference.cadvisor.sysfs import WHITE_SPACE, DiscoveryError
+from numaproof.reference.golang.text import WHITE_SPACE, quote
 
 UNSIGNED_LIMIT = 1 << 64
 """Sizes are 64 bits wide, and wrap around where they grow in a multiplication."""
@@ -17,27 +19,20 @@ _SIGNED_LIMIT = 1 << 63
 _WHOLE = re.compile("([+-]?)([0-9]*)(.*)", re.DOTALL)
 # A line break before the number spoils it, other white space does not.
 _LEADING = re.compile(f"[{WHITE_SPACE.replace(chr(10), '')}]*([+-]?)([0-9]+)(.*)", re.DOTALL)
-_UNDECODED_OFFSET = 0xDC00
-_UNDECODED = frozenset(map(chr, range(_UNDECODED_OFFSET + 0x80, _UNDECODED_OFFSET + 0x100)))
-_FIVE_DIGITS = 0x10000
-_ESCAPES = {
-    '"': '\\"',
-    "\\": "\\\\",
-    "\a": "\\a",
-    "\b": "\\b",
-    "\f": "\\f",
-    "\n": "\\n",
-    "\r": "\\r",
-    "\t": "\\t",
-    "\v": "\\v",
-}
+_DIGITS = "[0-9](?:_?[0-9])*"
+_HEXADECIMAL = "_?[0-9a-f](?:_?[0-9a-f])*"
+_FLOAT = re.compile(
+    rf"nan|[+-]?(?:inf(?:inity)?|(?:{_DIGITS}\.?(?:{_DIGITS})?|\.{_DIGITS})(?:e[+-]?{_DIGITS})?"
+    rf"|0x(?:{_HEXADECIMAL}\.?(?:[0-9a-f](?:_?[0-9a-f])*)?|\.{_HEXADECIMAL})p[+-]?{_DIGITS})",
+    re.IGNORECASE,
+)
 
 
-class NumeralError(DiscoveryError):
+class NumeralError(ValueError):
     """A text is not a number of the kind asked for."""
 
     def __init__(self, function: str, text: str, cause: str) -> None:
-        """Words it as Go's strconv package does, whose `function` the kubelet calls."""
+        """Words it as the `function` of package ``strconv`` does."""
         super().__init__(f"strconv.{function}: parsing {quote(text)}: {cause}")
 
 
@@ -45,7 +40,7 @@ def signed(text: str) -> int:
     """The whole text as a decimal number of 64 bits, a sign allowed.
 
     Raises:
-        NumeralError: it is something else; the message is the kubelet's.
+        NumeralError: it is something else; the message is Go's.
     """
     return _whole("Atoi", text)
 
@@ -54,7 +49,7 @@ def unsigned(text: str) -> int:
     """The whole text as a decimal number of 64 bits without a sign.
 
     Raises:
-        NumeralError: it is something else; the message is the kubelet's.
+        NumeralError: it is something else; the message is Go's.
     """
     return _whole("ParseUint", text)
 
@@ -103,19 +98,29 @@ def _value(digits: str) -> int:
     return int(digits.lstrip("0")[:21] or "0")
 
 
-def quote(text: str) -> str:
-    """The text between double quotes, with everything that does not print escaped."""
-    return '"' + "".join(map(_escape, text)) + '"'
+def float32(text: str) -> float:
+    """The whole text as a floating-point number of 32 bits.
+
+    Raises:
+        NumeralError: it is something else; the message is Go's.
+    """
+    if not _FLOAT.fullmatch(text):
+        raise NumeralError("ParseFloat", text, "invalid syntax")
+    plain = text.replace("_", "").lower()
+    try:
+        found = single(float.fromhex(plain) if "x" in plain else float(plain))
+    except OverflowError:
+        found = math.inf
+    if math.isinf(found) and "inf" not in plain:
+        raise NumeralError("ParseFloat", text, "value out of range")
+    return found
 
 
-def _escape(character: str) -> str:
-    if character in _ESCAPES:
-        return _ESCAPES[character]
-    if character.isprintable():
-        return character
-    code = ord(character)
-    if character in _UNDECODED:
-        return f"\\x{code - _UNDECODED_OFFSET:02x}"
-    if character.isascii():
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < _FIVE_DIGITS else f"\\U{code:08x}"
+def single(number: float) -> float:
+    """The nearest number of 32 bits.
+
+    Raises:
+        OverflowError: the number is too large for 32 bits.
+    """
+    found: float = struct.unpack("<f", struct.pack("<f", number))[0]
+    return found

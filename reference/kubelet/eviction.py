@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import math
-import re
-import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from numaproof.reference.golang.numbers import NumeralError, float32, single
+from numaproof.reference.kubelet import fields
 from numaproof.reference.pods import quantity
 
 if TYPE_CHECKING:
@@ -39,28 +39,36 @@ _SIGNALS = frozenset(
 _NO_THRESHOLDS = ("0%", "100%")
 """Percentages that mean no threshold, but only when they are written so."""
 
-_DIGITS = "[0-9](?:_?[0-9])*"
-_HEXADECIMAL = "_?[0-9a-f](?:_?[0-9a-f])*"
-_FLOAT = re.compile(
-    rf"nan|[+-]?(?:inf(?:inity)?|(?:{_DIGITS}\.?(?:{_DIGITS})?|\.{_DIGITS})(?:e[+-]?{_DIGITS})?"
-    rf"|0x(?:{_HEXADECIMAL}\.?(?:[0-9a-f](?:_?[0-9a-f])*)?|\.{_HEXADECIMAL})p[+-]?{_DIGITS})",
-    re.IGNORECASE,
-)
 _NOT_A_NUMBER = -(1 << 63)
 """What a 64-bit x86 processor makes of an integer out of no number."""
 
 
 class ThresholdError(ValueError):
-    """A threshold cannot be; the text is the kubelet's."""
+    """A threshold is invalid; the text is the kubelet's."""
+
+
+def configured(given: Mapping[str, Any]) -> Mapping[str, str]:
+    """The hard thresholds of a configuration by signal.
+
+    The defaults hold only where it gives none, unless it has them merged.
+
+    Raises:
+        ConfigError: a value of the wrong type.
+    """
+    merged = given.get("mergeDefaultEvictionSettings")
+    if not isinstance(merged, bool | None):
+        raise fields.wrong_type("mergeDefaultEvictionSettings", merged, "bool")
+    thresholds = fields.texts(given, "evictionHard")
+    if merged or given.get("evictionHard") is None:
+        return {**DEFAULTS, **thresholds}
+    return thresholds
 
 
 def check(thresholds: Mapping[str, str]) -> None:
-    """Checks all thresholds; of several bad ones the first by signal is told.
-
-    The kubelet tells any of them.
+    """Checks all thresholds; reports the first bad one by signal, where the kubelet reports any.
 
     Raises:
-        ThresholdError: an unknown signal, or an amount or share that none can be.
+        ThresholdError: an unknown signal, or an invalid amount or share.
     """
     for signal, text in sorted(thresholds.items()):
         if signal not in _SIGNALS:
@@ -106,24 +114,8 @@ def _check_amount(signal: str, text: str) -> None:
 
 
 def _share(text: str) -> float:
-    """A percentage as a share of 1; the kubelet keeps it as a float of 32 bits."""
-    text = text.rstrip("%")
-    problem = f'strconv.ParseFloat: parsing "{text}": '
-    if not _FLOAT.fullmatch(text):
-        raise ThresholdError(f"{problem}invalid syntax")
+    """A percentage as a share of 1; the kubelet keeps it as a floating-point number of 32 bits."""
     try:
-        return _single(_single(_number(text.replace("_", "").lower())) / 100)
-    except OverflowError:
-        raise ThresholdError(f"{problem}value out of range") from None
-
-
-def _number(text: str) -> float:
-    number = float.fromhex(text) if "x" in text else float(text)
-    if math.isinf(number) and "inf" not in text:
-        raise OverflowError(text)
-    return number
-
-
-def _single(number: float) -> float:
-    found: float = struct.unpack("<f", struct.pack("<f", number))[0]
-    return found
+        return single(float32(text.rstrip("%")) / 100)
+    except NumeralError as error:
+        raise ThresholdError(str(error)) from None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from numaproof.conformance.seeded_bugs.seeding import Changes, Seeds
 from numaproof.reference import startup
 from numaproof.reference.departures import releases
-from numaproof.reference.kubelet import configuration, eviction
+from numaproof.reference.kubelet import configuration, eviction, gates, reservation, validation
 from numaproof.reference.pods import manifest, qos, quantity
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def _reserving(
 ) -> None:
     """Lets the CPUs be reserved that another configuration would reserve."""
     changes.around(
-        configuration,
+        reservation,
         "reserved_cpus",
         lambda original, given, online: original(change(given), online),
     )
@@ -63,7 +63,7 @@ def named_cpus_are_counted_by_the_amounts(changes: Changes) -> None:
         )
         return rest or amount
 
-    changes.around(configuration, "reserved_cpus", by_amount)
+    changes.around(reservation, "reserved_cpus", by_amount)
 
 
 @seeds("MEM-RESERVE-005", "#109766")
@@ -74,15 +74,15 @@ def the_eviction_threshold_is_not_reserved(changes: Changes) -> None:
 @seeds("MEM-RESERVE-006")
 def the_default_eviction_threshold_always_counts(changes: Changes) -> None:
     changes.around(
-        configuration,
-        "_thresholds",
+        eviction,
+        "configured",
         lambda original, given: {**eviction.DEFAULTS, **original(given)},
     )
 
 
 @seeds("MEM-CONFIG-004", "MEM-CONFIG-005", "MEM-CONFIG-006")
 def reserved_memory_is_not_validated(changes: Changes) -> None:
-    changes.replace(configuration, "_memory_problems", lambda reservations: ())
+    changes.replace(validation, "memory_problems", lambda reservations: ())
 
 
 # Names and gates
@@ -91,53 +91,51 @@ def reserved_memory_is_not_validated(changes: Changes) -> None:
 def _gates(changes: Changes, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     """Changes what a configuration says of feature gates."""
 
-    def other(original: Any, given: Any, release: Any) -> Any:
-        gates = given.get("featureGates")
-        if not isinstance(gates, dict):
-            return original(given, release)
-        return original({**given, "featureGates": change(gates)}, release)
+    def other(original: Any, given: Any, known: Any) -> Any:
+        wanted = given.get("featureGates")
+        if not isinstance(wanted, dict):
+            return original(given, known)
+        return original({**given, "featureGates": change(wanted)}, known)
 
-    changes.around(configuration, "_gates", other)
+    changes.around(gates, "enabled", other)
 
 
 @seeds("CPU-GATE-010", "CPU-GATE-008")
 def a_gate_that_nobody_knows_is_passed_over(changes: Changes) -> None:
-    def known(original: Any, given: Any, release: Any) -> Any:
-        gates = given.get("featureGates")
-        if not isinstance(gates, dict):
-            return original(given, release)
-        left = {name: on for name, on in gates.items() if name in release.gates}
-        return original({**given, "featureGates": left}, release)
+    def lenient(original: Any, given: Any, known: Any) -> Any:
+        wanted = given.get("featureGates")
+        if not isinstance(wanted, dict):
+            return original(given, known)
+        left = {name: on for name, on in wanted.items() if name in known}
+        return original({**given, "featureGates": left}, known)
 
-    changes.around(configuration, "_gates", known)
+    changes.around(gates, "enabled", lenient)
 
 
 @seeds("CPU-GATE-009")
 def a_locked_gate_can_be_set(changes: Changes) -> None:
-    def unlocked(original: Any, given: Any, release: releases.Release) -> Any:
-        gates = {
-            name: dataclasses.replace(gate, locked=False) for name, gate in release.gates.items()
-        }
-        return original(given, dataclasses.replace(release, gates=gates))
+    def unlocked(original: Any, given: Any, known: Any) -> Any:
+        loose = {name: dataclasses.replace(gate, locked=False) for name, gate in known.items()}
+        return original(given, loose)
 
-    changes.around(configuration, "_gates", unlocked)
+    changes.around(gates, "enabled", unlocked)
 
 
 @seeds("CPU-GATE-011")
 def a_gate_stands_without_those_it_needs(changes: Changes) -> None:
-    changes.replace(configuration, "_dependency_problems", lambda gates, release: ())
+    changes.replace(gates, "dependency_problems", lambda enabled, known: ())
 
 
 @seeds("CPU-GATE-004")
 def a_gate_that_is_turned_on_stays_off(changes: Changes) -> None:
-    _gates(changes, lambda gates: {name: on for name, on in gates.items() if not on})
+    _gates(changes, lambda wanted: {name: on for name, on in wanted.items() if not on})
 
 
 @seeds("CPU-CONFIG-009")
 def named_cpus_may_stand_beside_a_cgroup(changes: Changes) -> None:
     changes.around(
-        configuration,
-        "_named_problems",
+        validation,
+        "named_problems",
         lambda original, given, named: original({}, named),
     )
 

@@ -10,7 +10,7 @@ from numaproof.reference import startup
 from numaproof.reference.cpu import policy as cpu_policies
 from numaproof.reference.cpu.options import StaticOptions
 from numaproof.reference.errors import StartError
-from numaproof.reference.kubelet import configuration
+from numaproof.reference.kubelet import fields
 from numaproof.reference.memory import policy as memory_policies
 from numaproof.reference.memory import reservation
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from numaproof.protocol.machine import MachineInfo
     from numaproof.reference.departures.releases import Release
+    from numaproof.reference.kubelet.configuration import Config
 
 seeds = Seeds("none")
 
@@ -28,14 +29,14 @@ def static_is_the_default(changes: Changes) -> None:
     def default(original: Any, given: Any, name: str, default: str) -> str:
         return str(original(given, name, "static" if name == "cpuManagerPolicy" else default))
 
-    changes.around(configuration, "_text", default)
+    changes.around(fields, "text", default)
 
 
 @seeds("CPU-NONE-002")
 def policy_none_pins_cpus(changes: Changes) -> None:
     def pinning(
         original: Any,
-        given: configuration.Config,
+        given: Config,
         topology: Any,
         reserved: Fraction,
         release: Release,
@@ -50,7 +51,7 @@ def policy_none_pins_cpus(changes: Changes) -> None:
 def policy_none_needs_a_reservation(changes: Changes) -> None:
     def wanting(
         original: Any,
-        given: configuration.Config,
+        given: Config,
         topology: Any,
         reserved: Fraction,
         release: Release,
@@ -72,9 +73,7 @@ def reserved_cpus_are_told_as_allocatable(changes: Changes) -> None:
 
 @seeds("MEM-NONE-001", "MEM-NONE-002")
 def policy_none_pins_memory(changes: Changes) -> None:
-    def pinning(
-        original: Any, given: configuration.Config, machine: MachineInfo, release: Release
-    ) -> Any:
+    def pinning(original: Any, given: Config, machine: MachineInfo, release: Release) -> Any:
         found = original(given, machine, release)
         return found or memory_policies.make_static(machine, {}, release)
 
@@ -83,9 +82,7 @@ def policy_none_pins_memory(changes: Changes) -> None:
 
 @seeds("MEM-NONE-003")
 def policy_none_reads_reserved_memory(changes: Changes) -> None:
-    def reading(
-        original: Any, given: configuration.Config, machine: MachineInfo, release: Release
-    ) -> Any:
+    def reading(original: Any, given: Config, machine: MachineInfo, release: Release) -> Any:
         try:
             reservation.by_node(given, machine)
         except reservation.ReservationError as error:

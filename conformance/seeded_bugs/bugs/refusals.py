@@ -12,8 +12,14 @@ from numaproof.protocol.sets import CPUSet
 from numaproof.reference import startup
 from numaproof.reference.cpu import options as cpu_options
 from numaproof.reference.errors import StartError
-from numaproof.reference.golang.cpulist import CPUListError
-from numaproof.reference.kubelet import configuration, eviction
+from numaproof.reference.kubelet import (
+    configuration,
+    cpulist,
+    eviction,
+    fields,
+    reservation,
+    validation,
+)
 from numaproof.reference.kubelet.options import OptionError
 from numaproof.reference.pods import quantity
 from numaproof.reference.topology import options as topology_options
@@ -56,7 +62,7 @@ def an_unknown_memory_policy_stands_for_none(changes: Changes) -> None:
 
 @seeds("TOPO-ERROR-002", "TOPO-ERROR-003")
 def topology_policies_and_scopes_are_not_looked_up(changes: Changes) -> None:
-    changes.replace(configuration, "_topology_problems", lambda policy, scope: ())
+    changes.replace(validation, "topology_problems", lambda policy, scope: ())
 
 
 @seeds("TOPO-ORDER-001")
@@ -175,18 +181,18 @@ def numbers_and_booleans_are_texts(changes: Changes) -> None:
             entries = {key: written(entry) for key, entry in entries.items()}
         return original({name: entries}, name)
 
-    changes.around(configuration, "_text", text)
-    changes.around(configuration, "_texts", texts)
+    changes.around(fields, "text", text)
+    changes.around(fields, "texts", texts)
 
 
 @seeds("CPU-CONFIG-014")
 def the_reconcile_period_is_not_read(changes: Changes) -> None:
-    changes.replace(configuration, "_duration", lambda given, name: None)
+    changes.replace(fields, "duration", lambda given, name: None)
 
 
 @seeds("CPU-CONFIG-014")
 def the_reconcile_period_has_one_unit(changes: Changes) -> None:
-    changes.replace(configuration, "_DURATION", re.compile(r"[0-9]+(ns|us|ms|s|m|h)"))
+    changes.replace(fields, "_DURATION", re.compile(r"[0-9]+(ns|us|ms|s|m|h)"))
 
 
 @seeds("CPU-CONFIG-008")
@@ -194,10 +200,10 @@ def a_list_of_cpus_that_cannot_be_read_names_none(changes: Changes) -> None:
     def lenient(original: Any, text: str) -> Any:
         try:
             return original(text)
-        except CPUListError:
+        except cpulist.CPUListError:
             return CPUSet()
 
-    changes.around(configuration, "parse_cpus", lenient)
+    changes.around(cpulist, "parse", lenient)
 
 
 @seeds("CPU-CONFIG-010", "#124066")
@@ -207,7 +213,7 @@ def cpus_that_are_not_there_can_be_reserved(changes: Changes) -> None:
         amount: Fraction = original(dataclasses.replace(given, named_cpus=named), online)
         return amount
 
-    changes.around(configuration, "reserved_cpus", there)
+    changes.around(reservation, "reserved_cpus", there)
 
 
 def _reservable(changes: Changes, takes: Callable[[Fraction], bool]) -> None:
@@ -222,7 +228,7 @@ def _reservable(changes: Changes, takes: Callable[[Fraction], bool]) -> None:
         except quantity.QuantityError:
             return takes(Fraction(-1))
 
-    changes.around(configuration, "_reservation", kept)
+    changes.around(reservation, "cpus_of", kept)
 
 
 @seeds("CPU-CONFIG-011", "CPU-CONFIG-012", "MEM-CONFIG-010")
@@ -232,7 +238,7 @@ def a_reservation_that_cannot_be_is_passed_over(changes: Changes) -> None:
 
 @seeds("CPU-CONFIG-013")
 def only_cpus_and_memory_can_be_reserved(changes: Changes) -> None:
-    changes.replace(configuration, "_RESERVABLE", ("cpu", "memory"))
+    changes.replace(reservation, "RESERVABLE", ("cpu", "memory"))
 
 
 @seeds("MEM-CONFIG-002")
@@ -243,7 +249,7 @@ def reserved_memory_that_cannot_be_read_is_none(changes: Changes) -> None:
         except configuration.ConfigError:
             return ()
 
-    changes.around(configuration, "_reservations", lenient)
+    changes.around(fields, "memory_reservations", lenient)
 
 
 @seeds("MEM-CONFIG-011")
@@ -256,8 +262,8 @@ def eviction_thresholds_that_cannot_be_are_passed_over(changes: Changes) -> None
         return True
 
     changes.around(
-        configuration,
-        "_thresholds",
+        eviction,
+        "configured",
         lambda original, given: {
             signal: text for signal, text in original(given).items() if good(signal, text)
         },

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference.cpu.state import CPUState
 from numaproof.reference.golang import decoding
-from numaproof.reference.golang.cpulist import CPUListError
-from numaproof.reference.golang.cpulist import parse as parse_cpus
 from numaproof.reference.golang.syntax import GoJSONError
 from numaproof.reference.kubelet.checkpoints import files
+from numaproof.reference.kubelet.cpulist import CPUListError
+from numaproof.reference.kubelet.cpulist import parse as parse_cpus
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

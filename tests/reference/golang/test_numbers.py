@@ -1,4 +1,4 @@
-"""Numbers as the kubelet reads them."""
+"""Numbers as Go reads them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from numaproof.reference.golang.numbers import (
     NumeralError,
     leading_signed,
     leading_unsigned,
-    quote,
     signed,
     unsigned,
 )
+from numaproof.reference.golang.text import quote
 
 
 @pytest.mark.parametrize(

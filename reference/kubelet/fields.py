@@ -1,0 +1,99 @@
+"""The fields of a configuration, decoded with the kubelet's words for values of the wrong type."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from numaproof.reference.pods import quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MemoryReservations = tuple[tuple[int, "Mapping[str, str]"], ...]
+"""Node and quantities by memory type, entry by entry."""
+
+_DURATION = re.compile(r"[+-]?(0|([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+")
+_WITHOUT_UNIT = re.compile(r"[+-]?([0-9.]+[a-zµμ]+)*[0-9.]+")
+
+
+class ConfigError(Exception):
+    """The kubelet does not start with this configuration; the text is the kubelet's."""
+
+
+_GO_NAMES = {str: "string", bool: "bool", int: "number", float: "number", dict: "object"}
+
+
+def wrong_type(name: str, value: Any, wanted: str, shown: str = "") -> ConfigError:
+    found = shown or _GO_NAMES.get(type(value), "array")
+    struct = "MemoryReservation" if "." in name else "KubeletConfiguration"
+    return ConfigError(
+        f"failed to decode: json: cannot unmarshal {found} into Go struct field "
+        f"{struct}.{name} of type {wanted}"
+    )
+
+
+def text(given: Mapping[str, Any], name: str, default: str) -> str:
+    value = given.get(name)
+    if value is None:
+        return default
+    if not isinstance(value, str):
+        raise wrong_type(name, value, "string")
+    return value or default
+
+
+def texts(given: Mapping[str, Any], name: str) -> Mapping[str, str]:
+    value = given.get(name)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise wrong_type(name, value, "map[string]string")
+    for entry in value.values():
+        if not isinstance(entry, str | None):
+            raise wrong_type(name, entry, "string")
+    return {key: entry or "" for key, entry in value.items()}
+
+
+def memory_reservations(given: Mapping[str, Any]) -> tuple[tuple[int, Mapping[str, str]], ...]:
+    entries = given.get("reservedMemory")
+    if entries is None:
+        return ()
+    if not isinstance(entries, list):
+        raise wrong_type("reservedMemory", entries, "[]v1beta1.MemoryReservation")
+    return tuple(_memory_reservation(entry) for entry in entries)
+
+
+def _memory_reservation(entry: Any) -> tuple[int, Mapping[str, str]]:
+    if not isinstance(entry, dict | None):
+        raise wrong_type("reservedMemory", entry, "v1beta1.MemoryReservation")
+    place = "reservedMemory.numaNode"
+    node = (entry or {}).get("numaNode", 0)
+    node = 0 if node is None else node
+    if isinstance(node, bool) or not isinstance(node, int | float):
+        raise wrong_type(place, node, "int32")
+    if isinstance(node, float) or not -(1 << 31) <= node < 1 << 31:
+        raise wrong_type(place, node, "int32", f"number {node}")
+    limits = (entry or {}).get("limits")
+    if not isinstance(limits, dict | None):
+        raise wrong_type("reservedMemory.limits", limits, "v1.ResourceList")
+    amounts = {
+        kind: "0" if amount is None else str(amount) for kind, amount in (limits or {}).items()
+    }
+    for amount in amounts.values():
+        try:
+            quantity.parse(amount)
+        except quantity.QuantityError as error:
+            raise ConfigError(f"failed to decode: {error}") from None
+    return node, amounts
+
+
+def duration(given: Mapping[str, Any], name: str) -> None:
+    if name not in given:
+        return
+    value = "" if given[name] is None else given[name]
+    if not isinstance(value, str):
+        raise wrong_type(name, value, "string")
+    if _DURATION.fullmatch(value):
+        return
+    problem = "missing unit in" if _WITHOUT_UNIT.fullmatch(value) else "invalid"
+    raise ConfigError(f'failed to decode: time: {problem} duration "{value}"')
