@@ -1,0 +1,140 @@
+"""The pages name only what exists: files, links, modules, commands and tox environments."""
+
+from __future__ import annotations
+
+import configparser
+import re
+import shlex
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import pytest
+
+from numaproof.main import cli
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = sorted(
+    folder.name
+    for folder in ROOT.iterdir()
+    if folder.is_dir() and folder.name not in {"build", "__pycache__"} and folder.name[0] != "."
+)
+PAGES = [
+    *sorted(ROOT.glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "adapters").rglob("*.md")),
+]
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+SPAN = re.compile(r"`([^`\n]+)`")
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+OURS = re.compile(rf"(?<![\w/.~-])(?:{'|'.join(FOLDERS)})/[\w./*-]*\w\*?")
+SUFFIX = re.compile(r"(?:[\w.-]+/)*[\w-]+\.py|[\w.-]+(?:/[\w.-]+)+\.(?:yaml|md|sh|go)")
+ELSEWHERE = ("numaproof-report/", "pkg/", "sys/", "proc/")
+"""What paths in other trees begin with: reports, the kubelet's sources, machines."""
+NAME = re.compile(r"(?<![\w./-])numaproof(?:\.[A-Za-z_]\w*)+")
+FIXTURE = re.compile(r"numaproof\.(?:check|play|scenarios|claims)\b")
+"""Attributes of the pytest fixture `numaproof`, which is no module."""
+COMMAND = re.compile(r"(?<![\w./-])(?<!from )numaproof ([a-z].*)")
+
+pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+
+
+def prose(page: Path) -> str:
+    """A page without its code blocks."""
+    return FENCE.sub("", page.read_text("utf-8"))
+
+
+def quoted(page: Path) -> Iterator[str]:
+    """Everything set as code: the lines of code blocks, continued ones joined, and spans."""
+    text = page.read_text("utf-8")
+    for _, block in FENCE.findall(text):
+        yield from block.replace("\\\n", " ").splitlines()
+    yield from SPAN.findall(FENCE.sub("", text))
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    heads = HEADING.findall(prose(page))
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+@pages
+def test_relative_links_lead_to_files_and_headings(page: Path) -> None:
+    for target in LINK.findall(prose(page)):
+        if "://" in target:
+            continue
+        path, _, anchor = target.partition("#")
+        there = (page.parent / path).resolve() if path else page
+        assert there.exists(), target
+        assert not anchor or anchor in anchors(there), target
+
+
+@pages
+def test_paths_in_the_repository_exist(page: Path) -> None:
+    found = [path for text in quoted(page) for path in OURS.findall(text)]
+    assert not [path for path in found if not list(ROOT.glob(path))]
+
+
+@pages
+def test_files_named_by_the_end_of_their_path_exist(page: Path) -> None:
+    spans = [span for span in SPAN.findall(prose(page)) if SUFFIX.fullmatch(span)]
+    named = [span for span in spans if not span.startswith(ELSEWHERE)]
+    assert not [span for span in named if not any(ROOT.glob(f"**/{span}"))]
+
+
+@pages
+def test_dotted_names_can_be_imported(page: Path) -> None:
+    for text in quoted(page):
+        for name in NAME.findall(text):
+            assert FIXTURE.match(name) or import_name(name)
+
+
+def import_name(name: str) -> object:
+    """A module, or what a module has by that name.
+
+    Raises:
+        ImportError, AttributeError: there is none.
+    """
+    try:
+        return import_module(name)
+    except ImportError:
+        module, _, attribute = name.rpartition(".")
+        return getattr(import_name(module), attribute)
+
+
+def subcommand(words: list[str]) -> tuple[click.Command, list[str]]:
+    """The command that these words begin with, and the words after its name."""
+    command: click.Command = cli
+    while isinstance(command, click.Group) and words and re.fullmatch(r"[a-z-]+", words[0]):
+        assert words[0] in command.commands, f"no command {words[0]}"
+        command, words = command.commands[words[0]], words[1:]
+    return command, words
+
+
+@pages
+def test_commands_and_their_options_exist(page: Path) -> None:
+    for text in quoted(page):
+        for line in COMMAND.findall(text.partition(" #")[0]):
+            try:
+                words = shlex.split(re.split(r"\s[|>&;]|\)", line)[0])
+            except ValueError:
+                continue  # prose
+            command, rest = subcommand(words)
+            known = {name for option in command.params for name in option.opts} | {"--help"}
+            known |= {name for option in command.params for name in option.secondary_opts}
+            used = {word.partition("=")[0] for word in rest if re.match("--[a-z]", word)}
+            assert used <= known, f"{line}: {sorted(used - known)}"
+
+
+@pages
+def test_tox_environments_exist(page: Path) -> None:
+    file = configparser.ConfigParser()
+    file.read(ROOT / "tox.ini")
+    for text in quoted(page):
+        for name in re.findall(r"tox (?:run )?-e ([\w-]+)", text):
+            assert f"testenv:{name}" in file, name
