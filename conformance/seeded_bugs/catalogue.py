@@ -10,6 +10,7 @@ from numaproof.conformance.seeded_bugs.bugs import (
     memory,
     merging,
     policy_none,
+    readings,
     refusals,
     restart,
     topology,
@@ -32,3 +33,6 @@ BUGS = tuple(
     for bug in subject.seeds.bugs
 )
 """Every bug once; their ids never change."""
+
+WHOLE_RUN = readings.seeds.bugs
+"""Bugs that live for a whole run, the harness included, for the invariants alone to catch."""

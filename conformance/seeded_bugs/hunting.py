@@ -36,6 +36,7 @@ _AREAS = {
     "devices": ("dev", "node"),
     "topology": ("topo", "node", "hint"),
     "merging": ("topo-merge", "topo", "node"),
+    "readings": ("static", "init", "hint", "topo-scope"),
     "restart": ("check", "restart", "mem-check", "mem-restart", "dev", "node"),
 }
 """How the ids of cases begin in which a bug of a subject shows first."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from numaproof.conformance.judging.entitlement import options, topology_policy
+from numaproof.conformance.cases.loading import applies
+from numaproof.conformance.judging.entitlement import is_static, options, topology_policy
 from numaproof.conformance.judging.invariants.view import Violation, named
 from numaproof.protocol.sets import CPUSet
 
@@ -26,6 +28,7 @@ def on_state(view: View) -> Iterator[Violation]:
         yield from _as_policy(policy, place, container.affinity)
         if container.affinity.preferred and container.affinity.numa is not None:
             yield from _within(view, place, container, container.affinity.numa)
+            yield from _narrow(view, place, container.affinity.numa)
     if view.config.get("topologyManagerScope") == "pod":
         yield from _one_of_pod(view)
 
@@ -91,6 +94,30 @@ def _near(view: View, numa: NUMASet) -> CPUSet:
         sockets = view.facts.sockets.values()
         return CPUSet.union(cpus for cpus in sockets if cpus & near)
     return near
+
+
+def _narrow(view: View, place: Place, numa: NUMASet) -> Iterator[Violation]:
+    """A preferred affinity is as narrow as the exclusive CPUs allow that are aligned together.
+
+    All CPUs of a node count, whoever holds them. With ``align-by-socket`` whole sockets are
+    preferred instead.
+    """
+    uid, name = place
+    if not is_static(view.config) or "align-by-socket" in options(view.config):
+        return
+    if uid in view.budgets or not applies("placement", view.level):
+        return
+    needed = view.aligned_cpus(uid, name)
+    sizes = sorted(map(len, view.facts.nodes.values()), reverse=True)
+    fewest = 1 + sum(total < needed for total in accumulate(sizes))
+    if needed and len(numa) > fewest:
+        yield Violation(
+            "preferred-affinity-is-narrowest",
+            "CPU-HINT-006",
+            f"{named(place)} has the preferred affinity {numa}, though {fewest} NUMA nodes could"
+            f" hold the {needed} exclusive CPUs that it aligns",
+            places=(place,),
+        )
 
 
 def _one_of_pod(view: View) -> Iterator[Violation]:

@@ -129,6 +129,13 @@ class View:
         """The init containers of a pod that end before its app containers start."""
         return frozenset(one.name for one in self.parsed[uid].containers if one.kind == "init")
 
+    def aligned_cpus(self, uid: str, name: str) -> int:
+        """The exclusive CPUs that a container's affinity is for: in the pod scope its pod's."""
+        pod = self.parsed[uid]
+        if self.config.get("topologyManagerScope") == "pod":
+            return pod.effective_exclusive_cpus
+        return exclusive_counts(pod)[name]
+
     def may_share(self, left: Place, right: Place) -> bool:
         """Whether two containers are of one pod and never run at the same time.
 

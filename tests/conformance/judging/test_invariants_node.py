@@ -276,7 +276,23 @@ def test_a_single_node_is_one_node(view: View) -> None:
     config = {**CONFIG, "topologyManagerPolicy": "single-numa-node"}
     assert names(invariants.on_state(replace(view, config=config))) == []
     wide = replace(with_a(view, affinity=hint(0, 1)), config=config)
-    assert names(invariants.on_state(wide)) == ["single-node-is-one"]
+    assert "single-node-is-one" in names(invariants.on_state(wide))
+
+
+def test_a_preferred_affinity_has_no_more_nodes_than_its_exclusive_cpus_need(view: View) -> None:
+    broken = ["preferred-affinity-is-narrowest"]
+    wide = with_a(view, affinity=hint(0, 1))
+    assert names(invariants.on_state(wide)) == broken
+    by_socket = {**CONFIG, "cpuManagerPolicyOptions": {"align-by-socket": "true"}}
+    assert names(invariants.on_state(replace(wide, config=by_socket))) == []
+    assert names(invariants.on_state(replace(wide, level="admission"))) == []
+    # In the pod scope, containers are aligned together.
+    twice = manifests.manifest(PodSpec("a", {"app": spec(cpu=3), "other": spec(cpu=2)}))
+    both = {"app": held("1-3", affinity=hint(0, 1)), "other": held("6-7", (), hint(0, 1), ())}
+    pair = replace(view, pods={"uid-a": twice}, state=state("0,4-5", a=both))
+    assert broken[0] in names(invariants.on_state(pair))
+    by_pod = {**CONFIG, "topologyManagerScope": "pod"}
+    assert broken[0] not in names(invariants.on_state(replace(pair, config=by_pod)))
 
 
 def test_under_best_effort_an_affinity_need_not_be_preferred_nor_kept_to(view: View) -> None:
@@ -311,7 +327,7 @@ def test_under_scope_pod_all_containers_have_one_affinity(view: View) -> None:
     node = state("0-1,4-7", a={"init": init, "app": held()})
     pods = {"uid-a": pod("a", spec())}
     two = replace(view, config=config, pods=pods, state=node)
-    assert names(invariants.on_state(two)) == ["pod-scope-one-affinity"]
+    assert "pod-scope-one-affinity" in names(invariants.on_state(two))
     ended = replace(two, ended=frozenset({("uid-a", "init")}))
     assert names(invariants.on_state(ended)) == []
 

@@ -22,7 +22,7 @@ from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.conformance.execution.stream import Campaign
 from numaproof.conformance.requirements import load_registry
 from numaproof.conformance.seeded_bugs import hunting
-from numaproof.conformance.seeded_bugs.catalogue import BUGS
+from numaproof.conformance.seeded_bugs.catalogue import BUGS, WHOLE_RUN
 from numaproof.conformance.seeded_bugs.hunting import Suite
 from numaproof.conformance.seeded_bugs.seeding import Bug, Changes
 from numaproof.protocol import messages
@@ -79,11 +79,11 @@ def test_the_healthy_reference_passes_where_bugs_are_caught(suite: Suite, tmp_pa
 
 def test_every_bug_has_its_own_name_and_says_what_it_is_modelled_on() -> None:
     known = load_registry().by_id()
-    ids = Counter(bug.id for bug in BUGS)
+    ids = Counter(bug.id for bug in (*BUGS, *WHOLE_RUN))
     assert [one for one, count in ids.items() if count > 1] == []
     unknown = {
         (bug.id, model)
-        for bug in BUGS
+        for bug in (*BUGS, *WHOLE_RUN)
         for model in bug.models or ("nothing",)
         if model not in known and not model.startswith(("#", "PR #", "cadvisor #"))
     }
