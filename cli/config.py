@@ -1,4 +1,4 @@
-"""`numaproof config check`: a kubelet's configuration file, judged."""
+"""`numaproof config check`: check a kubelet's configuration file."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _plain(document: Document, one: settings.Finding) -> dict[str, Any]:
         "field": dotted(one.path),
         "line": document.line(one.path),
         "message": one.message,
-        "mend": one.mend,
+        "fix": one.fix,
         "section": one.section,
     }
 
@@ -78,4 +78,4 @@ def _told(document: Document, one: settings.Finding) -> str:
     field = f"{dotted(one.path)}: " if one.path else ""
     source = f" [{one.section}]" if one.section else ""
     where = f"{document.file}:{document.line(one.path)}"
-    return f"{where}: {one.severity}: {field}{one.message} ({one.mend}){source}"
+    return f"{where}: {one.severity}: {field}{one.message} ({one.fix}){source}"

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _MARKS: dict[Verdicts, Mark] = {"preferred": "good", "possible": "fair", "impossible": "bad"}
 _MOST_DEVICES = 4
-_CONFIG_CHECK = "numaproof config check tells all that is wrong with it, and what to do"
+_CONFIG_CHECK = "run `numaproof config check` to see everything that is wrong, and how to fix it"
 
 
 def answer(found: Simulation, question: Question, machine: str) -> Answer:

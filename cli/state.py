@@ -17,7 +17,7 @@ from numaproof.simulation.admission import CannotAnswerError, Question
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-TO_MEND = 1
+TO_FIX = 1
 
 
 @click.group()
@@ -45,8 +45,8 @@ def check(
 ) -> int:
     """Say what the kubelet would say to FILE, and what to do.
 
-    FILE is a cpu_manager_state or a memory_manager_state. Exit code 0: nothing to mend,
-    1: something to mend, 2: wrong input.
+    FILE is a cpu_manager_state or a memory_manager_state. Exit code 0: nothing to fix,
+    1: something to fix, 2: wrong input.
 
     \b
     Example:
@@ -68,7 +68,7 @@ def check(
         except (CannotAnswerError, checkpoints.UnknownFileError) as error:
             raise click.UsageError(f"{file.name}: {error}") from None
     click.echo(codec.encode(found) if as_json else "\n".join(_told(found)))
-    return 0 if found.good else TO_MEND
+    return 0 if found.good else TO_FIX
 
 
 def _told(found: checkpoints.Judgement) -> Iterator[str]:
@@ -78,5 +78,5 @@ def _told(found: checkpoints.Judgement) -> Iterator[str]:
         yield "The kubelet starts with this file."
     for finding in found.findings:
         yield f"- {finding}"
-    if found.mend:
-        yield f"To mend: {'; '.join(found.mend)}."
+    if found.fix:
+        yield f"To fix: {'; '.join(found.fix)}."

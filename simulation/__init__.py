@@ -1,1 +1,1 @@
-"""Answers to a user's questions about a node, by the reference."""
+"""Answers a user's questions about a node by asking the reference."""

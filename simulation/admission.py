@@ -1,4 +1,4 @@
-"""Whether pods would be admitted on a node, one after the other, and what they would get."""
+"""Simulates admitting pods to a node one after the other: which are admitted, and what they get."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 class CannotAnswerError(Exception):
-    """The reference does not have what was asked for; the text says what."""
+    """The reference does not support what was asked for; the message says what."""
 
 
 class Question(msgspec.Struct, frozen=True):
     """A node: its machine, its configuration, the release, and what its device plugins report.
 
-    `documented` leaves out the kubelet's known defects.
+    With `documented`, the reference follows the documents instead of the kubelet's known defects.
     """
 
     machine: MachineInfo
@@ -40,9 +40,9 @@ class Question(msgspec.Struct, frozen=True):
 
 
 class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What became of one pod: its containers at its admission, or the refusal, explained.
+    """The result for one pod: its containers when it was admitted, or the refusal.
 
-    A pod that the scheduler would not place here has the refusal `FailedScheduling`.
+    A pod that the scheduler would not place on the node has the refusal `FailedScheduling`.
     """
 
     pod: str
@@ -52,7 +52,7 @@ class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Simulation(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The start, the pods in order, and the node at the end; only the start if it was refused."""
+    """The start, a verdict per pod in order, and the final node; if refused, only the start."""
 
     start: messages.Started | messages.StartRefused
     pods: tuple[Verdict, ...] = ()
@@ -70,10 +70,10 @@ def simulate(
 ) -> Simulation:
     """Admits the pods in order; `state_dir` is an empty directory for the checkpoints.
 
-    Refusals are explained; admissions too with `explain_all`.
+    Refusals are explained; with `explain_all`, admissions too.
 
     Raises:
-        CannotAnswerError: the reference does not have what the configuration asks for.
+        CannotAnswerError: the reference does not support what the configuration asks for.
     """
     reference, start = begin(question, state_dir)
     if isinstance(start, messages.StartRefused):
@@ -93,10 +93,10 @@ def _node(reference: Reference) -> Node:
 def begin(
     question: Question, state_dir: str
 ) -> tuple[Reference, messages.Started | messages.StartRefused]:
-    """A node that has been asked to start with the checkpoints in `state_dir`.
+    """Starts a node with the checkpoints in `state_dir`; returns it and the answer.
 
     Raises:
-        CannotAnswerError: the reference does not have what the configuration asks for.
+        CannotAnswerError: the reference does not support what the configuration asks for.
     """
     reference = Reference(documented=question.documented)
     args = messages.StartArgs(
@@ -114,7 +114,7 @@ def begin(
 def _admit(
     reference: Reference, asked: Asked, last: list[Verdict], *, explain_all: bool
 ) -> Verdict:
-    """What becomes of a pod, with the verdict before it if there is one."""
+    """Admits a pod; `last` holds the previous verdict, if there is one."""
     node = _node(reference)
     pod = node.plan.read_pod(asked.manifest)
     served = node.device_manager.state.serves
@@ -140,17 +140,17 @@ def _is_replica(name: str, other: Verdict) -> bool:
 def _unscheduled(pod: str, missing: dict[str, int]) -> Verdict:
     names = ", ".join(missing)
     text = (
-        f"no device plugin of this node serves {names}, so the scheduler never places the pod here"
-        " (a kubelet that had it all the same would pass the resource over)"
+        f"no device plugin on this node serves {names}, so the scheduler never places the pod here"
+        " (a kubelet that got the pod anyway would ignore the resource)"
     )
-    given = " ".join(f"--devices {name}={count}@0" for name, count in missing.items())
+    example = " ".join(f"--devices {name}={count}@0" for name, count in missing.items())
     return Verdict(
         pod,
         refusal=messages.AdmissionRefused("FailedScheduling", f"Insufficient {names}"),
         explanation=Explanation(
             f"the node has no {names}",
             (Scheduling(text),),
-            (f"say which devices the node has, such as {given}",),
+            (f"if the node has such devices, declare them, for example {example}",),
         ),
     )
 
@@ -158,7 +158,7 @@ def _unscheduled(pod: str, missing: dict[str, int]) -> Verdict:
 def _answer(reference: Reference, operation: str, args: messages.Args) -> messages.Answer:
     answer = reference.call(operation, args)
     if isinstance(answer, messages.Unsupported):
-        raise CannotAnswerError(f"not simulated yet: {answer.what}")
+        raise CannotAnswerError(f"not supported: {answer.what}")
     if isinstance(answer, messages.Fault):
         raise CannotAnswerError(f"{operation}: {answer.message}")
     return answer

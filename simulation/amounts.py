@@ -1,4 +1,4 @@
-"""Amounts of what the managers hand out, in words."""
+"""Amounts of resources in words."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def amount(resource: str, count: int) -> str:
 
 
 def amounts(asked: Iterable[tuple[str, int]]) -> str:
-    """Several amounts in one list."""
+    """Several amounts, separated by commas."""
     return ", ".join(amount(resource, count) for resource, count in asked)
 
 
 def free_of(resource: str, free: int, asked: int) -> str:
-    """``3 of 4 CPUs free``, or ``5 CPUs free`` where that is enough.
+    """``3 of 4 CPUs free``, or ``5 CPUs free`` if that is enough.
 
-    Sizes that are close are told with as many digits as part them.
+    Sizes that are close are written with as many digits as it takes to distinguish them.
     """
     if free >= asked:
         return f"{amount(resource, free)} free"
@@ -48,11 +48,11 @@ def free_of(resource: str, free: int, asked: int) -> str:
 
 
 def size(count: int, digits: int = 1) -> str:
-    """Bytes in their largest binary unit, with at most so many digits after the point."""
+    """Bytes in the largest binary unit, with at most `digits` digits after the point."""
     value, unit = float(count), 0
     while value >= 1024 and unit < len(_UNITS) - 1:  # noqa: PLR2004 - the step between units
         value, unit = value / 1024, unit + 1
-    # Rounded down: what is told as free is there.
+    # Rounded down, so that no more is reported as free than there is.
     factor = 10**digits
     text = f"{int(value * factor) / factor:.{digits}f}".rstrip("0").removesuffix(".")
     return f"{text} {_UNITS[unit]}"
@@ -64,5 +64,5 @@ def nodes_text(nodes: NUMASet) -> str:
 
 
 def masked(nodes: int) -> str:
-    """Likewise, of a bit mask."""
+    """Like `nodes_text`, for a bit mask."""
     return nodes_text(NUMASet.from_mask(nodes))

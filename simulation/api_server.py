@@ -1,7 +1,8 @@
-"""What the API server makes of a pod's containers before any kubelet sees them.
+"""What the API server does to a pod's containers before a kubelet sees them.
 
-It fills in requests, and it refuses what no kubelet is ever asked for. (Kubernetes documentation,
-"Resource Management for Pods and Containers", "Manage HugePages", "Extended resources".)
+It defaults requests to limits and rejects pods that no kubelet ever gets. (Kubernetes
+documentation, "Resource Management for Pods and Containers", "Manage HugePages", "Extended
+resources".)
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def container(document: Document, value: Any, path: PathTuple) -> dict[str, Any]:
-    """The container at `path` as the API server stores it: requests left out are the limits.
+    """The container at `path` as the API server stores it: requests default to the limits.
 
     Raises:
-        DocumentError: its resources are of a wrong form.
+        DocumentError: its resources are malformed.
     """
     fields = mapping(document, value, path)
     place = (*path, "resources")
@@ -32,16 +33,16 @@ def container(document: Document, value: Any, path: PathTuple) -> dict[str, Any]
 
 
 def check(document: Document, containers: Sequence[tuple[PathTuple, dict[str, Any]]]) -> None:
-    """Checks the containers of a pod, each at its path; their amounts must be quantities.
+    """Validates the containers of a pod, each at its path; all amounts must be quantities.
 
     Raises:
-        DocumentError: the API server refuses the pod.
+        DocumentError: the API server would reject the pod.
     """
     names: set[str] = set()
     for path, fields in containers:
         if fields["name"] in names:
-            message = f"a second container {fields['name']!r}"
-            raise document.error((*path, "name"), message, "give it another name")
+            message = f"duplicate container name {fields['name']!r}"
+            raise document.error((*path, "name"), message, "rename one of the containers")
         names.add(fields["name"])
         _check_amounts(document, fields["resources"], (*path, "resources"))
 
@@ -52,20 +53,24 @@ def _check_amounts(document: Document, resources: dict[str, Any], path: PathTupl
         asked, limit = quantity.parse(text), limits.get(resource)
         place = (*path, "requests" if limit is None or limit != text else "limits", resource)
         if asked < 0:
-            raise document.error(place, f"{text} is less than 0", "write an amount")
+            raise document.error(place, f"{text} is negative", "set it to 0 or more")
         if limit is not None and asked > quantity.parse(limit):
-            message = f"{text} is more than its limit of {limit}"
-            raise document.error(place, message, "ask for as much as the limit at most")
+            message = f"request of {text} exceeds the limit of {limit}"
+            raise document.error(place, message, "request no more than the limit")
         if not _overcommits(resource):
             if limit is None or asked != quantity.parse(limit):
-                message = f"{text} is not the limit, which is {limit or 'missing'}"
-                raise document.error(place, message, f"limit {resource} to as much")
+                message = (
+                    f"request of {text} has no limit"
+                    if limit is None
+                    else f"request of {text} differs from the limit of {limit}"
+                )
+                raise document.error(place, message, f"set the limit of {resource} to the request")
             if asked.denominator != 1:
-                raise document.error(place, f"{text} is no whole number", "write a whole number")
+                raise document.error(place, f"{text} is not a whole number", "use a whole number")
 
 
 def _overcommits(resource: str) -> bool:
-    """Whether a limit may be above the request; not for huge pages and extended resources."""
+    """Whether a limit may exceed the request; false for huge pages and extended resources."""
     if resource.startswith("hugepages-"):
         return False
     domain, slash, _ = resource.partition("/")

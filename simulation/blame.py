@@ -1,7 +1,7 @@
-"""Which field a kubelet's refusal is about, what to do, and where the documents say so.
+"""Which field a kubelet's refusal is about, how to fix it, and where it is documented.
 
-A kubelet's text names a flag, an option, a signal or nothing at all. The table here knows the
-texts; `cure` is how a configuration gets past one, so that the next shows.
+A kubelet's message names a flag, an option, a signal, or nothing at all. This table matches the
+messages to fields; `cure` changes a configuration to get past one error, so that the next shows.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _REFERENCE = "Kubelet Configuration (v1beta1)"
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a text of the kubelet is about.
+    """What a message of the kubelet is about.
 
-    `path` may hold the names of groups of the pattern, as ``{name}``; where the configuration
-    does not have it, one of `others` is meant. `section` is the page of the Kubernetes
-    documentation. Without a `cure` the field itself is taken out.
+    `path` may refer to groups of the pattern as ``{name}``; if the configuration does not have that
+    field, one of `others` is meant. `section` is the page of the Kubernetes documentation. Without
+    a `cure` the field itself is removed.
     """
 
     pattern: str
     path: tuple[str, ...]
-    mend: str
+    fix: str
     section: str
     cure: Callable[[Fields, MachineInfo], Fields] | None = None
     others: tuple[Path, ...] = ()
@@ -55,7 +55,7 @@ def _with_reserved_cpu(config: Fields, machine: MachineInfo) -> Fields:
 
 
 def _with_reserved_memory(config: Fields, machine: MachineInfo) -> Fields:
-    """A reservation of memory that adds up, huge pages left out."""
+    """The configuration with a memory reservation that adds up, without huge pages."""
     nodes = sorted(node.node_id for node in machine.topology or ())
     amounts = {nodes[0] if nodes else 0: 100 << 20}
     for entry in config.get("reservedMemory") or []:
@@ -75,13 +75,13 @@ RULES = (
     Rule(
         r'^--(?P<whose>kube|system)-reserved value .*"(?P<resource>[^"]*)" resource',
         ("{whose}Reserved", "{resource}"),
-        "give a quantity of cpu, memory, ephemeral-storage or pid that is not negative",
+        "set a non-negative quantity of cpu, memory, ephemeral-storage or pid",
         _NODE_ALLOCATABLE,
     ),
     Rule(
         r"reserved-cpus: .* is not a subset of online-cpus",
         ("reservedSystemCPUs",),
-        "name only CPUs that are online",
+        "list only CPUs that are online",
         _NODE_ALLOCATABLE,
     ),
     Rule(
@@ -93,56 +93,56 @@ RULES = (
     Rule(
         r"^unable to parse reservedSystemCPUs",
         ("reservedSystemCPUs",),
-        "write a list of CPUs such as 0-1,8",
+        "use a CPU list such as 0-1,8",
         _NODE_ALLOCATABLE,
     ),
     Rule(
         r"^unsupported eviction signal (?P<signal>.*)$",
         ("evictionHard", "{signal}"),
-        "use a signal that the documentation lists",
+        "use one of the documented signals",
         "Node-pressure Eviction",
     ),
     Rule(
         r"^eviction (?:percentage )?threshold (?P<signal>\S+) must be",
         ("evictionHard", "{signal}"),
-        "give an amount above 0, or a share from 0% to 100%",
+        "set a quantity greater than 0, or a percentage from 0% to 100%",
         "Node-pressure Eviction",
     ),
     Rule(
         r"^topologyManagerPolicy ",
         ("topologyManagerPolicy",),
-        "write one of the policies that are named",
+        "use one of the policies listed",
         _TOPOLOGY,
     ),
     Rule(
         r"^topologyManagerScope ",
         ("topologyManagerScope",),
-        "write container or pod",
+        "set it to container or pod",
         _TOPOLOGY,
     ),
     Rule(
         r"^(?:unknown Topology Manager Policy option: |.*policy option to integer |"
         r'the minimum value of |topology manager policy .*option )"(?P<option>[^"]*)"',
         ("topologyManagerPolicyOptions", "{option}"),
-        "remove the option, or give a value and the feature gate that it needs",
+        "remove the option, or set a valid value and enable its feature gate",
         _TOPOLOGY,
     ),
     Rule(
         r"^topology manager policy options .* require feature gates",
         ("topologyManagerPolicyOptions",),
-        "switch the feature gate TopologyManagerPolicyOptions on",
+        "enable the feature gate TopologyManagerPolicyOptions",
         _TOPOLOGY,
     ),
     Rule(
         r"^unsupported on machines with more than \d+ NUMA Nodes",
         ("topologyManagerPolicy",),
-        "set the option max-allowable-numa-nodes, or policy none",
+        "set the option max-allowable-numa-nodes, or use policy none",
         _TOPOLOGY,
     ),
     Rule(
         r"NUMA distances",
         ("topologyManagerPolicyOptions", "prefer-closest-numa-nodes"),
-        "remove the option: this machine tells no distances",
+        "remove the option: this machine reports no NUMA distances",
         _TOPOLOGY,
     ),
     Rule(
@@ -170,7 +170,7 @@ RULES = (
         r"(?:unknown CPU Manager Policy option: |Options not enabled, but option |"
         r'bad value for option )"(?P<option>[^"]*)"',
         ("cpuManagerPolicyOptions", "{option}"),
-        "remove the option, or give true or false and the feature gate that it needs",
+        "remove the option, or set it to true or false and enable its feature gate",
         _CPU,
     ),
     Rule(
@@ -188,19 +188,19 @@ RULES = (
     Rule(
         r"stage cpu: unknown policy",
         ("cpuManagerPolicy",),
-        "write none or static",
+        "set it to none or static",
         _CPU,
     ),
     Rule(
         r"stage memory: unknown policy",
         ("memoryManagerPolicy",),
-        "write None or Static",
+        "set it to None or Static",
         _MEMORY,
     ),
     Rule(
         r"memory configuration references a NUMA node",
         ("reservedMemory",),
-        "name only NUMA nodes that the machine has",
+        "list only NUMA nodes that the machine has",
         _MEMORY,
         _with_reserved_memory,
     ),
@@ -208,8 +208,8 @@ RULES = (
         r"^the total amount|should specify the system reserved memory|variable of type Quantity",
         ("reservedMemory",),
         (
-            "make it add up, over all nodes, to memory in kubeReserved and systemReserved and the "
-            "hard eviction threshold memory.available (100Mi unless evictionHard is set); huge "
+            "make the memory of all nodes add up to memory in kubeReserved and systemReserved plus "
+            "the hard eviction threshold memory.available (100Mi unless evictionHard is set); huge "
             "pages cannot be reserved"
         ),
         _MEMORY,
@@ -219,7 +219,7 @@ RULES = (
     Rule(
         r"reserved memory may not be zero|the reserved memory has a duplicate|^the limit type ",
         ("reservedMemory",),
-        "give each NUMA node an amount above 0, once, of memory or hugepages-<size>",
+        "reserve memory or hugepages-<size> at most once per NUMA node, each greater than 0",
         _MEMORY,
         _with_reserved_memory,
     ),
@@ -232,13 +232,13 @@ RULES = (
     Rule(
         r"^\[?(?P<gate>\S+) is enabled, but depends on features that are disabled",
         ("featureGates", "{gate}"),
-        "switch the gates on that it needs, or it off",
+        "enable the gates it depends on, or disable it",
         "Feature Gates",
     ),
     Rule(
         r"Go struct field KubeletConfiguration\.(?P<field>\w+) of type",
         ("{field}",),
-        "give a value of the right type; a number may need quotes",
+        "use a value of the right type; a number may need quotes",
         _REFERENCE,
     ),
     Rule(
@@ -247,16 +247,16 @@ RULES = (
         "write numaNode as a number and limits as a mapping",
         _REFERENCE,
     ),
-    Rule(r" duration ", ("cpuManagerReconcilePeriod",), "write a time such as 10s", _REFERENCE),
+    Rule(r" duration ", ("cpuManagerReconcilePeriod",), "use a duration such as 10s", _REFERENCE),
 )
 
 
 UNKNOWN = Rule("", (), "change or remove it", "")
-"""For texts that no rule knows."""
+"""For messages that match no rule."""
 
 
 def rule_for(stage: str, message: str) -> tuple[Rule, Path] | None:
-    """The rule that the text falls under, and the path of the field; None where none does."""
+    """The rule that matches the message, and the path of the field; None if no rule matches."""
     for text in (message, f"stage {stage}: {message}"):
         for rule in RULES:
             found = re.search(rule.pattern, text)

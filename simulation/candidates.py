@@ -1,9 +1,9 @@
-"""The sets of NUMA nodes that a request could go to, and what those that can't have it lack.
+"""The sets of NUMA nodes that could satisfy a request, and what the others lack.
 
-What a set must have is read off the hints that the reference describes (`Family`): the amounts,
-nodes of which one must be among them, nodes in use as a group. Which sets are hints, and which are
-preferred, the reference itself says; so it does of the same machine with nothing in use, which
-tells the sets that matter: those that would be preferred there.
+The requirements on a set come from the reference's description of the hints (`Family`): the
+amounts, nodes of which the set must contain at least one, nodes in use as a group. The reference
+itself decides which sets are hints and which are preferred. It also does so for the same machine
+with nothing in use: the sets preferred there are the ones worth showing.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ MOST_TOLD = 8
 MOST_OTHERS = 2
 _MOST_IN_SENTENCE = 3
 _MOST_SINGLE = 8
-"""On machines of more nodes, sets that differ in ids alone are told as one."""
+"""On machines with more nodes, sets that differ only in node ids are shown as one."""
 
 
 def candidates(family: Family, resources: tuple[str, ...]) -> Candidates:
-    """The sets worth telling: those preferred on an empty machine, then the other hints.
+    """The sets worth showing: those preferred on an empty machine, then the other hints.
 
-    `resources` names what each of the family's needs is of.
+    `resources` names the resource of each of the family's needs.
     """
     twins = _twins(family)
     now = {hint.nodes: hint for hint in _among(family, twins)}
@@ -45,7 +45,7 @@ def candidates(family: Family, resources: tuple[str, ...]) -> Candidates:
     others = [hint for nodes, hint in now.items() if nodes not in empty]
     if not (wanted or others):
         wanted = [reduce(or_, (1 << node for node in family.nodes), 0)]
-    # Where not all can be told: what works, then what lacks little.
+    # If not all can be shown, prefer sets that work, then those that lack little.
     best = sorted(wanted, key=lambda one: (not isinstance(one, Hint), _lacking(family, one)))
     told = [one for one in wanted if one in best[:MOST_TOLD]] + others[:MOST_OTHERS]
     return Candidates(
@@ -55,7 +55,7 @@ def candidates(family: Family, resources: tuple[str, ...]) -> Candidates:
 
 
 def places(lacking: Sequence[Candidate]) -> str:
-    """Which sets lack what, in a sentence; single nodes with the same lack together."""
+    """Says in a sentence which sets lack what; single nodes that lack the same are grouped."""
     told = []
     if all(len(one.numa) == 1 and not one.alike for one in lacking):
         nodes: dict[str, list[int]] = {}
@@ -69,25 +69,27 @@ def places(lacking: Sequence[Candidate]) -> str:
 
 
 def likewise(one: Candidate) -> str:
-    """How many more sets are like this one, to stand behind its name."""
+    """A suffix for the set's name that says how many other sets are like it."""
     return f" (and {one.alike} like it)" if one.alike else ""
 
 
 def lacks(family: Family, resources: tuple[str, ...], nodes: int) -> Iterator[str]:
-    """Why a set of nodes is no hint, part by part; nothing for one that is."""
+    """The reasons why a set of nodes is not a hint; none for a hint."""
     for need, resource in zip(family.needs, resources, strict=True):
         if _free(need, nodes) < need.amount:
             total = _sum(need.total, nodes)
             text = free_of(resource, _free(need, nodes), need.amount)
-            # Nothing that runs here is to blame then.
-            yield text if total >= need.amount else f"{text} ({amount(resource, total)} in all)"
+            # The total shows when even an idle machine could not satisfy the request.
+            yield text if total >= need.amount else f"{text} ({amount(resource, total)} in total)"
     for node, group in family.cells:
         if nodes >> node & 1 and nodes != group:
             alone = group == 1 << node
-            yield f"node {node} is in use " + ("alone" if alone else f"as one of {masked(group)}")
+            yield f"node {node} is in use " + (
+                "on its own" if alone else f"as part of the group of {masked(group)}"
+            )
     for group in family.touching:
         if not nodes & group:
-            yield f"what an init container of the pod had is on {masked(group)}"
+            yield f"an init container of the pod used {masked(group)}, which must be reused"
 
 
 def _told(family: Family, resources: tuple[str, ...], twins: Twins, one: Hint | int) -> Candidate:
@@ -103,19 +105,17 @@ def _told(family: Family, resources: tuple[str, ...], twins: Twins, one: Hint | 
     if one.preferred:
         return Candidate(numa, "preferred", have, alike)
     fewer = "sockets" if family.sockets else "nodes"
-    return Candidate(
-        numa, "possible", f"{have}; an empty machine would do with fewer {fewer}", alike
-    )
+    return Candidate(numa, "possible", f"{have}; an empty machine would need fewer {fewer}", alike)
 
 
 def _emptied(family: Family) -> Family:
-    """The same request on the machine with nothing in use."""
+    """The same request on an idle machine."""
     needs = tuple(replace(need, free=need.total, reusable=()) for need in family.needs)
     return replace(family, needs=needs, touching=(), cells=())
 
 
 def _groups_in_use(family: Family) -> list[int]:
-    """The groups of several nodes that are in use together."""
+    """The groups of two or more nodes that are in use together."""
     return sorted({group for _, group in family.cells if group.bit_count() > 1})
 
 
@@ -126,7 +126,7 @@ def _twins(family: Family) -> Twins:
 
 
 def _among(family: Family, twins: Twins) -> list[Hint]:
-    """The hints, those of fewer nodes first."""
+    """The hints, those with fewer nodes first."""
 
     def order(hint: Hint) -> tuple[int, tuple[int, ...]]:
         return hint.nodes.bit_count(), tuple(NUMASet.from_mask(hint.nodes))
@@ -135,7 +135,7 @@ def _among(family: Family, twins: Twins) -> list[Hint]:
 
 
 def _alike(twins: Twins, nodes: int) -> int:
-    """How many more sets have as many nodes of each class of twins."""
+    """How many other sets have the same number of nodes from each class of twins."""
     sets = 1
     for members in twins.classes:
         inside = sum(nodes >> node & 1 for node in members)
@@ -144,7 +144,7 @@ def _alike(twins: Twins, nodes: int) -> int:
 
 
 def _lacking(family: Family, one: Hint | int) -> float:
-    """How much of what is asked a set of nodes lacks: a sum of shares."""
+    """How much of the request a set of nodes lacks, as a sum of fractions."""
     nodes = one.nodes if isinstance(one, Hint) else one
     return sum(
         max(0, need.amount - _free(need, nodes)) / need.amount

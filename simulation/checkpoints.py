@@ -1,4 +1,4 @@
-"""What a kubelet would say to a checkpoint file at its start, and what it does not notice."""
+"""Whether a kubelet would start with a checkpoint file, and damage that it would not notice."""
 
 from __future__ import annotations
 
@@ -22,34 +22,34 @@ if TYPE_CHECKING:
     from numaproof.protocol.machine import MachineInfo
 
 STATE_DIR = "/var/lib/kubelet"
-"""Where a kubelet keeps its checkpoints unless told otherwise."""
+"""Where a kubelet keeps its checkpoints by default."""
 
 Kind = Literal["cpu_manager_state", "memory_manager_state"]
 
 
 class UnknownFileError(ValueError):
-    """The file is no checkpoint that can be judged; the text says what to do."""
+    """The file is not a checkpoint, or says too little; the message says what to do."""
 
 
 class Judgement(msgspec.Struct, frozen=True):
-    """What a file was judged as, the kubelet's refusal (None where it starts), and what else.
+    """The verdict on a file: its kind, and the kubelet's refusal (None if the kubelet starts).
 
-    `findings` say what is wrong with the file in detail, `mend` what to do, in order.
+    `findings` say in detail what is wrong with the file; `fix` lists what to do, in order.
     """
 
     kind: Kind
     refusal: messages.StartRefused | None
     findings: tuple[str, ...] = ()
-    mend: tuple[str, ...] = ()
+    fix: tuple[str, ...] = ()
 
     @property
     def good(self) -> bool:
-        """Whether there is nothing to mend."""
+        """Whether there is nothing to fix."""
         return self.refusal is None and not self.findings
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
-    """A file: its bytes, which manager's it is, and its fields (none where it is not JSON)."""
+    """A checkpoint file: its bytes, which manager's it is, and its fields (empty if not JSON)."""
 
     content: bytes
     kind: Kind
@@ -57,10 +57,10 @@ class Checkpoint(msgspec.Struct, frozen=True):
 
 
 def read(content: bytes, name: str) -> Checkpoint:
-    """The file; what it is shows in its fields, and in its `name` where it has none.
+    """Recognises a checkpoint file by its fields, or by its `name` if it has none.
 
     Raises:
-        UnknownFileError: it is another kind of file.
+        UnknownFileError: it is some other kind of file.
     """
     fields = _fields(content)
     if "machineState" in fields and isinstance(fields["machineState"], dict | None):
@@ -68,7 +68,7 @@ def read(content: bytes, name: str) -> Checkpoint:
     if "defaultCpuSet" in fields:
         return Checkpoint(content, "cpu_manager_state", fields)
     if fields:
-        raise UnknownFileError("neither a cpu_manager_state nor a memory_manager_state")
+        raise UnknownFileError("expected a cpu_manager_state or a memory_manager_state")
     kind: Kind = "memory_manager_state" if "memory" in name else "cpu_manager_state"
     return Checkpoint(content, kind, fields)
 
@@ -76,10 +76,10 @@ def read(content: bytes, name: str) -> Checkpoint:
 def assumed_config(file: Checkpoint, machine: MachineInfo) -> messages.KubeletConfiguration:
     """A configuration that fits the file and the machine.
 
-    It has the file's policy, and a reservation that the file allows.
+    It has the file's policy and a reservation consistent with the file.
 
     Raises:
-        UnknownFileError: the file tells too little.
+        UnknownFileError: the file does not say enough.
     """
     fields = file.fields
     if file.kind == memory_checkpoint.FILE_NAME:
@@ -94,14 +94,14 @@ def assumed_config(file: Checkpoint, machine: MachineInfo) -> messages.KubeletCo
         shared = _cpus(fields.get("defaultCpuSet"))
         if fields.get("policyName") == "static" and shared:
             return {"cpuManagerPolicy": "static", "reservedSystemCPUs": str(min(shared))}
-    raise UnknownFileError("the file does not tell its configuration; give --config")
+    raise UnknownFileError("cannot derive a configuration from the file; pass --config")
 
 
 def judge(question: Question, file: Checkpoint, state_dir: Path) -> Judgement:
-    """Starts on a copy of the file in `state_dir`, an empty directory.
+    """Starts the reference on a copy of the file in `state_dir`, an empty directory.
 
     Raises:
-        CannotAnswerError: the reference does not have what the configuration asks for.
+        CannotAnswerError: the reference does not support what the configuration asks for.
     """
     with tempfile.TemporaryDirectory() as empty:
         idle, without = begin(question, empty)
@@ -109,8 +109,8 @@ def judge(question: Question, file: Checkpoint, state_dir: Path) -> Judgement:
         return Judgement(
             file.kind,
             without,
-            ("the kubelet does not start without the file either: see `numaproof config check`",),
-            ("mend the configuration first",),
+            ("the kubelet does not start without the file either: run `numaproof config check`",),
+            ("fix the configuration first",),
         )
     files.write(state_dir / file.kind, file.content)
     _, start = begin(question, str(state_dir))
@@ -120,33 +120,31 @@ def judge(question: Question, file: Checkpoint, state_dir: Path) -> Judgement:
         refusal = messages.StartRefused(start.stage, message)
     findings = []
     if refusal is not None and "checkpoint is corrupted" in refusal.message:
-        findings.append("the checksum does not fit: something changed the file afterwards")
+        findings.append("checksum mismatch: the file was changed after the kubelet wrote it")
     if file.kind == cpu_checkpoint.FILE_NAME:
         findings += _overlaps(file.fields.get("entries"))
     else:
         assert idle.node is not None
         if idle.node.plan.memory is not None and file.fields.get("policyName") == "Static":
             findings += memory_file.findings(file.fields, idle.node.plan.memory.empty)
-    return Judgement(file.kind, refusal, tuple(findings), tuple(_mend(file, refusal, findings)))
+    return Judgement(file.kind, refusal, tuple(findings), tuple(_fix(file, refusal, findings)))
 
 
-def _mend(
-    file: Checkpoint, refusal: messages.StartRefused | None, findings: list[str]
-) -> list[str]:
+def _fix(file: Checkpoint, refusal: messages.StartRefused | None, findings: list[str]) -> list[str]:
     if refusal is None and not findings:
         return []
     steps = [
         "drain the node and stop the kubelet",
         f"delete {STATE_DIR}/{file.kind}",
-        "start the kubelet; it writes the file anew",
+        "start the kubelet, which writes a new file",
     ]
     if refusal is not None and "differs from state checkpoint policy" in refusal.message:
-        steps.append("or set the policy back to that of the file, and delete nothing")
+        steps.append("or keep the file and set the policy back to the one it was written with")
     return steps
 
 
 def _overlaps(entries: Any) -> list[str]:
-    """CPUs of two pods at once, which no kubelet gives and none looks for."""
+    """CPUs that belong to two pods, which no kubelet assigns and none checks for."""
     if not isinstance(entries, dict):
         return []
     held: dict[str, CPUSet] = {}

@@ -1,4 +1,4 @@
-"""The devices of a simulated node: given in a few words, or in a file."""
+"""The devices of a simulated node, given as a short text or in a file."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from numaproof.protocol.machine import MachineInfo
 
 MOST_DEVICES = 4096
-"""Of one resource; more than a kubelet can list in one message of a device plugin."""
+"""Maximum per resource; more than fits into one message from a device plugin."""
 
 _WORDS = re.compile(r"(?P<count>[0-9]+)(?:@(?P<nodes>[0-9,-]+))?")
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
-_HOW = "write NAME=COUNT@NODES, such as vendor.example/nic=4@0, or name a file"
+_HOW = "use NAME=COUNT@NODES, such as vendor.example/nic=4@0, or a file name"
 
 
 class DevicesError(ValueError):
-    """Devices given in words are not to be understood; says which and what to write."""
+    """A text does not describe devices; the message says which one and what is expected."""
 
 
 class _Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Devices in a file: one by its id, or a `count` of them; `numa` None for no topology."""
+    """Devices in a file: one with an `id`, or `count` of them; without `numa`, no topology."""
 
     id: str | None = None
     count: int | None = None
@@ -39,16 +39,16 @@ class _Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read(given: Iterable[str], machine: MachineInfo) -> tuple[DeviceResource, ...]:
-    """What device plugins report, from texts that are words or the names of files.
+    """What device plugins report, from texts of the form below or names of files.
 
-    Words are ``RESOURCE=COUNT@NODES,...``: so many devices near each of those NUMA nodes
-    (``2@0-1`` is near both), without ``@NODES`` devices whose plugin reports no topology. A file
-    has a list of groups for each resource: ``{count: 4, numa: [0]}`` or ``{id: eth0, numa: [0],
-    healthy: false}``.
+    A text is ``RESOURCE=COUNT@NODES,...``: that many devices near those NUMA nodes (``2@0-1``
+    means near both). Without ``@NODES``, the plugin reports no topology. A file has a list of
+    groups for each resource: ``{count: 4, numa: [0]}`` or ``{id: eth0, numa: [0], healthy:
+    false}``.
 
     Raises:
-        DevicesError: a text is neither, or what it says cannot be on this machine.
-        fakesys.DocumentError: a file is not what it should be.
+        DevicesError: a text is neither, or describes devices that this machine cannot have.
+        fakesys.DocumentError: a file is invalid.
     """
     found: dict[str, list[Device]] = {}
     for text in given:
@@ -58,14 +58,14 @@ def read(given: Iterable[str], machine: MachineInfo) -> tuple[DeviceResource, ..
             devices = found.setdefault(resource, [])
             devices += _devices(resource, group, len(devices))
             if len({device.id for device in devices}) < len(devices):
-                raise blame(f"{resource} has the device {group.id!r} twice")
+                raise blame(f"duplicate device {group.id!r} of {resource}")
             if len(devices) > MOST_DEVICES:
-                raise blame(f"more than {MOST_DEVICES} devices of {resource}")
+                raise blame(f"too many devices of {resource}: the limit is {MOST_DEVICES}")
     return tuple(DeviceResource(name, tuple(devices)) for name, devices in found.items())
 
 
 class _Blame:
-    """Makes the error about one group: it knows where the group was given."""
+    """Creates errors about one group: it knows where the group was given."""
 
     def __init__(
         self, words: str, document: documents.Document | None, path: documents.PathTuple
@@ -74,22 +74,22 @@ class _Blame:
         self._document = document
         self._path = path
 
-    def __call__(self, message: str, mend: str = "") -> ValueError:
+    def __call__(self, message: str, fix: str = "") -> ValueError:
         if self._document is None:
-            return DevicesError(f"--devices {self._words}: {message} ({mend or _HOW})")
-        return self._document.error(self._path, message, mend)
+            return DevicesError(f"--devices {self._words}: {message} ({fix or _HOW})")
+        return self._document.error(self._path, message, fix)
 
 
 def _of_words(text: str) -> Iterator[tuple[str, _Group, _Blame]]:
     resource, equals, groups = text.partition("=")
     blame = _Blame(text, None, ())
     if not equals:
-        raise blame("there is no such file, and it is not devices either")
-    # A comma parts nodes (2@0,1@1 has a count next), so it parts groups before COUNT@ or the end.
+        raise blame("neither a file nor a description of devices")
+    # Commas also separate nodes, so groups are split only at a comma that COUNT@ follows.
     for part in re.split(r",(?=[0-9]+@)", groups):
         words = _WORDS.fullmatch(part)
         if words is None:
-            raise blame(f"{part!r} is not COUNT@NODES")
+            raise blame(f"expected COUNT@NODES, got {part!r}")
         nodes = None
         if words["nodes"]:
             try:
@@ -108,16 +108,16 @@ def _of_file(text: str) -> Iterator[tuple[str, _Group, _Blame]]:
 
 def _check(resource: str, group: _Group, machine: MachineInfo, blame: _Blame) -> None:
     if not _NAME.fullmatch(resource):
-        raise blame(f"{resource!r} is no name of a device resource", "write DOMAIN/NAME")
+        raise blame(f"invalid name of a device resource: {resource!r}", "use DOMAIN/NAME")
     if (group.id is None) == (group.count is None):
-        raise blame("a group has either an id or a count", "give one of them")
+        raise blame("a group needs either an id or a count", "set exactly one of them")
     if not 0 < (1 if group.count is None else group.count) <= MOST_DEVICES:
-        raise blame(f"{group.count} devices", f"write 1 to {MOST_DEVICES}")
+        raise blame(f"count {group.count} is out of range", f"use 1 to {MOST_DEVICES}")
     nodes = [node.node_id for node in machine.topology or ()]
     for node in group.numa or ():
         if node not in nodes:
             known = ", ".join(map(str, nodes))
-            raise blame(f"the machine has no NUMA node {node}", f"it has the nodes {known}")
+            raise blame(f"the machine has no NUMA node {node}", f"its nodes are {known}")
 
 
 def _devices(resource: str, group: _Group, before: int) -> Iterator[Device]:

@@ -1,4 +1,4 @@
-"""Kubernetes documents as people keep them: YAML or JSON, several in one file."""
+"""Kubernetes documents: YAML or JSON, possibly several in a file."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _CONFIGURATION = {
 }
 
 _MARK = re.compile(r"^---(?=\s|$)", re.MULTILINE)
-"""At the start of a line these characters are a document's mark wherever they stand (YAML 1.2,
-section 9.1.2)."""
+"""At the start of a line these characters always separate documents, even inside a scalar (YAML
+1.2, section 9.1.2)."""
 
 
 def parts(text: str, file: str) -> Iterator[Document]:
-    """The documents of a file's text that are not empty; lines are those of the file.
+    """The non-empty documents in a file's text, with the line numbers of the file.
 
     Raises:
-        DocumentError: one of them can't be read.
+        DocumentError: one of them cannot be read.
     """
     before = 0
     for part in _MARK.split(text):
@@ -41,7 +41,7 @@ def configuration(text: str, file: str) -> KubeletConfiguration:
     """The KubeletConfiguration in a file's text, without apiVersion and kind.
 
     Raises:
-        DocumentError: the file has no document or several, or another kind of document.
+        DocumentError: the file does not hold exactly one document, or one of another kind.
     """
     return without_kind(configuration_document(text, file))
 
@@ -52,19 +52,21 @@ def without_kind(document: Document) -> KubeletConfiguration:
 
 
 def configuration_document(text: str, file: str) -> Document:
-    """The KubeletConfiguration in a file's text, which knows its lines.
+    """The KubeletConfiguration in a file's text, with its line numbers.
 
     Raises:
         DocumentError: as for `configuration`.
     """
     found = list(parts(text, file))
     if len(found) != 1:
-        raise DocumentError(file, 0, "", f"{len(found)} documents", "give one KubeletConfiguration")
+        message = f"expected one KubeletConfiguration, got {len(found)} documents"
+        raise DocumentError(file, 0, "", message)
     (document,) = found
     content = mapping(document, document.data, ())
     for key, wanted in _CONFIGURATION.items():
         if content.get(key) != wanted:
-            raise document.error((key,), f"{content.get(key)!r}", f"write {key}: {wanted}")
+            message = f"expected {wanted}, got {content.get(key)!r}"
+            raise document.error((key,), message, f"set {key}: {wanted}")
     return document
 
 
@@ -72,7 +74,7 @@ def mapping(document: Document, value: Any, path: documents.PathTuple) -> dict[s
     """The value at `path`, which must be a mapping.
 
     Raises:
-        DocumentError: it is something else.
+        DocumentError: it is not.
     """
     if not isinstance(value, dict):
         raise document.error(path, "must be a mapping", "see the Kubernetes API reference")

@@ -1,4 +1,4 @@
-"""An admission, explained step by step from what the managers of the reference said in it."""
+"""Explains an admission step by step from what the reference's managers answered."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
     from numaproof.simulation.observation import Failed, Merged
 
 _WEAKER = {SINGLE_NUMA_NODE: (RESTRICTED, BEST_EFFORT), RESTRICTED: (BEST_EFFORT,)}
-"""Policies that admit what another one does, and more."""
+"""Policies that admit everything that another one admits, and more."""
 
 
 def explain(node: Node, pod: Pod) -> Explanation:
-    """Why the node would admit the pod now, or not; the node does not change."""
+    """Why the node would admit or refuse the pod now; the node does not change."""
     plan = node.plan
     policy = plan.topology_policy
     watched = watch(node, pod, policy)
     steps: list[Step] = []
     if policy is not None:
         for merged in watched.merges:
-            # Of a refusal the container matters that it is about, which is the last one.
+            # A refusal is about the last container, so only that one needs the details.
             in_full = watched.admitted or merged is watched.merges[-1]
             steps += _merge_steps(plan, policy, pod, merged, in_full=in_full)
     if watched.failed is not None:
@@ -51,7 +51,7 @@ def explain(node: Node, pod: Pod) -> Explanation:
         return _with_failure(plan, pod, tuple(steps), failed)
     refused = next((one for one in watched.merges if not one.admitted), None)
     if policy is None or refused is None:
-        return Explanation("every manager has what is asked for", tuple(steps))
+        return Explanation("every manager can satisfy the request", tuple(steps))
     why = why_not_preferred(policy, pod, refused, _asks(plan, pod, refused))
     summary = f"{_who(refused.container)}: {why}"
     return Explanation(summary, tuple(steps), tuple(_advice(node, policy, pod)))
@@ -74,9 +74,9 @@ def _merge_steps(
             yield from hint_steps(plan, pod, one, asked)
     numa, preferred = merged.affinity.numa, merged.affinity.preferred
     best = "no affinity" if numa is None else nodes_text(numa)
-    text = f"the best of all hints together is {best}, {'' if preferred else 'not '}preferred; "
-    only = "admits that" if merged.admitted else "admits preferred ones alone"
-    text += f"{policy.name} {only}"
+    text = f"the hints merge to {best}, {'' if preferred else 'not '}preferred; "
+    verdict = "admits this" if merged.admitted else "admits only preferred hints"
+    text += f"{policy.name} {verdict}"
     yield Merge(policy.name, numa, preferred, merged.admitted, text)
 
 
@@ -92,7 +92,7 @@ def _request(plan: Plan, devices: DeviceState, pod: Pod, container: Container | 
 
 
 def _asks_text(pod: Pod, container: Container | None, asked: dict[str, int]) -> str:
-    what = amounts(asked.items()) or "nothing that is aligned"
+    what = amounts(asked.items()) or "nothing that needs aligning"
     return f"{_who(container)} asks for {what} ({pod.qos})"
 
 

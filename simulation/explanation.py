@@ -1,4 +1,4 @@
-"""What an explanation of an admission is made of; `numaproof.simulation.explaining` makes it."""
+"""The parts of an explanation of an admission, which `numaproof.simulation.explaining` builds."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import msgspec
 from numaproof.protocol.sets import NUMASet
 
 Mark = Literal["preferred", "possible", "impossible"]
-"""What a set of NUMA nodes is for a request: a preferred hint, another hint, or none."""
+"""Whether a set of NUMA nodes is a preferred hint, another hint, or no hint for a request."""
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """A set of NUMA nodes for a request, and in `text` what it has of what was asked.
+    """A set of NUMA nodes for a request; `text` says what it has of what was asked for.
 
-    `alike` is how many more sets there are that differ in nothing but the ids of the nodes.
+    `alike` is the number of other sets that differ only in node ids.
     """
 
     numa: NUMASet
@@ -25,14 +25,14 @@ class Candidate(msgspec.Struct, frozen=True):
 
 
 class Candidates(msgspec.Struct, frozen=True):
-    """The sets worth telling, and how many more there are."""
+    """The sets worth showing (`told`), and how many more there are."""
 
     told: tuple[Candidate, ...] = ()
     more: int = 0
 
 
 class Request(msgspec.Struct, frozen=True, tag_field="step", tag="request"):
-    """What a container (None: the pod as a whole) is due of what is aligned, by resource."""
+    """The aligned resources that a container (None: the pod as a whole) asks for."""
 
     container: str | None
     asks: dict[str, int]
@@ -40,7 +40,7 @@ class Request(msgspec.Struct, frozen=True, tag_field="step", tag="request"):
 
 
 class Hints(msgspec.Struct, frozen=True, tag_field="step", tag="hints"):
-    """What a manager answered for a resource (None: for none at all)."""
+    """The hints of a manager for a resource (None: it has no preference for any)."""
 
     manager: str
     resource: str | None
@@ -49,7 +49,7 @@ class Hints(msgspec.Struct, frozen=True, tag_field="step", tag="hints"):
 
 
 class Merge(msgspec.Struct, frozen=True, tag_field="step", tag="merge"):
-    """What the hints merged to; `numa` is None for no affinity."""
+    """The merged hint; `numa` is None for no affinity."""
 
     policy: str
     numa: NUMASet | None
@@ -59,9 +59,9 @@ class Merge(msgspec.Struct, frozen=True, tag_field="step", tag="merge"):
 
 
 class Allocation(msgspec.Struct, frozen=True, tag_field="step", tag="allocation"):
-    """What a manager could not give; `message` is the kubelet's own.
+    """A failed allocation; `message` is the kubelet's own.
 
-    A container of None is the pod as a whole.
+    `container` is None for the pod as a whole.
     """
 
     manager: str
@@ -81,9 +81,9 @@ Step = Request | Hints | Merge | Allocation | Scheduling
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """Why a pod was refused, or admitted as it was: in one sentence, and step by step.
+    """Why a pod was refused or admitted: in one sentence, and step by step.
 
-    `advice` says what would help, where that is certain.
+    `advice` says what would certainly help, if anything.
     """
 
     summary: str

@@ -1,4 +1,4 @@
-"""What a manager's hints say, and why hints do not agree on a preferred set of nodes."""
+"""Explains a manager's hints, and why hints do not agree on a preferred set of nodes."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _MOST_IN_SENTENCE = 3
 
 
 def hint_steps(plan: Plan, pod: Pod, hinted: Hinted, asked: dict[str, int]) -> Iterator[Hints]:
-    """What a manager answered for each resource that is asked for (`asked` has the amounts)."""
+    """The manager's hints for each requested resource (`asked` has the amounts)."""
     if not hinted.resources:
         yield _without(plan, pod, hinted, asked)
     first = None
     for resource, hints in hinted.resources.items():
         if first and is_memory(resource):
-            text = f"the hints for {first} are for this, too"
+            text = f"the hints for {first} cover this as well"
             yield Hints(shortages.name(hinted.manager), resource, text)
         else:
             yield _resource(pod, hinted, resource, hints, asked.get(resource, 0))
@@ -58,11 +58,11 @@ def why_not_preferred(
             if reason is not None:
                 missing.append(reason)
             wanted[resource] = [one.numa for one in found if one.mark == "preferred"]
-    return "; and ".join(missing) or f"no nodes are preferred for all: {_wishes(wanted)}"
+    return "; and ".join(missing) or f"no nodes are preferred by all: {_wishes(wanted)}"
 
 
 def _wishes(wanted: dict[str, list[NUMASet]]) -> str:
-    """Which nodes each resource is preferred on: only how many, if that tells them apart."""
+    """The nodes that each resource prefers: just their number, if those differ."""
     counts = {resource: len(sets[0]) for resource, sets in wanted.items()}
     if len(set(counts.values())) > 1:
         return ", ".join(
@@ -79,7 +79,7 @@ def _wishes(wanted: dict[str, list[NUMASet]]) -> str:
 def _judged(
     policy: TopologyPolicy, pod: Pod, hinted: Hinted, resource: str, count: int
 ) -> tuple[tuple[Candidate, ...], str | None]:
-    """The candidates for a resource, and why none of them will do; None if one would."""
+    """The candidates for a resource, and why none is acceptable; None if one is."""
     hints = hinted.resources[resource]
     if not isinstance(hints, Family):
         return (), _nowhere(pod, hinted, resource, count)
@@ -89,20 +89,20 @@ def _judged(
     if best is None or not best.preferred:
         lacking = [one for one in found if one.mark == "impossible"]
         kind = "node" if all(len(one.numa) == 1 for one in lacking) else "set of nodes"
-        return found, f"no {kind} can give {wish}: {places(lacking)}"
+        return found, f"no {kind} can provide {wish}: {places(lacking)}"
     nodes = best.nodes.bit_count()
     if policy.name == SINGLE_NUMA_NODE and nodes > 1:
         return found, (
-            f"{wish} need {nodes} nodes even on an empty machine, where {policy.name} wants one"
+            f"{wish} need {nodes} nodes even on an empty machine, and {policy.name} admits only one"
         )
     return found, None
 
 
 def _without(plan: Plan, pod: Pod, hinted: Hinted, asked: dict[str, int]) -> Hints:
-    """A manager that has no preference for anything, and why."""
+    """Why a manager has no preference for any resource."""
     manager, container = hinted.manager, hinted.container
     name = shortages.name(manager)
-    reason: str | None = "no devices are asked for"
+    reason: str | None = "no devices are requested"
     if isinstance(manager, CPUManager):
         reason = requests.why_no_cpus(plan, pod, container)
     elif isinstance(manager, MemoryManager):
@@ -110,7 +110,7 @@ def _without(plan: Plan, pod: Pod, hinted: Hinted, asked: dict[str, int]) -> Hin
         if reason is None:
             sizes = {kind: size for kind, size in asked.items() if is_memory(kind)}
             family = shortages.memory_family(manager, pod, sizes)
-            text = "no set of nodes has enough, which it puts as no preference"
+            text = "no set of nodes has enough, which it reports as no preference"
             return Hints(name, None, text, candidates(family, tuple(sizes)))
     return Hints(name, None, f"no preference: {reason}")
 
@@ -123,13 +123,13 @@ def _resource(
         return Hints(manager, resource, "no preference: its plugin reports no NUMA nodes")
     if not isinstance(hints, Family):
         return Hints(manager, resource, _nowhere(pod, hinted, resource, count))
-    where = "can be had" if hints else "can be had nowhere"
+    where = "available" if hints else "not available on any set of nodes"
     found = candidates(hints, _needed(hinted, resource))
     return Hints(manager, resource, f"{amount(resource, count)} {where}", found)
 
 
 def _needed(hinted: Hinted, resource: str) -> tuple[str, ...]:
-    """What each need of a resource's hints is of: memory of all types is asked for at once."""
+    """The resource of each need of a resource's hints: all types of memory share their hints."""
     return tuple(hinted.resources) if is_memory(resource) else (resource,)
 
 
@@ -138,4 +138,4 @@ def _nowhere(pod: Pod, hinted: Hinted, resource: str, count: int) -> str:
         short = shortages.devices_text(hinted.manager.state, pod, resource, count)
         if short is not None:
             return short
-    return f"{amount(resource, count)} can be had nowhere"
+    return f"{amount(resource, count)} not available on any set of nodes"

@@ -1,4 +1,4 @@
-"""What a node has, and who has it: CPUs, memory by NUMA node, devices."""
+"""What a node has and who holds it: CPUs, memory by NUMA node, devices."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Policies(msgspec.Struct, frozen=True):
-    """The policies of the node's managers, as KubeletConfiguration names them."""
+    """The policies of the node's managers, by their names in KubeletConfiguration."""
 
     cpu: str
     memory: str
@@ -24,9 +24,9 @@ class Policies(msgspec.Struct, frozen=True):
 
 
 class MemoryOfNode(msgspec.Struct, frozen=True):
-    """Memory of one type on one NUMA node, in bytes; `reserved` is the system's.
+    """Memory of one type on one NUMA node, in bytes; `reserved` is for the system.
 
-    What containers have is `allocated`, together on the nodes of `group`.
+    `allocated` is held by containers, which share the nodes of `group`.
     """
 
     node: int
@@ -39,7 +39,7 @@ class MemoryOfNode(msgspec.Struct, frozen=True):
 
 
 class DeviceOfNode(msgspec.Struct, frozen=True):
-    """A device, and whose it is; `pod` and `container` are empty for a free one."""
+    """A device and its owner; `pod` and `container` are empty for a free device."""
 
     resource: str
     id: str
@@ -50,7 +50,7 @@ class DeviceOfNode(msgspec.Struct, frozen=True):
 
 
 class NodeView(msgspec.Struct, frozen=True):
-    """The node after the last admission; memory is empty without the policy Static."""
+    """The node after the last admission; `memory` is empty unless the policy is Static."""
 
     policies: Policies
     shared: CPUSet

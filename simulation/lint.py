@@ -1,4 +1,4 @@
-"""Settings that the kubelet takes, and that do nothing or do harm on a machine."""
+"""Settings that the kubelet accepts but that have no effect, or do harm, on a machine."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from numaproof.reference.cpu.topology import touching
 from numaproof.reference.departures import releases
 from numaproof.reference.pods import quantity
 from numaproof.reference.topology import options as topology_options
+from numaproof.simulation.amounts import amount
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from numaproof.simulation.blame import Path
 
 Warning_ = tuple[tuple[str | int, ...], str, str, str]
-"""Path of the field, what is wrong, what to do, and the page of the documentation."""
+"""Path of the field, what is wrong, how to fix it, and the page of the documentation."""
 
 CPU = "Control CPU Management Policies on the Node"
 MEMORY = "Control Memory Management Policies on a Node"
@@ -36,7 +37,7 @@ _HALF = 1 << 63
 
 
 def warnings(question: Question, plan: Plan) -> Iterator[Warning_]:
-    """What is legal and unwise, field by field."""
+    """The warnings about a valid configuration, field by field."""
     config = question.config
     yield from _overridden(config)
     if plan.cpu is not None:
@@ -45,7 +46,7 @@ def warnings(question: Question, plan: Plan) -> Iterator[Warning_]:
     if plan.memory is not None:
         yield from _memory(config, plan)
     elif config.get("reservedMemory"):
-        message = "has no effect without memoryManagerPolicy Static"
+        message = "has no effect without memoryManagerPolicy: Static"
         yield ("reservedMemory",), message, "remove it, or set the policy", MEMORY
     yield from _topology(config, plan)
     yield from _gates(config, question.kubernetes)
@@ -60,9 +61,9 @@ def _overridden(config: dict[str, Any]) -> Iterator[Warning_]:
     thresholds = config.get("evictionHard")
     merged = config.get("mergeDefaultEvictionSettings")
     if isinstance(thresholds, dict) and "memory.available" not in thresholds and not merged:
-        message = "takes the place of all defaults, so that no memory.available threshold is left"
-        mend = "add memory.available, or set mergeDefaultEvictionSettings: true"
-        yield ("evictionHard",), message, mend, EVICTION
+        message = "replaces all defaults, including the memory.available threshold"
+        fix = "add memory.available, or set mergeDefaultEvictionSettings: true"
+        yield ("evictionHard",), message, fix, EVICTION
 
 
 def _reservation_path(config: dict[str, Any]) -> Path:
@@ -79,36 +80,36 @@ def _reserved_cpus(config: dict[str, Any], cpu: StaticPolicy) -> Iterator[Warnin
     topology = cpu.topology
     siblings = cpu.broken & ~cpu.reserved
     if siblings:
-        message = f"breaks cores: CPUs {_cpus(siblings)} share one with reserved CPUs"
+        message = f"splits cores: CPUs {_cpus(siblings)} share a core with reserved CPUs"
         if cpu.options.full_cores and cpu.options.across_numa:
             message += (
-                " and are never handed out; with distribute-cpus-across-numa the kubelet can hang "
-                "for ever on such a machine"
+                " and are never assigned; with distribute-cpus-across-numa the kubelet can hang "
+                "forever on such a machine"
             )
         elif cpu.options.full_cores:
-            message += " and are never handed out, for full-pcpus-only"
+            message += " and are never assigned with full-pcpus-only"
         else:
-            message += ", and pods that get them exclusively run beside system daemons"
+            message += ", so pods that get them exclusively share cores with system daemons"
         whole = _cpus(topology.whole_cores(cpu.reserved))
         yield path, message, f"reserve whole cores, such as {whole}", CPU
     if path[-1] == "cpu":
-        amount = sum(
+        total = sum(
             quantity.parse((config.get(key) or {}).get("cpu", 0))
             for key in ("kubeReserved", "systemReserved")
         )
-        if amount != cpu.reserved.bit_count():
-            message = f"is rounded up: {cpu.reserved.bit_count()} CPUs are never exclusive"
+        if total != cpu.reserved.bit_count():
+            message = f"is rounded up to {amount('cpu', cpu.reserved.bit_count())}"
             yield path, message, "reserve a whole number of CPUs", CPU
     nodes = touching(topology.nodes, cpu.reserved)
     if len(nodes) > 1:
         message = (
-            f"lies on NUMA nodes {NUMASet(nodes)}: a pod as large as one of them no longer fits "
-            "it, and policy restricted may refuse it for good"
+            f"takes CPUs from NUMA nodes {NUMASet(nodes)}: a pod as large as one of them no longer "
+            "fits it, and policy restricted may never admit such a pod"
         )
-        yield path, message, "reserve CPUs of one NUMA node where that is enough", CPU
+        yield path, message, "reserve CPUs of a single NUMA node if it has enough", CPU
     for node in nodes:
         if not topology.nodes[node] & ~cpu.reserved:
-            message = f"takes all CPUs of NUMA node {node}: no pod can be aligned to it"
+            message = f"reserves all CPUs of NUMA node {node}: no pod can be aligned to it"
             yield path, message, "leave CPUs on each NUMA node", CPU
 
 
@@ -120,13 +121,13 @@ def _cpu_options(config: dict[str, Any], plan: Plan, cpu: StaticPolicy) -> Itera
         if reason:
             yield path, f"has no effect: {reason}", "remove it", CPU
     if options.across_numa and options.by_socket and topology.socket_count > 1:
-        message = "is lost where CPUs are spread over NUMA nodes: sockets are not looked at then"
-        mend = "remove distribute-cpus-across-numa or align-by-socket"
-        yield ("cpuManagerPolicyOptions", cpu_options.BY_SOCKET), message, mend, CPU
+        message = "has no effect on CPUs distributed across NUMA nodes, which ignores sockets"
+        fix = "remove distribute-cpus-across-numa or align-by-socket"
+        yield ("cpuManagerPolicyOptions", cpu_options.BY_SOCKET), message, fix, CPU
 
 
 def _void_cpu_option(name: str, plan: Plan, topology: CPUTopology) -> str:
-    """Why the option does nothing here; empty where it does something."""
+    """Why the option has no effect here; empty if it has one."""
     given = plan.cpu
     assert given is not None
     on = {
@@ -148,15 +149,15 @@ def _void_cpu_option(name: str, plan: Plan, topology: CPUTopology) -> str:
             len(topology.nodes) == 1 or single,
             "the machine has one NUMA node"
             if len(topology.nodes) == 1
-            else "with topologyManagerPolicy single-numa-node nothing is spread",
+            else "topologyManagerPolicy single-numa-node never distributes CPUs",
         ),
         cpu_options.BY_SOCKET: (
             plan.topology_policy is None,
-            "topologyManagerPolicy is none, and nothing is aligned",
+            "topologyManagerPolicy is none, so nothing is aligned",
         ),
         cpu_options.BY_UNCORE: (
             len(topology.uncores) <= 1,
-            "all CPUs share one uncore cache, as far as the kubelet sees",
+            "as far as the kubelet can see, all CPUs share one uncore cache",
         ),
     }
     void, reason = reasons.get(name, (False, ""))
@@ -175,12 +176,12 @@ def _memory(config: dict[str, Any], plan: Plan) -> Iterator[Warning_]:
         path: Path = ("reservedMemory", places[node]) if node in places else ("reservedMemory",)
         if table.allocatable >= _HALF:
             message = (
-                f"reserves more than NUMA node {node} has beside its huge pages; the kubelet then "
-                "believes the node to be almost endless"
+                f"reserves more than NUMA node {node} has besides its huge pages; the kubelet then "
+                "believes that the node has almost unlimited memory"
             )
             yield path, message, "reserve less there, and more on other nodes", MEMORY
         elif table.total and not table.allocatable and table.system:
-            message = f"leaves nothing of NUMA node {node}: no pod's memory can lie there"
+            message = f"reserves all memory of NUMA node {node}: no pod can get memory there"
             yield path, message, "reserve less there, and more on other nodes", MEMORY
 
 
@@ -191,35 +192,35 @@ def _topology(config: dict[str, Any], plan: Plan) -> Iterator[Warning_]:
     if policy is None:
         for key in ("topologyManagerScope", "topologyManagerPolicyOptions"):
             if config.get(key):
-                message = "has no effect with topologyManagerPolicy none"
+                message = "has no effect with topologyManagerPolicy: none"
                 yield (key,), message, "remove it, or set a policy", TOPOLOGY
         if len(nodes) > _MANY_NODES:
             message = (
-                f"has to be none on this machine of {len(nodes)} NUMA nodes unless "
+                f"must be none on this machine with {len(nodes)} NUMA nodes, unless "
                 "max-allowable-numa-nodes is set"
             )
-            yield ("topologyManagerPolicy",), message, "nothing, if none is what you want", TOPOLOGY
+            yield ("topologyManagerPolicy",), message, "nothing to do if you want none", TOPOLOGY
         return
     if plan.cpu is None and plan.memory is None:
-        message = "aligns devices only: neither CPU nor Memory Manager is static"
+        message = "aligns only devices: neither the CPU nor the Memory Manager is static"
         yield ("topologyManagerPolicy",), message, "set cpuManagerPolicy: static", TOPOLOGY
     if len(nodes) > _MANY_NODES:
         message = (
-            f"lets the kubelet look at all sets of {len(nodes)} NUMA nodes: an admission takes "
-            "seconds at 12 nodes, twice that with each further one, and may never end"
+            f"makes the kubelet try all sets of {len(nodes)} NUMA nodes: an admission takes "
+            "seconds with 12 nodes, doubles with each further node, and may never end"
         )
         path = ("topologyManagerPolicyOptions", topology_options.MOST_NODES)
         yield path, message, "use policy none, or fewer NUMA nodes per socket", TOPOLOGY
     elif topology_options.MOST_NODES in given:
         message = (
-            f"has no effect: the machine has {len(nodes)} NUMA nodes, and 8 are allowed anyway"
+            f"has no effect: the machine has {len(nodes)} NUMA nodes, and 8 are always allowed"
         )
         path = ("topologyManagerPolicyOptions", topology_options.MOST_NODES)
         yield path, message, "remove it", TOPOLOGY
     if topology_options.CLOSEST in given:
         yield from _closest(plan)
     if not all(0 <= node <= _LARGEST_NODE for node in nodes):
-        message = "panics on this machine: hints can name NUMA nodes 0 to 63 only"
+        message = "makes the kubelet panic on this machine: hints can hold only NUMA nodes 0 to 63"
         yield ("topologyManagerPolicy",), message, "use policy none", TOPOLOGY
 
 
@@ -228,12 +229,13 @@ def _closest(plan: Plan) -> Iterator[Warning_]:
     policy, nodes = plan.topology_policy, plan.nodes
     assert policy is not None
     if policy.rules.distances is None:
-        reason = (
-            "single-numa-node takes one node" if policy.rules.single else "it is off by default"
-        )
+        reason = "single-numa-node uses one node" if policy.rules.single else "it is off by default"
         yield path, f"has no effect: {reason}", "remove it", TOPOLOGY
     elif sorted(nodes) != [*range(len(nodes))]:
-        message = "panics or compares wrong distances on this machine, whose node ids have gaps"
+        message = (
+            "makes the kubelet panic or compare the wrong distances: the node ids of this machine "
+            "have gaps"
+        )
         yield path, message, "remove it", TOPOLOGY
     elif len(nodes) <= 2:  # noqa: PLR2004 - two nodes are one pair
         message = f"has no effect: the machine has {len(nodes)} NUMA nodes"
@@ -260,7 +262,7 @@ def _gates(config: dict[str, Any], version: str) -> Iterator[Warning_]:
             continue
         path = ("featureGates", name)
         if gate.locked:
-            message = f"is locked in {version}, and a later release that drops it will not start"
+            message = f"is locked in {version}, and a kubelet that drops it will refuse to start"
             yield path, f"has no effect: it {message}", "remove it", GATES
         elif gate.default == on:
             message = f"has no effect: {str(on).lower()} is its default in {version}"
@@ -269,7 +271,7 @@ def _gates(config: dict[str, Any], version: str) -> Iterator[Warning_]:
             field, maturity = _OPENED[name]
             known = maturities[field]
             if not any(known.get(option) == maturity for option in config.get(field) or {}):
-                message = f"has no effect: no {maturity} option stands in {field}"
+                message = f"has no effect: {field} has no {maturity} option"
                 yield path, message, "remove it", GATES
 
 

@@ -1,7 +1,7 @@
-"""What is wrong with a ``memory_manager_state``, told in full.
+"""Everything that is wrong with a ``memory_manager_state``.
 
-Of all that differs between the file and the machine a kubelet says one sentence, "the expected
-machine state is different from the real one"; here each difference is named.
+However a file differs from the machine, a kubelet just says "the expected machine state is
+different from the real one"; this module lists each difference.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _FIELDS = ("total", "systemReserved", "allocatable")
 
 
 def assumed_config(found: Mapping[str, Any], nodes: Container[int]) -> dict[str, Any] | None:
-    """A configuration that fits the content of the file; None where it tells too little.
+    """A configuration that fits the content of the file; None if the file does not say enough.
 
-    Nothing is reserved on nodes that are not among those of the machine, `nodes`.
+    Nothing is reserved on nodes that the machine does not have; its nodes are `nodes`.
     """
     if found.get("policyName") == "None":
         return {}
@@ -49,9 +49,9 @@ def assumed_config(found: Mapping[str, Any], nodes: Container[int]) -> dict[str,
 
 
 def findings(found: Mapping[str, Any], machine: Mapping[int, NodeMemory]) -> Iterator[str]:
-    """The differences between the content of a file and an idle `machine`, by node.
+    """The differences between the content of a file and an idle `machine`, node by node.
 
-    What a kubelet would not read at all is passed over.
+    Anything that a kubelet would not read is ignored.
     """
     in_file = _tables(found)
     for node in sorted(in_file.keys() - machine.keys()):
@@ -77,7 +77,7 @@ def _node(
         for field, amount in zip(_FIELDS, real, strict=True):
             if written.get(field) != amount:
                 yield (
-                    f"{place}: {kind}: {field} is {written.get(field)} in the file and {amount} "
+                    f"{place}: {kind}: {field} is {written.get(field)} in the file but {amount} "
                     f"on the machine{_why(field)}"
                 )
         reserved, free, allocatable = (
@@ -85,21 +85,21 @@ def _node(
         )
         if reserved + free != allocatable:
             yield (
-                f"{place}: {kind}: reserved and free sum up to {reserved + free}, not to "
-                f"allocatable, {allocatable}"
+                f"{place}: {kind}: reserved + free is {reserved + free}, expected allocatable, "
+                f"{allocatable}"
             )
 
 
 def _why(field: str) -> str:
     if field == "total":
-        return " (a new kernel, another memory module or huge pages made at run time)"
+        return " (a new kernel, a different memory module, or huge pages allocated at run time)"
     if field == "systemReserved":
-        return " (the configuration is another one than that of the file)"
+        return " (the configuration has changed since the file was written)"
     return ""
 
 
 def _blocks(found: Mapping[str, Any], machine: Mapping[int, NodeMemory]) -> Iterator[str]:
-    """Blocks that are nowhere, and memory that no block accounts for."""
+    """Blocks on missing nodes, and memory that no block accounts for."""
     held: dict[tuple[NUMASet, str], int] = {}
     lying: dict[int, int] = {}
     for place, block in _all_blocks(found):
@@ -121,19 +121,19 @@ def _blocks(found: Mapping[str, Any], machine: Mapping[int, NodeMemory]) -> Iter
         )
         if size != reserved and all(node in tables for node in nodes):
             yield (
-                f"NUMA nodes {nodes}: {kind}: containers hold {size}, and {reserved} is reserved"
+                f"NUMA nodes {nodes}: {kind}: containers hold {size}, but {reserved} is reserved"
             )
     for node, content in sorted(_nodes(found).items()):
         count = content.get("numberOfAssignments")
         if count != lying.get(node, 0):
             yield (
-                f"NUMA node {node}: numberOfAssignments is {count}, and {lying.get(node, 0)} "
-                "blocks lie there"
+                f"NUMA node {node}: numberOfAssignments is {count}, expected {lying.get(node, 0)}, "
+                "the number of its blocks"
             )
 
 
 def _groups(found: Mapping[str, Any]) -> Iterator[str]:
-    """Groups of nodes that overlap: they are disjoint or equal, by the kubelet's own rule."""
+    """Overlapping groups of nodes: by the kubelet's own rule they are disjoint or equal."""
     groups = {
         node: tuple(content["cells"])
         for node, content in sorted(_nodes(found).items())
@@ -144,8 +144,8 @@ def _groups(found: Mapping[str, Any]) -> Iterator[str]:
             other = groups.get(member)
             if other is not None and other != cells:
                 yield (
-                    f"NUMA node {node} is used with nodes {list(cells)}, and node {member} of "
-                    f"these with nodes {list(other)}: groups of nodes must be equal or disjoint"
+                    f"NUMA node {node} is in the group {list(cells)}, but node {member} of that "
+                    f"group is in {list(other)}: groups of nodes must be equal or disjoint"
                 )
                 break
 
@@ -189,7 +189,7 @@ def _all_blocks(found: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, An
 
 
 def _amount(value: Any) -> int:
-    """The value where it is an amount, else nothing."""
+    """The value if it is an amount, otherwise 0."""
     return value if _is_amount(value) else 0
 
 

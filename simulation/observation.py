@@ -1,7 +1,7 @@
-"""An admission, watched: which hints each manager gave, what they merged to, who could not give.
+"""Observes an admission: each manager's hints, the merged hints, and the allocation that failed.
 
-The managers' states are immutable values, so a shallow copy of a manager is a manager of its own.
-The same functions that admit pods run here on copies, and the node stays as it is.
+The managers' states are immutable values, so a shallow copy of a manager is independent of it.
+The functions that admit pods run here on copies, and the node does not change.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Hinted:
-    """What a manager answered when it was asked for hints, and the manager as it was then.
+    """A manager's hints, and the manager as it was when it was asked.
 
-    A container of None is the pod as a whole.
+    `container` is None for the pod as a whole.
     """
 
     container: Container | None
@@ -40,7 +40,7 @@ class Hinted:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """The hints for one container or for the pod, what they merged to, and whether it will do."""
+    """The hints for a container or for the pod, the merged hint, and whether it is admitted."""
 
     container: Container | None
     hints: tuple[Hinted, ...]
@@ -50,9 +50,9 @@ class Merged:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A manager, as it was before it could not give a container what it is due.
+    """A failed allocation, and the manager as it was before.
 
-    A container of None is the pod as a whole.
+    `container` is None for the pod as a whole.
     """
 
     container: Container | None
@@ -63,7 +63,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """All that happened at an admission, in its order; `failed` is None where nothing did."""
+    """Everything that happened at an admission, in order; `failed` is None if nothing failed."""
 
     pod: Pod
     merges: tuple[Merged, ...]
@@ -71,12 +71,12 @@ class Watched:
 
     @property
     def admitted(self) -> bool:
-        """Whether nothing stood in the way."""
+        """Whether the pod was admitted."""
         return self.failed is None and all(one.admitted for one in self.merges)
 
 
 class _Watch:
-    """A manager that writes down what it is asked, and what it could not give."""
+    """A manager that records its hints and a failed allocation."""
 
     def __init__(self, manager: Manager[Any], hinted: list[Hinted]) -> None:
         self._manager = manager
@@ -106,7 +106,7 @@ class _Watch:
 
 
 def snapshot(node: Node) -> Node:
-    """The node as it is now; it stays so when pods are admitted to the other."""
+    """A copy of the node that does not change when pods are admitted to the original."""
     twin = copy.copy(node)
     twin.pods = dict(node.pods)
     twin.device_manager = copy.copy(node.device_manager)
@@ -118,7 +118,7 @@ def snapshot(node: Node) -> Node:
 def watch(node: Node, pod: Pod, policy: TopologyPolicy | None) -> Watched:
     """What would happen if the pod were admitted now; the node does not change.
 
-    `policy` is the Topology Manager's: the node's own, or another to try.
+    `policy` is the Topology Manager's policy: the node's own, or another one to try.
     """
     hinted: list[Hinted] = []
     managers = snapshot(node).providers

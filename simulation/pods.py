@@ -1,4 +1,4 @@
-"""The pods that documents ask for: Pods, and the replicas of each workload's template."""
+"""The pods that documents describe: Pods, and the replicas of each workload's template."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _TEMPLATE: dict[str, tuple[str, ...]] = {
     "Job": ("spec", "template"),
     "CronJob": ("spec", "jobTemplate", "spec", "template"),
 }
-"""Where each kind keeps what a pod is made from."""
+"""The path of the pod template in each kind."""
 
 _REPLICAS: dict[str, tuple[PathTuple, ...]] = {
     "Deployment": (("spec", "replicas"),),
@@ -42,7 +42,7 @@ _REPLICAS: dict[str, tuple[PathTuple, ...]] = {
         ("spec", "jobTemplate", "spec", "completions"),
     ),
 }
-"""Where each kind says how many pods run at once: the least of what is given; else one does."""
+"""The paths of the number of pods that run at once: the smallest one set counts; default 1."""
 
 _FIELD = re.compile(r"(spec[^ :]*):? *(.*)", re.DOTALL)
 
@@ -51,9 +51,9 @@ MOST_PODS = 1000
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """A pod that a document asks for; `name` is its uid too.
+    """A pod that a document describes; `name` is also its uid.
 
-    The name is ``KIND/NAMESPACE/NAME``, with ``#NUMBER`` for one of several replicas.
+    The name is ``KIND/NAMESPACE/NAME``, followed by ``#NUMBER`` for one of several replicas.
     """
 
     name: str
@@ -61,7 +61,7 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """The pods of some documents in their order, and what was passed over."""
+    """The pods of some documents in order, and notes on what was skipped."""
 
     pods: tuple[Asked, ...]
     notes: tuple[str, ...]
@@ -70,10 +70,10 @@ class Reading(msgspec.Struct, frozen=True):
 def read(files: Iterable[tuple[str, str]], replicas: int | None = None) -> Reading:
     """The pods in files, each given by its name and its text.
 
-    `replicas` is how many pods each workload has that can have several, whatever it says.
+    `replicas` overrides the number of pods of each workload that can have several.
 
     Raises:
-        fakesys.DocumentError: a document can't be read, two ask for the same pod, or there are
+        fakesys.DocumentError: a document cannot be read, two describe the same pod, or there are
             more than `MOST_PODS`.
     """
     found: dict[str, Asked] = {}
@@ -84,14 +84,14 @@ def read(files: Iterable[tuple[str, str]], replicas: int | None = None) -> Readi
                 kind = item.get("kind")
                 if not isinstance(kind, str) or kind not in _TEMPLATE:
                     where = f"{file}:{document.line(path)}"
-                    notes.append(f"{where}: {kind or 'a document without kind'} has no pods")
+                    notes.append(f"{where}: skipped {kind or 'a document without a kind'}: no pods")
                     continue
                 asked = _asked(document, item, path)
                 count = _count(document, item, path, replicas)
                 if asked.name in found or f"{asked.name}#1" in found:
-                    raise document.error(path, f"a second {asked.name}", "give it another name")
+                    raise document.error(path, f"duplicate {asked.name}", "rename one of them")
                 if len(found) + count > MOST_PODS:
-                    raise document.error(path, f"more than {MOST_PODS} pods", "ask for fewer")
+                    raise document.error(path, f"too many pods: the limit is {MOST_PODS}")
                 if not count:
                     notes.append(f"{file}:{document.line(path)}: {asked.name} has 0 replicas")
                 found |= {one.name: one for one in _replicated(asked, count)}
@@ -102,7 +102,7 @@ def _objects(
     document: Document, value: Any, path: PathTuple
 ) -> Iterator[tuple[PathTuple, dict[str, Any]]]:
     item = mapping(document, value, path)
-    # kubectl writes List, the API server PodList, DeploymentList and so on.
+    # kubectl writes List; the API server writes PodList, DeploymentList and so on.
     if not str(item.get("kind")).endswith("List"):
         yield path, item
         return
@@ -131,7 +131,7 @@ def _count(document: Document, item: dict[str, Any], path: PathTuple, replicas: 
         if value is not None:
             if type(value) is not int or value < 0:
                 raise document.error(
-                    (*path, *place), f"{value!r}", "write a whole number, 0 or more"
+                    (*path, *place), f"invalid number {value!r}", "use a whole number, 0 or more"
                 )
             given.append(value)
     return min(given, default=1)
@@ -151,7 +151,7 @@ def _asked(document: Document, item: dict[str, Any], path: PathTuple) -> Asked:
     metadata = mapping(document, item.get("metadata"), (*path, "metadata"))
     name = metadata.get("name")
     if not isinstance(name, str) or not name:
-        raise document.error((*path, "metadata", "name"), "must be a text", "name it")
+        raise document.error((*path, "metadata", "name"), "must be a non-empty string")
     namespace = metadata.get("namespace") or "default"
     full = f"{item['kind']}/{namespace}/{name}"
     template, place = item, path
@@ -161,7 +161,7 @@ def _asked(document: Document, item: dict[str, Any], path: PathTuple) -> Asked:
     place = (*place, "spec")
     spec = dict(mapping(document, template.get("spec"), place))
     if not spec.get("containers"):
-        raise document.error((*place, "containers"), "a pod needs a container", "add one")
+        raise document.error((*place, "containers"), "a pod needs at least one container")
     containers = []
     for key in ("initContainers", "containers"):
         if spec.get(key):
@@ -186,14 +186,14 @@ def _asked(document: Document, item: dict[str, Any], path: PathTuple) -> Asked:
 
 
 def _placed(document: Document, place: PathTuple, text: str) -> DocumentError:
-    """The error about a pod whose text begins with the field, as ``spec.containers[0].name``."""
+    """Locates an error whose text begins with the field, such as ``spec.containers[0].name``."""
     field, message = _FIELD.fullmatch(text).groups()  # type: ignore[union-attr] # it always fits
     outer, _, resource = re.sub(r"[.](limits|requests)[.]", r".\1 ", field).partition(" ")
     steps: list[str | int] = [
         int(index) if index else name for name, index in re.findall(r"[.](\w+)|\[(\d+)\]", outer)
     ]
-    mend = "see the Kubernetes API reference"
+    fix = "see the Kubernetes API reference"
     if resource:
         steps.append(resource)
-        mend = "write a quantity, such as 2, 500m or 1Gi"
-    return document.error((*place, *steps), message, mend)
+        fix = "use a quantity such as 2, 500m or 1Gi"
+    return document.error((*place, *steps), message, fix)

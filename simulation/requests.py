@@ -1,4 +1,4 @@
-"""What a container, or a pod as a whole, is due of what the managers hand out, and why not more."""
+"""What a container, or a pod as a whole, is entitled to from the managers, and why not more."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def asks(plan: Plan, devices: DeviceState, pod: Pod, container: Container | None) -> dict[str, int]:
-    """Amounts by resource, in CPUs, bytes and devices; a container of None is the whole pod."""
+    """Amounts by resource, in CPUs, bytes and devices; `container` is None for the whole pod."""
     found = {CPU: exclusive_cpus(pod, container)} if plan.cpu else {}
     if plan.memory and why_no_memory(plan, pod, container) is None:
         found |= requests.part(pod, container) if container else requests.at_once(pod)
@@ -33,12 +33,12 @@ def asks(plan: Plan, devices: DeviceState, pod: Pod, container: Container | None
 
 
 def exclusive_cpus(pod: Pod, container: Container | None) -> int:
-    """The exclusive CPUs that are due; a container of None is the whole pod."""
+    """The number of exclusive CPUs; `container` is None for the whole pod."""
     return pod.exclusive_cpus(container) if container else pod.exclusive_cpus_at_once()
 
 
 def why_no_cpus(plan: Plan, pod: Pod, container: Container | None) -> str | None:
-    """Why no exclusive CPUs are due; None where some are."""
+    """Why there are no exclusive CPUs to assign; None if there are some."""
     if plan.cpu is None:
         return "its policy is none"
     if exclusive_cpus(pod, container):
@@ -47,12 +47,12 @@ def why_no_cpus(plan: Plan, pod: Pod, container: Container | None) -> str | None
         return reason
     asked = container.requests.get(CPU, 0) if container else 0
     if quantity.parse(asked):
-        return f"{asked} CPUs are no whole number, so they come from the shared pool"
-    return "no whole number of CPUs is asked for" if container is None else "no CPUs are asked for"
+        return f"{asked} is not a whole number of CPUs, so they come from the shared pool"
+    return "no whole CPUs are requested" if container is None else "no CPUs are requested"
 
 
 def why_no_memory(plan: Plan, pod: Pod, container: Container | None) -> str | None:
-    """Why no memory of certain nodes is due; None where some is."""
+    """Why there is no memory to pin to nodes; None if there is some."""
     if plan.memory is None:
         return "its policy is None"
     if (reason := _not_served(pod)) is not None:
@@ -60,14 +60,14 @@ def why_no_memory(plan: Plan, pod: Pod, container: Container | None) -> str | No
     try:
         amounts = requests.part(pod, container) if container else requests.at_once(pod)
     except AllocationError:
-        return "an amount is no whole number of bytes to the API machinery"
-    return None if amounts else "no memory is asked for"
+        return "an amount is not a whole number of bytes to the API machinery"
+    return None if amounts else "no memory is requested"
 
 
 def _not_served(pod: Pod) -> str | None:
     if pod.qos != "Guaranteed":
         return f"the pod is {pod.qos}, not Guaranteed"
-    return "the pod has resources of its own" if pod.shared_pool else None
+    return "the pod has pod-level resources" if pod.shared_pool else None
 
 
 def _devices(state: DeviceState, resource: str, container: Container) -> int:
@@ -75,7 +75,7 @@ def _devices(state: DeviceState, resource: str, container: Container) -> int:
 
 
 def extended(pod: Pod) -> dict[str, int]:
-    """How much the pod asks for of each extended resource: devices, to most clusters.
+    """How much the pod requests of each extended resource, which usually means devices.
 
     (Kubernetes documentation, "Extended resources".)
     """

@@ -1,4 +1,4 @@
-"""A kubelet's configuration, judged: every refusal of a start, and what is legal and unwise."""
+"""Checks a kubelet's configuration: every reason not to start, and warnings."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ _INVALID = "invalid configuration: "
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """A refusal, a warning, or a fault of the reference, about the field at a path.
+    """An error, a warning, or a fault of the reference, about the field at a path.
 
-    `message` is the kubelet's where it refuses, `mend` says what to do, `section` is the page of
-    the Kubernetes documentation that says so.
+    The `message` of an error is the kubelet's; `fix` says what to do; `section` is the page of the
+    Kubernetes documentation about it.
     """
 
     severity: Literal["error", "warning", "fault"]
     path: tuple[str | int, ...]
     message: str
-    mend: str
+    fix: str
     section: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """How a start ended: its plan where there is one, else a refusal or a fault."""
+    """How a start ended: with a plan, a refusal or a fault."""
 
     plan: Plan | None = None
     refusal: messages.StartRefused | None = None
@@ -48,13 +48,13 @@ class _Outcome:
 
 
 def judge(question: Question) -> tuple[Finding, ...]:
-    """The findings, errors first in the order in which starts meet them.
+    """The findings: errors in the order in which starts run into them, then warnings.
 
-    What a refusal is about is mended or taken out, and the rest is started again, until nothing is
-    refused.
+    Whatever a refusal is about is fixed or removed, and the rest is started again, until nothing
+    is refused.
 
     Raises:
-        CannotAnswerError: the reference does not have what the configuration asks for.
+        CannotAnswerError: the reference does not support what the configuration asks for.
     """
     found: list[Finding] = []
     seen: list[messages.StartRefused] = []
@@ -71,12 +71,12 @@ def judge(question: Question) -> tuple[Finding, ...]:
         config = after
         outcome = _start(question, config)
     if outcome.fault:
-        mend = "this is a bug of numaproof and not of the file; please report it"
-        found.append(Finding("fault", (), f"the reference broke: {outcome.fault}", mend))
+        fix = "this is a bug in numaproof, not in the file; please report it"
+        found.append(Finding("fault", (), f"the reference failed: {outcome.fault}", fix))
     if outcome.plan is not None:
         wrong = [one.path for one in found]
-        mended = msgspec.structs.replace(question, config=config)
-        for warning in lint.warnings(mended, outcome.plan):
+        fixed = msgspec.structs.replace(question, config=config)
+        for warning in lint.warnings(fixed, outcome.plan):
             path = warning[0]
             if path[0] in question.config and not any(_related(path, other) for other in wrong):
                 found.append(Finding("warning", *warning))
@@ -84,7 +84,7 @@ def judge(question: Question) -> tuple[Finding, ...]:
 
 
 def _related(one: Path, other: Path) -> bool:
-    """Whether one of the paths lies within the other."""
+    """Whether one of the paths contains the other."""
     return all(mine == others for mine, others in zip(one, other, strict=False))
 
 
@@ -102,7 +102,7 @@ def _start(question: Question, config: dict[str, Any]) -> _Outcome:
         case messages.StartRefused():
             return _Outcome(refusal=answer)
         case messages.Unsupported():
-            raise CannotAnswerError(f"not simulated yet: {answer.what}")
+            raise CannotAnswerError(f"not supported: {answer.what}")
         case messages.Fault():
             return _Outcome(fault=answer.message)
     assert reference.node is not None
@@ -115,7 +115,7 @@ def _past(
     refusal: messages.StartRefused,
     found: list[Finding],
 ) -> dict[str, Any]:
-    """The configuration that no longer has what is refused; tells `found` what that was."""
+    """The configuration without what is refused, which is added to `found`."""
     after = config
     for problem in _problems(refusal.message):
         rule, meant = blame.rule_for(refusal.stage, problem) or (blame.UNKNOWN, ())
@@ -126,7 +126,7 @@ def _past(
         else:
             path = _by_trial(question, config, refusal)
         where = _deepest(question.config, path)
-        found.append(Finding("error", where, problem, rule.mend, rule.section))
+        found.append(Finding("error", where, problem, rule.fix, rule.section))
         after = rule.cure(after, question.machine) if rule.cure else _less(after, path)
     if after == config:
         return _less(config, _by_trial(question, config, refusal))
@@ -134,7 +134,7 @@ def _past(
 
 
 def _problems(message: str) -> Iterator[str]:
-    """The single problems of the kubelet's validation, which tells them all at once."""
+    """The individual problems, as the kubelet's validation reports all at once."""
     if not message.startswith(_VALIDATION):
         yield message
         return
@@ -146,7 +146,7 @@ def _problems(message: str) -> Iterator[str]:
 
 
 def _refined(question: Question, config: dict[str, Any], path: Path, rule: Rule) -> Path:
-    """The smallest part of what is at a path without which the rule no longer applies."""
+    """The smallest part of the value at a path whose removal makes the rule no longer match."""
     value: Any = config
     for step in path:
         if not isinstance(value, dict) or step not in value:
@@ -170,12 +170,12 @@ def _applies(rule: Rule, refusal: messages.StartRefused) -> bool:
 
 
 def _by_trial(question: Question, config: dict[str, Any], refusal: messages.StartRefused) -> Path:
-    """The smallest part of the configuration without which the refusal is another one."""
+    """The smallest part of the configuration whose removal changes the refusal."""
     path: Path = ()
     value: Any = config
     while isinstance(value, dict | list):
         steps: list[Any] = list(value) if isinstance(value, dict) else list(range(len(value)))
-        # A policy is wanted, as a rule, and what it needs is to blame.
+        # Policies last: usually the policy is intended, and something that it needs is wrong.
         steps.sort(key=lambda step: str(step).endswith("Policy"))
         for step in steps:
             if _start(question, _less(config, (*path, step))).refusal != refusal:
@@ -192,7 +192,7 @@ def _less(config: dict[str, Any], path: Path) -> dict[str, Any]:
 
 
 def _without(config: Any, path: Path) -> Any:
-    """The configuration without what is at a path; as it is where nothing is there."""
+    """The configuration without the value at a path, unchanged if there is none."""
     if not path:
         return config
     step, rest = path[0], path[1:]
@@ -210,7 +210,7 @@ def _without(config: Any, path: Path) -> Any:
 
 
 def _deepest(config: Any, path: Path) -> Path:
-    """As much of a path as the configuration has."""
+    """The longest part of a path that the configuration has."""
     for length, step in enumerate(path):
         has = step in config if isinstance(config, dict) else isinstance(config, list)
         if not has:

@@ -1,4 +1,4 @@
-"""Why a manager could not give a container what the Topology Manager let it ask for."""
+"""Explains why an allocation failed although the Topology Manager admitted the hints."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numaproof.simulation.observation import Failed
 
 _MOST_HOLDERS = 4
-_NOT_AGAIN = "without what the pod's init containers had, too little is free"
+_NOT_AGAIN = "too little is free without what the pod's init containers used"
 _NAMES: dict[type[Manager[Any]], str] = {
     CPUManager: "CPU Manager",
     DeviceManager: "Device Manager",
@@ -37,7 +37,7 @@ _NAMES: dict[type[Manager[Any]], str] = {
 
 
 def explain(plan: Plan, pod: Pod, failed: Failed) -> tuple[Allocation, tuple[str, ...]]:
-    """What was lacking, and what would help where that is certain."""
+    """What was lacking, and what would certainly help, if anything."""
     manager = failed.manager
     if failed.error.reason == "EmptyPodSharedPoolError":
         return _allocation(failed, str(failed.error), Candidates()), ()
@@ -50,12 +50,12 @@ def explain(plan: Plan, pod: Pod, failed: Failed) -> tuple[Allocation, tuple[str
 
 
 def name(manager: Manager[Any]) -> str:
-    """The manager's name in the documents."""
+    """The manager's name in the documentation."""
     return _NAMES[type(manager)]
 
 
 def memory_family(manager: MemoryManager, pod: Pod, sizes: dict[str, int]) -> Family:
-    """Where memory of these sizes could be had, in the Memory Manager's own description."""
+    """The sets of nodes with memory of these sizes, as the Memory Manager describes them."""
     return memory_hints.family(manager.state, manager.reuse, pod.uid, sizes)
 
 
@@ -69,62 +69,62 @@ def _cpus(
     where = candidates(cpu_hints.generate(policy, available, reusable, count), ("cpu",))
     per_core = policy.cpus_per_core
     if failed.error.reason != "SMTAlignmentError":
-        text = f"{amount('cpu', count)} asked for, {free} free. {_held(policy, manager, reusable)}"
-        return _allocation(failed, text, where), (f"ask for at most {amount('cpu', free)}",) * (
+        text = f"{amount('cpu', count)} requested, {free} free. {_held(policy, manager, reusable)}"
+        return _allocation(failed, text, where), (f"request at most {amount('cpu', free)}",) * (
             0 < free < count
         )
-    rule = f"full-pcpus-only hands out whole cores, of {amount('cpu', per_core)} each"
+    rule = f"full-pcpus-only assigns whole cores of {amount('cpu', per_core)} each"
     if count % per_core:
         below = count // per_core * per_core
         choice = " or ".join(str(one) for one in (below, below + per_core) if one)
-        return _allocation(failed, f"{rule}: {count} is no multiple of {per_core}", Candidates()), (
-            f"ask for {choice} CPUs",
-        )
+        text = f"{rule}: {count} is not a multiple of {per_core}"
+        return _allocation(failed, text, Candidates()), (f"request {choice} CPUs",)
     broken = CPUSet.from_mask(policy.broken & ~policy.reserved)
-    spoilt = f" CPUs on a core with a reserved one do not count: {broken}." if broken else ""
+    unusable = f" CPUs that share a core with a reserved CPU do not count: {broken}."
     whole = (available & ~policy.broken).bit_count()
-    text = f"{rule}: {count} asked for, {whole} free.{spoilt} {_held(policy, manager, reusable)}"
+    text = f"{rule}: {count} requested, {whole} free.{unusable if broken else ''} " + _held(
+        policy, manager, reusable
+    )
     return _allocation(failed, text, Candidates()), ()
 
 
 def _held(policy: StaticPolicy, manager: CPUManager, reusable: int) -> str:
-    """Who has the CPUs that are not free, nor `reusable` for the pod."""
+    """Who holds the CPUs that are neither free nor `reusable` by the pod."""
     held = [
         f"{uid}/{name} {CPUSet.from_mask(cpus & ~reusable)}"
         for uid, name, cpus in manager.state
         if cpus & ~reusable
     ]
-    told = ", ".join(held[:_MOST_HOLDERS]) or "nobody has CPUs of its own"
+    holders = ", ".join(held[:_MOST_HOLDERS]) or "none"
     more = f" and {len(held) - _MOST_HOLDERS} more" if len(held) > _MOST_HOLDERS else ""
     reserved = CPUSet.from_mask(policy.reserved)
-    return f"Of {policy.topology.cpus.bit_count()}, reserved: {reserved}; held: {told}{more}."
+    total = amount("cpu", policy.topology.cpus.bit_count())
+    return f"Of {total}, reserved: {reserved}; exclusive: {holders}{more}."
 
 
 def _memory(manager: MemoryManager, pod: Pod, failed: Failed) -> tuple[Allocation, tuple[str, ...]]:
     try:
         sizes = part(pod, failed.container) if failed.container else at_once(pod)
     except AllocationError:
-        text = "an amount is no whole number of bytes to the API machinery"
-        return _allocation(failed, text, Candidates()), (
-            "write it as a whole number, such as 1536Mi",
-        )
+        text = "an amount is not a whole number of bytes to the API machinery"
+        return _allocation(failed, text, Candidates()), ("use a whole number, such as 1536Mi",)
     family = memory_family(manager, pod, sizes)
     where = candidates(family, tuple(sizes))
     numa = failed.affinity.numa
     if not family:
         lacking = places([one for one in where.told if one.mark == "impossible"])
-        text = f"no set of nodes can give {amounts(sizes.items())}: {lacking}"
+        text = f"no set of nodes can provide {amounts(sizes.items())}: {lacking}"
     elif numa is not None:
         why = ", ".join(lacks(family, tuple(sizes), numa.mask)) or _NOT_AGAIN
-        text = f"the hints merged to {nodes_text(numa)}, which the Memory Manager can't use: {why}"
+        text = f"the hints merge to {nodes_text(numa)}, which the Memory Manager cannot use: {why}"
     else:
-        text = f"{amounts(sizes.items())} can't be had where a preferred hint is kept"
+        text = f"no preferred set of nodes can provide {amounts(sizes.items())}"
     return _allocation(failed, text, where), ()
 
 
 def _devices(state: DeviceState, pod: Pod, failed: Failed) -> tuple[Allocation, tuple[str, ...]]:
     short = []
-    # Devices are never given to a pod as a whole.
+    # Devices are never allocated to a pod as a whole.
     assert failed.container is not None
     for resource, count in allocation.requested(state, failed.container).items():
         text = devices_text(state, pod, resource, count)
@@ -134,15 +134,15 @@ def _devices(state: DeviceState, pod: Pod, failed: Failed) -> tuple[Allocation, 
 
 
 def devices_text(state: DeviceState, pod: Pod, resource: str, count: int) -> str | None:
-    """What is there of a device resource; None where there is enough."""
+    """How many devices of a resource there are and who holds them; None if enough are free."""
     devices = state.lists.get(resource, Devices())
     free = len(state.available(resource) | state.reuse.of(pod.uid, resource))
     if free >= count:
         return None
     sick = len(devices.nodes) - len(devices.healthy)
-    ill = f", {sick} of them unhealthy" if sick else ""
+    unhealthy = f", {sick} of them unhealthy" if sick else ""
     return (
-        f"{amount(resource, count)} asked for: {len(devices.nodes)} on this node{ill}, "
+        f"{amount(resource, count)} requested: {len(devices.nodes)} on this node{unhealthy}, "
         f"{len(state.taken.get(resource, ()))} held by containers, {free} free"
     )
 

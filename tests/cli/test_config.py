@@ -145,11 +145,11 @@ def test_a_machine_with_many_nodes_needs_an_option_or_policy_none(judge: Command
     assert "error: topologyManagerPolicy: unsupported on machines with more than 8" in ended.out
     none = judge("topologyManagerPolicy: none\n", machine="epyc-12-nodes")
     assert none.code == 0
-    assert "has to be none on this machine of 12 NUMA nodes" in none.out
+    assert "must be none on this machine with 12 NUMA nodes" in none.out
     option = "topologyManagerPolicyOptions: {max-allowable-numa-nodes: '12'}\n"
     slow = judge(f"topologyManagerPolicy: restricted\n{option}", machine="epyc-12-nodes")
     assert slow.code == 0
-    assert "look at all sets of 12 NUMA nodes" in slow.out
+    assert "try all sets of 12 NUMA nodes" in slow.out
 
 
 STATIC = "cpuManagerPolicy: static\n"
@@ -170,21 +170,26 @@ def memory(*entries: str, total: str) -> str:
 @pytest.mark.parametrize(
     ("text", "machine", "field", "told"),
     [
-        (STATIC + "reservedSystemCPUs: '0'\n", "", "reservedSystemCPUs", "beside system daemons"),
-        (STATIC + FULL + "reservedSystemCPUs: '0'\n", "", "reservedSystemCPUs", "CPUs 1 share one"),
+        (STATIC + "reservedSystemCPUs: '0'\n", "", "reservedSystemCPUs", "with system daemons"),
+        (
+            STATIC + FULL + "reservedSystemCPUs: '0'\n",
+            "",
+            "reservedSystemCPUs",
+            "CPUs 1 share a core",
+        ),
         (STATIC + SPREAD + "reservedSystemCPUs: '0'\n", TWO, "reservedSystemCPUs", "can hang"),
-        (STATIC + "kubeReserved: {cpu: 500m}\n", "", "kubeReserved.cpu", "rounded up: 1 CPUs"),
+        (STATIC + "kubeReserved: {cpu: 500m}\n", "", "kubeReserved.cpu", "rounded up to 1 CPU"),
         (
             STATIC + "reservedSystemCPUs: 0,64,128,192\n",
             TWO,
             "reservedSystemCPUs",
-            "lies on NUMA nodes 0-1",
+            "takes CPUs from NUMA nodes 0-1",
         ),
         (
             STATIC + "reservedSystemCPUs: 0-63,128-191\n",
             TWO,
             "reservedSystemCPUs",
-            "takes all CPUs of NUMA node 0",
+            "reserves all CPUs of NUMA node 0",
         ),
         (
             STATIC + SPREAD + "reservedSystemCPUs: 0-1\n",
@@ -198,7 +203,7 @@ def memory(*entries: str, total: str) -> str:
             + "topologyManagerPolicy: single-numa-node\nreservedSystemCPUs: 0,128\n",
             TWO,
             "cpuManagerPolicyOptions.distribute-cpus-across-numa",
-            "nothing is spread",
+            "never distributes CPUs",
         ),
         (
             STATIC + FULL + "reservedSystemCPUs: '0'\n",
@@ -239,14 +244,14 @@ def memory(*entries: str, total: str) -> str:
             + "reservedSystemCPUs: 0,128\n",
             TWO,
             "cpuManagerPolicyOptions.align-by-socket",
-            "is lost where",
+            "which ignores sockets",
         ),
-        (BEST, "", "topologyManagerPolicy", "aligns devices only"),
+        (BEST, "", "topologyManagerPolicy", "aligns only devices"),
         (
             BEST + "topologyManagerPolicyOptions: {max-allowable-numa-nodes: '9'}\n",
             "",
             "topologyManagerPolicyOptions.max-allowable-numa-nodes",
-            "8 are allowed anyway",
+            "8 are always allowed",
         ),
         (
             BEST + "topologyManagerPolicyOptions: {prefer-closest-numa-nodes: 'true'}\n",
@@ -267,20 +272,20 @@ def memory(*entries: str, total: str) -> str:
             ),
             TWO,
             "topologyManagerPolicyOptions.prefer-closest-numa-nodes",
-            "takes one node",
+            "uses one node",
         ),
         (
             BEST + "topologyManagerPolicyOptions: {prefer-closest-numa-nodes: 'true'}\n",
             "power7-8-nodes",
             "topologyManagerPolicyOptions.prefer-closest-numa-nodes",
-            "ids have gaps",
+            "compare the wrong distances",
         ),
-        (BEST, "power9-ac922", "topologyManagerPolicy", "hints can name NUMA nodes 0 to 63 only"),
+        (BEST, "power9-ac922", "topologyManagerPolicy", "hints can hold only NUMA nodes 0 to 63"),
         (
             "evictionHard: {nodefs.available: 5%}\n",
             "",
             "evictionHard",
-            "no memory.available threshold",
+            "including the memory.available threshold",
         ),
         (
             "featureGates: {CPUManagerPolicyAlphaOptions: true}\n",
@@ -304,7 +309,7 @@ def memory(*entries: str, total: str) -> str:
             memory("{numaNode: 0, limits: {memory: 13864Mi}}", total="13764Mi"),
             "",
             "reservedMemory[0]",
-            "leaves nothing of NUMA node 0",
+            "reserves all memory of NUMA node 0",
         ),
         (
             memory("{numaNode: 0, limits: {memory: 20Gi}}", total="20380Mi"),
@@ -334,8 +339,8 @@ def test_a_fault_of_the_reference_is_told_as_one(
     monkeypatch.setattr(startup, "start", broken)
     ended = judge("cpuManagerPolicy: static\n")
     assert ended.code == 1
-    assert "kubelet.yaml:1: fault: the reference broke: RuntimeError: out of order" in ended.out
-    assert "a bug of numaproof" in ended.out
+    assert "kubelet.yaml:1: fault: the reference failed: RuntimeError: out of order" in ended.out
+    assert "a bug in numaproof" in ended.out
 
 
 def test_a_hugepage_reservation_is_told_to_be_impossible(judge: Command) -> None:
@@ -365,7 +370,7 @@ def test_what_has_no_effect_is_a_warning(judge: Command) -> None:
     )
     assert ended.code == 0
     assert [one["field"] for one in ended.json()] == ["kubeReserved.cpu", "topologyManagerScope"]
-    assert [*ended.json()[0]] == ["severity", "field", "line", "message", "mend", "section"]
+    assert [*ended.json()[0]] == ["severity", "field", "line", "message", "fix", "section"]
 
 
 def test_reserved_memory_without_the_static_policy_is_a_warning(judge: Command) -> None:

@@ -100,7 +100,7 @@ def test_admitted_pods_are_shown_with_their_cpus(ask: Command) -> None:
     assert "✓ 4 pods admitted, none refused" in ended.out
     assert ["✓", "Pod/default/db", "main", "2-3"] in rows(ended.out)
     assert ["✓", "Deployment/shop/web#3", "app", "shared pool"] in rows(ended.out)
-    assert "pods.yaml:10: Service has no pods" in ended.err
+    assert "pods.yaml:10: skipped Service: no pods" in ended.err
 
 
 def test_memory_and_the_nodes_that_a_container_is_aligned_to_are_told(ask: Command) -> None:
@@ -139,8 +139,8 @@ def test_a_refusal_is_told_with_the_kubelets_words_and_what_lacks(ask: Command) 
     out = ask(HUGE).out
     assert ["✗", "Pod/default/db", "refused"] in rows(out)
     assert "not enough cpus available to satisfy request: requested=8, available=7" in out
-    assert "8 CPUs asked for, 7 free. Of 8, reserved: 0; held: nobody" in out
-    assert "Hint: ask for at most 7 CPUs." in out
+    assert "8 CPUs requested, 7 free. Of 8 CPUs, reserved: 0; exclusive: none" in out
+    assert "Hint: request at most 7 CPUs." in out
 
 
 def test_a_refusal_by_topology_is_told_step_by_step(ask: Command) -> None:
@@ -149,12 +149,12 @@ def test_a_refusal_by_topology_is_told_step_by_step(ask: Command) -> None:
     assert told.code == 1
     lines = [line.strip() for line in told.out.splitlines()]
     assert (
-        "container main: no nodes are preferred for all: cpu on 2 nodes, memory on 1 node" in lines
+        "container main: no nodes are preferred by all: cpu on 2 nodes, memory on 1 node" in lines
     )
-    assert "3. CPU Manager, cpu: 50 CPUs can be had" in lines
+    assert "3. CPU Manager, cpu: 50 CPUs available" in lines
     assert "✓ nodes 0-1  preferred: 79 CPUs free" in lines
-    best = "5. the best of all hints together is nodes 0-1, not preferred"
-    assert f"{best}; restricted admits preferred ones alone" in lines
+    best = "5. the hints merge to nodes 0-1, not preferred"
+    assert f"{best}; restricted admits only preferred hints" in lines
     assert "Hint: with topologyManagerPolicy: best-effort the pod would be admitted." in lines
 
 
@@ -172,9 +172,9 @@ def test_a_refused_start_is_1_with_its_message(ask: Command) -> None:
 
 
 def test_admissions_are_explained_on_demand(ask: Command) -> None:
-    assert "every manager has what is asked for" not in ask(PODS, config=ALIGNED).out
+    assert "every manager can satisfy the request" not in ask(PODS, config=ALIGNED).out
     out = ask(PODS, "--explain", config=ALIGNED).out
-    assert "✓ Pod/default/db\n  every manager has what is asked for" in out
+    assert "✓ Pod/default/db\n  every manager can satisfy the request" in out
     assert "CPU Manager: no preference: the pod is Burstable, not Guaranteed" in out
 
 
@@ -188,7 +188,7 @@ def test_devices_that_no_plugin_serves_keep_the_scheduler_from_placing_the_pod(
     assert ended.code == 1
     assert ["✗", "Pod/default/db", "refused"] in rows(ended.out)
     assert "Insufficient vendor.example/nic" in ended.out
-    assert "such as --devices vendor.example/nic=1@0" in ended.out
+    assert "for example --devices vendor.example/nic=1@0" in ended.out
 
 
 def test_devices_come_from_words_and_from_files(ask: Command) -> None:
@@ -210,13 +210,13 @@ def test_devices_come_from_words_and_from_files(ask: Command) -> None:
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ("nothing", "there is no such file"),
-        ("nic=1", "'nic' is no name of a device resource"),
-        ("v.example/nic=x", "'x' is not COUNT@NODES"),
+        ("nothing", "neither a file nor a description of devices"),
+        ("nic=1", "invalid name of a device resource: 'nic'"),
+        ("v.example/nic=x", "expected COUNT@NODES, got 'x'"),
         ("v.example/nic=1@3-1", "'3-1' is not a list of NUMA nodes"),
         ("v.example/nic=1@7", "the machine has no NUMA node 7"),
-        ("v.example/nic=0@0", "0 devices"),
-        ("v.example/nic=4000@0,4000@0", "more than 4096 devices"),
+        ("v.example/nic=0@0", "count 0 is out of range"),
+        ("v.example/nic=4000@0,4000@0", "too many devices"),
     ],
 )
 def test_devices_that_cannot_be_are_2_and_say_why(ask: Command, given: str, told: str) -> None:
@@ -230,7 +230,10 @@ def test_devices_that_cannot_be_are_2_and_say_why(ask: Command, given: str, told
     [
         ("v.example/nic: 3\n", "devices.yaml:1: v.example/nic: expected `array`"),
         ("v.example/nic:\n- {cuont: 1}\n", "did you mean 'count'?"),
-        ("v.example/nic:\n- {numa: [0]}\n", "devices.yaml:2: v.example/nic[0]: a group has either"),
+        (
+            "v.example/nic:\n- {numa: [0]}\n",
+            "devices.yaml:2: v.example/nic[0]: a group needs either",
+        ),
         ("v.example/nic:\n- {id: a}\n- {id: a}\n", "devices.yaml:3"),
     ],
 )
@@ -298,7 +301,7 @@ def test_the_machine_may_be_a_profile_file(ask: Command) -> None:
     ("pods", "config", "told"),
     [
         (PODS, "kind: Pod\n", "kubelet.yaml:1: apiVersion"),
-        (PODS, "", "0 documents"),
+        (PODS, "", "got 0 documents"),
         (PODS.replace("{name: db}", "{}"), CONFIG, "pods.yaml:4: metadata.name"),
         (
             PODS.replace("cpu: 2", "cpu: two"),
@@ -311,10 +314,18 @@ def test_the_machine_may_be_a_profile_file(ask: Command) -> None:
             CONFIG,
             "pods.yaml:7: spec.containers[0].name: must be a text",
         ),
-        (PODS.replace("  containers:", "  others:", 1), CONFIG, "a pod needs a container"),
-        (PODS + "---" + PODS, CONFIG, "a second Pod/default/db"),
-        (PODS.replace("replicas: 3", "replicas: 3x"), CONFIG, "pods.yaml:18: spec.replicas: '3x'"),
-        (PODS.replace("replicas: 3", "replicas: 3000"), CONFIG, "more than 1000 pods"),
+        (
+            PODS.replace("  containers:", "  others:", 1),
+            CONFIG,
+            "a pod needs at least one container",
+        ),
+        (PODS + "---" + PODS, CONFIG, "duplicate Pod/default/db"),
+        (
+            PODS.replace("replicas: 3", "replicas: 3x"),
+            CONFIG,
+            "pods.yaml:18: spec.replicas: invalid number '3x'",
+        ),
+        (PODS.replace("replicas: 3", "replicas: 3000"), CONFIG, "too many pods: the limit is 1000"),
         ("kind: List\nitems: 1\n", CONFIG, "pods.yaml:2: items: must be a list"),
         ("- 1\n", CONFIG, "must be a mapping"),
         ("kind: Service\n", CONFIG, "no pods in the given files"),
@@ -329,11 +340,14 @@ def test_wrong_input_is_2_and_says_where(ask: Command, pods: str, config: str, t
 @pytest.mark.parametrize(
     ("resources", "told"),
     [
-        ("limits: {cpu: -1}", "pods.yaml:8: spec.containers[0].resources.limits.cpu: -1 is less"),
-        ("limits: {cpu: 1}, requests: {cpu: 2}", "requests.cpu: 2 is more than its limit of 1"),
-        ("requests: {hugepages-2Mi: 2Mi}", "is not the limit, which is missing"),
-        ("limits: {v.example/nic: 1500m}", "limits.v.example/nic: 1500m is no whole number"),
-        ("limits: {v.e/nic: 2}, requests: {v.e/nic: 1}", "1 is not the limit, which is 2"),
+        ("limits: {cpu: -1}", "pods.yaml:8: spec.containers[0].resources.limits.cpu: -1 is neg"),
+        ("limits: {cpu: 1}, requests: {cpu: 2}", "request of 2 exceeds the limit of 1"),
+        ("requests: {hugepages-2Mi: 2Mi}", "request of 2Mi has no limit"),
+        ("limits: {v.example/nic: 1500m}", "limits.v.example/nic: 1500m is not a whole number"),
+        (
+            "limits: {v.e/nic: 2}, requests: {v.e/nic: 1}",
+            "request of 1 differs from the limit of 2",
+        ),
     ],
 )
 def test_pods_that_the_api_server_refuses_are_2(ask: Command, resources: str, told: str) -> None:
@@ -345,7 +359,7 @@ def test_pods_that_the_api_server_refuses_are_2(ask: Command, resources: str, to
 def test_two_containers_of_one_name_are_2(ask: Command) -> None:
     ended = ask(PODS.replace("  - name: main", "  - name: main\n  - name: main"))
     assert ended.code == 2
-    assert "pods.yaml:8: spec.containers[1].name: a second container 'main'" in ended.err
+    assert "pods.yaml:8: spec.containers[1].name: duplicate container name 'main'" in ended.err
 
 
 def test_a_folder_without_a_machine_is_2(ask: Command) -> None:
@@ -385,7 +399,7 @@ def test_a_page_is_written_that_needs_nothing_else(ask: Command) -> None:
     assert "wrote node.html" in ended.out
     page = Path("node.html").read_text()
     assert "<h1>1 of 4 pods refused</h1>" in page
-    assert "8 CPUs asked for, 7 free" in page
+    assert "8 CPUs requested, 7 free" in page
     assert not re.findall(r"(?:src|href)=", page)
 
 

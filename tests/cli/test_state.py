@@ -74,10 +74,10 @@ def test_two_pods_on_the_same_cpus_are_found(judge: Command) -> None:
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (b"no json", "give --config"),
-        (b'{"policyName":"static","defaultCpuSet":""}', "give --config"),
-        (b'{"policyName":"Static","machineState":{}}', "give --config"),
-        (b'{"PodDeviceEntries":[]}', "neither a cpu_manager_state nor a memory_manager_state"),
+        (b"no json", "pass --config"),
+        (b'{"policyName":"static","defaultCpuSet":""}', "pass --config"),
+        (b'{"policyName":"Static","machineState":{}}', "pass --config"),
+        (b'{"PodDeviceEntries":[]}', "expected a cpu_manager_state or a memory_manager_state"),
     ],
 )
 def test_what_cannot_be_judged_is_2(judge: Command, content: bytes, told: str) -> None:
@@ -137,7 +137,7 @@ def test_a_configuration_with_the_files_reservation_is_assumed(judge_memory: Com
     assert judge_memory(memory_written(one_node(system=3 * GI)), config="").code == 0
     ended = judge_memory(memory_written(one_node(system=0)), config="")
     assert ended.code == 2
-    assert "give --config" in ended.err
+    assert "pass --config" in ended.err
 
 
 @pytest.mark.parametrize(
@@ -145,11 +145,11 @@ def test_a_configuration_with_the_files_reservation_is_assumed(judge_memory: Com
     [
         (
             memory_written(one_node(total=TOTAL + 4096)),
-            f"NUMA node 0: memory: total is {TOTAL + 4096} in the file and {TOTAL} on the machine",
+            f"NUMA node 0: memory: total is {TOTAL + 4096} in the file but {TOTAL} on the machine",
         ),
         (
             memory_written(one_node(system=2 * GI)),
-            "systemReserved is 2147483648 in the file and 1073741824 on the machine (the conf",
+            "systemReserved is 2147483648 in the file but 1073741824 on the machine (the conf",
         ),
         (
             memory_written(one_node(), one_node()),
@@ -157,11 +157,11 @@ def test_a_configuration_with_the_files_reservation_is_assumed(judge_memory: Com
         ),
         (
             memory_written(one_node(blocks=1)),
-            "NUMA node 0: numberOfAssignments is 1, and 0 blocks lie there",
+            "NUMA node 0: numberOfAssignments is 1, expected 0",
         ),
         (
             memory_written(one_node(held=GI, blocks=1), held={"a": Block(1, "memory", GI // 2)}),
-            "NUMA nodes 0: memory: containers hold 536870912, and 1073741824 is reserved",
+            "NUMA nodes 0: memory: containers hold 536870912, but 1073741824 is reserved",
         ),
         (
             memory_written(
@@ -169,7 +169,7 @@ def test_a_configuration_with_the_files_reservation_is_assumed(judge_memory: Com
                 one_node(blocks=1, cells=2),
                 held={"a": Block(3, "memory", 0)},
             ),
-            "NUMA node 0 is used with nodes [0, 1], and node 1 of these with nodes [1]: groups",
+            "NUMA node 0 is in the group [0, 1], but node 1 of that group is in [1]: groups",
         ),
     ],
 )
@@ -180,7 +180,7 @@ def test_each_difference_from_the_machine_is_named(
     assert ended.code == 1
     assert told in ended.out
     assert (
-        "To mend: drain the node and stop the kubelet; delete /var/lib/kubelet/memory" in ended.out
+        "To fix: drain the node and stop the kubelet; delete /var/lib/kubelet/memory" in ended.out
     )
 
 
@@ -190,7 +190,7 @@ def test_the_kubelets_words_come_first(judge_memory: Command) -> None:
     assert found["kind"] == "memory_manager_state"
     assert found["refusal"]["stage"] == "memory"
     assert DIFFERENT in found["refusal"]["message"]
-    assert [*found] == ["kind", "refusal", "findings", "mend"]
+    assert [*found] == ["kind", "refusal", "findings", "fix"]
 
 
 def test_blocks_on_nodes_that_the_machine_does_not_have_are_told(judge_memory: Command) -> None:
@@ -215,14 +215,14 @@ def test_missing_memory_types_are_told(judge_memory: Command) -> None:
 def test_sums_that_do_not_hold_are_told(judge_memory: Command) -> None:
     tables = {**one_node().tables, "memory": Table(TOTAL, GI, TOTAL - GI, 5, TOTAL - GI)}
     ended = judge_memory(memory_written(NodeMemory(0, tables, 1)))
-    assert f"reserved and free sum up to {TOTAL - GI + 5}, not to allocatable" in ended.out
+    assert f"reserved + free is {TOTAL - GI + 5}, expected allocatable" in ended.out
 
 
 def test_a_damaged_memory_file_is_told_as_such(judge_memory: Command) -> None:
     content = memory_written(one_node())
     ended = judge_memory(content.replace(b'"cells":[0]', b'"cells":[0,0]'))
     assert "checkpoint is corrupted" in ended.out
-    assert "something changed the file afterwards" in ended.out
+    assert "checksum mismatch" in ended.out
     cut = judge_memory(content[:50])
     assert "unexpected end of JSON input" in cut.out
     assert "memory_manager_state" in cut.out
@@ -231,7 +231,7 @@ def test_a_damaged_memory_file_is_told_as_such(judge_memory: Command) -> None:
 def test_the_policy_may_be_set_back_to_that_of_the_file(judge_memory: Command) -> None:
     ended = judge_memory(memory_checkpoint.dump(MemoryState(), "None"))
     assert ended.code == 1
-    assert "or set the policy back to that of the file" in ended.out
+    assert "set the policy back to the one it was written with" in ended.out
     assert judge_memory(memory_checkpoint.dump(MemoryState(), "None"), config="").code == 0
 
 
@@ -242,7 +242,7 @@ def test_a_configuration_that_never_starts_is_not_put_down_to_the_file(
     ended = judge_memory(memory_written(one_node()), config=config)
     assert ended.code == 1
     assert "the kubelet does not start without the file either" in ended.out
-    assert "mend the configuration first" in ended.out
+    assert "fix the configuration first" in ended.out
 
 
 @pytest.mark.parametrize(

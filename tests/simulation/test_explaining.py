@@ -120,7 +120,7 @@ def test_every_refusal_is_explained_by_what_the_reference_did(
         explanation = verdict.explanation
         assert explanation is not None
         if verdict.refusal is None:
-            assert explanation.summary == "every manager has what is asked for"
+            assert explanation.summary == "every manager can satisfy the request"
             continue
         *_, last = explanation.steps
         if verdict.refusal.reason == "TopologyAffinityError":
@@ -191,8 +191,8 @@ def test_watching_leaves_the_node_as_it_is() -> None:
             [pod("a", {"cpu": 30}), pod("b", {"cpu": 30}), pod("c", {"cpu": 12})],
             (),
             (
-                "container c0: no node can give 12 CPUs: node 0: 8 of 12 CPUs free; node 1: 10 of "
-                "12 CPUs free"
+                "container c0: no node can provide 12 CPUs: node 0: 8 of 12 CPUs free; node 1: 10 "
+                "of 12 CPUs free"
             ),
         ),
         (
@@ -200,35 +200,35 @@ def test_watching_leaves_the_node_as_it_is() -> None:
             [pod("a", {"cpu": 60})],
             (),
             (
-                "container c0: 60 CPUs need 2 nodes even on an empty machine, where single-"
-                "numa-node wants one"
+                "container c0: 60 CPUs need 2 nodes even on an empty machine, and single-"
+                "numa-node admits only one"
             ),
         ),
         (
             {"topologyManagerPolicy": "single-numa-node"},
             [pod("a", {"cpu": 36}), pod("b", {"cpu": 20, NIC: 1})],
             (f"{NIC}=1@0",),
-            f"container c0: no nodes are preferred for all: {NIC} on node 0, cpu on node 1",
+            f"container c0: no nodes are preferred by all: {NIC} on node 0, cpu on node 1",
         ),
         (
             {"topologyManagerPolicy": "restricted", "topologyManagerScope": "pod"},
             [pod("a", {NIC: 2}, {NIC: 2})],
             (f"{NIC}=3@0",),
-            f"the pod as a whole: 4 {NIC} asked for: 3 on this node, 0 held by containers, 3 free",
+            f"the pod as a whole: 4 {NIC} requested: 3 on this node, 0 held by containers, 3 free",
         ),
         (
             {},
             [pod("a", {"cpu": 38, NIC: 1}), pod("b", {"cpu": 2, NIC: 2})],
             (f"{NIC}=2@0",),
-            f"container c0: 2 {NIC} asked for: 2 on this node, 1 held by containers, 1 free",
+            f"container c0: 2 {NIC} requested: 2 on this node, 1 held by containers, 1 free",
         ),
         (
             {},
             [pod("a", {"cpu": 70}), pod("b", {"cpu": 9})],
             (),
             (
-                "container c0: 9 CPUs asked for, 8 free. Of 80, reserved: 0-1; held: a/c0 "
-                "2-16,20-39,42-56,60-79."
+                "container c0: 9 CPUs requested, 8 free. Of 80 CPUs, reserved: 0-1; exclusive: "
+                "a/c0 2-16,20-39,42-56,60-79."
             ),
         ),
         (
@@ -236,7 +236,7 @@ def test_watching_leaves_the_node_as_it_is() -> None:
             [pod("a", {"cpu": 3})],
             (),
             (
-                "container c0: full-pcpus-only hands out whole cores, of 2 CPUs each: 3 is no "
+                "container c0: full-pcpus-only assigns whole cores of 2 CPUs each: 3 is not a "
                 "multiple of 2"
             ),
         ),
@@ -245,9 +245,9 @@ def test_watching_leaves_the_node_as_it_is() -> None:
             [pod("a", {"cpu": 70}), pod("b", {"cpu": 8})],
             (),
             (
-                "container c0: full-pcpus-only hands out whole cores, of 2 CPUs each: 8 asked "
-                "for, 6 free. CPUs on a core with a reserved one do not count: 40-41. Of 80, "
-                "reserved: 0-1; held: a/c0 2-16,20-39,42-56,60-79."
+                "container c0: full-pcpus-only assigns whole cores of 2 CPUs each: 8 "
+                "requested, 6 free. CPUs that share a core with a reserved CPU do not count: "
+                "40-41. Of 80 CPUs, reserved: 0-1; exclusive: a/c0 2-16,20-39,42-56,60-79."
             ),
         ),
         (
@@ -255,8 +255,8 @@ def test_watching_leaves_the_node_as_it_is() -> None:
             [pod("a", {"cpu": 2, "memory": "1000Gi"})],
             (),
             (
-                "container c0: no set of nodes can give 1000 GiB of memory: nodes 0-1: 189.7 GiB "
-                "of 1000 GiB of memory free (189.7 GiB of memory in all)"
+                "container c0: no set of nodes can provide 1000 GiB of memory: nodes 0-1: "
+                "189.7 GiB of 1000 GiB of memory free (189.7 GiB of memory in total)"
             ),
         ),
         (
@@ -264,10 +264,10 @@ def test_watching_leaves_the_node_as_it_is() -> None:
             [pod("a", {"cpu": 2, "memory": "100Gi"}), pod("b", {"cpu": 2, "memory": "94Gi"})],
             (),
             (
-                "container c0: no set of nodes can give 94 GiB of memory: node 0: 0 B of 94 GiB of "
-                "memory free, node 0 is in use as one of nodes 0-1; node 1: 89.7 GiB of 94 GiB "
-                "of memory free, node 1 is in use as one of nodes 0-1; nodes 0-1: 89.7 GiB of "
-                "94 GiB of memory free"
+                "container c0: no set of nodes can provide 94 GiB of memory: node 0: 0 B of 94 GiB "
+                "of memory free, node 0 is in use as part of the group of nodes 0-1; node 1: "
+                "89.7 GiB of 94 GiB of memory free, node 1 is in use as part of the group of "
+                "nodes 0-1; nodes 0-1: 89.7 GiB of 94 GiB of memory free"
             ),
         ),
         (
@@ -278,7 +278,7 @@ def test_watching_leaves_the_node_as_it_is() -> None:
             ],
             (),
             (
-                "container c0: the hints merged to node 0, which the Memory Manager can't use: "
+                "container c0: the hints merge to node 0, which the Memory Manager cannot use: "
                 "34 GiB of 40 GiB of memory free"
             ),
         ),
@@ -287,15 +287,15 @@ def test_watching_leaves_the_node_as_it_is() -> None:
             [pod("a", {"cpu": 50, "memory": "60Gi"}, init=({"cpu": 2, "memory": "150Gi"},))],
             (),
             (
-                "container c0: the hints merged to nodes 0-1, which the Memory Manager can't use: "
-                "without what the pod's init containers had, too little is free"
+                "container c0: the hints merge to nodes 0-1, which the Memory Manager cannot use: "
+                "too little is free without what the pod's init containers used"
             ),
         ),
         (
             MEMORY,
             [pod("a", {"cpu": 2, "memory": "1.5Gi"})],
             (),
-            "container c0: an amount is no whole number of bytes to the API machinery",
+            "container c0: an amount is not a whole number of bytes to the API machinery",
         ),
     ],
 )
@@ -305,21 +305,23 @@ def test_a_refusal_is_summed_up_in_a_sentence(
     assert why(question("xeon-gold-6230-2s", config, *given), *pods).summary == told
 
 
-def test_what_would_help_is_told_where_it_is_certain() -> None:
+def test_advice_is_given_only_when_it_certainly_helps() -> None:
     small = "laptop-4c8t"
-    assert why(question(small, WHOLE), pod("a", {"cpu": 3})).advice == ("ask for 2 or 4 CPUs",)
-    assert why(question(small, WHOLE), pod("a", {"cpu": 1})).advice == ("ask for 2 CPUs",)
-    assert why(question(small, {}), pod("a", {"cpu": 7})).advice == ("ask for at most 6 CPUs",)
+    assert why(question(small, WHOLE), pod("a", {"cpu": 3})).advice == ("request 2 or 4 CPUs",)
+    assert why(question(small, WHOLE), pod("a", {"cpu": 1})).advice == ("request 2 CPUs",)
+    assert why(question(small, {}), pod("a", {"cpu": 7})).advice == ("request at most 6 CPUs",)
     nothing = why(question(small, {"topologyManagerPolicy": "restricted"}), pod("a", {"cpu": 7}))
     assert nothing.advice == ()
 
 
-def test_of_several_containers_the_hints_of_the_one_refused_are_told() -> None:
+def test_only_the_refused_containers_hints_are_shown() -> None:
     asked = question("laptop-4c8t", {"topologyManagerPolicy": "restricted"})
     steps = why(asked, pod("a", {"cpu": 2}, {"cpu": 5})).steps
     assert [type(one).__name__ for one in steps[:3]] == ["Request", "Merge", "Request"]
     hints = [one for one in steps if isinstance(one, Hints)]
-    assert [one.text for one in hints if one.resource] == ["5 CPUs can be had nowhere"]
+    assert [one.text for one in hints if one.resource] == [
+        "5 CPUs not available on any set of nodes"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -330,8 +332,8 @@ def test_of_several_containers_the_hints_of_the_one_refused_are_told() -> None:
             {"cpu": 2},
             "CPU Manager: no preference: its policy is none",
         ),
-        ({}, {"cpu": "1500m"}, "CPU Manager: no preference: 1500m CPUs are no whole number"),
-        (MEMORY, {"cpu": 2, "memory": "1.5Gi"}, "Memory Manager: no preference: an amount is no"),
+        ({}, {"cpu": "1500m"}, "CPU Manager: no preference: 1500m is not a whole number of CPUs"),
+        (MEMORY, {"cpu": 2, "memory": "1.5Gi"}, "Memory Manager: no preference: an amount is not"),
         ({}, {"cpu": 2, NIC: 1}, f"Device Manager {NIC}: no preference: its plugin reports no"),
         ({}, {"cpu": 2}, "Memory Manager: no preference: its policy is None"),
     ],
@@ -350,11 +352,11 @@ def test_a_manager_without_preference_says_why(
     assert any(line.startswith(told) for line in lines), lines
 
 
-def test_everything_that_lacks_is_told_at_once() -> None:
+def test_everything_that_is_lacking_is_listed() -> None:
     asked = question("laptop-4c8t", {"topologyManagerPolicy": "restricted"}, f"{NIC}=1@0")
     assert why(asked, pod("a", {"cpu": 7, NIC: 2})).summary == (
-        f"container c0: 2 {NIC} asked for: 1 on this node, 0 held by containers, 1 free; and "
-        "no node can give 7 CPUs: node 0: 6 of 7 CPUs free"
+        f"container c0: 2 {NIC} requested: 1 on this node, 0 held by containers, 1 free; and "
+        "no node can provide 7 CPUs: node 0: 6 of 7 CPUs free"
     )
 
 
@@ -367,8 +369,8 @@ def test_memory_of_all_types_has_hints_together() -> None:
     both = [one for one in explanation.steps if getattr(one, "manager", "") == "Memory Manager"]
     texts = [one.text for one in both if isinstance(one, Hints)]
     assert texts == [
-        "1 GiB of hugepages-1Gi can be had",
-        "the hints for hugepages-1Gi are for this, too",
+        "1 GiB of hugepages-1Gi available",
+        "the hints for hugepages-1Gi cover this as well",
     ]
 
 
@@ -405,7 +407,7 @@ def test_an_init_containers_nodes_and_groups_in_use_are_named() -> None:
         ("memory",),
     )
     told = {str(one.numa): one.text for one in found.told}
-    assert told["0"] == "what an init container of the pod had is on node 1"
+    assert told["0"] == "an init container of the pod used node 1, which must be reused"
     assert told["1"] == "16 B of memory free"
     assert NUMASet((0, 1)) not in [one.numa for one in found.told]
 
