@@ -347,7 +347,7 @@ def _batch(
             return search.open(machine)
 
         def ended(self, things: Mapping[Thing, int], values: Mapping[str, float]) -> None:
-            search.ended(self.run, things, values)
+            search.ended(self.example, things, values)
 
     phases = (Phase.generate, Phase.target, Phase.shrink)
     profile = settings(
