@@ -11,6 +11,7 @@ import click
 from numaproof.campaigns import conduct
 from numaproof.catalogue import catalogue, machines_option
 from numaproof.conformance.cases import loading
+from numaproof.conformance.check import check as play
 from numaproof.conformance.differential import recording_check
 from numaproof.conformance.execution import runner
 from numaproof.conformance.execution.scratch import scratch_folder
@@ -94,7 +95,7 @@ def check(
                     f"no case matches --select {select!r} on these machines at level"
                     f" {chosen.level} for Kubernetes {chosen.kubernetes}"
                 )
-            return runner.run(runs, campaign, kept)
+            return play(runs, campaign, kept)
 
         return conduct(start, target, out, as_json=as_json)
 

@@ -14,17 +14,18 @@ import click
 from numaproof.campaigns import conduct
 from numaproof.catalogue import MACHINE, catalogue
 from numaproof.conformance.cases import loading
+from numaproof.conformance.differential.chance import TRIES
 from numaproof.conformance.differential.diff import (
     KINDS,
-    Course,
-    Scenario,
+    DiffOptions,
+    NamedScenario,
     differences,
     discovered,
     generated,
     given,
     shared_capabilities,
 )
-from numaproof.conformance.differential.lockstep import TRIES, Pair
+from numaproof.conformance.differential.lockstep import Pair
 from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.conformance.fuzzing.generation.choices import Seeded
 from numaproof.durations import Duration
@@ -125,7 +126,7 @@ def diff(
     written = [file for file in files if file.suffix in _CASES]
     cases = tuple(chain.from_iterable(map(loading.read_file, written)))
     trees = tuple(file for file in files if file not in written)
-    course = Course(out / "findings", keep_going, tries, sides.options())
+    course = DiffOptions(out / "findings", keep_going, tries, sides.options())
     what = _What(cases, trees, tuple(machine_names), chosen, kind)
 
     def start(campaign: Campaign) -> Iterator[AnyEvent]:
@@ -189,11 +190,13 @@ class _What:
     kind: str
 
 
-def _events(sides: _Sides, what: _What, campaign: Campaign, course: Course) -> Iterator[AnyEvent]:
+def _events(
+    sides: _Sides, what: _What, campaign: Campaign, course: DiffOptions
+) -> Iterator[AnyEvent]:
     with sides.pair(campaign.target) as pair, scratch_folder() as trees:
         # The report names the level at which answers were compared.
         told = replace(campaign, target=replace(campaign.target, level=pair.level))
-        scenarios: Iterable[Scenario] = generated(what.seeds, pair.capabilities, what.kind)
+        scenarios: Iterable[NamedScenario] = generated(what.seeds, pair.capabilities, what.kind)
         total = len(what.seeds)
         if what.cases or what.trees:
             machines = catalogue(what.machines, trees)

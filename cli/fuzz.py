@@ -11,6 +11,7 @@ from click.core import ParameterSource
 from numaproof.campaigns import conduct
 from numaproof.conformance.fuzzing import example_databases
 from numaproof.conformance.fuzzing import fuzz as fuzzing
+from numaproof.conformance.fuzzing.budget import REPEAT_EVERY, Budget, FuzzOptions
 from numaproof.durations import Duration
 from numaproof.outputs import out_option
 from numaproof.targets import target_options
@@ -62,7 +63,7 @@ _DEFAULT_DATABASE = ".numaproof/examples"
 @click.option(
     "--repeat",
     type=click.IntRange(0),
-    default=fuzzing.REPEATED,
+    default=REPEAT_EVERY,
     show_default=True,
     metavar="N",
     help="Play one in N passing examples again, in a new process, and compare; 0 for none.",
@@ -114,10 +115,10 @@ def fuzz(
         seed = random.SystemRandom().getrandbits(32) if explore else 0
         added = ("--seed", str(seed))
     chosen = seed
-    budget = fuzzing.Budget(max_examples, max_time)
-    lane = fuzzing.Lane(kept, repeat)
+    budget = Budget(max_examples, max_time)
+    options = FuzzOptions(kept, repeat)
 
     def start(campaign: Campaign) -> Iterator[AnyEvent]:
-        return fuzzing.fuzz(campaign, budget, chosen, out / "findings", lane)
+        return fuzzing.fuzz(campaign, budget, chosen, out / "findings", options)
 
     return conduct(start, target, out, as_json=as_json, added=added)

@@ -32,7 +32,7 @@ from numaproof import (
 from numaproof.conformance.cases.releases import ConstraintError
 from numaproof.conformance.differential.recordings import RecordingError
 from numaproof.conformance.execution.player import CaseError
-from numaproof.conformance.promotion.promotion import PromotionError
+from numaproof.conformance.promotion.rehearsal import PromotionError
 from numaproof.fakesys import DocumentError, ProfileError, TreeError, WriteError
 from numaproof.fleet.journal import JournalError
 from numaproof.metadata import VERSION

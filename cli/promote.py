@@ -12,8 +12,9 @@ import click
 from numaproof.conformance.cases import loading, writing
 from numaproof.conformance.execution.implementation import ImplementationFailure
 from numaproof.conformance.promotion import appending
-from numaproof.conformance.promotion.promotion import PromotionError, Wanted
+from numaproof.conformance.promotion.promotion import Wanted
 from numaproof.conformance.promotion.promotion import promote as promoted
+from numaproof.conformance.promotion.rehearsal import PromotionError
 from numaproof.conformance.requirements import load_registry
 from numaproof.fakesys import DocumentError
 from numaproof.protocol.messages import LEVELS, Level

@@ -12,6 +12,7 @@ import msgspec
 from numaproof.campaigns import conduct
 from numaproof.catalogue import catalogue, machines_option
 from numaproof.conformance.cases import loading
+from numaproof.conformance.check import check
 from numaproof.conformance.differential import recording_check, recordings
 from numaproof.conformance.execution import runner
 from numaproof.conformance.execution.scratch import scratch_folder
@@ -72,7 +73,7 @@ def replay(
                     f"no case in {file} applies at level {chosen.level}"
                     f" to Kubernetes {chosen.kubernetes}"
                 )
-            return _replayed(runner.run(runs, campaign, played, every_call=True), campaign)
+            return _replayed(check(runs, campaign, played, every_call=True), campaign)
 
         return conduct(start, target, out, as_json=as_json, calls=True)
 

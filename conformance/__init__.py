@@ -1,1 +1,12 @@
-"""The conformance suite: requirements, cases, execution, judging, fuzzing and seeded bugs."""
+"""The conformance suite, in rooms that each import only from those before it.
+
+- `cases`: the tables of ``suite/`` read into cases, expressions and machine properties;
+- `requirements`: what the documents ask for, and which cases show it;
+- `judging`: expectations, the oracle, invariants and known defects;
+- `execution`: an implementation, a session with it, the player of a case and the runner;
+- `fuzzing`: generated nodes and call sequences, shrinking, coverage and determinism;
+- `differential`: two sides in lockstep, and recordings of a kubelet;
+- `check`: the run of `numaproof check`;
+- `promotion`: a finding becomes a case of the suite;
+- `seeded_bugs`: references with bugs, and what catches them.
+"""

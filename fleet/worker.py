@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from numaproof.conformance.cases.schema import Case
     from numaproof.conformance.execution.machines import AnyMachine
-    from numaproof.conformance.fuzzing.exploration import Played
+    from numaproof.conformance.fuzzing.exploration import ScenarioRun
     from numaproof.fleet.job import Job
     from numaproof.protocol.campaign import (
         CaseSlice,
@@ -228,7 +228,7 @@ class _Done:
         if first.result.outcome not in GOOD:
             self._divergence(explorer.smallest(first))
 
-    def _divergence(self, played: Played) -> None:
+    def _divergence(self, played: ScenarioRun) -> None:
         case = played.case()
         name = f"{FINDINGS}/{writing.name_of(case)}"
         self._files[name] = writing.text(case)
@@ -239,7 +239,7 @@ class _Done:
                 title=case.title,
                 outcome=played.result.outcome,
                 message=played.result.message,
-                machine=played.stage.machine,
+                machine=played.scenario.machine,
                 steps=played.run.steps(),
                 requirements=played.requirements,
                 pictures=played.run.pictures(),

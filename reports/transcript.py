@@ -22,7 +22,7 @@ _MANIFEST = ("uid", "name", "namespace")
 def transcript(run: CaseFinished) -> Iterator[str]:
     """The lines that tell one case run, call by call.
 
-    `run` must have its steps; see `runner.run`.
+    `run` must have its steps; see `numaproof.conformance.check`.
     """
     yield f"{run.case} on {run.machine}: {run.title}"
     for number, step in enumerate(run.steps, 1):

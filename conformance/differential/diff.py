@@ -15,9 +15,10 @@ from numaproof import fakesys
 from numaproof.conformance.cases import writing
 from numaproof.conformance.cases.releases import includes
 from numaproof.conformance.cases.schema import Case, Machines, NoArguments, Step
-from numaproof.conformance.differential.lockstep import TRIES, Stage, examine
+from numaproof.conformance.differential.chance import TRIES, examine
 from numaproof.conformance.execution import machines
 from numaproof.conformance.execution.capabilities import Capabilities
+from numaproof.conformance.execution.scenario import Scenario
 from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.conformance.fuzzing import shrinking
 from numaproof.conformance.fuzzing.exploration import life, odd_start
@@ -27,7 +28,7 @@ from numaproof.protocol.machine import MachineInfo
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from numaproof.conformance.differential.lockstep import Pair, Played
+    from numaproof.conformance.differential.lockstep import LockstepResult, Pair
     from numaproof.conformance.execution.machines import Machine
     from numaproof.conformance.execution.stream import Campaign
     from numaproof.protocol.messages import Hello
@@ -48,15 +49,15 @@ _SLOW = frozenset({"time-out", "crash", "protocol error"})
 
 
 @dataclass(frozen=True)
-class Scenario:
+class NamedScenario:
     """A scenario of a campaign; `name` tells it from the others."""
 
     name: str
-    stage: Stage
+    scenario: Scenario
 
 
 @dataclass(frozen=True)
-class Course:
+class DiffOptions:
     """How a campaign goes on.
 
     Attributes:
@@ -95,31 +96,31 @@ def _both(ours: Sequence[str], theirs: Sequence[str]) -> tuple[str, ...]:
 
 def generated(
     seeds: Iterable[int], capabilities: Capabilities, kind: str = "life"
-) -> Iterator[Scenario]:
+) -> Iterator[NamedScenario]:
     """The scenarios of seeds: the same for the same claims; `kind` is one of `KINDS`."""
     for seed in seeds:
-        yield Scenario(f"{_NAMES[kind]} {seed}", KINDS[kind](seed, capabilities))
+        yield NamedScenario(f"{_NAMES[kind]} {seed}", KINDS[kind](seed, capabilities))
 
 
 def given(
     cases: Iterable[Case], catalogue: Sequence[Machine], kubernetes: str
-) -> Iterator[Scenario]:
+) -> Iterator[NamedScenario]:
     """Cases on every machine that they apply to, without what they expect."""
     for case in cases:
         if not includes(case.kubernetes, kubernetes):
             continue
         if case.machine is not None:
-            yield Scenario(f"{case.id} on its own machine", Stage(case, case.machine))
+            yield NamedScenario(f"{case.id} on its own machine", Scenario(case, case.machine))
             continue
         for machine in machines.select(catalogue, case.machines):
             named = msgspec.structs.replace(case, machines=Machines(names=(machine.name,)))
             tree = machine.tree if _needs_tree(case) else None
-            yield Scenario(
-                f"{case.id} on {machine.name}", Stage(named, machine.info or MachineInfo(), tree)
+            yield NamedScenario(
+                f"{case.id} on {machine.name}", Scenario(named, machine.info or MachineInfo(), tree)
             )
 
 
-def discovered(trees: Iterable[Path]) -> Iterator[Scenario]:
+def discovered(trees: Iterable[Path]) -> Iterator[NamedScenario]:
     """The discovery of trees: directories, or archives that are unpacked for as long as it takes.
 
     Raises:
@@ -134,8 +135,8 @@ def discovered(trees: Iterable[Path]) -> Iterator[Scenario]:
                 machines=Machines(names=(path.name,)),
                 steps=(Step(discover=NoArguments(), expect="anything"),),
             )
-            yield Scenario(
-                f"discovery of {path.name}", Stage(case, MachineInfo(), partial(Path, root))
+            yield NamedScenario(
+                f"discovery of {path.name}", Scenario(case, MachineInfo(), partial(Path, root))
             )
 
 
@@ -144,7 +145,11 @@ def _needs_tree(case: Case) -> bool:
 
 
 def differences(
-    pair: Pair, scenarios: Iterable[Scenario], total: int, campaign: Campaign, course: Course
+    pair: Pair,
+    scenarios: Iterable[NamedScenario],
+    total: int,
+    campaign: Campaign,
+    options: DiffOptions,
 ) -> Iterator[events.AnyEvent]:
     """Plays scenarios on both sides and yields what happens.
 
@@ -157,37 +162,41 @@ def differences(
     yield campaign.started("diff", total, {})
     outcomes: Counter[str] = Counter()
     with scratch_folder() as scratch:
-        for number, scenario in enumerate(scenarios, 1):
-            played = examine(pair, scenario.stage, scratch, course.tries)
+        for number, named in enumerate(scenarios, 1):
+            played = examine(pair, named.scenario, scratch, options.tries)
             outcomes[played.outcome] += 1
             if played.chance:
-                yield _by_chance(scenario, played, campaign)
+                yield _by_chance(named, played, campaign)
             if played.defect:
-                yield _expected(scenario, played, campaign)
+                yield _expected(named, played, campaign)
             if played.outcome not in events.GOOD:
-                yield _found(_Found(pair, scenario, played), campaign, course, scratch)
-                if not course.keep_going:
+                yield _found(_Found(pair, named, played), campaign, options, scratch)
+                if not options.keep_going:
                     break
             yield events.Progress(at=campaign.elapsed(), done=number)
     yield campaign.ended(outcomes)
 
 
-def _by_chance(scenario: Scenario, played: Played, campaign: Campaign) -> events.AnsweredByChance:
+def _by_chance(
+    named: NamedScenario, played: LockstepResult, campaign: Campaign
+) -> events.AnsweredByChance:
     return events.AnsweredByChance(
         at=campaign.elapsed(),
-        scenario=scenario.name,
+        scenario=named.name,
         call=played.calls,
         operation=played.operation,
         message=played.message,
     )
 
 
-def _expected(scenario: Scenario, played: Played, campaign: Campaign) -> events.CaseFinished:
+def _expected(
+    named: NamedScenario, played: LockstepResult, campaign: Campaign
+) -> events.CaseFinished:
     """A scenario that ended where a kubelet breaks by a named defect."""
     return events.CaseFinished(
         at=campaign.elapsed(),
-        case=scenario.name,
-        title=scenario.stage.case.title,
+        case=named.name,
+        title=named.scenario.case.title,
         machine="its own machine",
         outcome=played.outcome,
         seconds=0.0,
@@ -204,47 +213,47 @@ def _expected(scenario: Scenario, played: Played, campaign: Campaign) -> events.
 @dataclass(frozen=True)
 class _Found:
     pair: Pair
-    scenario: Scenario
-    played: Played
+    named: NamedScenario
+    played: LockstepResult
 
-    def smallest(self, scratch: Path, tries: int) -> tuple[Stage, Played]:
+    def smallest(self, scratch: Path, tries: int) -> tuple[Scenario, LockstepResult]:
         """The smallest scenario that ends in the same way, and how it does."""
 
-        def shows(stage: Stage) -> bool:
-            return self._same(stage, scratch, min(tries, _SHRINK_TRIES)) is not None
+        def shows(scenario: Scenario) -> bool:
+            return self._same(scenario, scratch, min(tries, _SHRINK_TRIES)) is not None
 
         if self.played.outcome in _SLOW:
-            return self.scenario.stage, self.played
+            return self.named.scenario, self.played
         search = shrinking.Shrinking(shows, _SHRINK_SECONDS)
-        stage = search.smallest(self.scenario.stage)
-        played = self._same(stage, scratch, tries)
-        return (stage, played) if played else (self.scenario.stage, self.played)
+        scenario = search.smallest(self.named.scenario)
+        played = self._same(scenario, scratch, tries)
+        return (scenario, played) if played else (self.named.scenario, self.played)
 
-    def _same(self, stage: Stage, scratch: Path, tries: int) -> Played | None:
-        played = examine(self.pair, stage, scratch, tries)
+    def _same(self, scenario: Scenario, scratch: Path, tries: int) -> LockstepResult | None:
+        played = examine(self.pair, scenario, scratch, tries)
         mine = self.played
         alike = (played.outcome, played.operation) == (mine.outcome, mine.operation)
         return played if alike else None
 
 
 def _found(
-    found: _Found, campaign: Campaign, course: Course, scratch: Path
+    found: _Found, campaign: Campaign, options: DiffOptions, scratch: Path
 ) -> events.DivergenceFound:
-    stage, played = found.smallest(scratch, course.tries)
-    title = f"{found.scenario.name}: {played.message}"
-    case = shrinking.case_of(stage, title)
-    course.findings.mkdir(parents=True, exist_ok=True)
-    file = course.findings / writing.name_of(case)
+    scenario, played = found.smallest(scratch, options.tries)
+    title = f"{found.named.name}: {played.message}"
+    case = shrinking.case_of(scenario, title)
+    options.findings.mkdir(parents=True, exist_ok=True)
+    file = options.findings / writing.name_of(case)
     writing.write(case, file)
     return events.DivergenceFound(
         at=campaign.elapsed(),
         title=title,
         outcome=played.outcome,
         message=title,
-        machine=stage.machine,
+        machine=scenario.machine,
         steps=played.steps,
         pictures=played.pictures,
         stderr=played.stderr,
         file=str(file),
-        reproduce=shlex.join(("numaproof", "diff", str(file), *course.options)),
+        reproduce=shlex.join(("numaproof", "diff", str(file), *options.options)),
     )

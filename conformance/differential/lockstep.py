@@ -1,8 +1,6 @@
-"""One scenario on two sides: every call is made to both, until they answer it differently.
+"""One scenario on two sides in lockstep: every call goes to both, until their answers differ.
 
-The right side is the one that is tested. What it answers differently from run to run is told from
-what it always answers by playing the same scenario again: a kubelet walks maps and sets in any
-order, and is compared in whatever of its answers is the same each time.
+The right side is the one under test.
 """
 
 from __future__ import annotations
@@ -15,34 +13,24 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from numaproof.conformance.cases.machine_properties import Facts
+from numaproof.conformance.differential.compared_player import ComparedPlayer, UncheckedInvariants
 from numaproof.conformance.execution.capabilities import NotSupportedError
 from numaproof.conformance.execution.implementation import ImplementationFailure, InProcess
 from numaproof.conformance.execution.pictures import picture
-from numaproof.conformance.execution.player import Player
 from numaproof.conformance.execution.session import Session, replace_text
 from numaproof.conformance.judging import crash_attribution, known_defects
-from numaproof.conformance.judging.invariant_checker import InvariantChecker
-from numaproof.conformance.judging.invariants import View, Violation
+from numaproof.conformance.judging.invariants import View
 from numaproof.conformance.judging.oracle import DIFFERS, STATE_DIR, Oracle
 from numaproof.protocol import codec, events, messages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from numaproof.conformance.cases.schema import Case, Step
+    from numaproof.conformance.cases.schema import Case
     from numaproof.conformance.execution.capabilities import Capabilities
     from numaproof.conformance.execution.implementation import Implementation
+    from numaproof.conformance.execution.scenario import Scenario
     from numaproof.protocol.events import Outcome, Picture
-    from numaproof.protocol.machine import MachineInfo
-
-TRIES = 24
-"""How often a scenario is played at the most to tell chance from a difference."""
-
-_ENOUGH = 8
-"""Runs that end in the same difference, after which it is no chance."""
-
-_ENDS = frozenset({"start", "tamper"})
-"""Steps after which a running node is another one."""
 
 
 @dataclass(frozen=True)
@@ -63,16 +51,7 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Stage:
-    """A scenario and the machine that it is played on; `root` gives the machine's tree."""
-
-    case: Case
-    machine: MachineInfo
-    root: Callable[[], Path] | None = None
-
-
-@dataclass(frozen=True)
-class Played:
+class LockstepResult:
     """How a scenario ended.
 
     Attributes:
@@ -131,32 +110,6 @@ class _Left:
             self._implementation.favour(devices)
 
 
-class UncheckedInvariants(InvariantChecker):
-    """Judges nothing: what is compared needs no invariants."""
-
-    def after(self, answer: messages.Answer, uid: str = "") -> list[Violation]:  # noqa: ARG002
-        return []
-
-
-class ComparedPlayer(Player):
-    """Asks for the state where it is about to be lost, and at the end, so that it is compared."""
-
-    def play(self) -> None:
-        super().play()
-        self._ask()
-
-    def step(self, step: Step) -> None:
-        if step.verb in _ENDS:
-            self._ask()
-        super().step(step)
-
-    def _ask(self) -> None:
-        session = self.session
-        asked = not session.calls or session.calls[-1].operation == "state"
-        if session.started is not None and session.capabilities.has("state") and not asked:
-            session.call("state", messages.NoArgs())
-
-
 class _Differs(Exception):  # noqa: N818 - ends a scenario at its first difference
     pass
 
@@ -172,68 +125,25 @@ class _PairSession(Session):
         return answer
 
 
-def play(pair: Pair, stage: Stage, scratch: Path) -> Played:
+def play(pair: Pair, scenario: Scenario, scratch: Path) -> LockstepResult:
     """Plays a scenario once on both sides.
 
     What the case expects is left aside, and a step that makes no sense any more is left out.
 
     Args:
         pair: the two sides.
-        stage: the scenario and its machine.
+        scenario: the scenario and its machine.
         scratch: where state directories are made; nothing is left in it.
 
     Raises:
         CaseError: the case can't be played as it is written.
     """
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
-        return _LockstepRun(pair, stage, Path(folder)).play()
-
-
-def examine(pair: Pair, stage: Stage, scratch: Path, tries: int = TRIES) -> Played:
-    """Plays a scenario as often as it takes to tell chance from a difference.
-
-    Where one run agrees to its end, chance alone stood between the sides. Otherwise the runs that
-    agree longest are what counts: where they end in different answers of the right side, the rest
-    of the scenario can't be compared (`Played.chance`).
-
-    Args:
-        pair: the two sides.
-        stage: the scenario and its machine.
-        scratch: where state directories are made.
-        tries: how often it is played at the most; a side that broke is not asked again.
-
-    Raises:
-        CaseError: the case can't be played as it is written.
-    """
-    runs: list[Played] = []
-    for _ in range(tries):
-        run = play(pair, stage, scratch)
-        if run.outcome != "fail":
-            return run
-        runs.append(run)
-        longest = _longest(runs)
-        if len(longest) >= min(_ENOUGH, tries) and not _by_chance(longest):
-            break
-    longest = _longest(runs)
-    last = longest[0]
-    if _by_chance(longest) or (len(longest) < min(_ENOUGH, tries) and _by_chance(runs)):
-        return replace(last, outcome="pass", chance=last.operation)
-    return last
-
-
-def _longest(runs: list[Played]) -> list[Played]:
-    most = max(run.calls for run in runs)
-    return [run for run in runs if run.calls == most]
-
-
-def _by_chance(runs: list[Played]) -> bool:
-    """Whether runs of the same calls ended in different answers."""
-    answers = {codec.encode(run.steps[-1].answer) for run in runs}
-    return len(answers) > 1
+        return _LockstepRun(pair, scenario, Path(folder)).play()
 
 
 class _LockstepRun:
-    def __init__(self, pair: Pair, stage: Stage, folder: Path) -> None:
+    def __init__(self, pair: Pair, scenario: Scenario, folder: Path) -> None:
         state, left_state = folder / "right", folder / "left"
         state.mkdir()
         left_state.mkdir()
@@ -245,22 +155,22 @@ class _LockstepRun:
             capabilities=pair.capabilities,
             state_dir=state,
             kubernetes=pair.capabilities.kubernetes,
-            machine=stage.machine,
+            machine=scenario.machine,
             level=pair.level,
-            root=stage.root,
+            root=scenario.root,
             oracle=Oracle(self._left, left_state),
         )
-        self._checker = UncheckedInvariants(self._session, Facts(stage.machine))
-        case = _without_expectations(stage.case)
+        self._checker = UncheckedInvariants(self._session, Facts(scenario.machine))
+        case = _without_expectations(scenario.case)
         self._player = ComparedPlayer(
             case, self._session, self._checker.facts, pair.level, self._checker
         )
 
-    def play(self) -> Played:
+    def play(self) -> LockstepResult:
         try:
             self._player.play()
         except NotSupportedError as missing:
-            return Played("unsupported", f"one side does not have {missing}")
+            return LockstepResult("unsupported", f"one side does not have {missing}")
         except _LeftFailure as left:
             failure = left.failure
             message = f"the left side: {failure}"
@@ -277,7 +187,7 @@ class _LockstepRun:
                 "fault" if faults else "fail", f"{last.operation}: {differs}", faults=faults
             )
             return replace(ended, pictures=self._pictures())
-        return Played("pass", calls=len(self._session.calls))
+        return LockstepResult("pass", calls=len(self._session.calls))
 
     def _ended(
         self,
@@ -285,11 +195,11 @@ class _LockstepRun:
         message: str,
         stderr: str = "",
         faults: Sequence[messages.Fault] = (),
-    ) -> Played:
+    ) -> LockstepResult:
         calls = self._session.calls
         last = len(calls) - 1
         defect = self._defect(outcome, faults)
-        return Played(
+        return LockstepResult(
             outcome="expected failure" if defect else outcome,
             defect=defect,
             message=message,

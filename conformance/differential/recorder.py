@@ -10,7 +10,7 @@ import msgspec
 
 from numaproof.conformance.cases.machine_properties import Facts
 from numaproof.conformance.cases.schema import Case, Step
-from numaproof.conformance.differential.lockstep import ComparedPlayer, UncheckedInvariants
+from numaproof.conformance.differential.compared_player import ComparedPlayer, UncheckedInvariants
 from numaproof.conformance.differential.recordings import RecordedCall, Recording, kept_answer
 from numaproof.conformance.execution.capabilities import NotSupportedError
 from numaproof.conformance.execution.session import Session

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from numaproof.conformance.cases.loading import applies
 from numaproof.conformance.differential import recordings
-from numaproof.conformance.differential.lockstep import Pair, Played, Stage, play
+from numaproof.conformance.differential.lockstep import LockstepResult, Pair, play
 from numaproof.conformance.differential.recordings import Recorded
 from numaproof.conformance.execution.implementation import InProcess
+from numaproof.conformance.execution.scenario import Scenario
 from numaproof.protocol import events
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def name_of(recording: Recording) -> str:
     return f"recorded-{recording.case.id}"
 
 
-def compare(recording: Recording, target: Target, scratch: Path) -> Played:
+def compare(recording: Recording, target: Target, scratch: Path) -> LockstepResult:
     """Plays a recording's calls against a target until an answer is not the recorded one.
 
     The left side of what comes back is the target's. Which of several devices a kubelet took is
@@ -56,7 +57,7 @@ def compare(recording: Recording, target: Target, scratch: Path) -> Played:
     """
     assert recording.case.machine is not None
     pair = Pair(target.implementation, Recorded(recording), target.capabilities, target.level)
-    played = play(pair, Stage(recording.case, recording.case.machine), scratch)
+    played = play(pair, Scenario(recording.case, recording.case.machine), scratch)
     led = isinstance(target.implementation, InProcess)
     if played.outcome == "fail" and not led and _other_devices(played.steps[-1]):
         return replace(played, outcome="pass", chance=played.operation)

@@ -1,29 +1,25 @@
-"""Runs cases on machines against one implementation, and tells what happens as events."""
+"""Selects the cases and machines of a run, and plays one case on one machine."""
 
 from __future__ import annotations
 
 import shlex
-from collections import Counter
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from numaproof.conformance.cases import releases
 from numaproof.conformance.cases.loading import applies
-from numaproof.conformance.differential import recording_check
 from numaproof.conformance.execution import machines
 from numaproof.conformance.execution.machines import GivenMachine
 from numaproof.conformance.execution.run import Run
-from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.protocol import events
 from numaproof.protocol.machine import MachineInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from numaproof.conformance.cases.schema import Case
-    from numaproof.conformance.differential.recordings import Recording
     from numaproof.conformance.execution.machines import AnyMachine, Machine
     from numaproof.conformance.execution.run import Target
     from numaproof.conformance.execution.stream import Campaign
@@ -59,41 +55,6 @@ def _machines(case: Case, catalogue: Sequence[Machine]) -> Sequence[AnyMachine]:
     if case.machine is not None:
         return [GivenMachine(case.machine)]
     return machines.select(catalogue, case.machines)
-
-
-def run(
-    runs: Sequence[SelectedCase],
-    campaign: Campaign,
-    recordings: Sequence[Recording] = (),
-    *,
-    every_call: bool = False,
-) -> Iterator[events.AnyEvent]:
-    """Runs cases one after the other, then recordings, and yields what happens.
-
-    With `every_call` the events of runs that pass have their calls too.
-
-    The stream always ends with `CampaignEnded`, unless the consumer stops listening.
-
-    Raises:
-        CaseError: a case can't be played as it is written.
-    """
-    used = {one.machine.name: one.machine for one in runs}
-    known = {name: machine.info for name, machine in used.items() if machine.info}
-    total = len(runs) + len(recordings)
-    own = (recording_check.REQUIREMENT,) if recordings else ()
-    yield campaign.started("check", total, known, requirements=own)
-    outcomes: Counter[str] = Counter()
-    with scratch_folder() as scratch:
-        for number, one in enumerate(runs):
-            finished = run_case(one, campaign, scratch / str(number), every_call=every_call)
-            outcomes[finished.outcome] += 1
-            yield finished
-        for recording in recordings:
-            finished = recording_check.finished(recording, campaign, scratch)
-            outcomes[finished.outcome] += 1
-            yield finished
-    rows = campaign.registry.requirements
-    yield campaign.ended(outcomes, (row.id for row in rows if row.untested))
 
 
 def run_case(

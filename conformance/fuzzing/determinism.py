@@ -23,8 +23,8 @@ from numaproof.protocol import events, messages
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from numaproof.conformance.differential.lockstep import Stage
     from numaproof.conformance.execution.run import Target
+    from numaproof.conformance.execution.scenario import Scenario
     from numaproof.conformance.execution.session import Call, Session
     from numaproof.protocol.events import Outcome
 
@@ -42,13 +42,13 @@ class Unlike:
     """Two playings of a scenario that were answered differently from a call on.
 
     Attributes:
-        stage: the scenario.
+        scenario: the scenario.
         steps: the calls up to that one, which has the first answer as what was expected.
         operation: of that call.
         message: what is different about the answers.
     """
 
-    stage: Stage
+    scenario: Scenario
     steps: tuple[events.Step, ...]
     operation: str
     message: str
@@ -75,16 +75,16 @@ class Repeats:
         self._scratch = scratch
         self._number = 0
 
-    def unlike(self, stage: Stage, first: Run, times: int = REPEATS) -> Unlike | None:
+    def unlike(self, scenario: Scenario, first: Run, times: int = REPEATS) -> Unlike | None:
         """Plays a scenario so many times again; how it is answered differently, None where not.
 
         Args:
-            stage: the scenario as it was played.
+            scenario: the scenario as it was played.
             first: that playing.
             times: how often it is played at the most.
         """
         for _ in range(times):
-            found = self._compare(stage, first, self._played(stage))
+            found = self._compare(scenario, first, self._played(scenario))
             if found:
                 return found
         return None
@@ -93,26 +93,26 @@ class Repeats:
         """The smallest scenario found in which the same operation is answered differently."""
         best = found
 
-        def shows(stage: Stage) -> bool:
+        def shows(scenario: Scenario) -> bool:
             nonlocal best
-            smaller = self.unlike(stage, self._played(stage), times=1)
+            smaller = self.unlike(scenario, self._played(scenario), times=1)
             if smaller is None or smaller.operation != found.operation:
                 return False
             best = smaller
             return True
 
-        Shrinking(shows, tries=_TRIES).smallest(found.stage)
+        Shrinking(shows, tries=_TRIES).smallest(found.scenario)
         return best
 
-    def _played(self, stage: Stage) -> Run:
+    def _played(self, scenario: Scenario) -> Run:
         self._target.implementation.close()
         self._number += 1
         folder = self._scratch / f"again-{self._number}"
-        run = Run(self._target, stage.case, stage.machine, stage.root, folder)
+        run = Run(self._target, scenario.case, scenario.machine, scenario.root, folder)
         run.play_on()
         return run
 
-    def _compare(self, stage: Stage, first: Run, again: Run) -> Unlike | None:
+    def _compare(self, scenario: Scenario, first: Run, again: Run) -> Unlike | None:
         """The first call that the two playings have different answers to."""
         one, two = first.player.session, again.player.session
         for number, (left, right) in enumerate(zip_longest(one.calls, two.calls)):
@@ -121,7 +121,7 @@ class Repeats:
             message = self._difference(one, left, two, right)
             if message:
                 steps = (*first.steps()[:number], _both(one, left, two, right, message))
-                return Unlike(stage, steps, left.operation, message)
+                return Unlike(scenario, steps, left.operation, message)
         return None
 
     def _difference(self, one: Session, left: Call, two: Session, right: Call) -> str | None:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from numaproof.conformance.differential.lockstep import Stage
 from numaproof.conformance.execution.machines import Machine
 from numaproof.conformance.execution.run import Run
+from numaproof.conformance.execution.scenario import Scenario
 from numaproof.conformance.fuzzing.generation import trees
 from numaproof.conformance.fuzzing.generation.choices import Seeded
 from numaproof.conformance.fuzzing.generation.scenarios import seeded_scenario
@@ -36,33 +36,33 @@ _TRIES_OF_BROKEN = {"crash": 60, "protocol error": 60, "time-out": 0}
 """Fewer where the program starts again each time, or takes its whole time."""
 
 
-def life(seed: int, capabilities: Capabilities) -> Stage:
+def life(seed: int, capabilities: Capabilities) -> Scenario:
     """The scenario of a seed: a node's life as it is made up."""
     return _on_its_machine(seeded_scenario(seed, capabilities))
 
 
-def odd_start(seed: int, capabilities: Capabilities) -> Stage:
+def odd_start(seed: int, capabilities: Capabilities) -> Scenario:
     """Another scenario of a seed: one start with something odd in it."""
     return _on_its_machine(start(Seeded(seed), capabilities, f"start-{seed}"))
 
 
-def tree(seed: int, folder: Path) -> Stage:
+def tree(seed: int, folder: Path) -> Scenario:
     """A third scenario of a seed: the tree of a machine, made in `folder`, is discovered."""
     name = f"tree-{seed}"
     machine = Machine(trees.profile(Seeded(seed), name), folder)
-    return Stage(trees.discovery(name), machine.info or MachineInfo(), machine.tree)
+    return Scenario(trees.discovery(name), machine.info or MachineInfo(), machine.tree)
 
 
-def _on_its_machine(case: Case) -> Stage:
+def _on_its_machine(case: Case) -> Scenario:
     assert case.machine is not None
-    return Stage(case, case.machine)
+    return Scenario(case, case.machine)
 
 
 @dataclass(frozen=True)
-class Played:
+class ScenarioRun:
     """A scenario, and how it ended."""
 
-    stage: Stage
+    scenario: Scenario
     result: RunResult
     run: Run
 
@@ -90,7 +90,7 @@ class Played:
 
     def case(self) -> Case:
         """The scenario as a case file has it."""
-        case = case_of(self.stage, self.result.message)
+        case = case_of(self.scenario, self.result.message)
         return msgspec.structs.replace(case, id="fuzz", requirements=self.requirements)
 
 
@@ -107,32 +107,32 @@ class Explorer:
         self._scratch = scratch
         self._number = 0
 
-    def play_seed(self, seed: int) -> Played:
+    def play_seed(self, seed: int) -> ScenarioRun:
         """The scenario of a seed, played to its end or to what is wrong first."""
         return self.play(life(seed, self._target.capabilities))
 
-    def play(self, stage: Stage) -> Played:
+    def play(self, scenario: Scenario) -> ScenarioRun:
         """A scenario played from an empty state directory, to its end or what is wrong first."""
         self._number += 1
         folder = self._scratch / f"scenario-{self._number}"
-        run = Run(self._target, stage.case, stage.machine, stage.root, folder)
-        return Played(stage, run.play_on(), run)
+        run = Run(self._target, scenario.case, scenario.machine, scenario.root, folder)
+        return ScenarioRun(scenario, run.play_on(), run)
 
-    def smallest(self, first: Played, tries: int = TRIES) -> Played:
+    def smallest(self, first: ScenarioRun, tries: int = TRIES) -> ScenarioRun:
         """The smallest scenario found that breaks the same.
 
         The number of tries bounds the search, not time: the same scenario, the same result.
         """
         best = first
 
-        def shows(stage: Stage) -> bool:
+        def shows(scenario: Scenario) -> bool:
             nonlocal best
-            played = self.play(stage)
+            played = self.play(scenario)
             if played.broken != first.broken:
                 return False
             best = played
             return True
 
         most = _TRIES_OF_BROKEN.get(first.result.outcome, tries)
-        Shrinking(shows, tries=most).smallest(first.stage)
+        Shrinking(shows, tries=most).smallest(first.scenario)
         return best

@@ -22,7 +22,7 @@ from numaproof.protocol.sets import CPUSet
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from numaproof.conformance.differential.lockstep import Stage
+    from numaproof.conformance.execution.scenario import Scenario
     from numaproof.protocol.machine import MachineInfo, Node
 
 
@@ -37,68 +37,68 @@ class Shrinking:
         tries: how many scenarios to try. Without `seconds`, the same scenario ends in the same.
     """
 
-    shows: Callable[[Stage], bool]
+    shows: Callable[[Scenario], bool]
     seconds: float = math.inf
     tries: float = math.inf
     _left: float = field(default=math.inf, init=False)
 
-    def smallest(self, stage: Stage) -> Stage:
-        """The smallest scenario that was found; `stage` itself where nothing can be left out."""
+    def smallest(self, scenario: Scenario) -> Scenario:
+        """The smallest scenario that was found; `scenario` itself where nothing can be left out."""
         deadline = time.monotonic() + self.seconds
         self._left = self.tries
-        stage, found = self._pass(stage, deadline)
+        scenario, found = self._pass(scenario, deadline)
         while found:
-            stage, found = self._pass(stage, deadline)
-        return stage
+            scenario, found = self._pass(scenario, deadline)
+        return scenario
 
-    def _pass(self, stage: Stage, deadline: float) -> tuple[Stage, bool]:
+    def _pass(self, scenario: Scenario, deadline: float) -> tuple[Scenario, bool]:
         """Tries everything once, going on from each success; whether there was any."""
         found = False
         for smaller in (_without_steps, _without_parts, _smaller_machine):
             skip = 0
             while True:
-                candidates = smaller(stage)
+                candidates = smaller(scenario)
                 for number, candidate in enumerate(candidates):
                     if time.monotonic() > deadline or self._left <= 0:
-                        return stage, False
+                        return scenario, False
                     # What did not work before the last success is left for the next pass.
                     if number >= skip and self._still_shows(candidate):
-                        stage, found, skip = candidate, True, number
+                        scenario, found, skip = candidate, True, number
                         break
                 else:
                     break
-        return stage, found
+        return scenario, found
 
-    def _still_shows(self, stage: Stage) -> bool:
+    def _still_shows(self, scenario: Scenario) -> bool:
         self._left -= 1
         try:
-            return self.shows(stage)
+            return self.shows(scenario)
         except (LookupError, ValueError, ProtocolError):
             return False  # it makes no sense any more
 
 
-def _with_steps(stage: Stage, steps: tuple[Step, ...]) -> Stage:
-    return replace(stage, case=msgspec.structs.replace(stage.case, steps=steps))
+def _with_steps(scenario: Scenario, steps: tuple[Step, ...]) -> Scenario:
+    return replace(scenario, case=msgspec.structs.replace(scenario.case, steps=steps))
 
 
-def _without_steps(stage: Stage) -> Iterator[Stage]:
+def _without_steps(scenario: Scenario) -> Iterator[Scenario]:
     """Without half of the steps, a quarter of them, and so on to single ones; the last first."""
-    steps = stage.case.steps
+    steps = scenario.case.steps
     size = len(steps) // 2
     while size:
         for end in range(len(steps), 0, -size):
             kept = steps[: max(end - size, 0)] + steps[end:]
             if kept:
-                yield _with_steps(stage, kept)
+                yield _with_steps(scenario, kept)
         size //= 2
 
 
-def _without_parts(stage: Stage) -> Iterator[Stage]:
+def _without_parts(scenario: Scenario) -> Iterator[Scenario]:
     """Without one key or element anywhere in the steps, where that is still a step.
 
     What a step expects stays: without it, a step expects something else, not less.
     """
-    steps = stage.case.steps
+    steps = scenario.case.steps
     for number, step in enumerate(steps):
         plain = msgspec.to_builtins(step)
         for smaller in _without_one(plain):
@@ -108,7 +108,7 @@ def _without_parts(stage: Stage) -> Iterator[Stage]:
                 continue
             kept = changed.expect == step.expect and getattr(changed, step.verb) is not None
             if kept and changed != step:
-                yield _with_steps(stage, (*steps[:number], changed, *steps[number + 1 :]))
+                yield _with_steps(scenario, (*steps[:number], changed, *steps[number + 1 :]))
 
 
 def _without_one(value: Any) -> Iterator[Any]:
@@ -126,20 +126,20 @@ def _without_one(value: Any) -> Iterator[Any]:
                 yield [*value[:place], smaller, *value[place + 1 :]]
 
 
-def _smaller_machine(stage: Stage) -> Iterator[Stage]:
+def _smaller_machine(scenario: Scenario) -> Iterator[Scenario]:
     """On a machine without a node, or without half, a quarter and so on of its CPUs."""
-    if stage.root is not None:
+    if scenario.root is not None:
         return  # its tree is of the whole machine
-    machine = stage.machine
+    machine = scenario.machine
     nodes = machine.topology or ()
     if len(nodes) > 1:
-        yield from (replace(stage, machine=_without_node(machine, node)) for node in nodes[::-1])
+        yield from (replace(scenario, machine=_without_node(machine, node)) for node in nodes[::-1])
     cpus = sorted(cpu for node in nodes for core in node.cores or () for cpu in _threads(core))
     size = len(cpus) // 2
     while size:
         for end in range(len(cpus), size, -size):
             gone = CPUSet(cpus[end - size : end])
-            yield replace(stage, machine=manifests.without_cpus(machine, gone))
+            yield replace(scenario, machine=manifests.without_cpus(machine, gone))
         size //= 2
 
 
@@ -166,15 +166,15 @@ def _without_place(distances: tuple[int, ...] | None, place: int) -> tuple[int, 
     return None if distances is None else (*distances[:place], *distances[place + 1 :])
 
 
-def case_of(stage: Stage, title: str) -> Case:
+def case_of(scenario: Scenario, title: str) -> Case:
     """The scenario as a case of its own, with its machine unless its tree is needed."""
-    own = stage.root is None
+    own = scenario.root is None
     return msgspec.structs.replace(
-        stage.case,
+        scenario.case,
         id="difference",
         title=title,
         aliases=(),
         level="invariants",
-        steps=tuple(msgspec.structs.replace(one, expect="anything") for one in stage.case.steps),
-        machine=stage.machine if own else None,
+        steps=tuple(msgspec.structs.replace(one, expect="anything") for one in scenario.case.steps),
+        machine=scenario.machine if own else None,
     )

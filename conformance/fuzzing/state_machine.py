@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.cases.schema import Step
     from numaproof.conformance.execution.capabilities import Capabilities
     from numaproof.conformance.fuzzing.coverage import Thing
-    from numaproof.conformance.fuzzing.fuzz import ExampleRun, IdleRun
+    from numaproof.conformance.fuzzing.example_run import ExampleRun, IdleRun
     from numaproof.protocol.machine import MachineInfo
 
 

@@ -10,7 +10,7 @@ from numaproof.protocol import messages
 
 if TYPE_CHECKING:
     from numaproof.conformance.cases.machine_properties import Facts
-    from numaproof.conformance.execution.session import Session
+    from numaproof.conformance.judging.observed_session import ObservedSession
 
 
 class InvariantChecker:
@@ -22,7 +22,7 @@ class InvariantChecker:
             the implementation claims no `state` operation.
     """
 
-    def __init__(self, session: Session, facts: Facts) -> None:
+    def __init__(self, session: ObservedSession, facts: Facts) -> None:
         self._session = session
         self.facts = facts
         self._continuous = True

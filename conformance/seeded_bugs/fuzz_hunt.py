@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from numaproof.conformance.differential.lockstep import Stage
     from numaproof.conformance.execution.run import Target
+    from numaproof.conformance.execution.scenario import Scenario
     from numaproof.conformance.seeded_bugs.seeding import Bug
 
 TRIES = 300
@@ -71,7 +71,7 @@ class Fuzzing:
     """
 
     scratch: Path
-    _kept: dict[tuple[str, int], tuple[Stage, Rehearsal]] = field(default_factory=dict)
+    _kept: dict[tuple[str, int], tuple[Scenario, Rehearsal]] = field(default_factory=dict)
     _healthy: dict[str, Target] = field(default_factory=dict)
     _number: int = 0
 
@@ -82,44 +82,44 @@ class Fuzzing:
         explorer = Explorer(target, self._folder())
         number = 0
         for number, seed in enumerate(seeds, 1):
-            stage, rehearsal = self._known(target, seed, _TURNS[(number - 1) % len(_TURNS)])
+            scenario, rehearsal = self._known(target, seed, _TURNS[(number - 1) % len(_TURNS)])
             if not rehearsal.good or not rehearsal.differs(bug):
                 continue
-            played = explorer.play(stage)
+            played = explorer.play(scenario)
             if played.broken:
                 caught = time.monotonic()
                 # The number of tries bounds the search, not time: the same bug, the same result.
                 smallest = explorer.smallest(played, TRIES)
-                example = _example(number, smallest.broken, smallest.stage)
+                example = _example(number, smallest.broken, smallest.scenario)
                 return Caught(number, example, caught - began, time.monotonic() - caught)
         return Caught(number, None, time.monotonic() - began, 0.0)
 
-    def _known(self, target: Target, seed: int, kind: str) -> tuple[Stage, Rehearsal]:
+    def _known(self, target: Target, seed: int, kind: str) -> tuple[Scenario, Rehearsal]:
         """The scenario of a seed, and what a healthy reference answers to it."""
         place = (target.kubernetes, seed)
         known = self._kept.get(place)
         if known is None:
-            stage = self._made(target, seed, kind)
-            known = stage, self._rehearsal(target.kubernetes, stage)
+            scenario = self._made(target, seed, kind)
+            known = scenario, self._rehearsal(target.kubernetes, scenario)
             if len(self._kept) < _REHEARSED:
                 self._kept[place] = known
         return known
 
-    def _made(self, target: Target, seed: int, kind: str) -> Stage:
+    def _made(self, target: Target, seed: int, kind: str) -> Scenario:
         if kind == "tree":
             return tree(seed, self._folder())
         return (odd_start if kind == "start" else life)(seed, target.capabilities)
 
-    def _rehearsal(self, kubernetes: str, stage: Stage) -> Rehearsal:
+    def _rehearsal(self, kubernetes: str, scenario: Scenario) -> Rehearsal:
         healthy = self._healthy.get(kubernetes)
         if healthy is None:
             healthy = hunting.target(InProcess(Reference), kubernetes)
             self._healthy[kubernetes] = healthy
         noting = Noting(InProcess(Reference))
-        if stage.root is None:
-            return baseline.of_scenario(healthy, noting, stage.case, self._folder())
+        if scenario.root is None:
+            return baseline.of_scenario(healthy, noting, scenario.case, self._folder())
         return baseline.of_case(
-            healthy, noting, stage.case, stage.machine, stage.root, self._folder()
+            healthy, noting, scenario.case, scenario.machine, scenario.root, self._folder()
         )
 
     def _folder(self) -> Path:
@@ -127,10 +127,10 @@ class Fuzzing:
         return self.scratch / f"scenario-{self._number}"
 
 
-def _example(number: int, kind: str, stage: Stage) -> Example:
-    steps = stage.case.steps
+def _example(number: int, kind: str, scenario: Scenario) -> Example:
+    steps = scenario.case.steps
     offered = [step.admit for step in steps if step.admit is not None]
     offered += [step.hints.pod for step in steps if step.hints is not None]
     pods = {pod if isinstance(pod, str) else pod.pod for pod in offered}
-    cores = sum(len(node.cores or ()) for node in stage.machine.topology or ())
+    cores = sum(len(node.cores or ()) for node in scenario.machine.topology or ())
     return Example(number, kind, len(pods), cores, len(steps))

@@ -12,7 +12,8 @@ from numaproof.conformance.execution.implementation import InProcess, handshake
 from numaproof.conformance.execution.run import Target
 from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.conformance.execution.stream import Campaign
-from numaproof.conformance.fuzzing.fuzz import Budget, fuzz
+from numaproof.conformance.fuzzing.budget import Budget
+from numaproof.conformance.fuzzing.fuzz import fuzz
 from numaproof.protocol.events import GOOD, CaseFinished, DivergenceFound
 from numaproof.reference.implementation import Reference
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from numaproof.conformance.cases.machine_properties import Facts
-    from numaproof.conformance.execution.session import Session
+    from numaproof.conformance.judging.observed_session import ObservedSession
     from numaproof.conformance.judging.pods import Pod
     from numaproof.protocol import messages
 
@@ -78,7 +78,7 @@ class View:
     level: messages.Level = "kubelet"
 
     @classmethod
-    def of(cls, session: Session, facts: Facts, state: messages.State) -> View:
+    def of(cls, session: ObservedSession, facts: Facts, state: messages.State) -> View:
         """The view of a session's node with a state just answered."""
         assert session.started is not None
         ended = frozenset((uid, name) for uid, names in session.ended.items() for name in names)

@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from numaproof.conformance.cases import loading
-from numaproof.conformance.differential.lockstep import Pair, Played, Stage, examine, play
+from numaproof.conformance.differential.chance import examine
+from numaproof.conformance.differential.lockstep import LockstepResult, Pair, play
 from numaproof.conformance.execution.capabilities import Capabilities
 from numaproof.conformance.execution.implementation import (
     Crashed,
@@ -17,6 +18,7 @@ from numaproof.conformance.execution.implementation import (
     TimedOut,
     hello_args,
 )
+from numaproof.conformance.execution.scenario import Scenario
 from numaproof.protocol import messages
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference.implementation import Reference
@@ -83,9 +85,9 @@ def turns(answers: Iterable[str]) -> Callable[[messages.Admitted], messages.Answ
 
 
 @pytest.fixture
-def stage(info: MachineInfo) -> Stage:
+def scenario(info: MachineInfo) -> Scenario:
     (case,) = loading.parse(CASE, "case.yaml")
-    return Stage(case, info)
+    return Scenario(case, info)
 
 
 def pair(right: Implementation, left: Implementation | None = None, **capabilities: Any) -> Pair:
@@ -93,17 +95,19 @@ def pair(right: Implementation, left: Implementation | None = None, **capabiliti
     return Pair(left or InProcess(Reference), right, Capabilities(hello, "1.35"), "kubelet")
 
 
-def test_two_sides_that_agree_pass_whatever_the_case_expects(stage: Stage, tmp_path: Path) -> None:
-    played = play(pair(InProcess(Reference)), stage, tmp_path)
+def test_two_sides_that_agree_pass_whatever_the_case_expects(
+    scenario: Scenario, tmp_path: Path
+) -> None:
+    played = play(pair(InProcess(Reference)), scenario, tmp_path)
     # start, admit, state, start, admit again, remove, state
-    assert played == Played("pass", calls=7)
+    assert played == LockstepResult("pass", calls=7)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_first_difference_ends_a_scenario_with_both_answers_and_both_nodes(
-    stage: Stage, tmp_path: Path
+    scenario: Scenario, tmp_path: Path
 ) -> None:
-    played = play(pair(Altered(on("7"))), stage, tmp_path)
+    played = play(pair(Altered(on("7"))), scenario, tmp_path)
     assert played.outcome == "fail"
     assert played.message == "admit: containers.app.cpus is '7' against '2-3'"
     assert [step.operation for step in played.steps] == ["start", "admit"]
@@ -116,23 +120,23 @@ def test_the_first_difference_ends_a_scenario_with_both_answers_and_both_nodes(
     assert [one.title for one in played.pictures] == ["left", "right"]
 
 
-def test_no_picture_is_made_of_nodes_that_tell_no_state(stage: Stage, tmp_path: Path) -> None:
+def test_no_picture_is_made_of_nodes_that_tell_no_state(scenario: Scenario, tmp_path: Path) -> None:
     operations = tuple(one for one in HELLO.operations if one != "state")
-    played = play(pair(Altered(on("7")), operations=operations), stage, tmp_path)
+    played = play(pair(Altered(on("7")), operations=operations), scenario, tmp_path)
     assert played.outcome == "fail"
     assert played.pictures == ()
 
 
-def test_a_difference_below_the_level_is_none(stage: Stage, tmp_path: Path) -> None:
+def test_a_difference_below_the_level_is_none(scenario: Scenario, tmp_path: Path) -> None:
     lower = msgspec.structs.replace(HELLO)
     admission = Pair(
         InProcess(Reference), Altered(on("7")), Capabilities(lower, "1.35"), level="admission"
     )
-    assert play(admission, stage, tmp_path).outcome == "pass"
+    assert play(admission, scenario, tmp_path).outcome == "pass"
 
 
-def test_what_one_side_does_not_have_is_not_asked(stage: Stage, tmp_path: Path) -> None:
-    played = play(pair(InProcess(Reference), operations=("start",)), stage, tmp_path)
+def test_what_one_side_does_not_have_is_not_asked(scenario: Scenario, tmp_path: Path) -> None:
+    played = play(pair(InProcess(Reference), operations=("start",)), scenario, tmp_path)
     assert played.outcome == "unsupported"
     assert played.message == "one side does not have operation admit"
 
@@ -154,47 +158,49 @@ class Broken:
 
 
 def test_a_call_that_never_ends_is_a_time_out_and_is_not_tried_again(
-    stage: Stage, tmp_path: Path
+    scenario: Scenario, tmp_path: Path
 ) -> None:
-    played = examine(pair(Broken(TimedOut("no answer", "log"))), stage, tmp_path)
+    played = examine(pair(Broken(TimedOut("no answer", "log"))), scenario, tmp_path)
     assert (played.outcome, played.message, played.stderr) == ("time-out", "no answer", "log")
     assert played.operation == "admit"
     assert played.steps[-1].answer is None
 
 
-def test_a_broken_left_side_is_told_from_a_broken_right_one(stage: Stage, tmp_path: Path) -> None:
-    played = play(pair(InProcess(Reference), Broken(Crashed("gone"))), stage, tmp_path)
+def test_a_broken_left_side_is_told_from_a_broken_right_one(
+    scenario: Scenario, tmp_path: Path
+) -> None:
+    played = play(pair(InProcess(Reference), Broken(Crashed("gone"))), scenario, tmp_path)
     assert (played.outcome, played.message) == ("crash", "the left side: gone")
 
 
-def test_a_fault_on_one_side_is_a_fault(stage: Stage, tmp_path: Path) -> None:
+def test_a_fault_on_one_side_is_a_fault(scenario: Scenario, tmp_path: Path) -> None:
     def break_down(_: messages.Admitted) -> messages.Answer:
         return messages.Fault("index out of range")
 
-    played = play(pair(Altered(break_down)), stage, tmp_path)
+    played = play(pair(Altered(break_down)), scenario, tmp_path)
     assert played.outcome == "fault"
     assert played.message == "admit: a fault against accepted"
 
 
-def test_a_side_that_once_agrees_to_the_end_passes(stage: Stage, tmp_path: Path) -> None:
+def test_a_side_that_once_agrees_to_the_end_passes(scenario: Scenario, tmp_path: Path) -> None:
     chancy = Altered(turns(["7", "6", "-", "-"]))
-    played = examine(pair(chancy), stage, tmp_path)
+    played = examine(pair(chancy), scenario, tmp_path)
     assert played.outcome == "pass"
     assert played.chance == ""
 
 
-def test_answers_that_differ_from_run_to_run_are_chance(stage: Stage, tmp_path: Path) -> None:
+def test_answers_that_differ_from_run_to_run_are_chance(scenario: Scenario, tmp_path: Path) -> None:
     chancy = Altered(turns(["7", "6"] * 12))
-    played = examine(pair(chancy), stage, tmp_path)
+    played = examine(pair(chancy), scenario, tmp_path)
     assert played.outcome == "pass"
     assert played.chance == "admit"
     assert played.message.startswith("admit: containers.app.cpus is")
 
 
-def test_a_difference_beyond_chance_is_found(stage: Stage, tmp_path: Path) -> None:
+def test_a_difference_beyond_chance_is_found(scenario: Scenario, tmp_path: Path) -> None:
     # The first admission agrees now and then; the one after the restart never does.
     chancy = Altered(turns(["7", "-", "6", "5", "-", "6", "-", "6"] + ["-", "6"] * 20))
-    played = examine(pair(chancy), stage, tmp_path)
+    played = examine(pair(chancy), scenario, tmp_path)
     assert played.outcome == "fail"
     assert played.calls == 5
     assert played.message == "admit: containers.app.cpus is '6' against '2-3'"

@@ -12,6 +12,7 @@ import pytest
 
 from numaproof.conformance.cases import loading
 from numaproof.conformance.cases.schema import Case
+from numaproof.conformance.check import check
 from numaproof.conformance.execution import runner
 from numaproof.conformance.execution.handshake import FailedHandshake
 from numaproof.conformance.execution.implementation import (
@@ -55,7 +56,7 @@ def campaign(target: Target) -> Campaign:
 
 def played(target: Target, cases: list[Case], *catalogue: Machine) -> list[events.AnyEvent]:
     runs = runner.select(cases, catalogue, target)
-    return list(runner.run(runs, campaign(target)))
+    return list(check(runs, campaign(target)))
 
 
 def untimed(stream: list[events.AnyEvent]) -> list[events.AnyEvent]:

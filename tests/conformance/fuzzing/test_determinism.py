@@ -11,12 +11,13 @@ import msgspec
 import pytest
 
 from numaproof.conformance.cases import loading
-from numaproof.conformance.differential.lockstep import Stage
 from numaproof.conformance.execution.implementation import Crashed, Implementation, InProcess
 from numaproof.conformance.execution.run import Target
+from numaproof.conformance.execution.scenario import Scenario
 from numaproof.conformance.execution.stream import Campaign
+from numaproof.conformance.fuzzing.budget import Budget, FuzzOptions
 from numaproof.conformance.fuzzing.determinism import Repeats
-from numaproof.conformance.fuzzing.fuzz import Budget, Lane, fuzz
+from numaproof.conformance.fuzzing.fuzz import fuzz
 from numaproof.conformance.requirements import load_registry
 from numaproof.protocol import events, messages
 from numaproof.protocol.sets import CPUSet
@@ -27,10 +28,14 @@ MakeTarget = Callable[..., Target]
 
 
 def run(
-    target: Target, findings: Path, examples: int = 50, repeated: int = 5, seed: int = 1
+    target: Target, findings: Path, examples: int = 50, repeat_every: int = 5, seed: int = 1
 ) -> list[events.AnyEvent]:
     campaign = Campaign(target, load_registry(), "numaproof fuzz", "0.1")
-    return list(fuzz(campaign, Budget(examples, None), seed, findings, Lane(repeated=repeated)))
+    return list(
+        fuzz(
+            campaign, Budget(examples, None), seed, findings, FuzzOptions(repeat_every=repeat_every)
+        )
+    )
 
 
 def found(stream: list[events.AnyEvent]) -> events.DivergenceFound:
@@ -100,7 +105,7 @@ def test_a_failure_that_does_not_come_again_is_no_plain_failure(
 
     body = {"lives": iter(lambda: True, False), "change": staticmethod(losing)}
     target = make_target(InProcess(type("One", (Changing,), body)))
-    assert found(run(target, tmp_path, repeated=0)).outcome == "nondeterministic"
+    assert found(run(target, tmp_path, repeat_every=0)).outcome == "nondeterministic"
 
 
 def test_a_crash_that_does_not_come_again_is_no_plain_crash(
@@ -115,7 +120,7 @@ def test_a_crash_that_does_not_come_again_is_no_plain_crash(
                 raise Crashed("gone", "log")
             return super().call(operation, args)
 
-    one = found(run(make_target(Crashing(Reference)), tmp_path, repeated=0))
+    one = found(run(make_target(Crashing(Reference)), tmp_path, repeat_every=0))
     assert one.outcome == "nondeterministic"
     assert one.message.endswith("an answer against none")
 
@@ -141,8 +146,8 @@ def test_a_fault_is_the_same_whatever_its_trace(
     target = make_target(InProcess(lambda: changed(reconcile=broken)))
     result, first = play(target, "steps: [{start: {}}, {reconcile: {}}]")
     assert result.outcome == "fault"
-    stage = Stage(first.case, first.player.session.machine)
-    assert Repeats(target, tmp_path / "again").unlike(stage, first) is None
+    scenario = Scenario(first.case, first.player.session.machine)
+    assert Repeats(target, tmp_path / "again").unlike(scenario, first) is None
 
 
 def first_or_last(*, last: bool) -> Callable[[], Implementation]:
@@ -177,11 +182,11 @@ def test_devices_of_which_any_would_do_are_no_difference(
     other = make_target(first_or_last(last=True)())
     _, second = play(other, text)
     assert "d1" in str(second.player.session.calls[-1].answer.pods)
-    stage = Stage(first.case, first.player.session.machine)
-    assert Repeats(other, tmp_path / "again").unlike(stage, first) is None
+    scenario = Scenario(first.case, first.player.session.machine)
+    assert Repeats(other, tmp_path / "again").unlike(scenario, first) is None
 
 
 @pytest.mark.slow
 def test_the_healthy_reference_answers_alike(reference: Target, tmp_path: Path) -> None:
-    stream = run(reference, tmp_path, examples=200, repeated=2)
+    stream = run(reference, tmp_path, examples=200, repeat_every=2)
     assert summarize(stream).tally.counts == {"pass": 200}

@@ -17,8 +17,9 @@ from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.execution.run import Target
 from numaproof.conformance.execution.stream import Campaign
 from numaproof.conformance.fuzzing import example_databases
+from numaproof.conformance.fuzzing.budget import Budget, FuzzOptions
 from numaproof.conformance.fuzzing.example_databases import DatabaseError, Scoped
-from numaproof.conformance.fuzzing.fuzz import Budget, Lane, fuzz
+from numaproof.conformance.fuzzing.fuzz import fuzz
 from numaproof.conformance.requirements import load_registry
 from numaproof.protocol import events, messages
 from numaproof.protocol.sets import CPUSet
@@ -45,8 +46,8 @@ def broken(make_target: MakeTarget, changed: Callable[..., Any]) -> Target:
 
 def run(target: Target, place: str, findings: Path, seed: int, examples: int = 60) -> Any:
     campaign = Campaign(target, load_registry(), "numaproof fuzz", "0.1")
-    lane = Lane(example_databases.opened(place), repeated=0)
-    stream = list(fuzz(campaign, Budget(examples, None), seed, findings, lane))
+    options = FuzzOptions(example_databases.opened(place), repeat_every=0)
+    stream = list(fuzz(campaign, Budget(examples, None), seed, findings, options))
     found = [one for one in stream if isinstance(one, events.DivergenceFound)]
     ended = stream[-1]
     assert isinstance(ended, events.CampaignEnded)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from numaproof.conformance.differential.lockstep import Stage
 from numaproof.conformance.execution.capabilities import Capabilities
 from numaproof.conformance.execution.implementation import hello_args
+from numaproof.conformance.execution.scenario import Scenario
 from numaproof.conformance.fuzzing import shrinking
 from numaproof.conformance.fuzzing.generation.scenarios import seeded_scenario
 from numaproof.conformance.fuzzing.shrinking import Shrinking
@@ -29,14 +29,14 @@ def admits(step: Step) -> bool:
 
 
 @pytest.fixture
-def stage() -> Stage:
+def scenario() -> Scenario:
     """A scenario of several admissions on a machine of several nodes."""
     for seed in range(1000):
         case = seeded_scenario(seed, CLAIMS)
         assert case.machine is not None
         nodes = case.machine.topology or ()
         if sum(map(admits, case.steps)) > 3 and len(nodes) > 2:
-            return Stage(case, case.machine)
+            return Scenario(case, case.machine)
     raise AssertionError("no seed makes such a scenario")
 
 
@@ -46,11 +46,11 @@ def cpus(machine: MachineInfo) -> int:
     )
 
 
-def test_steps_parts_and_machine_are_left_out_as_far_as_it_still_shows(stage: Stage) -> None:
-    def shows(tried: Stage) -> bool:
+def test_steps_parts_and_machine_are_left_out_as_far_as_it_still_shows(scenario: Scenario) -> None:
+    def shows(tried: Scenario) -> bool:
         return sum(map(admits, tried.case.steps)) >= 2 and cpus(tried.machine) >= 3
 
-    small = Shrinking(shows, LONG).smallest(stage)
+    small = Shrinking(shows, LONG).smallest(scenario)
     assert [step.verb for step in small.case.steps] == ["admit", "admit"]
     assert cpus(small.machine) == 3
     assert small.machine.num_cores == 3
@@ -60,51 +60,51 @@ def test_steps_parts_and_machine_are_left_out_as_far_as_it_still_shows(stage: St
         assert step.admit.containers == {} == step.admit.init
 
 
-def test_distances_and_memory_go_with_their_node(stage: Stage) -> None:
-    small = Shrinking(lambda tried: len(tried.machine.topology or ()) >= 2, LONG).smallest(stage)
+def test_distances_and_memory_go_with_their_node(scenario: Scenario) -> None:
+    small = Shrinking(lambda tried: len(tried.machine.topology or ()) >= 2, LONG).smallest(scenario)
     nodes = small.machine.topology or ()
     assert [len(node.distances or ()) for node in nodes] == [2, 2]
     assert small.machine.memory_capacity == sum(node.memory for node in nodes)
 
 
-def test_a_machine_with_a_tree_stays_whole(stage: Stage, tmp_path: Path) -> None:
-    rooted = Stage(stage.case, stage.machine, lambda: tmp_path)
+def test_a_machine_with_a_tree_stays_whole(scenario: Scenario, tmp_path: Path) -> None:
+    rooted = Scenario(scenario.case, scenario.machine, lambda: tmp_path)
     small = Shrinking(lambda _: True, LONG).smallest(rooted)
-    assert small.machine == stage.machine
+    assert small.machine == scenario.machine
     assert len(small.case.steps) == 1
     assert shrinking.case_of(small, "t").machine is None
 
 
-def test_what_shows_nothing_smaller_stays_as_it_is(stage: Stage) -> None:
-    assert Shrinking(lambda _: False, LONG).smallest(stage) == stage
+def test_what_shows_nothing_smaller_stays_as_it_is(scenario: Scenario) -> None:
+    assert Shrinking(lambda _: False, LONG).smallest(scenario) == scenario
 
 
-def test_the_search_ends_when_its_time_is_over(stage: Stage) -> None:
-    assert Shrinking(lambda _: True, 0.0).smallest(stage) == stage
+def test_the_search_ends_when_its_time_is_over(scenario: Scenario) -> None:
+    assert Shrinking(lambda _: True, 0.0).smallest(scenario) == scenario
 
 
-def test_the_case_of_a_scenario_brings_its_machine_and_expects_anything(stage: Stage) -> None:
-    case = shrinking.case_of(stage, "what differs")
-    assert (case.id, case.title, case.machine) == ("difference", "what differs", stage.machine)
+def test_the_case_of_a_scenario_brings_its_machine_and_expects_anything(scenario: Scenario) -> None:
+    case = shrinking.case_of(scenario, "what differs")
+    assert (case.id, case.title, case.machine) == ("difference", "what differs", scenario.machine)
     assert {step.expect for step in case.steps} == {"anything"}
 
 
-def test_so_many_tries_end_it_and_what_cannot_be_played_shows_nothing(stage: Stage) -> None:
-    tried: list[Stage] = []
+def test_so_many_tries_end_it_and_what_cannot_be_played_shows_nothing(scenario: Scenario) -> None:
+    tried: list[Scenario] = []
 
-    def shows(smaller: Stage) -> bool:
+    def shows(smaller: Scenario) -> bool:
         tried.append(smaller)
         raise ValueError("no scenario any more")
 
-    assert Shrinking(shows, tries=3).smallest(stage) == stage
+    assert Shrinking(shows, tries=3).smallest(scenario) == scenario
     assert len(tried) == 3
 
 
-def test_what_a_step_expects_is_not_left_out(stage: Stage) -> None:
+def test_what_a_step_expects_is_not_left_out(scenario: Scenario) -> None:
     expected = {"anything"}
-    assert {step.expect for step in stage.case.steps} == expected
+    assert {step.expect for step in scenario.case.steps} == expected
 
-    def shows(smaller: Stage) -> bool:
+    def shows(smaller: Scenario) -> bool:
         return {step.expect for step in smaller.case.steps} != expected
 
-    assert Shrinking(shows).smallest(stage) == stage
+    assert Shrinking(shows).smallest(scenario) == scenario

@@ -52,12 +52,12 @@ def test_only_what_is_claimed_is_asked_after_a_start() -> None:
 
 
 def test_odd_trees_lack_cpus_lists_and_caches(tmp_path: Path) -> None:
-    stages = [tree(seed, tmp_path / str(seed)) for seed in range(60)]
-    infos = [stage.machine for stage in stages]
+    scenarios = [tree(seed, tmp_path / str(seed)) for seed in range(60)]
+    infos = [scenario.machine for scenario in scenarios]
     cores = [core for info in infos for node in info.topology or () for core in node.cores or ()]
     assert any(core.caches is None for core in cores)
     assert any(core.socket_id is not None and core.socket_id > 30 for core in cores)
-    roots = [stage.root() for stage in stages if stage.root]
+    roots = [scenario.root() for scenario in scenarios if scenario.root]
     online = [root / "sys/devices/system/cpu/online" for root in roots]
     assert 0 < sum(not file.exists() for file in online) < len(online)
 

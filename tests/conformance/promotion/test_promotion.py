@@ -14,7 +14,8 @@ from numaproof.conformance.execution.run import Run
 from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.conformance.fuzzing.strategies import seeded_scenario
 from numaproof.conformance.promotion import appending
-from numaproof.conformance.promotion.promotion import PromotionError, Wanted, promote
+from numaproof.conformance.promotion.promotion import Wanted, promote
+from numaproof.conformance.promotion.rehearsal import PromotionError
 from numaproof.conformance.requirements import load_registry
 from numaproof.conformance.seeded_bugs.catalogue import BUGS
 from numaproof.conformance.seeded_bugs.hunting import target as target_of

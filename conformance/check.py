@@ -1,0 +1,52 @@
+"""`numaproof check`: every selected case on its machines, then the recordings of a kubelet."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from numaproof.conformance.differential import recording_check
+from numaproof.conformance.execution.runner import run_case
+from numaproof.conformance.execution.scratch import scratch_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numaproof.conformance.differential.recordings import Recording
+    from numaproof.conformance.execution.runner import SelectedCase
+    from numaproof.conformance.execution.stream import Campaign
+    from numaproof.protocol import events
+
+
+def check(
+    cases: Sequence[SelectedCase],
+    campaign: Campaign,
+    recordings: Sequence[Recording] = (),
+    *,
+    every_call: bool = False,
+) -> Iterator[events.AnyEvent]:
+    """Plays cases one after the other, then recordings, and yields what happens.
+
+    With `every_call`, the events of cases that pass list their calls too. The stream always ends
+    with `CampaignEnded`, unless the consumer stops reading.
+
+    Raises:
+        CaseError: a case can't be played as it is written.
+    """
+    used = {one.machine.name: one.machine for one in cases}
+    known = {name: machine.info for name, machine in used.items() if machine.info}
+    total = len(cases) + len(recordings)
+    own = (recording_check.REQUIREMENT,) if recordings else ()
+    yield campaign.started("check", total, known, requirements=own)
+    outcomes: Counter[str] = Counter()
+    with scratch_folder() as scratch:
+        for number, one in enumerate(cases):
+            finished = run_case(one, campaign, scratch / str(number), every_call=every_call)
+            outcomes[finished.outcome] += 1
+            yield finished
+        for recording in recordings:
+            finished = recording_check.finished(recording, campaign, scratch)
+            outcomes[finished.outcome] += 1
+            yield finished
+    rows = campaign.registry.requirements
+    yield campaign.ended(outcomes, (row.id for row in rows if row.untested))

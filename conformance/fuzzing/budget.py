@@ -1,0 +1,61 @@
+"""How long a fuzz run lasts, and what it does on the side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from numaproof.conformance.fuzzing.state_machine import TARGETS
+
+if TYPE_CHECKING:
+    from hypothesis.database import ExampleDatabase
+
+BATCH = 100
+"""Examples from one seed at the most; the first half are made at random, the rest are steered."""
+
+SMALLEST_BATCH = 25
+"""Examples that are too few to be steered to each of the targets."""
+
+REPEAT_EVERY = 25
+"""One of so many passing examples is played a second time."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How long to fuzz: so many examples, or so many seconds, whichever ends first."""
+
+    examples: int | None
+    seconds: float | None
+
+    def left(self, done: int, elapsed: float) -> bool:
+        """Whether there is budget for another example; for the first there always is."""
+        if not done:
+            return True
+        return (self.examples is None or done < self.examples) and not self.late(elapsed)
+
+    def late(self, elapsed: float) -> bool:
+        """Whether the time is up."""
+        return self.seconds is not None and elapsed >= self.seconds
+
+    def batch(self, done: int) -> int:
+        """How many examples come next: a few batches for each target, where there are enough."""
+        if self.examples is None:
+            return BATCH
+        share = -(-self.examples // len(TARGETS))
+        return min(BATCH, max(SMALLEST_BATCH, share), self.examples - done)
+
+
+@dataclass(frozen=True)
+class FuzzOptions:
+    """How a run goes about it; as it stands, so that the same seed makes the same run.
+
+    Attributes:
+        database: keeps what failed, and is looked into first.
+        repeat_every: one of so many passing examples is played a second time; 0 for none.
+    """
+
+    database: ExampleDatabase | None = None
+    repeat_every: int = REPEAT_EVERY
+
+
+CI = FuzzOptions()

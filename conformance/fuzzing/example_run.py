@@ -1,0 +1,73 @@
+"""One example of a fuzz run: generated steps, played one by one against the target."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from numaproof.conformance.cases.schema import Case
+from numaproof.conformance.execution.run import Run
+from numaproof.conformance.execution.scenario import Scenario
+from numaproof.conformance.execution.scratch import scratch_folder
+
+if TYPE_CHECKING:
+    from numaproof.conformance.cases.schema import Step
+    from numaproof.conformance.execution.run import RunResult, Target
+    from numaproof.protocol.machine import MachineInfo
+
+
+class ExampleFailedError(AssertionError):
+    """An example failed; carries the playing that shows it."""
+
+    def __init__(self, run: ExampleRun, result: RunResult) -> None:
+        super().__init__(result.message)
+        self.run = run
+        self.result = result
+
+
+class IdleRun:
+    """Stands for a playing once enough has been tried: nothing is asked, nothing found."""
+
+    def step(self, step: Step) -> None:
+        """Does nothing."""
+
+    def close(self) -> None:
+        """Leaves nothing behind."""
+
+
+class ExampleRun:
+    """A playing whose steps are made up as it goes; what it finds is added to `seen`."""
+
+    def __init__(
+        self, target: Target, machine: MachineInfo, seen: list[ExampleFailedError]
+    ) -> None:
+        self._seen = seen
+        self._open = ExitStack()
+        scratch = self._open.enter_context(scratch_folder())
+        self.machine = machine
+        self.steps: list[Step] = []
+        placeholder = Case(id="fuzz", title="", requirements=(), steps=())
+        self.inner = Run(target, placeholder, machine, None, scratch)
+
+    def step(self, step: Step) -> None:
+        """Plays one more step.
+
+        Raises:
+            ExampleFailedError: something is wrong that no known defect explains.
+        """
+        self.steps.append(step)
+        result = self.inner.judge(lambda: self.inner.player.step(step))
+        if not result.good:
+            self._seen.append(ExampleFailedError(self, result))
+            raise self._seen[-1]
+
+    def close(self) -> None:
+        """Removes the state directories."""
+        self._open.close()
+
+    def scenario(self) -> Scenario:
+        """The steps so far as a scenario."""
+        case = Case(
+            id="fuzz", title="", requirements=(), level="invariants", steps=tuple(self.steps)
+        )
+        return Scenario(case, self.machine)

@@ -1,0 +1,76 @@
+"""What a fuzz run found, shrunk, as a case file and an event."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from numaproof.conformance.cases import writing
+from numaproof.protocol import events
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numaproof.conformance.cases.schema import Case
+    from numaproof.conformance.execution.stream import Campaign
+    from numaproof.conformance.fuzzing.determinism import Unlike
+    from numaproof.conformance.fuzzing.exploration import ScenarioRun
+    from numaproof.protocol.machine import MachineInfo
+
+
+@dataclass(frozen=True)
+class FuzzFinding:
+    """What a run found, as small as it got; `replays` where one playing shows it."""
+
+    case: Case
+    machine: MachineInfo
+    outcome: events.Outcome
+    steps: tuple[events.Step, ...]
+    pictures: tuple[events.Picture, ...] = ()
+    stderr: str = ""
+    replays: bool = True
+
+    @classmethod
+    def of_failure(cls, played: ScenarioRun) -> FuzzFinding:
+        result, run = played.result, played.run
+        return cls(
+            played.case(),
+            played.scenario.machine,
+            result.outcome,
+            run.steps(),
+            run.pictures(),
+            result.stderr,
+        )
+
+    @classmethod
+    def of_unlike(cls, unlike: Unlike) -> FuzzFinding:
+        case = msgspec.structs.replace(
+            unlike.scenario.case, title=unlike.result.message, machine=unlike.scenario.machine
+        )
+        # Played once, it may end well.
+        return cls(
+            case, unlike.scenario.machine, unlike.result.outcome, unlike.steps, replays=False
+        )
+
+    def event(self, campaign: Campaign, findings: Path) -> events.DivergenceFound:
+        """Writes the case file, and tells of it."""
+        findings.mkdir(parents=True, exist_ok=True)
+        file = findings / writing.name_of(self.case)
+        writing.write(self.case, file)
+        words = ("numaproof", "replay", str(file), *campaign.target.options())
+        return events.DivergenceFound(
+            at=campaign.elapsed(),
+            title=self.case.title,
+            outcome=self.outcome,
+            message=self.case.title,
+            machine=self.machine,
+            steps=self.steps,
+            requirements=self.case.requirements,
+            pictures=self.pictures,
+            stderr=self.stderr,
+            file=str(file),
+            reproduce=shlex.join(words) if self.replays else campaign.command,
+        )

@@ -1,0 +1,175 @@
+"""Which module may import which: the table of ARCHITECTURE.md and the order of the rooms.
+
+Imports for type checking count as well: what a module names, a reader has to know.
+"""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[1]
+
+LAYERS = {
+    "protocol": (),
+    "reference": ("protocol",),
+    "fixtures": (),
+    "fakesys": ("fixtures",),
+    "conformance": ("protocol", "reference", "fixtures", "fakesys"),
+    "simulation": ("protocol", "reference", "fakesys"),
+    "fleet": ("protocol", "reference", "fakesys", "conformance"),
+    "reports": ("protocol",),
+}
+"""The folders of ARCHITECTURE.md and what each may import; the command imports them all."""
+
+ROOMS = (
+    "cases",
+    "requirements",
+    "judging",
+    "execution",
+    "fuzzing",
+    "differential",
+    "check",
+    "promotion",
+    "seeded_bugs",
+)
+"""The rooms of `numaproof.conformance` in order: each imports only from those before it."""
+
+MOST_MODULES = 15
+MOST_LINES = 399
+
+
+@cache
+def modules() -> dict[str, Path]:
+    """Every module of the project by its name, where pyproject.toml puts it."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    setuptools = project["tool"]["setuptools"]
+    folders = {package: ROOT / path for package, path in setuptools["package-dir"].items()}
+    found = {}
+    for package in setuptools["packages"]:
+        parent = next(name for name in _parents(package) if name in folders)
+        folder = folders[parent].joinpath(*package.removeprefix(parent).split(".")[1:])
+        for path in folder.glob("*.py"):
+            found[package if path.stem == "__init__" else f"{package}.{path.stem}"] = path
+    return found
+
+
+def _parents(name: str) -> Iterator[str]:
+    while name:
+        yield name
+        name = name.rpartition(".")[0]
+
+
+@cache
+def imported(name: str) -> frozenset[str]:
+    """The project's modules that a module imports when it is loaded, or for type checking."""
+    statements = list(ast.parse(modules()[name].read_text(encoding="utf-8")).body)
+    found: set[str] = set()
+    while statements:
+        match statements.pop():
+            case ast.ImportFrom(module=str(source), names=names):
+                whole = {f"{source}.{one.name}" for one in names}
+                found |= whole & modules().keys() or {source}
+            case ast.Import(names=names):
+                found |= {one.name for one in names}
+            case ast.If(body=body, orelse=otherwise):
+                statements += [*body, *otherwise]
+            case ast.ClassDef(body=body) | ast.Try(body=body):
+                statements += body
+    return frozenset(found & modules().keys()) - {name}
+
+
+def folder_of(name: str) -> str:
+    """The folder of a module; empty for the command."""
+    part = name.removeprefix("numaproof").split(".")[1:2]
+    return part[0] if part and part[0] in {*LAYERS, "plugin"} else ""
+
+
+def room_of(name: str) -> str | None:
+    """The room of a module of the harness."""
+    parts = name.split(".")
+    return parts[2] if parts[1:2] == ["conformance"] and len(parts) > 2 else None
+
+
+@pytest.mark.parametrize("folder", LAYERS)
+def test_a_folder_imports_only_what_stands_above_it_in_the_table(folder: str) -> None:
+    allowed = {folder, *LAYERS[folder]}
+    beyond = {
+        f"{name} imports {other}"
+        for name in modules()
+        if folder_of(name) == folder
+        for other in imported(name)
+        if folder_of(other) not in allowed
+    }
+    assert not beyond
+
+
+def test_architecture_has_the_same_table() -> None:
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").splitlines()
+        if line.startswith("| `")
+    ]
+    table = {row[0].strip("`/"): row[3] for row in rows if row[1].startswith("`numaproof.")}
+    said = {"all", "all above", "nothing", "nothing of ours"}
+    listed = {
+        name: tuple(cell.split(", "))
+        for name, cell in table.items()
+        if cell not in said and name in LAYERS
+    }
+    assert listed == {name: LAYERS[name] for name in listed}
+    assert table.keys() >= LAYERS.keys()
+
+
+def test_the_rooms_of_the_harness_import_in_one_direction() -> None:
+    place = {room: number for number, room in enumerate(ROOMS)}
+    assert {room_of(name) for name in modules()} - {None} == place.keys()
+    backwards = {
+        f"{name} imports {other}"
+        for name in modules()
+        if (room := room_of(name))
+        for other in imported(name)
+        if (theirs := room_of(other)) and place[theirs] > place[room]
+    }
+    assert not backwards
+
+
+def test_the_harness_states_the_order_of_its_rooms() -> None:
+    text = ast.get_docstring(ast.parse(modules()["numaproof.conformance"].read_text())) or ""
+    places = [text.index(f"`{room}`") for room in ROOMS]
+    assert places == sorted(places)
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    graph = {name: imported(name) for name in modules()}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
+
+
+def test_no_room_has_more_modules_than_a_reader_can_survey() -> None:
+    counts: dict[str, int] = {}
+    for name in modules():
+        package, _, module = name.rpartition(".")
+        if folder_of(name) in {"conformance", "reference"} and module != "__init__":
+            counts[package] = counts.get(package, 0) + (name not in _packages())
+    assert {room: count for room, count in counts.items() if count > MOST_MODULES} == {}
+
+
+def _packages() -> frozenset[str]:
+    return frozenset(name for name, path in modules().items() if path.name == "__init__.py")
+
+
+def test_no_module_has_400_lines() -> None:
+    lines = {name: len(path.read_text().splitlines()) for name, path in modules().items()}
+    assert {name: count for name, count in lines.items() if count > MOST_LINES} == {}
