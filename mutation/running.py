@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import sys
-import threading
 import time
 from contextlib import closing
 from dataclasses import dataclass, field
-from queue import Empty, Queue
 from typing import TYPE_CHECKING
 
 from cosmic_ray import plugins
@@ -16,8 +14,10 @@ from cosmic_ray.work_item import TestOutcome, WorkerOutcome, WorkResult
 from processes import Judge
 from results import difference, told
 
+from numaproof.conformance.execution.parallel import spread
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from cosmic_ray.work_db import WorkDB
     from cosmic_ray.work_item import WorkItem
@@ -48,54 +48,16 @@ def run(work: WorkDB, sample: Sequence[WorkItem], tree: Tree, reach: Reach, jobs
     """Tries what has no result yet, and keeps each result as it comes.
 
     Raises:
-        RuntimeError: a worker failed, for a reason that is not a mutation's.
+        parallel.WorkerError: a worker failed, for a reason that is not a mutation's.
     """
     done = {job for job, _ in work.results}
     left = [item for item in sample if item.job_id not in done]
     progress = Progress(len(sample), len(left))
-    waiting: Queue[WorkItem] = Queue()
-    for item in left:
-        waiting.put(item)
-    results: Queue[tuple[WorkItem, WorkResult] | BaseException] = Queue()
-    stop = threading.Event()
     workers = [_Worker(tree, reach, number) for number in range(min(jobs, len(left)))]
-    threads = [
-        threading.Thread(target=_work, args=(worker, waiting, results.put, stop))
-        for worker in workers
-    ]
-    for thread in threads:
-        thread.start()
-    try:
-        for _ in left:
-            match results.get():
-                case BaseException() as error:
-                    raise RuntimeError("a worker failed") from error
-                case item, result:
-                    work.set_result(item.job_id, result)
-                    progress.tell(item, result)
-    finally:
-        stop.set()
-        for worker in workers:
-            worker.stop()
-        for thread in threads:
-            thread.join()
-
-
-def _work(
-    worker: _Worker,
-    waiting: Queue[WorkItem],
-    put: Callable[[tuple[WorkItem, WorkResult] | BaseException], None],
-    stop: threading.Event,
-) -> None:
-    try:
-        with closing(worker):
-            while not stop.is_set():
-                item = waiting.get_nowait()
-                put((item, worker.attempt(item)))
-    except Empty:
-        pass
-    except BaseException as error:  # noqa: BLE001 - it is raised where the results are awaited
-        put(error)
+    with closing(spread(left, workers)) as results:
+        for item, result in results:
+            work.set_result(item.job_id, result)
+            progress.tell(item, result)
 
 
 class _Worker:
@@ -106,8 +68,11 @@ class _Worker:
         self._package = tree.copy_package(tree.folder.parent / f"worker-{number}")
         self._judge = Judge(tree, self._package)
 
-    def attempt(self, item: WorkItem) -> WorkResult:
+    def do(self, item: WorkItem) -> tuple[WorkItem, WorkResult]:
         """Mutates, checks, and puts the module back."""
+        return item, self._attempt(item)
+
+    def _attempt(self, item: WorkItem) -> WorkResult:
         (mutation,) = item.mutations
         path = self._package / mutation.module_path
         operator = plugins.get_operator(mutation.operator_name)()

@@ -54,7 +54,7 @@ def hunt(bug: Bug, seeds: Iterable[int], scratch: Path) -> Caught | None:
         explorer = Explorer(hunting.target(InProcess(Reference), bug.kubernetes), scratch)
         for number, seed in enumerate(seeds, 1):
             played = explorer.play_seed(seed)
-            violations = played.playing.player.violations
+            violations = played.run.player.violations
             if violations and played.broken == violations[-1].invariant:
                 first = violations[0]
                 return Caught(number, seed, first.invariant, first.message)

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import signal
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
-from multiprocessing import get_context
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -14,6 +10,7 @@ from msgspec.structs import replace
 from numaproof import fakesys
 from numaproof.conformance.cases import loading
 from numaproof.conformance.execution.machines import Machine
+from numaproof.conformance.execution.parallel import ProcessWorker, spread
 from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.conformance.fuzzing.generation.choices import Seeded
 from numaproof.conformance.requirements import load_registry
@@ -24,7 +21,7 @@ from numaproof.conformance.seeded_bugs.table_hunt import Table
 from numaproof.protocol.kill_matrix import Hunt, Matrix, Seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from numaproof.conformance.seeded_bugs.seeding import Bug
@@ -125,26 +122,17 @@ def rows(plan: Plan, jobs: int) -> Iterator[Row]:
         if jobs == 1:
             yield from map(Hunter(plan, scratch).row, bugs)
             return
-        with ProcessPoolExecutor(jobs, get_context("spawn"), _open, (plan, scratch)) as pool:
-            try:
-                for one in as_completed([pool.submit(_row, bug.id) for bug in bugs]):
-                    yield one.result()
-            finally:
-                pool.shutdown(cancel_futures=True)
+        hunters = [
+            ProcessWorker(_hunter, plan, scratch / str(number))
+            for number in range(min(jobs, len(bugs)))
+        ]
+        yield from spread([bug.id for bug in bugs], hunters)
 
 
-_here: list[Hunter] = []
-"""The hunter of this process, where it is one of several."""
-
-
-def _open(plan: Plan, scratch: Path) -> None:
-    # A Ctrl-C reaches all processes; what it means is said by the first alone.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    _here.append(Hunter(plan, scratch / str(os.getpid())))
-
-
-def _row(bug: str) -> Row:
-    return _here[0].row(next(one for one in BUGS if one.id == bug))
+def _hunter(plan: Plan, scratch: Path) -> Callable[[str], Row]:
+    """Makes the function that hunts the bug of an id, in a process of its own."""
+    hunter = Hunter(plan, scratch)
+    return lambda name: hunter.row(next(bug for bug in BUGS if bug.id == name))
 
 
 def matrix(plan: Plan, rows: Iterable[Row], version: str, *, complete: bool = True) -> Matrix:

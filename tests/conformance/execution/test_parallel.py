@@ -1,0 +1,81 @@
+"""Work spread over workers: every item once, failures told, and nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from functools import partial
+from typing import Any
+
+import pytest
+
+from numaproof.conformance.execution.parallel import ProcessWorker, WorkerError, spread
+
+
+def powers(base: int = 2) -> ProcessWorker[int, int]:
+    """Its process imports nothing of the tests."""
+    return ProcessWorker(partial, pow, base)
+
+
+class Counter:
+    """A worker beside no process."""
+
+    def __init__(self, most: int | None = None) -> None:
+        self.done: list[int] = []
+        self.stopped = threading.Event()
+        self.closed = False
+        self._most = most
+
+    def do(self, item: int) -> int:
+        if len(self.done) == self._most:
+            self.stopped.wait(60)
+        self.done.append(item)
+        return item
+
+    def stop(self) -> None:
+        self.stopped.set()
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_every_item_is_done_once() -> None:
+    found = spread(range(20), [powers(), powers()])
+    assert sorted(found) == [2**item for item in range(20)]
+
+
+def test_a_worker_that_fails_ends_it_all() -> None:
+    with pytest.raises(WorkerError, match="unsupported operand"):
+        list(spread(["one"], [ProcessWorker[Any, int](partial, pow, 2)]))
+
+
+def test_a_process_that_ends_by_itself_is_a_worker_that_fails() -> None:
+    with pytest.raises(WorkerError, match="its process ended"):
+        list(spread([0, 1], [ProcessWorker[int, None](partial, os._exit)]))
+
+
+def test_who_leaves_early_waits_for_nothing() -> None:
+    quick, slow = Counter(), Counter(most=0)
+    found = spread(range(10), [quick, slow])
+    next(found)
+    began = time.monotonic()
+    found.close()
+    assert time.monotonic() - began < 30
+    assert quick.closed
+    assert slow.closed
+    assert len(quick.done) + len(slow.done) <= 10
+
+
+def test_a_process_is_ended_in_the_middle_of_its_work() -> None:
+    sleeping = ProcessWorker[float, None](partial, time.sleep)
+    found = spread([0.0, 3600.0], [sleeping])
+    next(found)
+    began = time.monotonic()
+    found.close()
+    assert time.monotonic() - began < 30
+
+
+def test_no_items_need_no_workers() -> None:
+    nobody: list[Counter] = []
+    assert list(spread([], nobody)) == []
