@@ -1,4 +1,4 @@
-"""`numaproof campaign`: cases and generated scenarios over many workers."""
+"""`numaproof campaign`: runs cases and generated scenarios on many workers."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _SHRINKS = 50
 @click.option(
     "--implementation",
     metavar='"CMD ..."',
-    help="Program that speaks the protocol, on every worker; the reference where left out.",
+    help="Program that speaks the protocol, installed on every worker (default: the reference).",
 )
 @timeout_option
 @click.option(
@@ -56,66 +56,75 @@ _SHRINKS = 50
     "releases",
     type=click.Choice(RELEASES),
     multiple=True,
-    help="Release to behave as; the newest that the implementation claims. Repeatable.",
+    help="Kubernetes release to test against (default: the newest that the program claims)."
+    " Repeatable.",
 )
-@click.option("--level", type=click.Choice(LEVELS), help="How much is compared.")
+@click.option(
+    "--level",
+    type=click.Choice(LEVELS),
+    help="How closely to compare answers (default: the level that the program claims).",
+)
 @click.option(
     "--documented",
     is_flag=True,
-    help="Expect the documents to be kept where the kubelet is known to break them.",
+    help="Expect the documented behaviour even where the kubelet is known to break it.",
 )
 @click.option(
-    "--select", metavar="ID-GLOB", default="*", help="Only cases whose id matches; '' for none."
+    "--select",
+    metavar="ID-GLOB",
+    default="*",
+    help="Run only cases whose id matches; '' runs none.",
 )
 @click.option(
     "--machine",
     "machine_names",
     type=MACHINE,
     multiple=True,
-    help="Run cases on this machine only: a bundled profile (globs too) or a file. Repeatable.",
+    help="Run cases only on this machine: a bundled profile, a glob or a file. Repeatable.",
 )
 @click.option(
     "--seeds",
     type=SeedRange(),
     default=_SEEDS,
-    help="Generated scenarios of these seeds; 0:10000 where left out.",
+    help="Seeds of the generated scenarios (default: 0:10000).",
 )
-@click.option("--no-seeds", is_flag=True, help="Only the cases.")
-@click.option("--scheduler", metavar="tcp://HOST:PORT", help="Dask's scheduler; else a local one.")
+@click.option("--no-seeds", is_flag=True, help="Run only the cases.")
+@click.option(
+    "--scheduler",
+    metavar="tcp://HOST:PORT",
+    help="Dask scheduler to use (default: a local one).",
+)
 @click.option(
     "--workers",
     type=click.IntRange(1),
-    help="Worker processes on this machine; as many as it has cores.",
+    help="Worker processes on this machine (default: one for each core).",
 )
 @click.option(
     "--cases-per-unit",
     type=click.IntRange(1),
     default=planning.CASES_PER_UNIT,
-    show_default=True,
-    help="Cases that a worker runs in one go.",
+    help=f"Cases in a unit of work (default: {planning.CASES_PER_UNIT}).",
 )
 @click.option(
     "--seeds-per-unit",
     type=click.IntRange(1),
     default=planning.SEEDS_PER_UNIT,
-    show_default=True,
-    help="Scenarios that a worker plays in one go.",
+    help=f"Scenarios in a unit of work (default: {planning.SEEDS_PER_UNIT}).",
 )
 @click.option(
     "--shrink",
     "shrinks",
     type=click.IntRange(0),
     default=_SHRINKS,
-    show_default=True,
-    help="Unlike failures of scenarios that are made small, as case files.",
+    help=f"Number of distinct failures to shrink into case files (default: {_SHRINKS}).",
 )
-@click.option("--fresh", is_flag=True, help="Begin anew, whatever is in OUT.")
+@click.option("--fresh", is_flag=True, help="Start over, discarding what is in OUT.")
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("numaproof-campaign"),
-    show_default=True,
-    help="Folder for events.jsonl, summary.json, summary.txt and findings.",
+    help="Folder for events.jsonl, summary.json, summary.txt and findings"
+    " (default: numaproof-campaign).",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def campaign(
@@ -138,9 +147,9 @@ def campaign(
     out: Path,
     as_json: bool,
 ) -> int:
-    """Run cases and generated scenarios over many workers, here or on a cluster.
+    """Run cases and generated scenarios on many workers, here or on a cluster.
 
-    Killed at any moment, the same command goes on where it stopped. What fails alike is one
+    If a campaign is killed, the same command resumes it. Failures with the same signature are one
     finding; the first scenario of each is shrunk to a case file in OUT/findings.
 
     \b
@@ -151,7 +160,9 @@ def campaign(
     """
     cluster = _cluster()
     if scheduler and workers:
-        raise click.UsageError("--workers are those of this machine; --scheduler has its own")
+        raise click.UsageError(
+            "--workers starts workers on this machine; with --scheduler, the cluster has its own"
+        )
     with scratch_folder() as trees:
         options = {"implementation": implementation, "timeout": timeout, "level": level}
         course = Course(
@@ -167,9 +178,7 @@ def campaign(
             numaproof=VERSION,
         )
         if not course.plan.units:
-            raise click.UsageError(
-                "there is nothing to do: no case matches, and there are no seeds"
-            )
+            raise click.UsageError("nothing to do: no case matches and there are no seeds")
         here = workers or len(os.sched_getaffinity(0))
         opened = (
             cluster.remote_workers(course.job, scheduler)
@@ -185,11 +194,11 @@ def campaign(
 def _conduct(
     journal: Journal, course: Course, opened: AbstractContextManager[Workers], stream: TextIO
 ) -> str:
-    """Does what is left, and shows how far it is; why it was cut short, or nothing."""
+    """Does the remaining units and shows progress; returns why it was cut short, or nothing."""
     try:
         with CampaignProgress(stream) as progress:
             if journal.ledger.done:
-                progress.line(f"goes on after {len(journal.ledger.done):,} units")
+                progress.line(f"resumes after {len(journal.ledger.done):,} units")
             if journal.ledger.summary().complete:
                 journal.end(complete=True)
                 return ""
@@ -239,7 +248,7 @@ def _report(summary: CampaignSummary, out: Path, cut: str, *, as_json: bool) -> 
     write_summary(summary, out)
     click.echo(summary_as_json(summary) if as_json else as_text(summary), nl=False)
     if cut:
-        click.echo(f"numaproof: {cut}; the same command goes on", err=True)
+        click.echo(f"numaproof: {cut}; run the same command to resume", err=True)
     elif not as_json:
         click.echo(f"Reports: {out}")
     return _code(summary)
@@ -271,10 +280,10 @@ def _cluster() -> ModuleType:
 def _targets(
     wanted: dict[str, Any], releases: Sequence[str], *, documented: bool
 ) -> tuple[Target, ...]:
-    """What is tested, as each release; its program is ended again.
+    """One target for each release; the program is only asked `hello`.
 
     Raises:
-        click.ClickException: the options do not fit the implementation, or it does not greet.
+        click.ClickException: the options do not fit the program, or it did not answer `hello`.
     """
     targets = []
     for release in dict.fromkeys(releases) or (None,):
@@ -284,6 +293,6 @@ def _targets(
         except ImplementationFailure as failure:
             log = f"\n{failure.stderr}" if failure.stderr else ""
             raise click.ClickException(
-                f"the implementation does not greet: {failure}{log}"
+                f"the implementation did not answer hello: {failure}{log}"
             ) from None
     return tuple(targets)

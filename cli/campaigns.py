@@ -40,7 +40,7 @@ def conduct(
 ) -> int:
     """Runs a campaign and reports it; the exit code.
 
-    An implementation that does not greet has a report that says so, and nothing else in it.
+    The report of an implementation that does not answer `hello` says so and nothing else.
 
     Args:
         make: starts the run; called once the target is open.
@@ -48,7 +48,7 @@ def conduct(
         out: the folder of the reports.
         as_json: whether the summary is printed as JSON.
         added: what the command needs besides what was typed to do the same again.
-        calls: whether every call is shown.
+        calls: whether to show every call.
 
     Raises:
         click.ClickException: the options do not fit the implementation, or each other.

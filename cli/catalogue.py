@@ -1,4 +1,4 @@
-"""Machines by the names that a user gives: bundled profiles, globs of them, profile files."""
+"""Machines that users name on the command line: bundled profiles, globs and profile files."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 
 class MachineName(click.ParamType[str]):
-    """A bundled profile's name, a glob of such names, or a profile file; a tree too if so told."""
+    """The name of a bundled profile, a glob of names, a profile file or (where allowed) a tree."""
 
     name = "machine"
 
     def __init__(self, metavar: str) -> None:
-        """Takes what ``--help`` shows."""
+        """Takes the text that ``--help`` shows."""
         self._metavar = metavar
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
-        """What ``--help`` shows."""
+        """The text that ``--help`` shows."""
         return self._metavar
 
     def shell_complete(
@@ -59,7 +59,7 @@ machines_option = click.option(
     "machine_names",
     type=MACHINE,
     multiple=True,
-    help="Only this machine: a bundled profile (globs too) or a profile file. Repeatable.",
+    help="Use only this machine: a bundled profile, a glob or a profile file. Repeatable.",
 )
 
 
@@ -75,7 +75,7 @@ def load_machine(name: str) -> fakesys.Profile:
     if not Path(name).is_file():
         close = get_close_matches(name, fakesys.bundled_profiles(), n=1)
         hint = f"did you mean {close[0]}?" if close else "`numaproof profile list` lists them"
-        raise click.BadParameter(f"no bundled machine and no file {name!r}; {hint}")
+        raise click.BadParameter(f"{name!r} is neither a bundled machine nor a file; {hint}")
     return fakesys.load_profile(Path(name))
 
 

@@ -1,4 +1,4 @@
-"""`numaproof check`: the table of cases, on machines, against an implementation."""
+"""`numaproof check`: runs the table of cases on machines against an implementation."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _complete_case(
     "--select",
     metavar="ID-GLOB",
     default="*",
-    help="Only cases whose id matches.",
+    help="Run only cases whose id matches.",
     shell_complete=_complete_case,
 )
 @click.option(
@@ -57,7 +57,7 @@ def _complete_case(
     "own",
     type=click.Path(exists=True, path_type=Path),
     multiple=True,
-    help="Your own cases too: a file, or a folder of them. Repeatable.",
+    help="Also run your own cases: a file or a folder of files. Repeatable.",
 )
 @machines_option
 @out_option("numaproof-report")
@@ -71,9 +71,9 @@ def check(
     as_json: bool,
     **target: Any,
 ) -> int:
-    """Run every case on every machine it applies to, then what the real kubelet was recorded to do.
+    """Run every case on every machine it applies to, then the recordings of the real kubelet.
 
-    The recordings are those of the release; --machine leaves them out.
+    The recordings are those of the chosen release; --machine skips them.
 
     \b
     Examples:
@@ -101,7 +101,7 @@ def check(
 
 
 def _recordings(target: Target, select: str) -> list[Recording]:
-    """The recordings whose names match; they bring their own machines."""
+    """The recordings whose names match; each brings its own machine."""
     return [
         one
         for one in recording_check.of_target(target)

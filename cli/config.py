@@ -10,10 +10,10 @@ import click
 from numaproof.catalogue import MACHINE, discover_machine
 from numaproof.fakesys.documents import dotted
 from numaproof.protocol import codec
-from numaproof.reference.departures.releases import RELEASES
 from numaproof.reports.terminal import encodable
 from numaproof.simulation import documents, settings
 from numaproof.simulation.admission import CannotAnswerError, Question
+from numaproof.targets import release_option
 
 if TYPE_CHECKING:
     from numaproof.fakesys.documents import Document
@@ -23,7 +23,7 @@ ERRORS = 1
 
 @click.group()
 def config() -> None:
-    """Judge a kubelet's configuration.
+    """Check kubelet configuration files.
 
     \b
     Example:
@@ -33,13 +33,14 @@ def config() -> None:
 
 @config.command()
 @click.argument("file", type=click.File(encoding="utf-8"))
-@click.option("--machine", type=MACHINE, required=True, help="A bundled profile, or a file.")
-@click.option("--kubernetes", type=click.Choice(RELEASES), default=RELEASES[-1], show_default=True)
+@click.option("--machine", type=MACHINE, required=True, help="Bundled profile or profile file.")
+@release_option
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def check(file: TextIO, machine: str, kubernetes: str, *, as_json: bool) -> int:
-    """Say why the kubelet would not start with FILE, and what in it has no effect.
+    """Report every error that would keep the kubelet from starting with FILE, and warn.
 
-    Exit code 0: it starts (there may be warnings), 1: it does not, 2: wrong input.
+    Warnings are about settings that have no effect or do harm on the machine. Exit codes: 0 the
+    kubelet starts, 1 it does not, 2 wrong input.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""`numaproof diff`: the same calls to two implementations."""
+"""`numaproof diff`: makes the same calls to two implementations."""
 
 from __future__ import annotations
 
@@ -51,41 +51,53 @@ _MOST = (1 << 32) - 1
 
 @click.command()
 @click.argument("files", nargs=-1, type=click.Path(exists=True, path_type=Path))
-@click.option("--left", metavar='"CMD ..."', help="One program; the reference where left out.")
-@click.option("--right", metavar='"CMD ..."', required=True, help="The program that is tested.")
-@click.option("--seeds", type=Seeds(), help="Scenarios of these seeds, such as 0:1000 or 3,7:9.")
+@click.option("--left", metavar='"CMD ..."', help="Program on the left (default: the reference).")
+@click.option("--right", metavar='"CMD ..."', required=True, help="Program under test.")
+@click.option("--seeds", type=Seeds(), help="Seeds of the scenarios, such as 0:1000 or 3,7:9.")
 @click.option(
     "--kind",
     type=click.Choice(tuple(KINDS)),
     default="life",
-    show_default=True,
-    help="Lives of nodes, or single starts with something odd in them.",
+    help="life: whole lives of nodes. start: single starts with something odd in them"
+    " (default: life).",
 )
-@click.option("--examples", type=click.IntRange(1), help="So many scenarios of other seeds.")
-@click.option("--seed", type=click.IntRange(0), help="Where those seeds come from; else any.")
+@click.option(
+    "--examples",
+    type=click.IntRange(1),
+    help=f"Number of random scenarios (default: {_DEFAULT_EXAMPLES}).",
+)
+@click.option(
+    "--seed", type=click.IntRange(0), help="Seed of the random scenarios (default: random)."
+)
 @click.option(
     "--machine",
     "machine_names",
     type=MACHINE,
     multiple=True,
-    help="Play the FILES on this machine only. Repeatable.",
+    help="Play FILES only on this machine. Repeatable.",
 )
 @click.option(
     "--timeout",
     type=Duration(),
     default="30s",
-    show_default=True,
-    help="Time that one call of a program may take.",
+    help="Time limit for one call to a program (default: 30s).",
 )
-@click.option("--kubernetes", type=click.Choice(RELEASES), help="The newest that both claim.")
-@click.option("--level", type=click.Choice(LEVELS[1:]), help="The most that both claim.")
-@click.option("--keep-going", is_flag=True, help="Go on after the first difference.")
+@click.option(
+    "--kubernetes",
+    type=click.Choice(RELEASES),
+    help="Kubernetes release to compare (default: the newest that both claim).",
+)
+@click.option(
+    "--level",
+    type=click.Choice(LEVELS[1:]),
+    help="How closely to compare answers (default: the highest level that both claim).",
+)
+@click.option("--keep-going", is_flag=True, help="Continue after the first difference.")
 @click.option(
     "--tries",
     type=click.IntRange(1),
     default=TRIES,
-    show_default=True,
-    help="Play a scenario that differs so often, to tell it from chance.",
+    help=f"How often to replay a scenario that differs, to rule out chance (default: {TRIES}).",
 )
 @out_option("numaproof-diff")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
@@ -107,10 +119,10 @@ def diff(
     keep_going: bool,
     as_json: bool,
 ) -> int:
-    """Make the same calls to two implementations, and show the first that they answer differently.
+    """Make the same calls to two implementations and show the first answer that differs.
 
-    The calls are those of generated scenarios, or of the cases in FILES (YAML); of FILES that are
-    directories or tar files the machine is discovered. What differs is shrunk, shown side by side
+    The calls come from generated scenarios or from the cases in FILES (YAML). FILES that are
+    directories or tar archives are trees to discover. A difference is shrunk, shown side by side
     and written to OUT/findings as a case file for `numaproof replay`.
 
     \b
@@ -173,7 +185,7 @@ class _Sides:
             level = min(left.level, right.level, key=LEVELS.index)
             if level == LEVELS[0]:
                 raise click.UsageError(
-                    "one side claims only level invariants, at which no answers are compared"
+                    "one side claims only level invariants, which compares no answers"
                 )
             capabilities = shared_capabilities(left.hello, right.hello, kubernetes)
             yield Pair(left.implementation, right.implementation, capabilities, level)
@@ -204,21 +216,23 @@ def _events(
             total = len(of_cases) + len(what.trees)
             scenarios = chain(of_cases, discovered(what.trees))
             if not total:
-                raise click.UsageError("none of these cases applies to this release or machine")
+                raise click.UsageError(
+                    "none of these cases applies to this release on this machine"
+                )
         yield from differences(pair, scenarios, total, told, course)
 
 
 def _seeds(
     files: Sequence[Path], seeds: Sequence[int] | None, examples: int | None, seed: int | None
 ) -> tuple[Sequence[int], tuple[str, ...]]:
-    """The seeds of the scenarios, and what the command needs besides to make them again.
+    """The seeds of the scenarios, and the options that make the command repeat them.
 
     Raises:
-        click.UsageError: the options do not go together.
+        click.UsageError: the options contradict each other.
     """
     numbers = examples is not None or seed is not None
     if (bool(files) + (seeds is not None) + numbers) > 1:
-        raise click.UsageError("give FILES, or --seeds, or --examples and --seed: one of these")
+        raise click.UsageError("give only one of FILES, --seeds, or --examples with --seed")
     if files:
         return (), ()
     if seeds is not None:

@@ -1,4 +1,4 @@
-"""`numaproof discover`: what the reference makes of a machine or a tree."""
+"""`numaproof discover`: shows what the kubelet would discover on a machine or in a tree."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from numaproof import fakesys
 from numaproof.drawings import show_machine
 from numaproof.protocol import codec
 from numaproof.reference.cadvisor import discovery
-from numaproof.reference.departures.releases import RELEASES, release
+from numaproof.reference.departures.releases import release
+from numaproof.targets import release_option
 
 
 @click.command()
 @click.argument("root", type=click.Path(exists=True))
-@click.option("--kubernetes", type=click.Choice(RELEASES), default=RELEASES[-1], show_default=True)
+@release_option
 @click.option("--json", "as_json", is_flag=True, help="Print cAdvisor's MachineInfo as JSON.")
 def discover(root: str, kubernetes: str, *, as_json: bool) -> None:
     """Show what the kubelet would discover in ROOT.
 
-    ROOT is / for this machine, a directory with sys/ and proc/, or a .tar, .tar.gz, .tar.xz or
-    .tar.bz2 of one.
+    ROOT is / for this machine, a directory with sys/ and proc/, or such a directory as a .tar,
+    .tar.gz, .tar.xz or .tar.bz2.
 
     \b
     Examples:

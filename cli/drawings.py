@@ -1,4 +1,4 @@
-"""A machine for people: its facts in a table, and its picture."""
+"""Shows a machine: a table of its NUMA nodes and a drawing."""
 
 from __future__ import annotations
 

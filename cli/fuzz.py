@@ -33,40 +33,39 @@ _DEFAULT_DATABASE = ".numaproof/examples"
     "--profile",
     type=click.Choice(("ci", "explore")),
     default="ci",
-    show_default=True,
-    help="ci: the same examples each time. explore: new ones each time, those that failed"
-    " before first.",
+    help="ci: the same examples in every run. explore: new examples in every run, starting with"
+    " those that failed before (default: ci).",
 )
 @click.option(
     "--max-examples",
     type=click.IntRange(1),
-    help=f"Examples to make; {_DEFAULT_EXAMPLES} where no time is given either.",
+    help=f"Number of examples (default: {_DEFAULT_EXAMPLES}, or no limit with --max-time).",
 )
 @click.option(
     "--max-time",
     type=Duration(),
-    help="Time to spend, such as 90s, 5m or 1h; how far that gets is not the same each time.",
+    help="Stop after this time, such as 90s, 5m or 1h; runs then differ in how far they get.",
 )
 @click.option(
     "--seed",
     type=click.IntRange(0),
-    help="Same seed, same examples; 0 with --profile ci, else a new one.",
+    help="Seed of the examples (default: 0 with --profile ci, random with explore).",
 )
 @click.option(
     "--database",
     envvar="NUMAPROOF_DATABASE",
     metavar="DIRECTORY|URL",
-    help="Where explore keeps examples that failed, and looks first: a directory, or a Redis"
-    " server as redis://HOST:PORT/DB, rediss://... or unix://SOCKET.  [default:"
-    f" {_DEFAULT_DATABASE}; also NUMAPROOF_DATABASE, for an address with a password]",
+    help="Where explore keeps failing examples: a directory, or a Redis server as"
+    " redis://HOST:PORT/DB, rediss://... or unix://SOCKET. Put an address with a password into"
+    f" NUMAPROOF_DATABASE instead (default: {_DEFAULT_DATABASE}).",
 )
 @click.option(
     "--repeat",
     type=click.IntRange(0),
     default=REPEAT_EVERY,
-    show_default=True,
     metavar="N",
-    help="Play one in N passing examples again, in a new process, and compare; 0 for none.",
+    help="Replay one in N passing examples in a new process and compare the answers; 0 replays"
+    f" none (default: {REPEAT_EVERY}).",
 )
 @out_option("numaproof-report")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
@@ -87,11 +86,11 @@ def fuzz(
 ) -> int:
     """Generate machines, configurations and call sequences until something breaks.
 
-    A failure is shrunk and written to OUT/findings as a case file for `numaproof replay`. It is
-    played again first: if the same calls are then answered differently, the outcome is
-    `nondeterministic`, with both answers side by side.
+    Each failure is shrunk and written to OUT/findings as a case file for `numaproof replay`.
+    A failure is replayed first: if the same calls get different answers the second time, the
+    outcome is `nondeterministic` and the report shows both answers side by side.
 
-    With --profile ci two runs do the same and report the same, but for the times.
+    With --profile ci, two runs report the same apart from times.
 
     \b
     Examples:
@@ -105,7 +104,9 @@ def fuzz(
     explore = profile == "explore"
     typed = ctx.get_parameter_source("database") is ParameterSource.COMMANDLINE
     if typed and not explore:
-        raise click.UsageError("--database needs --profile explore: ci is the same each time")
+        raise click.UsageError(
+            "--database needs --profile explore; ci makes the same examples in every run"
+        )
     try:
         kept = example_databases.opened(database or _DEFAULT_DATABASE) if explore else None
     except example_databases.DatabaseError as error:

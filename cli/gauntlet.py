@@ -37,33 +37,33 @@ def _complete(
     "--select",
     metavar="ID-GLOB",
     default="*",
-    help="Only bugs whose id matches.",
+    help="Try only bugs whose id matches.",
     shell_complete=_complete,
 )
-@click.option("--table-only", is_flag=True, help="Play the cases, do not fuzz.")
-@click.option("--fuzz-only", is_flag=True, help="Fuzz, do not play the cases.")
+@click.option("--table-only", is_flag=True, help="Run the cases only.")
+@click.option("--fuzz-only", is_flag=True, help="Fuzz only.")
 @click.option(
     "--quick",
     is_flag=True,
-    help="Play cases until one catches a bug, fuzz for a few bugs that the seed chooses.",
+    help="Stop at the first case that catches a bug, and fuzz for a sample of the bugs.",
 )
 @click.option(
     "--examples",
     type=click.IntRange(1),
     default=EXAMPLES,
-    show_default=True,
-    help="Scenarios that fuzzing has for a bug.",
+    help=f"Scenarios to fuzz each bug with (default: {EXAMPLES}).",
 )
 @click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Where they come from."
+    "--seed", type=click.IntRange(0), default=0, help="Seed of the scenarios (default: 0)."
 )
-@click.option("--jobs", type=click.IntRange(1), help="Processes; as many as the machine has cores.")
+@click.option(
+    "--jobs", type=click.IntRange(1), help="Number of processes (default: one for each core)."
+)
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("numaproof-gauntlet"),
-    show_default=True,
-    help="Folder for gauntlet.json and gauntlet.md.",
+    help="Folder for gauntlet.json and gauntlet.md (default: numaproof-gauntlet).",
 )
 @click.option("--json", "json", is_flag=True, help="Print the matrix as JSON.")
 def gauntlet(
@@ -78,10 +78,10 @@ def gauntlet(
     out: Path,
     json: bool,
 ) -> int:
-    """Let the cases and fuzzing loose on a reference with seeded bugs, one at a time.
+    """Run the cases and fuzzing against a reference with seeded bugs, one bug at a time.
 
-    For every bug it says which cases and invariants catch it, how many generated scenarios
-    fuzzing alone needs, and how small the failing one gets. It fails where a bug survives.
+    For each bug it reports which cases and invariants catch it, how many generated scenarios
+    fuzzing alone needs, and how small the failing one gets. It fails if a bug survives.
 
     \b
     Examples:

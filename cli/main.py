@@ -64,11 +64,11 @@ INPUT_ERRORS = (
     UnknownReleaseError,
     WriteError,
 )
-"""What a user's input can be wrong in; each has a message that says what to mend."""
+"""What can be wrong with a user's input; each error's message says what to fix."""
 
 
 class ReaderGoneError(Exception):
-    """Whoever read our output has gone, as ``| head`` does."""
+    """The reader of our output is gone, as with ``| head``."""
 
 
 class _Group(click.Group):
@@ -76,14 +76,14 @@ class _Group(click.Group):
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
-            # click would end the process with 1, which says that something failed.
+            # click would exit with 1, which means that something failed.
             raise ReaderGoneError from None
 
 
 @click.group(
     cls=_Group,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 all passed, 1 something failed, 2 wrong input, 3 cut short.",
+    epilog="Exit codes: 0 everything passed, 1 something failed, 2 wrong input, 3 interrupted.",
 )
 @click.version_option(VERSION, prog_name="numaproof")
 def cli() -> None:
@@ -119,7 +119,7 @@ def main() -> NoReturn:
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         code = cli.main(standalone_mode=False)
-        # A disk may turn out to be full only now.
+        # A full disk may show only now.
         sys.stdout.flush()
     except click.ClickException as error:
         error.show()
@@ -135,13 +135,13 @@ def main() -> NoReturn:
         _complain(f"{error.filename or 'input or output'}: {error.strerror or error}")
         code = WRONG_INPUT
     except (click.Abort, KeyboardInterrupt):
-        _complain("cut short")
+        _complain("interrupted")
         code = CUT_SHORT
     sys.exit(code if isinstance(code, int) else 0)
 
 
 def _drop_output() -> None:
-    """Lets go of what can't be written: Python would try again at exit, and fail with 120."""
+    """Discards unwritten output: Python would try again at exit, and fail with 120."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -1,4 +1,4 @@
-"""Where a run's events go: the terminal, the folder of reports, and JSON for programs."""
+"""Where the events of a run go: the terminal, the folder of reports, and JSON for programs."""
 
 from __future__ import annotations
 
@@ -26,20 +26,21 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def out_option(default: str) -> Callable[[F], F]:
-    """The option that names the folder of the reports."""
+    """The option that names the report folder."""
     return click.option(
         "--out",
         type=click.Path(file_okay=False, path_type=Path),
         default=Path(default),
-        show_default=True,
-        help="Folder for events.jsonl, junit.xml, report.html, report.md and badge.svg.",
+        help="Folder for events.jsonl, junit.xml, report.html, report.md and badge.svg"
+        f" (default: {default}).",
     )
 
 
 def follow(events: Iterator[AnyEvent], out: Path, *, as_json: bool, calls: bool = False) -> int:
-    """Shows and records events as they come, with `calls` call by call; the exit code of the run.
+    """Shows and records events as they arrive and returns the exit code of the run.
 
-    An interrupt ends the run early: what was measured until then is reported, as incomplete.
+    With `calls`, every call is shown. An interrupt ends the run early; what was measured so far is
+    reported as incomplete.
     """
     stream = sys.stderr if as_json else sys.stdout
     done: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""`numaproof profile`: the bundled machine profiles, and a user's own."""
+"""`numaproof profile`: bundled machine profiles, and a user's own."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OTHER_ARCHIVES = frozenset({".zip", ".tgz", ".txz", ".tbz2", ".7z", ".cpio"})
 
 @click.group()
 def profile() -> None:
-    """List, show, write out, check and capture machine profiles.
+    """List, show, export, validate and capture machine profiles.
 
     \b
     Example:
@@ -54,7 +54,7 @@ def list_profiles(*, as_json: bool) -> None:
 @profile.command("show")
 @click.argument("name", type=MACHINE)
 def show_profile(name: str) -> None:
-    """Draw a machine: a bundled one, or that of a profile file.
+    """Draw a bundled machine or the machine of a profile file.
 
     \b
     Example:
@@ -73,10 +73,10 @@ def show_profile(name: str) -> None:
     type=click.Path(path_type=Path),
     required=True,
     metavar="DIR|FILE.tar",
-    help="New directory, or a .tar, .tar.gz or .tar.xz file.",
+    help="New directory, or a .tar, .tar.gz or .tar.xz file to write.",
 )
 def write_tree(name: str, to: Path) -> None:
-    """Write a machine's /sys and /proc out.
+    """Write the /sys and /proc tree of a machine.
 
     \b
     Example:
@@ -84,9 +84,11 @@ def write_tree(name: str, to: Path) -> None:
     """
     tree = fakesys.build_tree(load_machine(name))
     if not to.absolute().parent.is_dir():
-        raise click.UsageError(f"there is no folder {to.absolute().parent} to write {to.name} to")
+        raise click.UsageError(f"{to.absolute().parent} is not a folder; create it first")
     if to.suffix in _OTHER_ARCHIVES:
-        raise click.UsageError(f"{to}: a tree is written as .tar, .tar.gz, .tar.xz or a directory")
+        raise click.UsageError(
+            f"{to}: unknown archive type; use .tar, .tar.gz, .tar.xz or a directory"
+        )
     if ".tar" in to.suffixes[-2:]:
         fakesys.write_tar(tree, to)
     else:
@@ -99,7 +101,7 @@ def write_tree(name: str, to: Path) -> None:
     "files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path)
 )
 def validate(files: Sequence[Path]) -> None:
-    """Check profile files: their form, their machine, and that it can be discovered.
+    """Check that profile files are well-formed and describe machines that can be discovered.
 
     \b
     Example:
@@ -114,32 +116,38 @@ def validate(files: Sequence[Path]) -> None:
             wrong += 1
             click.echo(str(error), err=True)
         else:
-            click.echo(f"{file}: {chosen.name} is well, with {machine.num_cores} CPUs")
+            click.echo(f"{file}: {chosen.name} is valid, with {machine.num_cores} CPUs")
     if wrong:
-        raise click.ClickException(f"{wrong} of {len(files)} files can't be used as a profile")
+        raise click.ClickException(f"{wrong} of {len(files)} files are not valid profiles")
 
 
 @profile.command("capture")
 @click.argument("source", type=click.Path(exists=True), metavar="ROOT|FILE.tar.*")
 @click.option(
-    "--name", help="Name of the new profile; else that of the file written, or of the source."
+    "--name", help="Name of the profile (default: the name of the file written, or of the source)."
 )
-@click.option("--to", type=click.Path(dir_okay=False, path_type=Path), help="File; else printed.")
+@click.option(
+    "--to",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File to write (default: standard output).",
+)
 def capture(source: str, name: str | None, to: Path | None) -> None:
     """Make a profile of a live machine (/) or of a tree.
 
-    The profile is compact, and gives the same discovery again: that is checked here.
+    The profile is compact; the command checks that it gives the same discovery as the source.
 
     \b
     Example:
       numaproof profile capture / --to build-server.yaml
     """
     if to is not None and to.exists():
-        raise click.UsageError(f"{to} is there already; remove it, or choose another name")
+        raise click.UsageError(f"{to} already exists; remove it or choose another name")
     with fakesys.open_tree(source) as root:
         made = fakesys.capture(root, name or _name_for(to or Path(source).resolve()))
         if _discovered(made) != discover(root):
-            raise click.ClickException(f"{source} can't be described so that discovery is the same")
+            raise click.ClickException(
+                f"no profile describes {source} so that discovery gives the same result"
+            )
     text = fakesys.dump_profile(made)
     if to is None:
         click.echo(text.encode(), nl=False)  # YAML is UTF-8, whatever the terminal is

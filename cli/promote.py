@@ -1,4 +1,4 @@
-"""`numaproof promote`: a finding becomes a case of a table."""
+"""`numaproof promote`: turns a finding into a case."""
 
 from __future__ import annotations
 
@@ -45,40 +45,48 @@ def _complete_requirement(
 
 @click.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--id", "case_id", required=True, metavar="ID", help="The case's id, for ever.")
 @click.option(
-    "--title", help="The behaviour as a sentence; else the statement of the first requirement."
+    "--id", "case_id", required=True, metavar="ID", help="Id of the new case; ids never change."
+)
+@click.option(
+    "--title",
+    help="What must happen, as a sentence (default: the statement of the first requirement).",
 )
 @click.option(
     "--requirement",
     "requirements",
     multiple=True,
     metavar="ID",
-    help="What it checks, such as CPU-STATIC-001; else what the finding names. Repeatable.",
+    help="Requirement that the case checks, such as CPU-STATIC-001 (default: those that the"
+    " finding names). Repeatable.",
     shell_complete=_complete_requirement,
 )
 @click.option(
     "--into",
     type=click.Path(dir_okay=False, path_type=Path),
-    help=f"File of cases to add to; {_OWN}, in a checkout {_CHECKOUT}/promoted.yaml.",
+    help=f"Case file to add to (default: {_OWN}; in a checkout, {_CHECKOUT}/promoted.yaml).",
 )
 @click.option(
     "--implementation",
     metavar='"CMD ..."',
-    help="Program with the failure: the case must fail on it, and expects no more than that takes.",
+    help="Program with the failure: the case must fail on it, and expects no more than that needs.",
 )
 @timeout_option
 @click.option(
     "--kubernetes",
     type=click.Choice(RELEASES),
-    help="Release whose answers are expected; the newest that the implementation claims.",
+    help="Release whose answers to expect (default: the newest that the program claims).",
 )
-@click.option("--level", type=click.Choice(LEVELS), help="Its level; else the lowest that does.")
+@click.option(
+    "--level",
+    type=click.Choice(LEVELS),
+    help="Level of the case (default: the lowest that shows the failure).",
+)
 @click.option(
     "--defect",
     type=click.Choice([one.name for one in DEFECTS]),
     metavar="NAME",
-    help="The kubelet's defect by which a kubelet is known to fail it (docs/findings.md).",
+    help="Named defect of the kubelet that makes it fail the case (docs/findings.md).",
 )
 def promote(
     *,
@@ -93,10 +101,10 @@ def promote(
     level: Level | None,
     defect: str | None,
 ) -> int:
-    """Make a case of a finding, with what the reference answers as what is expected.
+    """Turn a finding into a case that expects the reference's answers.
 
-    FILE is a case file as `numaproof fuzz`, `diff` and `campaign` write it to OUT/findings. The
-    case is added to the end of a file of cases, in which all else stays as it is.
+    FILE is a case file that `numaproof fuzz`, `diff` or `campaign` wrote to OUT/findings. The case
+    is appended to a case file; the rest of that file stays as it is.
 
     \b
     Examples:
@@ -120,7 +128,7 @@ def promote(
                 opened if implementation else None,
             )
     except ImplementationFailure as failure:
-        raise click.ClickException(f"the implementation does not greet: {failure}") from None
+        raise click.ClickException(f"the implementation did not answer hello: {failure}") from None
     target.parent.mkdir(parents=True, exist_ok=True)
     writing.put(appending.appended(text, case, str(target)), target)
     click.echo(f"{target}: {case.id}, level {case.level}, {', '.join(case.requirements)}")
@@ -128,21 +136,21 @@ def promote(
     released = ("--kubernetes", opened.kubernetes) if kubernetes or case.kubernetes else ()
     program = ("--implementation", implementation) if implementation else ()
     words = ("numaproof", "check", "--select", case.id, *own, *released)
-    click.echo(f"now: {shlex.join(words)}")
+    click.echo(f"now run: {shlex.join(words)}")
     if program:
-        click.echo(f"and: {shlex.join((*words, *program))}")
+        click.echo(f"and:     {shlex.join((*words, *program))}")
     return 0
 
 
 def _finding(file: Path) -> Case:
     cases = loading.read_file(file)
     if len(cases) != 1:
-        raise PromotionError(f"{file} holds {len(cases)} cases: leave the one that is meant")
+        raise PromotionError(f"{file} has {len(cases)} cases; expected one: remove the others")
     return cases[0]
 
 
 def _text(file: Path) -> str:
-    """What a file holds; nothing where there is none."""
+    """The text of a file; empty if there is no such file."""
     if not file.exists():
         return ""
     try:

@@ -40,15 +40,21 @@ _TOGETHER = 25
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
     required=True,
-    help=f"The file to write, such as kubelet-1.36{recordings.SUFFIX}.",
+    help=f"File to write, such as kubelet-1.36{recordings.SUFFIX}.",
 )
-@click.option("--seeds", type=Seeds(), default=_SCENARIOS, help="Scenarios of these: 0:300.")
-@click.option("--merges", type=Seeds(), default=_MERGES, help="Merges of these seeds: 0:500.")
-@click.option("--kubernetes", type=click.Choice(RELEASES), help="The newest that it claims.")
+@click.option(
+    "--seeds", type=Seeds(), default=_SCENARIOS, help="Seeds of the scenarios (default: 0:300)."
+)
+@click.option("--merges", type=Seeds(), default=_MERGES, help="Seeds of merges (default: 0:500).")
+@click.option(
+    "--kubernetes",
+    type=click.Choice(RELEASES),
+    help="Kubernetes release to record (default: the newest that the program claims).",
+)
 @click.option(
     "--date",
     type=click.DateTime(["%Y-%m-%d"]),
-    help="What the file says of when it was made; today where left out.",
+    help="Date to write into the file (default: today).",
 )
 @timeout_option
 def record(
@@ -61,10 +67,11 @@ def record(
     date: dt.datetime | None,
     timeout: float,
 ) -> int:
-    """Play scenarios on an implementation and keep its answers.
+    """Play scenarios against an implementation and record its answers.
 
-    The file is JSON lines in xz; it says what answered, for which release, from which seeds and
-    when. A scenario in which the program broke or did not answer is left out and told.
+    The file is xz-compressed JSON lines that say which program answered, for which release, from
+    which seeds and when. A scenario in which the program broke or did not answer is skipped with a
+    note.
 
     \b
     Examples:
@@ -110,9 +117,9 @@ def _recorded(
                     else recorder.record_merges(target, one, scratch)
                 )
             except ImplementationFailure as failure:
-                click.echo(f"{name} is left out: {failure}", err=True)
+                click.echo(f"skipped {name}: {failure}", err=True)
                 continue
             if made is None:
-                click.echo(f"{name} is left out: it ended in a fault or unsupported", err=True)
+                click.echo(f"skipped {name}: it ended in a fault or unsupported", err=True)
             else:
                 yield made

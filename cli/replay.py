@@ -1,4 +1,4 @@
-"""`numaproof replay`: the cases of a file played again, call by call."""
+"""`numaproof replay`: replays the cases of a file call by call."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @target_options
-@click.option("--select", metavar="ID-GLOB", default="*", help="Only cases whose id matches.")
+@click.option(
+    "--select", metavar="ID-GLOB", default="*", help="Replay only cases whose id matches."
+)
 @machines_option
 @out_option("numaproof-replay")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
@@ -44,11 +46,10 @@ def replay(
     as_json: bool,
     **target: Any,
 ) -> int:
-    """Play the cases of a file and show every call, its answer and what is wrong with it.
+    """Replay the cases in a file and show every call, its answer and what is wrong with it.
 
-    FILE is a case file (one that `numaproof fuzz` wrote, a finding of the documentation, or your
-    own) or a file of recordings; of recordings the calls are shown where one is answered
-    differently.
+    FILE is a case file (written by `numaproof fuzz`, from the documentation, or your own) or a file
+    of recordings, of which only those with a different answer are shown.
 
     \b
     Examples:
@@ -64,14 +65,14 @@ def replay(
             chosen = campaign.target
             if source and source.kubernetes != chosen.kubernetes:
                 raise click.UsageError(
-                    f"{file} was recorded of Kubernetes {source.kubernetes}, not"
+                    f"{file} was recorded on Kubernetes {source.kubernetes}, not"
                     f" {chosen.kubernetes}; give --kubernetes {source.kubernetes}"
                 )
             runs = runner.select(cases, machines, chosen, select)
             if not runs and not played:
                 raise click.UsageError(
-                    f"no case in {file} applies at level {chosen.level}"
-                    f" to Kubernetes {chosen.kubernetes}"
+                    f"no case in {file} applies to Kubernetes {chosen.kubernetes}"
+                    f" at level {chosen.level}"
                 )
             return _replayed(check(runs, campaign, played, every_call=True), campaign)
 

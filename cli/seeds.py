@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class SeedRange(click.ParamType[range]):
-    """Seeds ``A:B``, from A up to but without B; there may be billions."""
+    """Seeds ``A:B``, from A up to but excluding B; there may be billions."""
 
     name = "A:B"
 
@@ -27,19 +27,19 @@ class SeedRange(click.ParamType[range]):
         except ValueError:
             self.fail(f"{value!r} is not a range of seeds such as 0:1000", param, ctx)
         if seeds.start < 0 or not seeds:
-            self.fail(f"there are no seeds in {value!r}; write the lower first", param, ctx)
+            self.fail(f"{value!r} contains no seeds; put the lower bound first", param, ctx)
         return seeds
 
 
 class Seeds(click.ParamType["Sequence[int]"]):
-    """Ranges of seeds ``A:B``, and single ones, with commas between them."""
+    """Seed ranges ``A:B`` and single seeds, separated by commas."""
 
     name = "A:B"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> Sequence[int]:
-        """The seeds, each once, in the order given."""
+        """The seeds in the order given, without repetition."""
         if not isinstance(value, str):
             return list(value)
         seeds: dict[int, None] = {}

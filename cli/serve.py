@@ -10,9 +10,9 @@ from numaproof.reference.server import serve
 
 
 @click.command()
-@click.option("--documented", is_flag=True, help="Keep every documented rule: no kubelet defects.")
+@click.option("--documented", is_flag=True, help="Follow the documents, without known defects.")
 def reference(*, documented: bool) -> None:
-    """Speak the protocol on standard input and output, as the reference.
+    """Answer the protocol on standard input and output with the reference implementation.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""`numaproof simulate`: would these pods be admitted, what would they get, and why not."""
+"""`numaproof simulate`: says whether pods would be admitted, what they would get, and why not."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from rich.console import Console
 
 from numaproof.catalogue import ANY_MACHINE, discover_machine
 from numaproof.protocol import codec
-from numaproof.reference.departures.releases import RELEASES
 from numaproof.reports import answer_page, answer_text
 from numaproof.reports.terminal import PLAIN_WIDTH, as_plain, encodable, is_live
 from numaproof.simulated import answer
@@ -22,6 +21,7 @@ from numaproof.simulation import devices as given_devices
 from numaproof.simulation import documents, pods
 from numaproof.simulation.admission import Question
 from numaproof.simulation.admission import simulate as run
+from numaproof.targets import release_option
 
 if TYPE_CHECKING:
     from numaproof.protocol.messages import KubeletConfiguration
@@ -36,34 +36,34 @@ _WHOLE = 2000
     "--machine",
     type=ANY_MACHINE,
     required=True,
-    help="A bundled profile, a profile file, or a tree: / for this machine, a directory, a tar.",
+    help="A bundled profile, a profile file, or a tree: / for this machine, a directory or a tar.",
 )
 @click.option(
     "--config",
     type=click.File(encoding="utf-8"),
     required=True,
     metavar="FILE",
-    help="The KubeletConfiguration.",
+    help="KubeletConfiguration of the node.",
 )
 @click.option(
     "--devices",
     multiple=True,
     metavar="NAME=COUNT@NODES,...|FILE",
-    help="Devices that the node has: 4 near node 0 are vendor.example/nic=4@0. Repeatable.",
+    help="Devices of the node: vendor.example/nic=4@0 are four NICs near NUMA node 0. Repeatable.",
 )
 @click.option(
     "--replicas",
     type=click.IntRange(min=0),
-    help="Pods of each workload on this node; else as many as it has replicas.",
+    help="Pods of each workload on this node (default: all of its replicas).",
 )
-@click.option("--kubernetes", type=click.Choice(RELEASES), default=RELEASES[-1], show_default=True)
-@click.option("--documented", is_flag=True, help="Leave out the kubelet's known defects.")
-@click.option("--explain", is_flag=True, help="Explain admissions too, not only refusals.")
+@release_option
+@click.option("--documented", is_flag=True, help="Follow the documents, without known defects.")
+@click.option("--explain", is_flag=True, help="Explain admissions as well as refusals.")
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE.html|FILE.svg",
-    help="Write a page or a drawing, too.",
+    help="Also write a page or a drawing.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 @click.argument("files", metavar="PODS...", type=click.File(encoding="utf-8"), nargs=-1)
@@ -80,12 +80,12 @@ def simulate(
     explain: bool,
     as_json: bool,
 ) -> int:
-    """Say whether a node would admit pods, one after the other, what they get, and why not.
+    """Say whether a node would admit pods, what they would get, and if not, why.
 
-    PODS are manifests of Pods and workloads, - for standard input; a workload counts as all of
-    its replicas.
+    PODS are manifests of Pods and workloads, admitted in order; - reads standard input. A workload
+    counts as all of its replicas.
 
-    Exit code 0: all admitted, 1: a pod or the kubelet's start refused, 2: wrong input.
+    Exit codes: 0 all pods admitted, 1 a pod or the kubelet's start refused, 2 wrong input.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""A simulation as the answer that people are shown: rows, owners, stock, stories."""
+"""Turns a simulation into the answer that users see: rows, owners, stock and stories."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _CONFIG_CHECK = "run `numaproof config check` to see everything that is wrong, a
 
 
 def answer(found: Simulation, question: Question, machine: str) -> Answer:
-    """The answer about the machine that the user named `machine`."""
+    """The answer about the machine that the user calls `machine`."""
     node, start = found.node, found.start
     setting = [("machine", machine), ("Kubernetes", question.kubernetes)]
     if node is None:

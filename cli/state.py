@@ -1,4 +1,4 @@
-"""`numaproof state check`: a node's checkpoint file, judged."""
+"""`numaproof state check`: checks a checkpoint file of a node."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import click
 
 from numaproof.catalogue import MACHINE, discover_machine
 from numaproof.protocol import codec
-from numaproof.reference.departures.releases import RELEASES
 from numaproof.simulation import checkpoints, documents
 from numaproof.simulation.admission import CannotAnswerError, Question
+from numaproof.targets import release_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +22,7 @@ TO_FIX = 1
 
 @click.group()
 def state() -> None:
-    """Judge the checkpoint files of a node.
+    """Check the checkpoint files of a node.
 
     \b
     Example:
@@ -32,21 +32,21 @@ def state() -> None:
 
 @state.command()
 @click.argument("file", type=click.File("rb"))
-@click.option("--machine", type=MACHINE, required=True, help="A bundled profile, or a file.")
+@click.option("--machine", type=MACHINE, required=True, help="Bundled profile or profile file.")
 @click.option(
     "--config",
     type=click.File(encoding="utf-8"),
-    help="The node's; where left out, one that has the file's policy is assumed.",
+    help="KubeletConfiguration of the node (default: one that fits the file).",
 )
-@click.option("--kubernetes", type=click.Choice(RELEASES), default=RELEASES[-1], show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="Print the judgement as JSON.")
+@release_option
+@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def check(
     file: BinaryIO, machine: str, config: TextIO | None, kubernetes: str, *, as_json: bool
 ) -> int:
-    """Say what the kubelet would say to FILE, and what to do.
+    """Say what the kubelet would make of a checkpoint FILE, and how to fix it.
 
-    FILE is a cpu_manager_state or a memory_manager_state. Exit code 0: nothing to fix,
-    1: something to fix, 2: wrong input.
+    FILE is a cpu_manager_state or a memory_manager_state. Exit codes: 0 nothing to fix,
+    1 something to fix, 2 wrong input.
 
     \b
     Example:

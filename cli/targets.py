@@ -1,4 +1,4 @@
-"""The options that say what is tested, and the target that they name."""
+"""The options that choose what is tested, and the target that they open."""
 
 from __future__ import annotations
 
@@ -30,34 +30,41 @@ timeout_option = click.option(
     "--timeout",
     type=Duration(),
     default="30s",
-    show_default=True,
-    help="Time that one call of the program may take.",
+    help="Time limit for one call to the program (default: 30s).",
+)
+
+
+release_option = click.option(
+    "--kubernetes",
+    type=click.Choice(RELEASES),
+    default=RELEASES[-1],
+    help=f"Kubernetes release (default: {RELEASES[-1]}).",
 )
 
 
 def target_options(command: F) -> F:
-    """Adds the options that `open_target` takes."""
+    """Adds the options that `open_target` takes to a command."""
     options = (
         click.option(
             "--implementation",
             metavar='"CMD ..."',
-            help="Program that speaks the protocol; the reference where left out.",
+            help="Program that speaks the protocol (default: the reference).",
         ),
         timeout_option,
         click.option(
             "--kubernetes",
             type=click.Choice(RELEASES),
-            help="Release to behave as; the newest that the implementation claims.",
+            help="Kubernetes release to test against (default: the newest the program claims).",
         ),
         click.option(
             "--level",
             type=click.Choice(LEVELS),
-            help="How much is compared; what the implementation claims.",
+            help="How closely to compare answers (default: the level that the program claims).",
         ),
         click.option(
             "--documented",
             is_flag=True,
-            help="Expect the documents to be kept where the kubelet is known to break them.",
+            help="Expect the documented behaviour even where the kubelet is known to break it.",
         ),
     )
     for option in reversed(options):
@@ -73,11 +80,11 @@ def open_target(
     level: Level | None,
     documented: bool,  # noqa: FBT001 - the command's flag
 ) -> Iterator[Target]:
-    """The target that the options name, greeted and ready; ended when the block ends.
+    """Opens the target that the options name and closes it when the block ends.
 
     Raises:
-        click.ClickException: the options do not fit the implementation, or each other.
-        ImplementationFailure: the program did not answer the greeting.
+        click.ClickException: the options do not fit the implementation or each other.
+        ImplementationFailure: the program did not answer `hello`.
     """
 
     def reference() -> InProcess:
@@ -118,8 +125,8 @@ def _release(hello: Hello, asked: str | None) -> str:
     claimed = [one for one in RELEASES if one in hello.kubernetes]
     if not claimed:
         raise UnknownReleaseError(
-            f"{hello.name} claims the releases {', '.join(hello.kubernetes) or 'none'};"
-            f" known are {', '.join(RELEASES)}"
+            f"{hello.name} claims releases {', '.join(hello.kubernetes) or 'none'};"
+            f" numaproof knows {', '.join(RELEASES)}"
         )
     if asked and asked not in claimed:
         raise click.BadParameter(
@@ -131,7 +138,7 @@ def _release(hello: Hello, asked: str | None) -> str:
 def _level(hello: Hello, asked: Level | None) -> Level:
     if asked and not applies(asked, hello.level):
         raise click.BadParameter(
-            f"{hello.name} claims level {hello.level}, which is less than {asked}",
+            f"{hello.name} claims only level {hello.level}, below {asked}",
             param_hint="--level",
         )
     return asked or hello.level

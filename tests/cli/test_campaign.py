@@ -31,7 +31,7 @@ def test_the_reference_passes_and_every_release_is_told(command: Command) -> Non
 
     again = command("campaign", *SMALL, *releases, "--seeds", "0:3", "--json")
     assert again.json() == ended.json()
-    assert again.err == "goes on after 4 units\n"
+    assert again.err == "resumes after 4 units\n"
 
     other = command("campaign", *SMALL, "--no-seeds")
     assert other.code == 2
@@ -42,13 +42,13 @@ def test_the_reference_passes_and_every_release_is_told(command: Command) -> Non
 @pytest.mark.parametrize(
     ("args", "complaint"),
     [
-        (("--seeds", "3:1"), "there are no seeds in '3:1'"),
+        (("--seeds", "3:1"), "'3:1' contains no seeds"),
         (("--seeds", "3"), "'3' is not a range of seeds such as 0:1000"),
-        (("--no-seeds", "--select", "no-such"), "there is nothing to do"),
-        (("--workers", "2", "--scheduler", "tcp://127.0.0.1:1"), "--scheduler has its own"),
+        (("--no-seeds", "--select", "no-such"), "nothing to do"),
+        (("--workers", "2", "--scheduler", "tcp://127.0.0.1:1"), "the cluster has its own"),
         (("--implementation", "/no/such/program"), "can't start '/no/such/program'"),
-        (("--implementation", "false"), "the implementation does not greet"),
-        (("--machine", "toaster"), "no bundled machine and no file 'toaster'"),
+        (("--implementation", "false"), "the implementation did not answer hello"),
+        (("--machine", "toaster"), "'toaster' is neither a bundled machine nor a file"),
     ],
 )
 def test_wrong_options_are_refused_before_anything_starts(
@@ -64,7 +64,7 @@ def test_without_a_scheduler_it_says_so_and_can_go_on(command: Command) -> None:
     ended = command("campaign", "--scheduler", "nonsense://", *SMALL[:4])
     assert ended.code == 3
     assert "numaproof: no workers at nonsense://: " in ended.err
-    assert ended.err.endswith("; the same command goes on\n")
+    assert ended.err.endswith("; run the same command to resume\n")
 
 
 def test_without_dask_it_says_what_to_install(

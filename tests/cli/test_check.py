@@ -61,15 +61,15 @@ def test_two_runs_record_the_same_times_aside(command: Command, small: Small) ->
     ("args", "complaint"),
     [
         (("--select", "no-such-*"), "no case matches --select 'no-such-*'"),
-        (("--machine", "no-such"), "no bundled machine and no file 'no-such'"),
+        (("--machine", "no-such"), "'no-such' is neither a bundled machine nor a file"),
         (("--implementation", ""), "the command is empty"),
         (("--implementation", '"open'), "No closing quotation"),
         (("--implementation", "/nonexistent/driver"), "can't start '/nonexistent/driver'"),
         (("--kubernetes", "1.12"), "'1.12' is not one of"),
         (("--level", "all"), "'all' is not one of"),
-        (("--timeout", "0"), "'0' is not a time such as 90s"),
-        (("--timeout", "inf"), "'inf' is not a time such as 90s"),
-        (("--timeout", "nan"), "'nan' is not a time such as 90s"),
+        (("--timeout", "0"), "'0' is not a duration such as 90s"),
+        (("--timeout", "inf"), "'inf' is not a duration such as 90s"),
+        (("--timeout", "nan"), "'nan' is not a duration such as 90s"),
         (("--bogus",), "No such option"),
     ],
 )
@@ -227,10 +227,10 @@ def test_what_is_not_claimed_is_unsupported_and_all_of_it_is_2(
 @pytest.mark.parametrize(
     ("capabilities", "args", "complaint"),
     [
-        ({"kubernetes": ["1.12"]}, (), "claims the releases 1.12; known are"),
-        ({"kubernetes": []}, (), "claims the releases none"),
+        ({"kubernetes": ["1.12"]}, (), "claims releases 1.12; numaproof knows"),
+        ({"kubernetes": []}, (), "claims releases none"),
         ({"kubernetes": ["1.34"]}, ("--kubernetes", "1.35"), "claims 1.34, not 1.35"),
-        ({"level": "admission"}, ("--level", "kubelet"), "claims level admission, which is less"),
+        ({"level": "admission"}, ("--level", "kubelet"), "claims only level admission, below"),
     ],
 )
 def test_options_beyond_the_claims_are_2(

@@ -82,8 +82,8 @@ def test_a_time_ends_the_run(command: Command) -> None:
 @pytest.mark.parametrize(
     ("args", "complaint"),
     [
-        (("--max-time", "soon"), "'soon' is not a time such as 90s, 5m or 1h"),
-        (("--max-time", "5d"), "'5d' is not a time"),
+        (("--max-time", "soon"), "'soon' is not a duration such as 90s, 5m or 1h"),
+        (("--max-time", "5d"), "'5d' is not a duration"),
         (("--max-examples", "0"), "0 is not in the range"),
         (("--seed", "-1"), "-1 is not in the range"),
         (("--database", "kept"), "--database needs --profile explore"),

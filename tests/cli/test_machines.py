@@ -64,7 +64,7 @@ def test_a_capture_of_a_tree_is_a_profile_that_validates(command: Command) -> No
     assert Path("mine.yaml").read_text() == printed.out
     ended = command("profile", "validate", "mine.yaml")
     assert ended.code == 0
-    assert "mine.yaml: mine is well, with 8 CPUs" in ended.out
+    assert "mine.yaml: mine is valid, with 8 CPUs" in ended.out
 
 
 def test_a_tree_that_no_profile_describes_is_told(
@@ -75,7 +75,7 @@ def test_a_tree_that_no_profile_describes_is_told(
     monkeypatch.setattr(fakesys, "capture", lambda *_: other)
     ended = command("profile", "capture", "tree", "--name", "mine")
     assert ended.code == 2
-    assert "can't be described so that discovery is the same" in ended.err
+    assert "no profile describes tree so that discovery" in ended.err
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_a_captured_profile_is_named_after_what_is_known(
 
 @pytest.mark.parametrize(
     ("name", "complaint"),
-    [("tree.zip", "a tree is written as .tar"), ("nowhere/tree.tar", "there is no folder")],
+    [("tree.zip", "unknown archive type; use .tar"), ("nowhere/tree.tar", "is not a folder")],
 )
 def test_a_tree_goes_only_where_and_how_it_can(command: Command, name: str, complaint: str) -> None:
     ended = command("profile", "tree", "laptop-4c8t", "--to", name)
@@ -165,7 +165,7 @@ def test_a_capture_replaces_no_file(command: Command) -> None:
     Path("mine.yaml").write_text("edited by hand", encoding="utf-8")
     ended = command("profile", "capture", "tree.tar", "--to", "mine.yaml")
     assert ended.code == 2
-    assert "mine.yaml is there already" in ended.err
+    assert "mine.yaml already exists" in ended.err
     assert Path("mine.yaml").read_text(encoding="utf-8") == "edited by hand"
 
 
@@ -174,6 +174,6 @@ def test_every_file_is_validated_also_after_a_wrong_one(command: Command) -> Non
     Path("good.yaml").write_text(PROFILE, encoding="utf-8")
     ended = command("profile", "validate", "bad.yaml", "good.yaml", "bad.yaml")
     assert ended.code == 2
-    assert "good.yaml: laptop-4c8t is well" in ended.out
+    assert "good.yaml: laptop-4c8t is valid" in ended.out
     assert ended.err.count("unknown key 'colour'") == 2
     assert "2 of 3 files" in ended.err

@@ -70,7 +70,7 @@ def test_a_bug_that_fuzzing_finds_is_a_case_that_fails_until_it_is_mended(
     assert ended.code == 0, ended.err
     told, now, again = ended.out.splitlines()
     assert told.startswith("numaproof-cases.yaml: static-found, level ")
-    check = shlex.split(now.removeprefix("now: numaproof "))
+    check = shlex.split(now.removeprefix("now run: numaproof "))
     assert check == ["check", "--select", "static-found", "--cases", "numaproof-cases.yaml"]
     assert command(*check).code == 0
     assert command(*check, "--documented").code == 0
@@ -83,7 +83,7 @@ def test_a_promoted_case_passes_and_is_told_how_to_be_run(command: Command) -> N
     assert ended.code == 0
     assert ended.out == (
         "numaproof-cases.yaml: static-one, level invariants, CPU-STATIC-007\n"
-        "now: numaproof check --select static-one --cases numaproof-cases.yaml\n"
+        "now run: numaproof check --select static-one --cases numaproof-cases.yaml\n"
     )
     assert "    expect:\n      containers:\n        app: {exclusive: 1}\n" in OWN.read_text()
     checked = command("check", "--select", "static-one", "--cases", OWN, "--json")
@@ -151,14 +151,14 @@ def test_a_program_that_does_not_greet_is_2(command: Command, program: Program) 
     silent = ("--implementation", program("sys.exit(3)"))
     ended = command("promote", "finding.yaml", "--id", "static-one", *silent)
     assert ended.code == 2
-    assert "the implementation does not greet: " in ended.err
+    assert "the implementation did not answer hello: " in ended.err
 
 
 def test_a_file_of_several_cases_is_2(command: Command) -> None:
     Path("several.yaml").write_text(FINDING + FINDING[FINDING.index("- id") :])
     ended = command("promote", "several.yaml", "--id", "static-one")
     assert ended.code == 2
-    assert "several.yaml holds 2 cases: leave the one that is meant" in ended.err
+    assert "several.yaml has 2 cases; expected one: remove the others" in ended.err
 
 
 # Own cases in `numaproof check`

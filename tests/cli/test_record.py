@@ -44,7 +44,7 @@ def test_a_scenario_without_an_answer_is_left_out_and_told(
     args = ("--implementation", dying, "--seeds", "3:4", "--merges", "0:30")
     ended = command("record", *args, "--out", "mine.jsonl.xz")
     assert ended.code == 0
-    assert "merges 0 is left out: the program ended at merge with exit code 3" in ended.err
+    assert "skipped merges 0: the program ended at merge with exit code 3" in ended.err
     faulty = program(
         """
         fault = {"id": request.id, "fault": {"message": "boom", "trace": ""}}
@@ -53,7 +53,7 @@ def test_a_scenario_without_an_answer_is_left_out_and_told(
     )
     args = ("--implementation", faulty, "--seeds", "3:4", "--merges", "0:30")
     ended = command("record", *args, "--out", "mine.jsonl.xz")
-    assert "merges 25 is left out: it ended in a fault or unsupported" in ended.err
+    assert "skipped merges 25: it ended in a fault or unsupported" in ended.err
 
 
 def test_recordings_are_an_area_of_the_check(command: Command) -> None:

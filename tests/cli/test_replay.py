@@ -86,7 +86,7 @@ def test_a_program_without_an_answer_is_shown_so(command: Command, program: Prog
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        (CASE % ("1.12", "none"), "no case in mine.yaml applies at level kubelet to Kubernetes"),
+        (CASE % ("1.12", "none"), "no case in mine.yaml applies to Kubernetes"),
         (CASE % ("newest", "none"), "'newest' is not a release such as '1.35'"),
         (CASE % ("", "none") + "  - admit: lost\n", "case mine, step 2: 'lost'"),
         (CASE % ("", '"${lost}"'), "'lost' is not known here"),
@@ -115,7 +115,7 @@ def test_recordings_are_played_against_what_they_were_answered(
     assert command("replay", "kept.jsonl.xz", "--kubernetes", "1.35").code == 0
     other = command("replay", "kept.jsonl.xz", "--kubernetes", "1.36")
     assert other.code == 2
-    assert "was recorded of Kubernetes 1.35, not 1.36; give --kubernetes 1.35" in other.err
+    assert "was recorded on Kubernetes 1.35, not 1.36; give --kubernetes 1.35" in other.err
     assert command("replay", "kept.jsonl.xz", "--kubernetes", "1.35", "--select", "x").code == 2
     Path("torn.jsonl.xz").write_bytes(b"torn")
     assert command("replay", "torn.jsonl.xz").code == 2
