@@ -15,7 +15,7 @@ from numaproof.protocol import messages
 from numaproof.protocol.operations import OPERATIONS
 from numaproof.reference import startup
 from numaproof.reference.cadvisor.discovery import DiscoveryError, discover
-from numaproof.reference.cpu import alone
+from numaproof.reference.cpu import operations as cpu_operations
 from numaproof.reference.cpu.topology import TopologyError
 from numaproof.reference.departures import releases
 from numaproof.reference.errors import (
@@ -168,7 +168,8 @@ class Reference:
         """
         release = self._release(args.kubernetes)
         try:
-            return messages.Assigned(alone.assign(args, release))
+            rules = startup.cpu_rules(release)
+            return messages.Assigned(cpu_operations.assign(args, release.cpu_options, rules))
         except (OptionError, TopologyError) as error:
             raise StartError("cpu", str(error)) from None
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from numaproof.reference.cpu.state import CPUState
     from numaproof.reference.cpu.topology import CPUTopology
     from numaproof.reference.departures.releases import Release
+    from numaproof.reference.devices.hints import DeviceHints
     from numaproof.reference.memory import policy as memory_policies
     from numaproof.reference.memory.state import MemoryState
     from numaproof.reference.pods.pod import Pod
@@ -40,6 +41,7 @@ class Plan:
     cpu: StaticPolicy | None
     memory_policy: str
     memory: memory_policies.StaticPolicy | None
+    device_hints: DeviceHints
     topology_policy: TopologyPolicy | None
     scope: str
     state_dir: Path

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference.cpu import options as cpu_options
 from numaproof.reference.cpu import topology as cpu_topology
+from numaproof.reference.cpu.assignment import Assignment
+from numaproof.reference.cpu.distribution import DistributedAssignment
 from numaproof.reference.cpu.manager import CPUManager
-from numaproof.reference.cpu.policy import PolicyError, StaticPolicy, make_static
+from numaproof.reference.cpu.policy import CPURules, PolicyError, StaticPolicy, make_static
 from numaproof.reference.cpu.state import CPUState
-from numaproof.reference.departures.defects import FREE_CORE_BY_AVERAGE
+from numaproof.reference.devices.hints import DeviceHints
 from numaproof.reference.devices.manager import DeviceManager
 from numaproof.reference.errors import StartError
 from numaproof.reference.kubelet import configuration, eviction
@@ -68,19 +70,20 @@ def start(
         if args.root is None:
             raise ValueError("start needs a machine or a root")
         machine = discover(args.root, release)
-    averages = release.has(FREE_CORE_BY_AVERAGE)
-    derive = cache(partial(cpu_topology.derive, machine, averages=averages))
+    derive = cache(partial(cpu_topology.derive, machine))
     reserved = _reserved(config, derive)
     topology_policy = _topology_policy(config, machine, release)
     topology = _topology(derive)
+    nodes = tuple(node.node_id for node in machine.topology or ())
     plan = Plan(
         release=release,
-        nodes=tuple(node.node_id for node in machine.topology or ()),
+        nodes=nodes,
         topology=topology,
         cpu_policy=config.cpu_policy,
         cpu=_cpu_policy(config, topology, reserved, release),
         memory_policy=config.memory_policy,
         memory=_memory_policy(config, machine, release),
+        device_hints=release.rule(DeviceHints)(nodes),
         topology_policy=topology_policy,
         scope=config.topology_scope,
         state_dir=Path(args.state_dir),
@@ -142,6 +145,13 @@ def _pod_level(config: Config, release: Release) -> PodLevel:
     return release.pod_level if on else release.pod_level_without_gate
 
 
+def cpu_rules(release: Release) -> CPURules:
+    """What the CPU Manager's static policy is made of in a release."""
+    return CPURules(
+        release.rule(StaticPolicy), release.rule(Assignment), release.rule(DistributedAssignment)
+    )
+
+
 def _cpu_policy(
     config: Config, topology: CPUTopology, reserved: Fraction, release: Release
 ) -> StaticPolicy | None:
@@ -163,14 +173,14 @@ def _cpu_policy(
             "[cpumanager] unable to determine reserved CPU resources for static policy",
         )
     try:
-        options = cpu_options.parse(config.cpu_options, release, config.gates)
+        options = cpu_options.parse(config.cpu_options, release.cpu_options, config.gates)
         cpu_options.validate(options, topology, config.topology_policy)
         return make_static(
             topology,
             options,
             math.ceil(reserved),
             config.named_cpus.mask,
-            release,
+            cpu_rules(release),
         )
     except (OptionError, PolicyError) as error:
         raise StartError("cpu", f"new static policy error: {error}") from None
@@ -189,7 +199,9 @@ def _memory_policy(
         reserved = reservation.by_node(config, machine)
     except reservation.ReservationError as error:
         raise StartError("memory", str(error)) from None
-    return memory_policies.make_static(machine, reserved, release)
+    return memory_policies.make_static(
+        machine, reserved, release.rule(memory_policies.StaticPolicy)
+    )
 
 
 def _unreadable(stage: Stage, name: str, path: Path, error: Exception) -> StartError:

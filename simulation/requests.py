@@ -22,7 +22,7 @@ def asks(plan: Plan, devices: DeviceState, pod: Pod, container: Container | None
     """Amounts by resource, in CPUs, bytes and devices; `container` is None for the whole pod."""
     found = {CPU: exclusive_cpus(pod, container)} if plan.cpu else {}
     if plan.memory and why_no_memory(plan, pod, container) is None:
-        found |= requests.part(pod, container) if container else requests.at_once(pod)
+        found |= requests.part(pod, container) if container else plan.memory.at_once(pod)
     if container is None:
         names = {name for one in pod.containers for name in allocation.requested(devices, one)}
         for name in sorted(names):
@@ -58,7 +58,7 @@ def why_no_memory(plan: Plan, pod: Pod, container: Container | None) -> str | No
     if (reason := _not_served(pod)) is not None:
         return reason
     try:
-        amounts = requests.part(pod, container) if container else requests.at_once(pod)
+        amounts = requests.part(pod, container) if container else plan.memory.at_once(pod)
     except AllocationError:
         return "an amount is not a whole number of bytes to the API machinery"
     return None if amounts else "no memory is requested"

@@ -67,7 +67,7 @@ def _cpus(
     available = policy.available(manager.state)
     free = (available | reusable).bit_count()
     where = candidates(cpu_hints.generate(policy, available, reusable, count), ("cpu",))
-    per_core = policy.cpus_per_core
+    per_core = policy.assignment.cpus_per_core
     if failed.error.reason != "SMTAlignmentError":
         text = f"{amount('cpu', count)} requested, {free} free. {_held(policy, manager, reusable)}"
         return _allocation(failed, text, where), (f"request at most {amount('cpu', free)}",) * (

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING
 
 from numaproof.conformance.judging.entitlement import options, switched_on, topology_policy
 from numaproof.protocol import messages
-from numaproof.reference.departures import defects
+from numaproof.reference.departures import (
+    assignment,
+    configuration,
+    devices,
+    memory,
+    topology,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,26 +29,29 @@ if TYPE_CHECKING:
 _NIL = "nil pointer dereference"
 
 _PANICS: dict[str, tuple[str, tuple[str, ...]]] = {
-    defects.GATES_PANIC: ("feature", ("v1beta1.SetDefaults_KubeletConfiguration",)),
-    defects.NODE_ID_PANIC: ("bitmask.BitMask is nil", ("bitmask.And",)),
-    defects.CLOSEST_PANIC: (
+    configuration.GATES_PANIC.name: ("feature", ("v1beta1.SetDefaults_KubeletConfiguration",)),
+    topology.NODE_ID_PANIC.name: ("bitmask.BitMask is nil", ("bitmask.And",)),
+    topology.CLOSEST_PANIC.name: (
         "index out of range",
         ("topologymanager.NUMADistances.CalculateAverageFor",),
     ),
-    defects.NULL_STATE_PANIC: (_NIL, ("memorymanager.areMachineStatesEqual",)),
-    defects.DIVISION_PANIC: (
+    memory.NULL_STATE_PANIC.name: (_NIL, ("memorymanager.areMachineStatesEqual",)),
+    assignment.DIVISION_PANIC.name: (
         "integer divide by zero",
         (
             "cpumanager.(*staticPolicy).Allocate",
             "cpumanager.(*staticPolicy).enforceSMTAlignment",
         ),
     ),
-    defects.VANISHED_DEVICE_PANIC: (
+    devices.VANISHED_DEVICE_PANIC.name: (
         _NIL,
         ("devicemanager.(*ManagerImpl).generateDeviceTopologyHints.func1",),
     ),
-    defects.MISSING_PAGES_PANIC: (_NIL, ("memorymanager.(*staticPolicy).calculateHints.func1",)),
-    defects.MEMORYLESS_PANIC: (_NIL, ("memorymanager.isAffinitySatisfyRequest",)),
+    memory.MISSING_PAGES_PANIC.name: (
+        _NIL,
+        ("memorymanager.(*staticPolicy).calculateHints.func1",),
+    ),
+    memory.MEMORYLESS_PANIC.name: (_NIL, ("memorymanager.isAffinitySatisfyRequest",)),
 }
 """By defect: words of the panic, and the functions that it happens in."""
 
@@ -126,9 +135,9 @@ def _walks_all_nodes(asked: Asked) -> bool:
 
 
 _NEVER_ENDS: dict[str, Callable[[Asked], bool]] = {
-    defects.ENDLESS_LOOP: _loops_over_whole_cores,
-    defects.ALL_COMBINATIONS: _walks_all_combinations,
-    defects.ALL_NODES_FOR_DEVICES: _walks_all_nodes,
+    assignment.ENDLESS_LOOP.name: _loops_over_whole_cores,
+    topology.ALL_COMBINATIONS.name: _walks_all_combinations,
+    devices.ALL_NODES_FOR_DEVICES.name: _walks_all_nodes,
 }
 """By defect: whether a call has all that it takes to meet it."""
 

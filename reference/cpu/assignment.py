@@ -11,15 +11,15 @@ Sets of CPUs are bit masks in this module.
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from numaproof.protocol.sets import CPUSet
-from numaproof.reference.cpu.topology import touching, union
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
+    from numaproof.reference.cpu.options import StaticOptions
     from numaproof.reference.cpu.topology import CPUTopology, Groups
 
 
@@ -45,56 +45,155 @@ class Progress(NamedTuple):
         """The assignment after taking `cpus`."""
         return Progress(self.free & ~cpus, self.taken | cpus, self.wanted - cpus.bit_count())
 
+    def take_units(self, units: Iterable[int]) -> Progress:
+        """The assignment after taking each of `units` that is no larger than what is wanted."""
+        progress = self
+        for cpus in units:
+            if cpus.bit_count() <= progress.wanted:
+                progress = progress.take(cpus)
+        return progress
 
-class Style(NamedTuple):
-    """How single requests are laid out.
-
-    Attributes:
-        spread: the step that spreads a request over cores; None packs it.
-        uncore: what a request takes of a part of an uncore cache; None looks at no caches.
-        counts_twice: the defect `CACHE_COUNTED_TWICE`.
-        overwrites: the defect `COMBINATION_OVERWRITTEN`.
-        least_nodes: to how many NUMA nodes a distributed request goes, if they can share it.
-    """
-
-    spread: Callable[[CPUTopology, Progress], Progress] | None
-    uncore: Callable[[CPUTopology, Progress, int], int] | None
-    counts_twice: bool
-    overwrites: bool
-    least_nodes: int = 0
-
-
-def packed(topology: CPUTopology, available: int, count: int, style: Style, beside: int = 0) -> int:
-    """The mask of `count` CPUs out of `available`, on as few units as possible.
-
-    `beside` are CPUs that the same container has already.
-
-    Raises:
-        NotEnoughCPUsError: `available` has fewer.
-    """
-    free = available & topology.cpus
-    if count > free.bit_count():
-        raise NotEnoughCPUsError(count, available.bit_count())
-    progress = Progress(free, beside, count)
-    for step in _steps(topology, style):
-        if progress.wanted < 1:
-            break
-        progress = step(topology, progress)
-    return progress.taken & ~beside
+    def take_threads(self, cpus: int) -> Progress:
+        """The assignment after taking as many of `cpus` as are wanted, the lowest first."""
+        progress = self
+        while cpus and progress.wanted > 0:
+            lowest = cpus & -cpus
+            progress = progress.take(lowest)
+            cpus ^= lowest
+        return progress
 
 
-def _steps(topology: CPUTopology, style: Style) -> list[Callable[..., Progress]]:
-    larger = [_whole_nodes, _whole_sockets]
-    steps: list[Callable[..., Progress]] = (
-        [*larger] if topology.nodes_within_sockets else larger[::-1]
-    )
-    if style.uncore:
-        steps.append(partial(_by_uncore, part=style.uncore, twice=style.counts_twice))
-    if style.spread:
-        steps.append(style.spread)
-    else:
-        steps += [_whole_cores, _threads_by_core]
-    return steps
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """The choice of CPUs on a machine, as the options of the static policy ask for it."""
+
+    topology: CPUTopology
+    options: StaticOptions
+
+    @property
+    def only_whole_cores(self) -> bool:
+        """Whether nothing but whole cores is handed out (option ``full-pcpus-only``)."""
+        return self.options.full_cores
+
+    @property
+    def cpus_per_core(self) -> int:
+        """The CPUs that a request must be a multiple of with ``full-pcpus-only``."""
+        return self.topology.most_cpus_per_core
+
+    def take(self, available: int, count: int, beside: int = 0, least: int = 0) -> int:
+        """`count` CPUs out of `available`, laid out as the options ask.
+
+        `beside` are CPUs that the same container has already; CPUs that are distributed go to
+        `least` NUMA nodes or more, where that many can share them.
+
+        Raises:
+            NotEnoughCPUsError: `available` has fewer.
+        """
+        del least
+        return self.pack(available, count, beside)
+
+    def pack(self, available: int, count: int, beside: int = 0) -> int:
+        """`count` CPUs out of `available` on as few units as possible; else as `take`."""
+        free = available & self.topology.cpus
+        if count > free.bit_count():
+            raise NotEnoughCPUsError(count, available.bit_count())
+        progress = Progress(free, beside, count)
+        for step in self._steps():
+            if progress.wanted < 1:
+                break
+            progress = step(progress)
+        return progress.taken & ~beside
+
+    def _steps(self) -> list[Callable[[Progress], Progress]]:
+        steps = [self.whole_nodes, self.whole_sockets]
+        if not self.topology.nodes_within_sockets:
+            steps.reverse()
+        if self.options.by_uncore:
+            steps.append(self.uncore_caches)
+        if self.options.across_cores:
+            steps.append(self.threads_of_other_cores)
+        else:
+            steps += [self.whole_cores, self.threads_by_core]
+        return steps
+
+    def whole_nodes(self, progress: Progress) -> Progress:
+        """Takes NUMA nodes that are entirely free."""
+        nodes = self.topology.nodes
+        order = nodes_in_order(self.topology, progress.free)
+        return progress.take_units(
+            [nodes[node] for node in order if not nodes[node] & ~progress.free]
+        )
+
+    def whole_sockets(self, progress: Progress) -> Progress:
+        """Takes sockets that are entirely free."""
+        return progress.take_units(self.free_sockets(progress.free))
+
+    def free_sockets(self, free: int) -> list[int]:
+        """The sockets whose CPUs are all free, in the order in which they are taken."""
+        sockets = self.topology.sockets
+        order = sockets_in_order(self.topology, free)
+        return [sockets[socket] for socket in order if not sockets[socket] & ~free]
+
+    def uncore_caches(self, progress: Progress) -> Progress:
+        """Takes whole uncore caches, and the rest of the request out of a part of one."""
+        for uncore in self.caches_in_order(progress.free):
+            if progress.wanted >= self.topology.cpus_per_uncore:
+                progress = self._whole_caches(progress)
+            if progress.wanted < 1:
+                return progress
+            cpus = self.part_of_cache(progress, self.topology.uncores[uncore])
+            if cpus.bit_count() == progress.wanted:
+                return progress.take(cpus)
+        return progress
+
+    def _whole_caches(self, progress: Progress) -> Progress:
+        uncores = self.topology.uncores
+        order = self.caches_in_order(progress.free)
+        return progress.take_units(
+            [uncores[uncore] for uncore in order if not uncores[uncore] & ~progress.free]
+        )
+
+    def caches_in_order(self, free: int) -> list[int]:
+        """The uncore caches with free CPUs, each once, in the order in which they are used up."""
+        return list(dict.fromkeys(caches_by_node(self.topology, free)))
+
+    def part_of_cache(self, progress: Progress, cache: int) -> int:
+        """The rest of the request out of a cache with room for it, whole cores first; else none."""
+        inside = Progress(progress.free & cache, 0, progress.wanted)
+        if inside.free.bit_count() < inside.wanted:
+            return 0
+        return self.threads_by_core(self.whole_cores(inside)).taken
+
+    def whole_cores(self, progress: Progress) -> Progress:
+        """Takes cores that are entirely free."""
+        return progress.take_units(self.free_cores(progress.free))
+
+    def free_cores(self, free: int) -> list[int]:
+        """The cores whose CPUs are all free, in the order in which they are taken."""
+        cores = self.topology.cores
+        order = cores_in_order(self.topology, free)
+        return [cores[core] for core in order if not cores[core] & ~free]
+
+    def threads_by_core(self, progress: Progress) -> Progress:
+        """Takes single CPUs, core by core."""
+        free = progress.free
+        for core in cores_in_order(self.topology, free):
+            progress = progress.take_threads(self.topology.cores[core] & free)
+        return progress
+
+    def threads_of_other_cores(self, progress: Progress) -> Progress:
+        """Takes a CPU of every core of a socket before it takes a second one of any."""
+        topology, free = self.topology, progress.free
+        for socket in sockets_in_order(topology, free):
+            turns: dict[int, int] = {}
+            for core in topology.cores_by_socket[socket].values():
+                turn = (core & progress.taken).bit_count()
+                for cpu in CPUSet.from_mask(core & free & topology.sockets[socket]):
+                    turns[turn] = turns.get(turn, 0) | 1 << cpu
+                    turn += 1
+            for _, cpus in sorted(turns.items()):
+                progress = progress.take_threads(cpus)
+        return progress
 
 
 # The order in which units are looked at
@@ -135,7 +234,8 @@ def sockets_in_order(topology: CPUTopology, free: int) -> list[int]:
     ]
 
 
-def _uncores_in_order(topology: CPUTopology, free: int) -> list[int]:
+def caches_by_node(topology: CPUTopology, free: int) -> list[int]:
+    """The uncore caches with free CPUs, node by node."""
     return [
         uncore
         for node in nodes_in_order(topology, free)
@@ -143,7 +243,8 @@ def _uncores_in_order(topology: CPUTopology, free: int) -> list[int]:
     ]
 
 
-def _cores_in_order(topology: CPUTopology, free: int) -> list[int]:
+def cores_in_order(topology: CPUTopology, free: int) -> list[int]:
+    """The cores with free CPUs in the order in which they are used up."""
     if topology.nodes_within_sockets:
         units, cores = sockets_in_order(topology, free), topology.cores_by_socket
         masks = topology.sockets
@@ -151,139 +252,3 @@ def _cores_in_order(topology: CPUTopology, free: int) -> list[int]:
         units, cores = nodes_in_order(topology, free), topology.cores_by_node
         masks = topology.nodes
     return [core for unit in units for core in _fullest_first(cores[unit], free, masks[unit])]
-
-
-# The steps, from the largest unit to the smallest
-
-
-def _take_whole(progress: Progress, units: list[int]) -> Progress:
-    for cpus in units:
-        if cpus.bit_count() <= progress.wanted:
-            progress = progress.take(cpus)
-    return progress
-
-
-def _whole_nodes(topology: CPUTopology, progress: Progress) -> Progress:
-    nodes = (topology.nodes[node] for node in nodes_in_order(topology, progress.free))
-    return _take_whole(progress, [cpus for cpus in nodes if not cpus & ~progress.free])
-
-
-def _whole_sockets(topology: CPUTopology, progress: Progress) -> Progress:
-    free = progress.free
-    return _take_whole(
-        progress,
-        [
-            topology.sockets[socket]
-            for socket in sockets_in_order(topology, free)
-            if (topology.sockets[socket] & free).bit_count() == topology.whole_socket[socket]
-        ],
-    )
-
-
-def _whole_cores(topology: CPUTopology, progress: Progress) -> Progress:
-    free = progress.free
-    return _take_whole(
-        progress,
-        [
-            topology.cores[core]
-            for core in _cores_in_order(topology, free)
-            if (topology.cores[core] & free).bit_count() == topology.whole_core[core]
-        ],
-    )
-
-
-def _take_threads(progress: Progress, cpus: int) -> Progress:
-    while cpus and progress.wanted > 0:
-        lowest = cpus & -cpus
-        progress = progress.take(lowest)
-        cpus ^= lowest
-    return progress
-
-
-def _threads_by_core(topology: CPUTopology, progress: Progress) -> Progress:
-    free = progress.free
-    for core in _cores_in_order(topology, free):
-        progress = _take_threads(progress, topology.cores[core] & free)
-    return progress
-
-
-def threads_by_number(topology: CPUTopology, progress: Progress) -> Progress:
-    """Takes CPUs in ascending order, socket by socket.
-
-    That spreads them over cores where siblings are numbered apart, and only there (defect
-    `SPREAD_BY_CPU_NUMBER`).
-    """
-    free = progress.free
-    for socket in sockets_in_order(topology, free):
-        progress = _take_threads(progress, topology.sockets[socket] & free)
-    return progress
-
-
-def threads_of_other_cores(topology: CPUTopology, progress: Progress) -> Progress:
-    """Takes a CPU of every core of a socket before it takes a second one of any."""
-    free = progress.free
-    for socket in sockets_in_order(topology, free):
-        turns: dict[int, int] = {}
-        for core in topology.cores_by_socket[socket].values():
-            turn = (core & progress.taken).bit_count()
-            for cpu in CPUSet.from_mask(core & free & topology.sockets[socket]):
-                turns[turn] = turns.get(turn, 0) | 1 << cpu
-                turn += 1
-        for _, cpus in sorted(turns.items()):
-            progress = _take_threads(progress, cpus)
-    return progress
-
-
-def _by_uncore(
-    topology: CPUTopology,
-    progress: Progress,
-    part: Callable[[CPUTopology, Progress, int], int],
-    *,
-    twice: bool,
-) -> Progress:
-    for uncore in _uncores_in_order(topology, progress.free):
-        if progress.wanted >= topology.cpus_per_uncore:
-            progress = _whole_uncores(topology, progress, twice=twice)
-        if progress.wanted < 1:
-            return progress
-        cpus = part(topology, progress, topology.uncores[uncore])
-        if cpus.bit_count() == progress.wanted:
-            return progress.take(cpus)
-    return progress
-
-
-def _whole_uncores(topology: CPUTopology, progress: Progress, *, twice: bool) -> Progress:
-    """Takes whole caches; one that lies in two nodes is met in both (see `Style.counts_twice`)."""
-    order = _uncores_in_order(topology, progress.free)
-    caches = (topology.uncores[uncore] for uncore in (order if twice else dict.fromkeys(order)))
-    return _take_whole(progress, [cpus for cpus in caches if not cpus & ~progress.free])
-
-
-def part_with_room(topology: CPUTopology, progress: Progress, cache: int) -> int:
-    """The request out of any cache that has as many free CPUs, whole cores first."""
-    inside = Progress(progress.free & cache, 0, progress.wanted)
-    if inside.free.bit_count() < inside.wanted:
-        return 0
-    return _threads_by_core(topology, _whole_cores(topology, inside)).taken
-
-
-def part_with_odd(topology: CPUTopology, progress: Progress, cache: int) -> int:
-    """The request out of the first cores, of which the last may be split.
-
-    Half-used cores count as cores and then do not suffice (defect `HALF_USED_CORES`).
-    """
-    cpus = _first_cores(topology, progress, cache, -(-progress.wanted // topology.cpus_per_core))
-    if progress.wanted % 2 and topology.cpus_per_core > 1 and cpus.bit_count() > progress.wanted:
-        cpus ^= 1 << (cpus.bit_length() - 1)
-    return cpus
-
-
-def part_of_cores(topology: CPUTopology, progress: Progress, cache: int) -> int:
-    """The request out of the first cores, never an odd one (releases before 1.34)."""
-    return _first_cores(topology, progress, cache, progress.wanted // topology.cpus_per_core)
-
-
-def _first_cores(topology: CPUTopology, progress: Progress, cache: int, count: int) -> int:
-    """The free CPUs of the first `count` cores that have free CPUs in a cache."""
-    cores = touching(topology.cores, cache & progress.free)[:count]
-    return union(topology.cores[core] for core in cores) & progress.free

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING
 
 from numaproof.reference.cpu.policy import check_budget
 from numaproof.reference.cpu.topology import touching
-from numaproof.reference.departures import defects
 from numaproof.reference.pods.budget import EmptySharedPoolError
 from numaproof.reference.topology.hints import Family, Need, Supply
 
 if TYPE_CHECKING:
     from numaproof.reference.cpu.policy import StaticPolicy
-    from numaproof.reference.cpu.state import CPUState, Reuse
+    from numaproof.reference.cpu.state import CPUState, ReusableCPUs
     from numaproof.reference.pods.containers import Container
     from numaproof.reference.pods.pod import Pod
     from numaproof.reference.topology.hints import Resources
@@ -29,7 +28,7 @@ UNSATISFIABLE: Resources = {"cpu": ()}
 
 
 def for_container(
-    policy: StaticPolicy, state: CPUState, reuse: Reuse, pod: Pod, container: Container
+    policy: StaticPolicy, state: CPUState, reuse: ReusableCPUs, pod: Pod, container: Container
 ) -> Resources:
     """The hints for one container; empty where it is due no exclusive CPUs."""
     count = pod.exclusive_cpus(container)
@@ -43,7 +42,7 @@ def for_container(
     return {"cpu": generate(policy, held, 0, count)}
 
 
-def for_pod(policy: StaticPolicy, state: CPUState, reuse: Reuse, pod: Pod) -> Resources:
+def for_pod(policy: StaticPolicy, state: CPUState, reuse: ReusableCPUs, pod: Pod) -> Resources:
     """The hints for the pod as a whole; empty where it is due no exclusive CPUs."""
     count = pod.exclusive_cpus_at_once()
     if count == 0:
@@ -68,12 +67,9 @@ def for_pod(policy: StaticPolicy, state: CPUState, reuse: Reuse, pod: Pod) -> Re
 
 
 def _reusing(policy: StaticPolicy, available: int, reusable: int, count: int) -> Family:
-    """The hints near `reusable`; elsewhere too, as documented, where none near is preferred."""
+    """The hints near `reusable`; elsewhere too, where the container is not bound to it."""
     near = generate(policy, available, reusable, count)
-    if not reusable or policy.release.has(defects.INIT_CPUS_BIND):
-        return near
-    best = near.narrowest()
-    return near if best and best.preferred else replace(near, touching=())
+    return near if not reusable or policy.binds(near) else replace(near, touching=())
 
 
 def generate(policy: StaticPolicy, available: int, reusable: int, count: int) -> Family:

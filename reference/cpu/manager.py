@@ -8,7 +8,7 @@ from numaproof.reference.cpu import hints as cpu_hints
 from numaproof.reference.cpu.assignment import NotEnoughCPUsError
 from numaproof.reference.cpu.distribution import AccountingError
 from numaproof.reference.cpu.policy import SMTAlignmentError
-from numaproof.reference.cpu.state import CPUState, Reuse
+from numaproof.reference.cpu.state import CPUState, ReusableCPUs
 from numaproof.reference.errors import AdmissionError
 from numaproof.reference.kubelet.checkpoints import cpu as cpu_checkpoint
 from numaproof.reference.manager import ContainerManager, unexpected
@@ -31,7 +31,7 @@ class CPUManager(ContainerManager[CPUState]):
         """Takes the state as the start restored and wrote it."""
         super().__init__(plan, state)
         self._policy = plan.cpu
-        self.reuse = Reuse()
+        self.reuse = ReusableCPUs()
 
     def hints(self, pod: Pod, container: Container | None) -> Resources:
         """Where the request could be met."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numaproof.reference.cpu.topology import CPUTopology
-    from numaproof.reference.departures.releases import Release
+    from numaproof.reference.kubelet.gates import Maturity
 
 FULL_CORES = "full-pcpus-only"
 ACROSS_NUMA = "distribute-cpus-across-numa"
@@ -49,16 +49,17 @@ class StaticOptions:
 
 
 def parse(
-    given: Mapping[str, str], release: Release, gates: Mapping[str, bool] | None
+    given: Mapping[str, str], known: Mapping[str, Maturity], gates: Mapping[str, bool] | None
 ) -> StaticOptions:
-    """The options that a configuration asks for; `gates` None opens all maturity levels.
+    """The options that a configuration asks for, out of those `known` with their maturity.
 
-    Of several bad options the first by name is reported; the kubelet picks any.
+    `gates` None opens all levels of maturity. Of several bad options the first by name is
+    reported; the kubelet picks any.
 
     Raises:
         OptionError: unknown, hidden by its gate, not a boolean, or in conflict with another.
     """
-    on = {name: _value(name, given[name], release, gates) for name in sorted(given)}
+    on = {name: _value(name, given[name], known.get(name), gates) for name in sorted(given)}
     for one, other in _INCOMPATIBLE:
         if on.get(one) and on.get(other):
             raise OptionError(
@@ -74,8 +75,9 @@ def parse(
     )
 
 
-def _value(name: str, text: str, release: Release, gates: Mapping[str, bool] | None) -> bool:
-    maturity = release.cpu_options.get(name)
+def _value(
+    name: str, text: str, maturity: Maturity | None, gates: Mapping[str, bool] | None
+) -> bool:
     if maturity is None:
         raise OptionError(f'unknown CPU Manager Policy option: "{name}"')
     if gates is not None and maturity in _GATES:

@@ -6,25 +6,24 @@ its functions take a state and give the next one. Sets of CPUs are bit masks in 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from numaproof.protocol.sets import CPUSet
-from numaproof.reference.cpu import assignment
-from numaproof.reference.cpu.assignment import NotEnoughCPUsError, Style, packed
-from numaproof.reference.cpu.distribution import distributed, of_one_socket
-from numaproof.reference.cpu.state import CPUState, Reuse
+from numaproof.reference.cpu.assignment import Assignment, NotEnoughCPUsError
+from numaproof.reference.cpu.distribution import DistributedAssignment
+from numaproof.reference.cpu.state import CPUState, ReusableCPUs
 from numaproof.reference.cpu.topology import touching, union
-from numaproof.reference.departures import defects
 from numaproof.reference.pods import budget
+from numaproof.reference.pods.readmission import Readmission
 
 if TYPE_CHECKING:
     from numaproof.protocol.sets import NUMASet
     from numaproof.reference.cpu.options import StaticOptions
     from numaproof.reference.cpu.topology import CPUTopology
-    from numaproof.reference.departures.releases import Release
     from numaproof.reference.pods.containers import Container
     from numaproof.reference.pods.pod import Pod
+    from numaproof.reference.topology.hints import Family
 
 
 class PolicyError(Exception):
@@ -36,50 +35,26 @@ class SMTAlignmentError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class StaticPolicy:
-    """The static policy on a machine; `reserved` is never handed out exclusively.
+class StaticPolicy(Readmission):
+    """The static policy; `reserved` is never handed out exclusively.
 
-    `broken` are the CPUs of all cores that a reserved CPU belongs to: with
-    ``full-pcpus-only`` they cannot be handed out either.
+    `assignment` chooses CPUs on the machine. `broken` are the CPUs of all cores that a reserved
+    CPU belongs to: with ``full-pcpus-only`` they cannot be handed out either.
     """
 
-    topology: CPUTopology
-    options: StaticOptions
-    release: Release
+    assignment: Assignment
     reserved: int = 0
     broken: int = 0
 
     @property
-    def style(self) -> Style:
-        """How assignment is to lay requests out."""
-        release = self.release
-        spread = (
-            assignment.threads_by_number
-            if release.has(defects.SPREAD_BY_CPU_NUMBER)
-            else assignment.threads_of_other_cores
-        )
-        part = assignment.part_with_room
-        if release.has(defects.HALF_USED_CORES):
-            odd = release.uncore_takes_odd_requests
-            part = assignment.part_with_odd if odd else assignment.part_of_cores
-        return Style(
-            spread=spread if self.options.across_cores else None,
-            uncore=part if self.options.by_uncore else None,
-            counts_twice=release.has(defects.CACHE_COUNTED_TWICE),
-            overwrites=release.has(defects.COMBINATION_OVERWRITTEN),
-        )
+    def topology(self) -> CPUTopology:
+        """The machine's CPUs."""
+        return self.assignment.topology
 
     @property
-    def only_whole_cores(self) -> bool:
-        """Whether nothing but whole cores is handed out, as documented for full-pcpus-only."""
-        return self.options.full_cores and not self.release.has(defects.BROKEN_CORE_TAKEN)
-
-    @property
-    def cpus_per_core(self) -> int:
-        """The CPUs that a request must be a multiple of with ``full-pcpus-only``."""
-        if self.release.has(defects.BROKEN_CORE_TAKEN):
-            return self.topology.cpus_per_core
-        return self.topology.most_cpus_per_core
+    def options(self) -> StaticOptions:
+        """The options that are on."""
+        return self.assignment.options
 
     @property
     def allocatable(self) -> int:
@@ -89,24 +64,8 @@ class StaticPolicy:
     def available(self, state: CPUState) -> int:
         """The CPUs that can be assigned now."""
         free = state.shared & ~self.reserved
-        return self.topology.complete_cores(free) if self.only_whole_cores else free
-
-    def take(self, available: int, count: int, beside: int = 0, least: int = 0) -> int:
-        """`count` CPUs out of `available`, laid out as the options ask.
-
-        `beside` are CPUs that the same container has already; CPUs that are distributed go to
-        `least` nodes or more, where that many can share them.
-
-        Raises:
-            NotEnoughCPUsError: `available` has fewer.
-        """
-        if not self.options.across_numa:
-            return packed(self.topology, available, count, self.style, beside)
-        group = self.cpus_per_core if self.options.full_cores else 1
-        if self.options.by_socket and not self.release.has(defects.NODES_ACROSS_SOCKETS):
-            available = of_one_socket(self.topology, available, count)
-        style = self.style._replace(least_nodes=least)
-        return distributed(self.topology, available, count, group, style)
+        whole = self.assignment.only_whole_cores
+        return self.topology.complete_cores(free) if whole else free
 
     def check_alignment(self, count: int, free: int) -> None:
         """Checks that `count` CPUs can be whole cores, with `free` CPUs in unbroken cores.
@@ -114,7 +73,7 @@ class StaticPolicy:
         Raises:
             SMTAlignmentError: they cannot (option ``full-pcpus-only``).
         """
-        per_core = self.cpus_per_core
+        per_core = self.assignment.cpus_per_core
         if not self.options.full_cores:
             return
         if count % per_core:
@@ -131,11 +90,11 @@ class StaticPolicy:
     def allocate(
         self,
         state: CPUState,
-        reuse: Reuse,
+        reuse: ReusableCPUs,
         pod: Pod,
         container: Container,
         affinity: NUMASet | None,
-    ) -> tuple[CPUState, Reuse]:
+    ) -> tuple[CPUState, ReusableCPUs]:
         """The state once the container has what it is due; unchanged if it already has.
 
         `affinity` is the Topology Manager's hint for it: its nodes are used first.
@@ -147,17 +106,16 @@ class StaticPolicy:
         count = pod.exclusive_cpus(container)
         if count == 0:
             return state, reuse
+        reusable = reuse.of(pod.uid)
         cpus = state.of(pod.uid, container.name)
-        if cpus is None and self._has_ended(state, pod, container):
-            return state, reuse
-        if cpus is None or self.release.has(defects.OWN_POD_REFUSED):
-            self.check_alignment(count, self._in_unbroken_cores(state, reuse.of(pod.uid)))
         if cpus is None:
-            cpus = self._choose(state, count, reuse.of(pod.uid), affinity)
+            if self.has_ended(state, pod, container):
+                return state, reuse
+            self.check_alignment(count, self.in_unbroken_cores(state, reusable))
+            cpus = self._choose(state, count, reusable, affinity)
             state = state.assign(pod.uid, container.name, cpus)
-        before = reuse.of(pod.uid)
-        after = before | cpus if container.init and not container.sidecar else before & ~cpus
-        return state, Reuse(pod.uid, after)
+        after = reusable | cpus if container.passes else reusable & ~cpus
+        return state, ReusableCPUs(pod.uid, after)
 
     def allocate_pod(self, state: CPUState, pod: Pod, affinity: NUMASet | None) -> CPUState:
         """The state once the pod has its budget of CPUs as a whole; `share_out` divides them.
@@ -173,12 +131,8 @@ class StaticPolicy:
         if count == 0 or self.keeps(state, pod):
             return state
         check_budget(pod)
-        self.check_alignment(count, self._in_unbroken_cores(state, 0))
+        self.check_alignment(count, self.in_unbroken_cores(state, 0))
         return state.assign_pod(pod.uid, self._choose(state, count, 0, affinity))
-
-    def keeps(self, state: CPUState, pod: Pod) -> bool:
-        """Whether the pod has CPUs as a whole that it keeps, as documented."""
-        return pod.uid in state.pods and not self.release.has(defects.POD_LEVEL_TAKEN_ANEW)
 
     def share_out(self, state: CPUState, pod: Pod) -> CPUState:
         """The state once each container has its part of what the pod has as a whole.
@@ -196,7 +150,7 @@ class StaticPolicy:
         for container in pod.containers:
             count = pod.exclusive_cpus(container)
             if count:
-                parts[container.name] = self._whole(self.take(left, count), left, count)
+                parts[container.name] = self._whole(self.assignment.take(left, count), left, count)
                 if not container.passes:
                     left &= ~parts[container.name]
             elif container.passes:
@@ -205,42 +159,46 @@ class StaticPolicy:
             state = state.share(pod.uid, container.name, parts.get(container.name, left))
         return state
 
-    def _in_unbroken_cores(self, state: CPUState, reusable: int) -> int:
-        if self.only_whole_cores:
+    def in_unbroken_cores(self, state: CPUState, reusable: int) -> int:
+        """How many CPUs there are in cores that can be handed out whole."""
+        if self.assignment.only_whole_cores:
             return (self.available(state) | reusable).bit_count()
         return (state.shared & ~self.broken).bit_count()
 
-    def _has_ended(self, state: CPUState, pod: Pod, container: Container) -> bool:
-        """Whether a container without CPUs ran before one that has its own by now."""
-        if self.release.has(defects.ENDED_INIT_SERVED) or not container.init or container.sidecar:
-            return False
-        apps = (other for other in pod.containers if not other.init)
-        return any(state.of(pod.uid, app.name) is not None for app in apps)
+    def taken_again(self, reusable: int, available: int, count: int) -> int:
+        """The CPUs of ended init containers that a request takes first: all, where it fits."""
+        return reusable if count <= (available | reusable).bit_count() else 0
+
+    def binds(self, near: Family) -> bool:
+        """Whether a container must be near the CPUs of ended init containers of its pod.
+
+        `near` are its hints there. Without a preferred one it may be anywhere.
+        """
+        best = near.narrowest()
+        return best is not None and best.preferred
 
     def _choose(self, state: CPUState, count: int, reusable: int, affinity: NUMASet | None) -> int:
         available = self.available(state)
-        fits = count <= (available | reusable).bit_count()
-        near = -1 if affinity is None else self._aligned(affinity)
-        first = reusable & near
-        if not fits or self.release.has(defects.INIT_CPUS_NOT_REUSED):
-            first = 0
+        near = -1 if affinity is None else self.aligned(affinity)
+        first = self.taken_again(reusable, available, count) & near
         preferred = [first] if first else []
         least = 0
         if affinity is not None:
             preferred.append((available | reusable) & near)
-            least = 0 if self.release.has(defects.AFFINITY_SHRUNK) else len(affinity)
+            least = len(affinity)
+        take = self.assignment.take
         chosen = 0
         for cpus in preferred:
             left = cpus & ~chosen
             wanted = min(count - chosen.bit_count(), left.bit_count())
-            chosen |= self.take(left, wanted, chosen, least)
+            chosen |= take(left, wanted, chosen, least)
         left = (available | reusable) & ~chosen
-        chosen |= self.take(left, count - chosen.bit_count(), chosen)
+        chosen |= take(left, count - chosen.bit_count(), chosen)
         return self._whole(chosen, available | reusable, count)
 
     def _whole(self, chosen: int, available: int, count: int) -> int:
         """The CPUs that were chosen, or others where these must be whole cores and are not."""
-        if self.only_whole_cores and self.topology.complete_cores(chosen) != chosen:
+        if self.assignment.only_whole_cores and self.topology.complete_cores(chosen) != chosen:
             return self._largest_cores(available, count)
         return chosen
 
@@ -254,7 +212,8 @@ class StaticPolicy:
             raise SMTAlignmentError(f"SMT Alignment Error: {count} CPUs cannot be whole cores")
         return chosen
 
-    def _aligned(self, affinity: NUMASet) -> int:
+    def aligned(self, affinity: NUMASet) -> int:
+        """The CPUs that count as being on the nodes of `affinity`."""
         nodes = union(self.topology.nodes.get(node, 0) for node in affinity)
         if not self.options.by_socket:
             return nodes
@@ -269,7 +228,7 @@ class StaticPolicy:
         """
         cpus = self.topology.cpus & ~(self.reserved if self.options.strict else 0)
         if not state.shared:
-            if self._used_up(state, cpus):
+            if self.is_used_up(state, cpus):
                 return state
             if state.exclusive:
                 raise PolicyError("default cpuset cannot be empty")
@@ -288,10 +247,9 @@ class StaticPolicy:
             )
         return state
 
-    def _used_up(self, state: CPUState, cpus: int) -> bool:
+    def is_used_up(self, state: CPUState, cpus: int) -> bool:
         """Whether exclusive CPUs are all that there is, with the reserved ones kept apart."""
-        documented = not self.release.has(defects.STRICT_EMPTY_POOL)
-        return documented and self.options.strict and state.all_cpus() == cpus
+        return self.options.strict and state.all_cpus() == cpus
 
     def _check_reserved(self, shared: int) -> None:
         if self.options.strict:
@@ -307,12 +265,29 @@ class StaticPolicy:
             )
 
 
+class CPURules(NamedTuple):
+    """The classes that a policy is made of."""
+
+    policy: type[StaticPolicy] = StaticPolicy
+    packed: type[Assignment] = Assignment
+    distributed: type[DistributedAssignment] = DistributedAssignment
+
+    def bare(self, topology: CPUTopology, options: StaticOptions) -> StaticPolicy:
+        """The static policy that reserves nothing."""
+        assignment = self.distributed if options.across_numa else self.packed
+        return self.policy(assignment(topology, options))
+
+
+DOCUMENTED = CPURules()
+"""The rules as documented."""
+
+
 def make_static(
     topology: CPUTopology,
     options: StaticOptions,
     count: int,
     named: int,
-    release: Release,
+    rules: CPURules = DOCUMENTED,
 ) -> StaticPolicy:
     """The static policy that reserves the CPUs `named`, or else `count` CPUs.
 
@@ -321,11 +296,10 @@ def make_static(
     Raises:
         PolicyError: so many CPUs cannot be reserved.
     """
-    bare = StaticPolicy(topology, options, release)
-    reserved = named
+    bare, reserved = rules.bare(topology, options), named
     if not named:
         try:
-            reserved = bare.take(topology.cpus, count)
+            reserved = bare.assignment.take(topology.cpus, count)
         except NotEnoughCPUsError:
             reserved = 0
     if reserved.bit_count() != count:
@@ -333,7 +307,7 @@ def make_static(
             f"[cpumanager] unable to reserve the required amount of CPUs (size of "
             f"{_text(reserved)} did not equal {count})"
         )
-    return StaticPolicy(topology, options, release, reserved, topology.whole_cores(reserved))
+    return replace(bare, reserved=reserved, broken=topology.whole_cores(reserved))
 
 
 def check_budget(pod: Pod) -> None:

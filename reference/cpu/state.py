@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _NOTHING: Mapping[str, Mapping[str, int]] = MappingProxyType({})
 
 
-class Reuse(NamedTuple):
+class ReusableCPUs(NamedTuple):
     """CPUs of a pod's ended init containers, free for its next containers.
 
     Kept for the pod that was last allocated to, and for no other.

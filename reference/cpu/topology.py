@@ -7,7 +7,7 @@ dies.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from numaproof.protocol.sets import CPUSet
@@ -30,8 +30,7 @@ class CPUTopology:
     """Which CPUs belong to which core, socket, NUMA node and uncore cache.
 
     `cpu_count`, `core_count` and `socket_count` are cAdvisor's totals, which offline CPUs and
-    hybrid cores put at odds with the groups; `cpus` is the mask of all CPUs. `whole_core` and
-    `whole_socket` say how many free CPUs make a core or socket count as entirely free.
+    hybrid cores put at odds with the groups; `cpus` is the mask of all CPUs.
     """
 
     cpu_count: int
@@ -44,8 +43,6 @@ class CPUTopology:
     uncores: Groups
     cores_by_socket: Mapping[int, Groups]
     cores_by_node: Mapping[int, Groups]
-    whole_core: Groups = field(repr=False)
-    whole_socket: Groups = field(repr=False)
 
     @property
     def all_cpus(self) -> CPUSet:
@@ -101,11 +98,8 @@ def union(masks: Iterable[int]) -> int:
     return joined
 
 
-def derive(machine: MachineInfo, *, averages: bool = True) -> CPUTopology:
+def derive(machine: MachineInfo) -> CPUTopology:
     """The topology of a machine, as the kubelet derives it.
-
-    `averages` keeps the kubelet's rule that a core (or socket) is free when as many of its CPUs
-    are free as a core (or socket) has on average; without it all of its own CPUs must be.
 
     Raises:
         TopologyError: there are no CPUs, a core without threads, or one that names a thread twice.
@@ -129,8 +123,6 @@ def derive(machine: MachineInfo, *, averages: bool = True) -> CPUTopology:
     for cpu, place in places.items():
         together[place] = together.get(place, 0) | 1 << cpu
     cores, sockets, nodes, uncores = (_groups(together, part) for part in range(4))
-    core_size = machine.num_cores // core_count if core_count else 0
-    socket_size = machine.num_cores // machine.num_sockets if machine.num_sockets else 0
     return CPUTopology(
         cpu_count=machine.num_cores,
         core_count=core_count,
@@ -142,8 +134,6 @@ def derive(machine: MachineInfo, *, averages: bool = True) -> CPUTopology:
         uncores=uncores,
         cores_by_socket={number: _within(cores, mask) for number, mask in sockets.items()},
         cores_by_node={number: _within(cores, mask) for number, mask in nodes.items()},
-        whole_core=_sizes(cores, core_size if averages else None),
-        whole_socket=_sizes(sockets, socket_size if averages else None),
     )
 
 
@@ -161,7 +151,3 @@ def _groups(together: dict[tuple[int, int, int, int], int], part: int) -> Groups
 
 def _within(groups: Groups, cpus: int) -> Groups:
     return {number: mask for number, mask in groups.items() if mask & cpus}
-
-
-def _sizes(groups: Groups, size: int | None) -> Groups:
-    return {number: mask.bit_count() if size is None else size for number, mask in groups.items()}

@@ -1,1 +1,5 @@
-"""Where a kubelet of some release departs from the documents: releases and named defects."""
+"""Where kubelets depart from the documents, manager by manager, and the table of releases.
+
+Each departure is a class that overrides a rule at one of its methods, beside what is known of it.
+A release composes those that it has onto the rule: see `numaproof.reference.departures.releases`.
+"""

@@ -1,18 +1,19 @@
 """What differs between Kubernetes releases, as data.
 
-This table is the only place that knows releases; the feature gates, its largest part, are a data
-file with a column for each. Everything else
-asks a `Release` what holds in it, and no algorithm compares version numbers.
+A release is its feature gates, its options, the formats of its files, and its departures from the
+rules. This table is the only place that knows releases; the feature gates, its largest part, are a
+data file with a column for each. Nothing else compares version numbers, and no rule knows of any.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from numaproof.reference.cadvisor.discovery import NO_CPU
-from numaproof.reference.departures.defects import DEFECTS
+from numaproof.reference.departures.defects import OVERRIDES, defect_of
 from numaproof.reference.kubelet import gates
 
 if TYPE_CHECKING:
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
     from numaproof.reference.kubelet.gates import Gate, Maturity
     from numaproof.reference.pods.pod_level import PodLevel
+
+
+Rule = TypeVar("Rule")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +35,6 @@ class Release:
         gates: its feature gates by name.
         cpu_options: the options of the static CPU Manager policy and how mature they are.
         topology_options: the options of the Topology Manager's policies, likewise.
-        uncore_takes_odd_requests: whether a request that is no multiple of a core's threads can
-            be met within a part of an uncore cache.
         pod_level, pod_level_without_gate: what resources of a pod as a whole do with the gate
             ``PodLevelResources`` on, and off.
         pod_entries: whether checkpoints keep what pods have as a whole, too.
@@ -43,17 +45,14 @@ class Release:
         memory_takes_no_checksum: whether a Memory Manager checkpoint without checksum is taken
             as it is.
         memory_checkpoint_type: what a Memory Manager checkpoint's structure is called, likewise.
-        device_nodes_only: whether hints for devices are looked for among the nodes that a device
-            of the resource is near to, in ascending order, instead of all in the machine's order.
         no_cpu: how discovery begins its complaint about a tree without CPUs.
-        defects: the names of the defects that it has and that end with an answer.
+        departures: the classes that override a rule in it.
     """
 
     version: str
     gates: Mapping[str, Gate] = field(repr=False)
     cpu_options: Mapping[str, Maturity]
     topology_options: Mapping[str, Maturity]
-    uncore_takes_odd_requests: bool
     pod_level: PodLevel
     pod_level_without_gate: PodLevel
     pod_entries: bool
@@ -62,13 +61,17 @@ class Release:
     migration_error: str
     memory_takes_no_checksum: bool
     memory_checkpoint_type: str
-    device_nodes_only: bool
     no_cpu: str
-    defects: frozenset[str]
+    departures: tuple[type, ...]
+
+    def rule(self, documented: type[Rule]) -> type[Rule]:
+        """The class of a rule with the departures from it that this release has."""
+        return _departing(documented, self.departures)
+
 
     def has(self, defect: str) -> bool:
         """Whether this release behaves as the named defect describes."""
-        return defect in self.defects
+        return any(defect == one.departure.name for one in self.departures if defect_of(one))
 
     def under(self, gates: Mapping[str, bool]) -> Release:
         """The release as it behaves with these feature gates."""
@@ -77,6 +80,18 @@ class Release:
             if gates.get(gate):
                 changed |= changes
         return replace(self, **changed) if changed else self
+
+
+@cache
+def _departing(rule: type[Rule], departures: tuple[type, ...]) -> type[Rule]:
+    # An override comes before the ones it builds on, as a class does before its bases.
+    overrides = [one for one in reversed(departures) if issubclass(rule, _overridden(one))]
+    return cast("type[Rule]", type(rule.__name__, (*overrides, rule), {})) if overrides else rule
+
+
+def _overridden(override: type) -> type:
+    """The rule that an override departs from, be it by way of another override."""
+    return next(base for base in override.__mro__ if "departure" not in vars(base))
 
 
 _UNDER_GATES: Mapping[str, Mapping[str, Any]] = {
@@ -117,10 +132,8 @@ _TOPOLOGY_OPTIONS_1_35: dict[str, Maturity] = {
 }
 
 
-def _defects(version: str) -> frozenset[str]:
-    return frozenset(
-        defect.name for defect in DEFECTS if defect.answers and version in defect.releases
-    )
+def _departures(version: str) -> tuple[type, ...]:
+    return tuple(one for one in OVERRIDES if version in one.departure.releases)
 
 
 _1_33 = Release(
@@ -128,7 +141,6 @@ _1_33 = Release(
     gates=gates.of_release("1.33"),
     cpu_options=_OPTIONS_1_33,
     topology_options=_TOPOLOGY_OPTIONS_1_33,
-    uncore_takes_odd_requests=False,
     pod_level="QoS class",
     pod_level_without_gate="ignored",
     pod_entries=False,
@@ -137,18 +149,16 @@ _1_33 = Release(
     migration_error="error migrating v1 checkpoint state to v2 checkpoint state",
     memory_takes_no_checksum=False,
     memory_checkpoint_type="state.MemoryManagerCheckpoint",
-    device_nodes_only=False,
     no_cpu="Any CPU is not available",
-    defects=_defects("1.33"),
+    departures=_departures("1.33"),
 )
 _1_34 = replace(
     _1_33,
     version="1.34",
     gates=gates.of_release("1.34"),
     cpu_options=_OPTIONS_1_34,
-    uncore_takes_odd_requests=True,
     pod_level="shared pool",
-    defects=_defects("1.34"),
+    departures=_departures("1.34"),
 )
 _1_35 = replace(
     _1_34,
@@ -156,7 +166,7 @@ _1_35 = replace(
     gates=gates.of_release("1.35"),
     cpu_options=_OPTIONS_1_35,
     topology_options=_TOPOLOGY_OPTIONS_1_35,
-    defects=_defects("1.35"),
+    departures=_departures("1.35"),
 )
 _1_36 = replace(
     _1_35,
@@ -169,9 +179,8 @@ _1_36 = replace(
     migration_error="failed to migrate checkpoint from v1 to v2",
     memory_takes_no_checksum=True,
     memory_checkpoint_type="state.MemoryManagerCheckpointV1",
-    device_nodes_only=True,
     no_cpu=NO_CPU,
-    defects=_defects("1.36"),
+    departures=_departures("1.36"),
 )
 
 TABLE: Mapping[str, Release] = MappingProxyType(
@@ -198,4 +207,7 @@ def release(version: str | None, *, documented: bool = False) -> Release:
         raise UnknownReleaseError(
             f"Kubernetes release {version!r} is not one of {', '.join(RELEASES)}"
         )
-    return replace(found, defects=frozenset()) if documented else found
+    if documented:
+        kept = tuple(one for one in found.departures if not defect_of(one))
+        return replace(found, departures=kept)
+    return found

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from numaproof.reference.devices.state import NONE, DeviceState, Reuse
+from numaproof.reference.devices.state import NONE, DeviceState, ReusableDevices
 from numaproof.reference.pods import quantity
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ Favoured: TypeAlias = Mapping[str, Collection[str]]
 _NOTHING: Favoured = MappingProxyType({})
 
 
-class Request(NamedTuple):
+class DeviceRequest(NamedTuple):
     """A number of devices of one resource, for a container; those favoured before their like."""
 
     uid: str
@@ -82,20 +82,19 @@ def allocate(
         DeviceError: a resource cannot be had.
     """
     kept = state.reuse.devices if state.reuse.uid == pod.uid else {}
-    state = state.with_reuse(Reuse(pod.uid, kept))
+    state = state.with_reuse(ReusableDevices(pod.uid, kept))
     for resource, count in requested(state, container).items():
         first = frozenset(favoured.get(resource, ()))
-        request = Request(pod.uid, container.name, resource, count, first)
+        request = DeviceRequest(pod.uid, container.name, resource, count, first)
         state = _allocate(state, request, affinity)
-    ended = container.init and not container.sidecar
     reuse = dict(kept)
     for resource, ids in state.of(pod.uid, container.name).items():
         before = reuse.get(resource, NONE)
-        reuse[resource] = before | ids if ended else before - ids
-    return state.with_reuse(Reuse(pod.uid, reuse))
+        reuse[resource] = before | ids if container.passes else before - ids
+    return state.with_reuse(ReusableDevices(pod.uid, reuse))
 
 
-def _allocate(state: DeviceState, request: Request, affinity: NUMASet | None) -> DeviceState:
+def _allocate(state: DeviceState, request: DeviceRequest, affinity: NUMASet | None) -> DeviceState:
     uid, name, resource, count, _ = request
     held = state.of(uid, name).get(resource)
     if held is not None and len(held) != count:
@@ -139,7 +138,7 @@ def _check_health(state: DeviceState, resource: str, held: frozenset[str]) -> No
 
 
 def _by_affinity(
-    state: DeviceState, request: Request, available: frozenset[str], affinity: NUMASet | None
+    state: DeviceState, request: DeviceRequest, available: frozenset[str], affinity: NUMASet | None
 ) -> list[str]:
     """The devices in the order in which they are taken: near, far, and near no node at all."""
     if affinity is None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,14 +19,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from fractions import Fraction
 
-    from numaproof.reference.departures.releases import Release
     from numaproof.reference.devices.state import DeviceState
     from numaproof.reference.pods.containers import Container
     from numaproof.reference.pods.pod import Pod
     from numaproof.reference.topology.hints import Hints
 
 
-class _Request(NamedTuple):
+class DeviceNeed(NamedTuple):
     """A number of devices of one resource; `held` of it already, `reusable` for it besides."""
 
     resource: str
@@ -34,81 +34,82 @@ class _Request(NamedTuple):
     reusable: frozenset[str] = NONE
 
 
-def for_container(
-    state: DeviceState, release: Release, nodes: tuple[int, ...], pod: Pod, container: Container
-) -> dict[str, Hints | None]:
-    """The hints for one container by resource; `nodes` are the machine's, in its order.
+@dataclass(frozen=True, slots=True)
+class DeviceHints:
+    """The hints on a machine whose NUMA nodes are `nodes`, in its order.
 
-    None is no preference; without any hint the resource cannot be had. The state must have been
-    reclaimed for the pods on the node.
+    By resource; None is no preference, and a resource without any hint cannot be had. A state
+    must have been reclaimed for the pods on the node.
     """
-    found: dict[str, Hints | None] = {}
-    for resource, count in allocation.requested(state, container).items():
-        held = state.of(pod.uid, container.name).get(resource, NONE)
-        reusable = state.reuse.of(pod.uid, resource)
-        found[resource] = _of_resource(
-            state, release, nodes, _Request(resource, count, held, reusable)
+
+    nodes: tuple[int, ...]
+
+    def for_container(
+        self, state: DeviceState, pod: Pod, container: Container
+    ) -> dict[str, Hints | None]:
+        """The hints for one container."""
+        found: dict[str, Hints | None] = {}
+        for resource, count in allocation.requested(state, container).items():
+            held = state.of(pod.uid, container.name).get(resource, NONE)
+            reusable = state.reuse.of(pod.uid, resource)
+            need = DeviceNeed(resource, count, held, reusable)
+            found[resource] = self.of_resource(state, need)
+        return found
+
+    def for_pod(self, state: DeviceState, pod: Pod) -> dict[str, Hints | None]:
+        """The hints for the pod as a whole.
+
+        The pod asks for what its containers need together when they need most. What its
+        containers hold counts only when it is exactly that.
+        """
+        resources = {resource for container in pod.containers for resource in container.limits}
+        found: dict[str, Hints | None] = {}
+        for resource in sorted(resources):
+            if state.serves(resource):
+                needed = containers.at_once(pod.containers, partial(_limit, resource))
+                count = -(-needed.numerator // needed.denominator)
+                held = state.of_pod(pod.uid, resource)
+                found[resource] = self.of_resource(state, DeviceNeed(resource, count, held))
+        return found
+
+    def of_resource(self, state: DeviceState, need: DeviceNeed) -> Hints | None:
+        """The hints for devices of one resource."""
+        resource, count, held, reusable = need
+        devices = state.lists.get(resource, Devices())
+        if not devices.aligned:
+            return None
+        available = state.available(resource)
+        if held:
+            available, reusable = held, NONE
+            if len(held) != count:
+                return ()
+        elif len(available | reusable) < count:
+            return ()
+        near = {device: mask for device, mask in devices.nodes.items() if mask is not None}
+        touching = tuple(near[device] for device in sorted(reusable) if device in near)
+        if not all(touching):
+            # A device to be used again whose topology has no nodes lies in no set of nodes.
+            return ()
+        supply = Need(
+            amount=count,
+            free=_supplies([near[device] for device in (*available, *reusable) if device in near]),
+            total=_supplies(near.values()),
         )
-    return found
+        return Family(self.considered(near.values()), (supply,), tuple(sorted(set(touching))))
 
+    def considered(self, near: Iterable[int]) -> tuple[int, ...]:
+        """The nodes that hints may name: those that devices are near to, in ascending order.
 
-def for_pod(
-    state: DeviceState, release: Release, nodes: tuple[int, ...], pod: Pod
-) -> dict[str, Hints | None]:
-    """The hints for the pod as a whole, like those of `for_container`.
-
-    The pod asks for what its containers need together when they need most. What its containers
-    hold counts only when it is exactly that.
-    """
-    resources = {resource for container in pod.containers for resource in container.limits}
-    found: dict[str, Hints | None] = {}
-    for resource in sorted(resources):
-        if state.serves(resource):
-            needed = containers.at_once(pod.containers, partial(_limit, resource))
-            count = -(-needed.numerator // needed.denominator)
-            held = state.of_pod(pod.uid, resource)
-            found[resource] = _of_resource(state, release, nodes, _Request(resource, count, held))
-    return found
+        All of the machine's where there are none.
+        """
+        touched = 0
+        for mask in near:
+            touched |= mask
+        return tuple(node for node in sorted(self.nodes) if touched >> node & 1) or self.nodes
 
 
 def _limit(resource: str, container: Container) -> Fraction:
     return quantity.parse(container.limits.get(resource, 0))
-
-
-def _of_resource(
-    state: DeviceState, release: Release, machine: tuple[int, ...], request: _Request
-) -> Hints | None:
-    resource, count, held, reusable = request
-    devices = state.lists.get(resource, Devices())
-    if not devices.aligned:
-        return None
-    available = state.available(resource)
-    if held:
-        available, reusable = held, NONE
-        if len(held) != count:
-            return ()
-    elif len(available | reusable) < count:
-        return ()
-    near = {device: mask for device, mask in devices.nodes.items() if mask is not None}
-    nodes = _considered(near.values(), machine) if release.device_nodes_only else machine
-    touching = tuple(near[device] for device in sorted(reusable) if device in near)
-    if not all(touching):
-        # A device to be used again whose topology has no nodes lies in no set of nodes.
-        return ()
-    need = Need(
-        amount=count,
-        free=_supplies([near[device] for device in (*available, *reusable) if device in near]),
-        total=_supplies(near.values()),
-    )
-    return Family(nodes, (need,), tuple(sorted(set(touching))))
-
-
-def _considered(near: Iterable[int], machine: tuple[int, ...]) -> tuple[int, ...]:
-    """The machine's nodes that a device is near to, in ascending order; all when there is none."""
-    touched = 0
-    for mask in near:
-        touched |= mask
-    return tuple(node for node in sorted(machine) if touched >> node & 1) or machine
 
 
 def _supplies(near: Iterable[int]) -> tuple[Supply, ...]:

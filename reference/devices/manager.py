@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from numaproof.reference.devices import allocation
-from numaproof.reference.devices import hints as device_hints
 from numaproof.reference.devices.state import DeviceState
 from numaproof.reference.kubelet.checkpoints import devices as device_checkpoint
 from numaproof.reference.manager import Manager, unexpected
@@ -55,10 +54,10 @@ class DeviceManager(Manager[DeviceState]):
 
     def hints(self, pod: Pod, container: Container | None) -> Resources:
         """Where the request could be met."""
-        plan = self._plan
+        found = self._plan.device_hints
         if container is None:
-            return device_hints.for_pod(self.state, plan.release, plan.nodes, pod)
-        return device_hints.for_container(self.state, plan.release, plan.nodes, pod, container)
+            return found.for_pod(self.state, pod)
+        return found.for_container(self.state, pod, container)
 
     def allocate(self, pod: Pod, container: Container, affinity: KeptHint) -> None:
         """Gives the container its devices."""

@@ -25,7 +25,7 @@ NONE: frozenset[str] = frozenset()
 _EMPTY: Mapping[str, frozenset[str]] = MappingProxyType({})
 
 
-class Reuse(NamedTuple):
+class ReusableDevices(NamedTuple):
     """Devices of a pod's ended init containers, free for its next containers.
 
     Kept for the pod that was last allocated to, and for no other.
@@ -39,7 +39,7 @@ class Reuse(NamedTuple):
         return self.devices.get(resource, NONE) if uid == self.uid else NONE
 
 
-_NO_REUSE = Reuse()
+_NO_REUSE = ReusableDevices()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class DeviceState:
     lists: Mapping[str, Devices] = field(default_factory=dict)
     held: Held = field(default_factory=dict)
     taken: ByResource = field(default_factory=dict)
-    reuse: Reuse = _NO_REUSE
+    reuse: ReusableDevices = _NO_REUSE
 
     def report(self, lists: Iterable[DeviceResource]) -> DeviceState:
         """The state once plugins reported `lists`; resources not in them stay as they are."""
@@ -95,7 +95,7 @@ class DeviceState:
             return self
         return replace(self, held=held, taken=all_held(held))
 
-    def with_reuse(self, reuse: Reuse) -> DeviceState:
+    def with_reuse(self, reuse: ReusableDevices) -> DeviceState:
         """The state in which this may be taken again."""
         return DeviceState(self.lists, self.held, self.taken, reuse)
 

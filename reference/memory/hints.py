@@ -13,11 +13,13 @@ from numaproof.reference.topology.hints import Family, Hint, Need, Supply
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numaproof.reference.memory.state import Blocks, MemoryState, Reuse
+    from numaproof.reference.memory.state import Blocks, MemoryState, ReusableMemory
     from numaproof.reference.topology.hints import Resources
 
 
-def family(state: MemoryState, reuse: Reuse, uid: str, amounts: Mapping[str, int]) -> Family:
+def family(
+    state: MemoryState, reuse: ReusableMemory, uid: str, amounts: Mapping[str, int]
+) -> Family:
     """The sets of nodes that have `amounts` (bytes by memory type) free."""
     return Family(
         nodes=tuple(sorted(state.nodes)),
@@ -30,7 +32,7 @@ def family(state: MemoryState, reuse: Reuse, uid: str, amounts: Mapping[str, int
     )
 
 
-def _need(state: MemoryState, reuse: Reuse, uid: str, kind: str, amount: int) -> Need:
+def _need(state: MemoryState, reuse: ReusableMemory, uid: str, kind: str, amount: int) -> Need:
     tables = [
         (1 << node, memory.tables[kind])
         for node, memory in sorted(state.nodes.items())
@@ -48,7 +50,9 @@ def _need(state: MemoryState, reuse: Reuse, uid: str, kind: str, amount: int) ->
     )
 
 
-def calculated(state: MemoryState, reuse: Reuse, uid: str, amounts: Mapping[str, int]) -> Resources:
+def calculated(
+    state: MemoryState, reuse: ReusableMemory, uid: str, amounts: Mapping[str, int]
+) -> Resources:
     """Hints for each of `amounts`: a set of nodes has all of them, or is a hint for none."""
     described = family(state, reuse, uid, amounts)
     if not amounts or not described:

@@ -8,7 +8,7 @@ from numaproof.reference.errors import AdmissionError
 from numaproof.reference.kubelet.checkpoints import memory as memory_checkpoint
 from numaproof.reference.manager import ContainerManager, unexpected
 from numaproof.reference.memory.requests import AllocationError
-from numaproof.reference.memory.state import MemoryState, Reuse
+from numaproof.reference.memory.state import MemoryState, ReusableMemory
 from numaproof.reference.pods.budget import EmptySharedPoolError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class MemoryManager(ContainerManager[MemoryState]):
         """Takes the state as the start restored and wrote it."""
         super().__init__(plan, state)
         self._policy = plan.memory
-        self.reuse = Reuse()
+        self.reuse = ReusableMemory()
 
     def hints(self, pod: Pod, container: Container | None) -> Resources:
         """Where the request could be met."""

@@ -12,7 +12,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from numaproof.protocol.sets import NUMASet
-from numaproof.reference.departures import defects
 from numaproof.reference.errors import NotBuiltError
 from numaproof.reference.memory import hints, requests
 from numaproof.reference.memory.requests import MEMORY, UNSIGNED, AllocationError
@@ -20,19 +19,19 @@ from numaproof.reference.memory.state import (
     Block,
     MemoryState,
     NodeMemory,
-    Reuse,
+    ReusableMemory,
     Table,
     reserved,
 )
 from numaproof.reference.pods import quantity
 from numaproof.reference.pods.budget import EmptySharedPoolError
+from numaproof.reference.pods.readmission import Readmission
 from numaproof.reference.topology.hints import Hint
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numaproof.protocol.machine import MachineInfo
-    from numaproof.reference.departures.releases import Release
     from numaproof.reference.memory.requests import Amounts
     from numaproof.reference.memory.state import Blocks, Nodes
     from numaproof.reference.pods.containers import Container
@@ -46,11 +45,24 @@ class RestoreError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class StaticPolicy:
+class StaticPolicy(Readmission):
     """The static policy on a machine; `empty` are its nodes with nothing allocated."""
 
     empty: Mapping[int, NodeMemory]
-    release: Release
+
+    @classmethod
+    def table(cls, total: int, system: int, pages: int) -> Table:
+        """The table of an empty node that has `total` bytes of a type.
+
+        `system` is reserved, `pages` lie in huge pages of the node.
+        """
+        left = cls.left(total, system + pages)
+        return Table(total, system % UNSIGNED, left, 0, left)
+
+    @staticmethod
+    def left(total: int, kept: int) -> int:
+        """What can be allocated of `total` bytes beside those that are kept; never less than 0."""
+        return max(0, total - kept)
 
     @property
     def allocatable(self) -> Blocks:
@@ -66,7 +78,7 @@ class StaticPolicy:
         )
 
     def hints_for_container(
-        self, state: MemoryState, reuse: Reuse, pod: Pod, container: Container
+        self, state: MemoryState, reuse: ReusableMemory, pod: Pod, container: Container
     ) -> Resources:
         """The hints for one container; nothing for no preference."""
         if not _is_served(pod):
@@ -78,11 +90,11 @@ class StaticPolicy:
         blocks = state.of(pod.uid, container.name)
         if blocks is not None:
             return hints.regenerated(blocks, amounts)
-        if self._has_ended(state, pod, container):
+        if self.has_ended(state, pod, container):
             return {}
         return hints.calculated(state, reuse, pod.uid, amounts)
 
-    def hints_for_pod(self, state: MemoryState, reuse: Reuse, pod: Pod) -> Resources:
+    def hints_for_pod(self, state: MemoryState, reuse: ReusableMemory, pod: Pod) -> Resources:
         """The hints for the pod as a whole; nothing for no preference.
 
         Where a container has memory already, they are its own.
@@ -90,12 +102,10 @@ class StaticPolicy:
         if not _is_served(pod):
             return {}
         try:
-            amounts = requests.at_once(
-                pod, with_init_only=not self.release.has(defects.INIT_ONLY_PAGES)
-            )
+            amounts = self.at_once(pod)
         except AllocationError:
             return {}
-        if self._keeps(state, pod):
+        if self.keeps(state, pod):
             return hints.regenerated(state.pods[pod.uid], amounts)
         if pod.budget is not None:
             try:
@@ -111,11 +121,11 @@ class StaticPolicy:
     def allocate(
         self,
         state: MemoryState,
-        reuse: Reuse,
+        reuse: ReusableMemory,
         pod: Pod,
         container: Container,
         affinity: KeptHint,
-    ) -> tuple[MemoryState, Reuse]:
+    ) -> tuple[MemoryState, ReusableMemory]:
         """The state once the container has what it is due; unchanged if it already has.
 
         `affinity` is the Topology Manager's hint for it.
@@ -128,7 +138,7 @@ class StaticPolicy:
         had = state.of(pod.uid, container.name)
         if had is not None:
             return state, reused(reuse, pod, container, had)
-        if self._has_ended(state, pod, container):
+        if self.has_ended(state, pod, container):
             return state, reuse
         amounts = requests.part(pod, container)
         nodes = self._choose(state, reuse, pod, amounts, affinity)
@@ -140,7 +150,7 @@ class StaticPolicy:
         return _shrunk(state, pod, container, blocks), reused(reuse, pod, container, blocks)
 
     def allocate_pod(
-        self, state: MemoryState, reuse: Reuse, pod: Pod, affinity: KeptHint
+        self, state: MemoryState, reuse: ReusableMemory, pod: Pod, affinity: KeptHint
     ) -> MemoryState:
         """The state once the pod has its budget as a whole, and its containers share it.
 
@@ -152,10 +162,10 @@ class StaticPolicy:
             AllocationError: it cannot have it.
             EmptySharedPoolError: nothing would be left for containers without a part.
         """
-        if not _is_served(pod) or self._keeps(state, pod):
+        if not _is_served(pod) or self.keeps(state, pod):
             return state
         try:
-            amounts = requests.at_once(pod)
+            amounts = self.at_once(pod)
         except AllocationError:
             return state
         requests.check_budget(pod, amounts)
@@ -168,19 +178,21 @@ class StaticPolicy:
             state = state.with_blocks(pod.uid, name, _blocks(nodes, share))
         return state
 
-    def _keeps(self, state: MemoryState, pod: Pod) -> bool:
-        """Whether the pod has memory as a whole that it keeps, as documented."""
-        return pod.uid in state.pods and not self.release.has(defects.POD_LEVEL_TAKEN_ANEW)
+    def at_once(self, pod: Pod) -> Amounts:
+        """What the pod is due of each memory type at the moment when it needs most.
 
-    def _has_ended(self, state: MemoryState, pod: Pod, container: Container) -> bool:
-        """Whether a container without memory ran before one that has its own by now."""
-        if self.release.has(defects.ENDED_INIT_SERVED) or not container.init or container.sidecar:
-            return False
-        apps = (other for other in pod.containers if not other.init)
-        return any(state.of(pod.uid, app.name) is not None for app in apps)
+        Raises:
+            AllocationError: an amount is not an integer to the API machinery.
+        """
+        return requests.at_once(pod)
 
     def _choose(
-        self, state: MemoryState, reuse: Reuse, pod: Pod, amounts: Amounts, affinity: KeptHint
+        self,
+        state: MemoryState,
+        reuse: ReusableMemory,
+        pod: Pod,
+        amounts: Amounts,
+        affinity: KeptHint,
     ) -> int:
         family = partial(hints.family, state, reuse, pod.uid, amounts)
         if affinity.nodes is not None:
@@ -204,13 +216,12 @@ class StaticPolicy:
             if chosen.preferred and not extended.preferred:
                 raise AllocationError("[memorymanager] failed to find the extended preferred hint")
             chosen = extended
-        if self._breaks_group(state, chosen.nodes):
+        if self.breaks_group(state, chosen.nodes):
             raise AllocationError("[memorymanager] preferred hint violates NUMA node allocation")
         return chosen.nodes
 
-    def _breaks_group(self, state: MemoryState, nodes: int) -> bool:
-        if nodes.bit_count() == 1 and self.release.has(defects.SINGLE_NODE_IN_GROUP):
-            return False
+    def breaks_group(self, state: MemoryState, nodes: int) -> bool:
+        """Whether one of these nodes is in use alone, or with other nodes than these."""
         return any(
             state.nodes[node].assignments and state.nodes[node].cells != nodes
             for node in NUMASet.from_mask(nodes)
@@ -248,11 +259,11 @@ class StaticPolicy:
 
 
 def make_static(
-    machine: MachineInfo, system: Mapping[int, Mapping[str, int]], release: Release
+    machine: MachineInfo,
+    system: Mapping[int, Mapping[str, int]],
+    rules: type[StaticPolicy] = StaticPolicy,
 ) -> StaticPolicy:
     """The static policy on a machine, with `system` reserved by node and memory type (bytes).
-
-    Where more is reserved than a node has, the kubelet's unsigned numbers wrap around.
 
     Raises:
         NotBuiltError: a node has a negative id, which the protocol cannot name.
@@ -268,33 +279,27 @@ def make_static(
             page = quantity.canonical(pool.page_size * 1024, "binary")
             kind = f"hugepages-{page}"
             total = pool.num_pages * pool.page_size * 1024
-            tables[kind] = _table(total, kept.get(kind, 0), 0, release)
+            tables[kind] = rules.table(total, kept.get(kind, 0), 0)
             pages += total
-        tables[MEMORY] = _table(node.memory, kept.get(MEMORY, 0), pages, release)
+        tables[MEMORY] = rules.table(node.memory, kept.get(MEMORY, 0), pages)
         nodes[node.node_id] = NodeMemory(0, tables, 1 << node.node_id)
-    return StaticPolicy(nodes, release)
-
-
-def _table(total: int, system: int, pages: int, release: Release) -> Table:
-    left = total - system - pages
-    left = left % UNSIGNED if release.has(defects.RESERVATION_WRAPS) else max(0, left)
-    return Table(total, system % UNSIGNED, left, 0, left)
+    return rules(nodes)
 
 
 def _blocks(nodes: int, amounts: Amounts) -> Blocks:
     return tuple(Block(nodes, kind, size) for kind, size in sorted(amounts.items()) if size)
 
 
-def reused(reuse: Reuse, pod: Pod, container: Container, blocks: Blocks) -> Reuse:
+def reused(reuse: ReusableMemory, pod: Pod, container: Container, blocks: Blocks) -> ReusableMemory:
     """What may be taken again once the container has these blocks."""
     sizes = dict(reuse.sizes) if reuse.uid == pod.uid else {}
     for block in blocks:
         place = (block.nodes, block.kind)
-        if container.init and not container.sidecar:
+        if container.passes:
             sizes[place] = max(sizes.get(place, 0), block.size)
         elif place in sizes:
             sizes[place] = max(0, sizes[place] - block.size)
-    return Reuse(pod.uid, sizes)
+    return ReusableMemory(pod.uid, sizes)
 
 
 def _shrunk(state: MemoryState, pod: Pod, container: Container, blocks: Blocks) -> MemoryState:

@@ -72,10 +72,8 @@ def shares(pod: Pod, whole: Amounts) -> dict[str, Amounts]:
     return {one.name: found.get(one.name, left) for one in pod.containers}
 
 
-def at_once(pod: Pod, *, with_init_only: bool = False) -> Amounts:
-    """What the pod needs of each memory type that its app containers ask for, or of its budget.
-
-    `with_init_only` adds the types that only its init containers ask for.
+def at_once(pod: Pod) -> Amounts:
+    """What the pod needs of each memory type when it needs most, or its budget of each.
 
     Raises:
         AllocationError: an amount is not an integer to the API machinery.
@@ -83,8 +81,7 @@ def at_once(pod: Pod, *, with_init_only: bool = False) -> Amounts:
     if pod.budget is not None:
         return {kind: size for kind, size in _amounts(pod.budget).items() if size > 0}
     amounts = {container.name: part(pod, container) for container in pod.containers}
-    asking = [one.name for one in pod.containers if with_init_only or not one.init]
-    kinds = {kind for name in asking for kind in amounts[name]}
+    kinds = {kind for own in amounts.values() for kind in own}
     return {
         kind: containers.at_once(pod.containers, partial(_amount, amounts, kind))
         for kind in sorted(kinds)

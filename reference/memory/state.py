@@ -54,7 +54,7 @@ Nodes = dict[int, NodeMemory]
 
 
 @dataclass(frozen=True, slots=True)
-class Reuse:
+class ReusableMemory:
     """Memory of a pod's ended init containers, by its nodes and type.
 
     Kept for the pod that was last allocated to, and for no other.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from numaproof.reference.departures.defects import CLOSEST_BY_POSITION
+from numaproof.reference.departures.topology import DistancesByPosition
 from numaproof.reference.golang import numbers
 from numaproof.reference.kubelet.options import OptionError, boolean
 
@@ -72,7 +72,7 @@ def parse(
     return TopologyOptions(
         closest=CLOSEST in given and boolean(CLOSEST, given[CLOSEST]),
         most_nodes=_most_nodes(given.get(MOST_NODES, str(MOST_NODES_BY_DEFAULT))),
-        by_position=release.has(CLOSEST_BY_POSITION),
+        by_position=release.has(DistancesByPosition.departure.name),
     )
 
 

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from numaproof.reference.departures import releases
-from numaproof.reference.departures.defects import DEFECTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -363,19 +362,3 @@ def test_a_pod_that_comes_back_has_no_container_that_ended(node: Player, pod: Po
 
 def test_what_names_no_release_is_of_the_newest() -> None:
     assert releases.release(None) == releases.release("1.36")
-
-
-def test_every_defect_names_releases_that_exist_and_the_sentence_it_breaks() -> None:
-    assert len({defect.name for defect in DEFECTS}) == len(DEFECTS)
-    for defect in DEFECTS:
-        assert set(defect.releases) <= set(releases.RELEASES)
-        assert defect.sentence.endswith(".")
-        has = releases.release(defect.releases[0]).has(defect.name)
-        assert has == defect.answers
-        assert not releases.release(defect.releases[0], documented=True).has(defect.name)
-
-
-def test_the_defects_that_end_without_an_answer_are_panics_and_what_takes_for_ever() -> None:
-    ends_badly = ("panic", "division by zero", "never ends", "takes minutes")
-    for defect in DEFECTS:
-        assert defect.answers != any(words in defect.what for words in ends_badly), defect.name

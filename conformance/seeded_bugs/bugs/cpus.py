@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 from numaproof.conformance.seeded_bugs.seeding import Changes, Seeds
 from numaproof.protocol import messages
 from numaproof.reference import node, startup
-from numaproof.reference.cpu import assignment, hints, options, policy
+from numaproof.reference.cpu import hints, options
+from numaproof.reference.cpu.assignment import Assignment
+from numaproof.reference.cpu.distribution import DistributedAssignment
 from numaproof.reference.cpu.manager import CPUManager
 from numaproof.reference.cpu.policy import StaticPolicy
-from numaproof.reference.cpu.state import CPUState, Reuse
+from numaproof.reference.cpu.state import CPUState, ReusableCPUs
 from numaproof.reference.errors import AdmissionError
 from numaproof.reference.pods import quantity
 
@@ -53,10 +55,10 @@ def reserved_cpus_are_handed_out(changes: Changes) -> None:
 @seeds("CPU-RESERVE-005")
 def reservation_takes_the_last_cores(changes: Changes) -> None:
     def backwards(
-        original: Any, topology: Any, chosen: Any, count: int, named: int, release: Any
+        original: Any, topology: Any, chosen: Any, count: int, named: int, rules: Any
     ) -> Any:
         highest = sorted(topology.all_cpus, reverse=True)[:count]
-        return original(topology, chosen, count, named or sum(1 << cpu for cpu in highest), release)
+        return original(topology, chosen, count, named or sum(1 << cpu for cpu in highest), rules)
 
     changes.around(startup, "make_static", backwards)
 
@@ -155,7 +157,7 @@ def an_ended_init_container_frees_what_its_pod_still_uses(changes: Changes) -> N
 
 @seeds("#112228", "CPU-INIT-001")
 def init_cpus_are_not_reused(changes: Changes) -> None:
-    changes.replace(Reuse, "of", lambda self, uid: 0)
+    changes.replace(ReusableCPUs, "of", lambda self, uid: 0)
 
 
 @seeds("#119442", "CPU-INIT-004")
@@ -205,7 +207,7 @@ def hidden_options_are_available(changes: Changes) -> None:
     changes.around(
         options,
         "_value",
-        lambda original, name, text, release, gates: original(name, text, release, None),
+        lambda original, name, text, maturity, gates: original(name, text, maturity, None),
     )
 
 
@@ -216,29 +218,25 @@ def conflicting_options_are_accepted(changes: Changes) -> None:
 
 @seeds("CPU-STATIC-009")
 def single_threads_come_before_whole_cores(changes: Changes) -> None:
-    changes.replace(assignment, "_whole_cores", lambda topology, progress: progress)
+    changes.replace(Assignment, "whole_cores", lambda self, progress: progress)
 
 
 @seeds("CPU-STATIC-009")
 def requests_are_spread_over_cores(changes: Changes) -> None:
-    changes.property(
-        StaticPolicy,
-        "style",
-        lambda style: style._replace(spread=assignment.threads_of_other_cores),
-    )
+    changes.replace(Assignment, "whole_cores", Assignment.threads_of_other_cores)
 
 
 @seeds("#131610", "CPU-OPT-UNCORE-002")
 def uncore_caches_are_ignored(changes: Changes) -> None:
-    changes.property(StaticPolicy, "style", lambda style: style._replace(uncore=None))
+    changes.replace(Assignment, "uncore_caches", lambda self, progress: progress)
 
 
 @seeds("PR #106599", "CPU-OPT-DISTNUMA-002")
 def distribution_over_nodes_is_ignored(changes: Changes) -> None:
     changes.replace(
-        policy,
-        "distributed",
-        lambda topology, free, count, group, style: assignment.packed(topology, free, count, style),
+        DistributedAssignment,
+        "distribute",
+        lambda self, available, count, least: self.pack(available, count),
     )
 
 
@@ -256,10 +254,11 @@ def the_affinity_is_ignored_by_assignment(changes: Changes) -> None:
 @seeds("#114642", "CPU-OPT-ALIGNSOCKET-003")
 def align_by_socket_takes_the_nodes_alone(changes: Changes) -> None:
     def narrow(original: Any, self: StaticPolicy, affinity: Any) -> int:
-        bare = dataclasses.replace(self, options=dataclasses.replace(self.options, by_socket=False))
-        return int(original(bare, affinity))
+        options = dataclasses.replace(self.options, by_socket=False)
+        assignment = dataclasses.replace(self.assignment, options=options)
+        return int(original(dataclasses.replace(self, assignment=assignment), affinity))
 
-    changes.around(StaticPolicy, "_aligned", narrow)
+    changes.around(StaticPolicy, "aligned", narrow)
 
 
 # Hints

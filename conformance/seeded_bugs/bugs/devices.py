@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from numaproof.conformance.seeded_bugs.seeding import Changes, Seeds
 from numaproof.protocol import messages
 from numaproof.reference import node as managers
-from numaproof.reference.devices import allocation, hints
+from numaproof.reference.devices import allocation
+from numaproof.reference.devices.hints import DeviceHints
 from numaproof.reference.devices.manager import DeviceManager
-from numaproof.reference.devices.state import Devices, DeviceState, Reuse, all_held
+from numaproof.reference.devices.state import Devices, DeviceState, ReusableDevices, all_held
 from numaproof.reference.pods import quantity
 from numaproof.reference.topology.search.symmetry import classify
 
@@ -187,7 +188,7 @@ def _with_container(changes: Changes, change: Callable[[Any], Any]) -> None:
 
 @seeds("DEV-INIT-001")
 def init_devices_are_not_reused(changes: Changes) -> None:
-    changes.replace(Reuse, "of", lambda self, uid, resource: frozenset())
+    changes.replace(ReusableDevices, "of", lambda self, uid, resource: frozenset())
 
 
 @seeds("#119442", "DEV-INIT-003")
@@ -238,7 +239,9 @@ def ended_containers_lose_their_devices(changes: Changes) -> None:
 
 def _hints_from(changes: Changes, change: Callable[[DeviceState], DeviceState]) -> None:
     changes.around(
-        hints, "_of_resource", lambda original, state, *rest: original(change(state), *rest)
+        DeviceHints,
+        "of_resource",
+        lambda original, self, state, need: original(self, change(state), need),
     )
 
 
@@ -253,7 +256,7 @@ def devices_without_topology_are_nowhere(changes: Changes) -> None:
         found = original(*args)
         return () if found is None else found
 
-    changes.around(hints, "_of_resource", nowhere)
+    changes.around(DeviceHints, "of_resource", nowhere)
 
 
 @seeds("#139430", "DEV-HINT-002")
@@ -265,17 +268,15 @@ def device_hints_prefer_what_is_fewest_now(changes: Changes) -> None:
         needs = tuple(dataclasses.replace(need, total=need.free) for need in found.needs)
         return dataclasses.replace(found, needs=needs)
 
-    changes.around(hints, "_of_resource", by_now)
+    changes.around(DeviceHints, "of_resource", by_now)
 
 
 @seeds("#109595", "DEV-HINT-008")
 def device_hints_forget_what_is_held(changes: Changes) -> None:
     changes.around(
-        hints,
-        "_of_resource",
-        lambda original, state, release, nodes, request: original(
-            state, release, nodes, request._replace(held=frozenset())
-        ),
+        DeviceHints,
+        "of_resource",
+        lambda original, self, state, need: original(self, state, need._replace(held=frozenset())),
     )
 
 
@@ -286,16 +287,16 @@ def device_hints_are_the_preferred_ones_alone(changes: Changes) -> None:
         found = listed.among(classify(listed.nodes, lambda node: node)) if listed else listed
         return tuple(hint for hint in found if hint.preferred) if listed else listed
 
-    changes.around(hints, "_of_resource", preferred)
+    changes.around(DeviceHints, "of_resource", preferred)
 
 
 @seeds("DEV-HINT-009")
 def a_pod_asks_for_the_devices_of_its_first_container(changes: Changes) -> None:
     changes.around(
-        hints,
+        DeviceHints,
         "for_pod",
-        lambda original, state, release, nodes, pod: original(
-            state, release, nodes, dataclasses.replace(pod, containers=pod.containers[:1])
+        lambda original, self, state, pod: original(
+            self, state, dataclasses.replace(pod, containers=pod.containers[:1])
         ),
     )
 
@@ -303,10 +304,10 @@ def a_pod_asks_for_the_devices_of_its_first_container(changes: Changes) -> None:
 @seeds("DEV-HINT-010")
 def devices_that_nobody_asks_for_are_hinted(changes: Changes) -> None:
     changes.around(
-        hints,
+        DeviceHints,
         "for_container",
-        lambda original, state, *rest: {
+        lambda original, self, state, *rest: {
             **dict.fromkeys(state.lists),
-            **original(state, *rest),
+            **original(self, state, *rest),
         },
     )

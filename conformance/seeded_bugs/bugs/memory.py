@@ -10,7 +10,7 @@ from numaproof.protocol.sets import NUMASet
 from numaproof.reference import node as managers
 from numaproof.reference.memory import hints, policy, requests, reservation, state
 from numaproof.reference.memory.manager import MemoryManager
-from numaproof.reference.memory.state import MemoryState, NodeMemory, Reuse, Table
+from numaproof.reference.memory.state import MemoryState, NodeMemory, ReusableMemory, Table
 from numaproof.reference.topology.hints import Family, Hint
 from numaproof.reference.topology.policy import KeptHint
 
@@ -28,18 +28,18 @@ seeds = Seeds("memory")
 
 @seeds("MEM-RESERVE-001")
 def reserved_memory_is_allocatable(changes: Changes) -> None:
-    def generous(_: Any, total: int, system: int, pages: int, *_rest: Any) -> Table:
+    def generous(_: Any, total: int, system: int, pages: int) -> Table:
         return Table(total, system, total - pages, 0, total - pages)
 
-    changes.around(policy, "_table", generous)
+    changes.around(policy.StaticPolicy, "table", generous)
 
 
 @seeds("MEM-HUGE-001")
 def huge_pages_are_memory_besides(changes: Changes) -> None:
     changes.around(
-        policy,
-        "_table",
-        lambda original, total, system, pages, *rest: original(total, system, 0, *rest),
+        policy.StaticPolicy,
+        "table",
+        lambda original, total, system, pages: original(total, system, 0),
     )
 
 
@@ -118,7 +118,7 @@ def memory_ignores_the_affinity(changes: Changes) -> None:
 @seeds("PR #123443", "#113035", "MEM-GROUP-001")
 def groups_of_nodes_may_overlap(changes: Changes) -> None:
     _hints_without_cells(changes)
-    changes.replace(policy.StaticPolicy, "_breaks_group", lambda self, state, nodes: False)
+    changes.replace(policy.StaticPolicy, "breaks_group", lambda self, state, nodes: False)
 
 
 @seeds("MEM-GROUP-004")
@@ -128,7 +128,7 @@ def a_group_is_never_shared(changes: Changes) -> None:
             kept.nodes[node].assignments for node in NUMASet.from_mask(nodes)
         )
 
-    changes.around(policy.StaticPolicy, "_breaks_group", alone)
+    changes.around(policy.StaticPolicy, "breaks_group", alone)
 
 
 @seeds("MEM-GROUP-006")
@@ -298,7 +298,7 @@ def memory_alone_decides_whether_a_hint_suffices(changes: Changes) -> None:
 
 @seeds("#100838", "MEM-INIT-001")
 def init_memory_is_not_reused(changes: Changes) -> None:
-    changes.replace(Reuse, "of", lambda self, uid, nodes, kind: 0)
+    changes.replace(ReusableMemory, "of", lambda self, uid, nodes, kind: 0)
 
 
 @seeds("#104682", "MEM-INIT-001")
@@ -339,7 +339,9 @@ def reused_memory_is_counted_for_both(changes: Changes) -> None:
 
 @seeds("MEM-INIT-004")
 def memory_is_reused_by_other_pods(changes: Changes) -> None:
-    changes.replace(Reuse, "of", lambda self, uid, nodes, kind: self.sizes.get((nodes, kind), 0))
+    changes.replace(
+        ReusableMemory, "of", lambda self, uid, nodes, kind: self.sizes.get((nodes, kind), 0)
+    )
 
 
 @seeds("#119407", "TOPO-SCOPE-003")
@@ -347,7 +349,7 @@ def memory_of_sidecars_is_left_out_of_pod_hints(changes: Changes) -> None:
     changes.around(
         requests,
         "at_once",
-        lambda original, pod, **named: original(_without_sidecars(pod), **named),
+        lambda original, pod: original(_without_sidecars(pod)),
     )
 
 

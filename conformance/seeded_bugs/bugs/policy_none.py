@@ -42,7 +42,7 @@ def policy_none_pins_cpus(changes: Changes) -> None:
         release: Release,
     ) -> cpu_policies.StaticPolicy | None:
         found: cpu_policies.StaticPolicy | None = original(given, topology, reserved, release)
-        return found or cpu_policies.make_static(topology, StaticOptions(), 1, 0, release)
+        return found or cpu_policies.make_static(topology, StaticOptions(), 1, 0)
 
     changes.around(startup, "_cpu_policy", pinning)
 
@@ -75,7 +75,7 @@ def reserved_cpus_are_told_as_allocatable(changes: Changes) -> None:
 def policy_none_pins_memory(changes: Changes) -> None:
     def pinning(original: Any, given: Config, machine: MachineInfo, release: Release) -> Any:
         found = original(given, machine, release)
-        return found or memory_policies.make_static(machine, {}, release)
+        return found or memory_policies.make_static(machine, {})
 
     changes.around(startup, "_memory_policy", pinning)
 

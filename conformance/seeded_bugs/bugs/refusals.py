@@ -27,7 +27,6 @@ from numaproof.reference.topology import options as topology_options
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from numaproof.reference.departures.releases import Release
 
 seeds = Seeds("refusals")
 
@@ -74,7 +73,7 @@ def the_cpu_manager_is_made_before_the_topology_manager(changes: Changes) -> Non
             if given.cpu_policy not in ("none", "static"):
                 raise StartError("cpu", f'unknown policy: "{given.cpu_policy}"') from None
             try:
-                cpu_options.parse(given.cpu_options, release, given.gates)
+                cpu_options.parse(given.cpu_options, release.cpu_options, given.gates)
             except OptionError as error:
                 raise StartError("cpu", f"new static policy error: {error}") from None
             raise
@@ -85,27 +84,28 @@ def the_cpu_manager_is_made_before_the_topology_manager(changes: Changes) -> Non
 # Options
 
 
-def _passing_over(
-    changes: Changes, owner: Any, known: Callable[[Release], Mapping[str, Any]]
-) -> None:
-    """Leaves out the options that a release does not know, before they are read."""
+@seeds("CPU-CONFIG-004", "CPU-ERROR-006")
+def an_unknown_cpu_option_is_passed_over(changes: Changes) -> None:
     changes.around(
-        owner,
+        cpu_options,
         "parse",
-        lambda original, given, release, gates: original(
-            {name: text for name, text in given.items() if name in known(release)}, release, gates
+        lambda original, given, known, gates: original(
+            {name: text for name, text in given.items() if name in known}, known, gates
         ),
     )
 
 
-@seeds("CPU-CONFIG-004", "CPU-ERROR-006")
-def an_unknown_cpu_option_is_passed_over(changes: Changes) -> None:
-    _passing_over(changes, cpu_options, lambda release: release.cpu_options)
-
-
 @seeds("TOPO-ERROR-004")
 def an_unknown_topology_option_is_passed_over(changes: Changes) -> None:
-    _passing_over(changes, topology_options, lambda release: release.topology_options)
+    changes.around(
+        topology_options,
+        "parse",
+        lambda original, given, release, gates: original(
+            {name: text for name, text in given.items() if name in release.topology_options},
+            release,
+            gates,
+        ),
+    )
 
 
 @seeds("CPU-CONFIG-005", "TOPO-ERROR-006")
@@ -142,24 +142,16 @@ def policy_none_takes_options(changes: Changes) -> None:
 
 @seeds("CPU-GATE-001")
 def beta_options_are_closed_by_default(changes: Changes) -> None:
-    def closed(original: Any, name: str, text: str, release: Any, gates: Any) -> Any:
-        if release.cpu_options.get(name) == "beta":
-            release = dataclasses.replace(
-                release, cpu_options={**release.cpu_options, name: "alpha"}
-            )
-        return original(name, text, release, gates)
+    def closed(original: Any, name: str, text: str, maturity: Any, gates: Any) -> Any:
+        return original(name, text, "alpha" if maturity == "beta" else maturity, gates)
 
     changes.around(cpu_options, "_value", closed)
 
 
 @seeds("CPU-GATE-005", "CPU-OPT-FULLPCPUS-001")
 def stable_options_need_a_gate(changes: Changes) -> None:
-    def gated(original: Any, name: str, text: str, release: Any, gates: Any) -> Any:
-        known = {
-            option: "beta" if maturity == "stable" else maturity
-            for option, maturity in release.cpu_options.items()
-        }
-        return original(name, text, dataclasses.replace(release, cpu_options=known), gates)
+    def gated(original: Any, name: str, text: str, maturity: Any, gates: Any) -> Any:
+        return original(name, text, "beta" if maturity == "stable" else maturity, gates)
 
     changes.around(cpu_options, "_value", gated)
 
@@ -289,7 +281,7 @@ def named_cpus_are_only_counted(changes: Changes) -> None:
     changes.around(
         startup,
         "make_static",
-        lambda original, topology, chosen, count, named, release: original(
-            topology, chosen, count, 0, release
+        lambda original, topology, chosen, count, named, rules: original(
+            topology, chosen, count, 0, rules
         ),
     )

@@ -12,6 +12,8 @@ from numaproof.reference import startup
 from numaproof.reference.cpu.manager import CPUManager
 from numaproof.reference.cpu.policy import StaticPolicy
 from numaproof.reference.cpu.state import CPUState
+from numaproof.reference.departures.devices import AllNodesConsidered
+from numaproof.reference.devices.hints import DeviceHints
 from numaproof.reference.devices.state import DeviceState
 from numaproof.reference.kubelet.checkpoints import cpu as cpu_checkpoint
 from numaproof.reference.kubelet.checkpoints import devices as device_checkpoint
@@ -232,12 +234,6 @@ def pod_level_resources_are_ignored(changes: Changes) -> None:
 
 @seeds("#135541", "DEV-HINT-003")
 def device_hints_name_nodes_of_the_other_releases(changes: Changes) -> None:
-    changes.around(
-        startup,
-        "start",
-        lambda original, args, release, discover: original(
-            args,
-            dataclasses.replace(release, device_nodes_only=not release.device_nodes_only),
-            discover,
-        ),
-    )
+    documented = DeviceHints.considered
+    changes.replace(DeviceHints, "considered", AllNodesConsidered.considered)
+    changes.replace(AllNodesConsidered, "considered", documented)

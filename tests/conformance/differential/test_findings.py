@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,12 +17,14 @@ from numaproof.conformance.execution.run import Target
 from numaproof.conformance.execution.runner import SelectedCase, run_case
 from numaproof.conformance.execution.stream import Campaign
 from numaproof.conformance.requirements import load_registry
-from numaproof.reference.departures.defects import DEFECTS, Defect
+from numaproof.reference.departures import releases as table
+from numaproof.reference.departures.defects import DEFECTS, defect_of
 from numaproof.reference.departures.releases import RELEASES
 from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:
     from numaproof.conformance.execution.machines import AnyMachine
+    from numaproof.reference.departures.departure import Defect
 
 PAGE = Path(__file__).parents[3] / "docs" / "findings.md"
 SECTIONS = {
@@ -85,6 +88,21 @@ def test_a_defects_file_shows_it_and_passes_where_the_documents_are_kept(
     documented = keeps == "documents"
     ended = outcome(defect.name, defect.releases[-1], tmp_path, documented=documented)
     assert ended == ("expected failure" if defect.answers and not documented else "pass")
+
+
+@pytest.mark.parametrize(
+    "defect", [one for one in DEFECTS if one.answers], ids=lambda defect: defect.name
+)
+def test_a_kubelet_without_the_override_of_a_defect_does_not_show_it(
+    defect: Defect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = table.release(defect.releases[-1])
+    others = tuple(one for one in release.departures if defect_of(one) is not defect)
+    assert len(others) < len(release.departures)
+    without = replace(release, departures=others)
+    monkeypatch.setattr(table, "release", lambda *_, **__: without)
+    ended = outcome(defect.name, release.version, tmp_path, documented=True)
+    assert ended == "pass"
 
 
 @pytest.mark.parametrize("kubernetes", RELEASES)

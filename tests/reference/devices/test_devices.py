@@ -9,8 +9,9 @@ import pytest
 from numaproof.protocol.messages import Device, DeviceResource
 from numaproof.protocol.sets import NUMASet
 from numaproof.reference.departures import releases
-from numaproof.reference.devices import allocation, hints
+from numaproof.reference.devices import allocation
 from numaproof.reference.devices.allocation import DeviceError
+from numaproof.reference.devices.hints import DeviceHints
 from numaproof.reference.devices.state import DeviceState
 from numaproof.reference.kubelet.checkpoints import devices
 from numaproof.reference.pods.manifest import read_pod
@@ -181,10 +182,10 @@ def test_a_checkpoint_that_says_nothing_counts_for_nothing(content: bytes | None
 def described(
     state: DeviceState, pod: Pod, name: str | None = "app", version: str = "1.35"
 ) -> dict[str, object]:
-    release = releases.release(version)
+    hints = releases.release(version).rule(DeviceHints)((2, 0, 1))
     if name is None:
-        return dict(hints.for_pod(state, release, (2, 0, 1), pod))
-    return dict(hints.for_container(state, release, (2, 0, 1), pod, pod.container(name)))
+        return dict(hints.for_pod(state, pod))
+    return dict(hints.for_container(state, pod, pod.container(name)))
 
 
 def test_hints_are_described_by_what_is_free_and_what_there_is() -> None:

@@ -21,7 +21,7 @@ SYSTEM = 1124 << 20
 STATIC = policy.make_static(
     MachineInfo(memory_capacity=16 * GI, topology=tuple(Node(n, 8 * GI) for n in range(2))),
     {0: {"memory": SYSTEM}},
-    releases.release("1.35"),
+    releases.release("1.35").rule(policy.StaticPolicy),
 )
 DIFFERENT = "[memorymanager] the expected machine state is different from the real one"
 ABSENT = "[memorymanager] (pod: u, container: c) the memory assignment uses the NUMA that does not"

@@ -11,7 +11,7 @@ from numaproof.protocol.machine import HugePages, MachineInfo, Node
 from numaproof.reference.departures import releases
 from numaproof.reference.errors import NotBuiltError
 from numaproof.reference.memory import policy
-from numaproof.reference.memory.state import Block, Blocks, MemoryState, Reuse
+from numaproof.reference.memory.state import Block, Blocks, MemoryState, ReusableMemory
 from numaproof.reference.pods.manifest import read_pod
 from numaproof.reference.topology.hints import Hint
 from numaproof.reference.topology.policy import KeptHint
@@ -29,7 +29,8 @@ SYSTEM = {0: {"memory": GI}}
 
 
 def static(machine: MachineInfo = TWO, *, documented: bool = False) -> policy.StaticPolicy:
-    return policy.make_static(machine, SYSTEM, releases.release(None, documented=documented))
+    release = releases.release(None, documented=documented)
+    return policy.make_static(machine, SYSTEM, release.rule(policy.StaticPolicy))
 
 
 def pod(
@@ -55,8 +56,10 @@ def pod(
     )
 
 
-def admitted(static_policy: policy.StaticPolicy, *wanted: Pod) -> tuple[MemoryState, Reuse]:
-    state, reuse = static_policy.restore(MemoryState()), Reuse()
+def admitted(
+    static_policy: policy.StaticPolicy, *wanted: Pod
+) -> tuple[MemoryState, ReusableMemory]:
+    state, reuse = static_policy.restore(MemoryState()), ReusableMemory()
     for one in wanted:
         for container in one.containers:
             state, reuse = static_policy.allocate(state, reuse, one, container, NO_AFFINITY)
@@ -122,7 +125,7 @@ def test_a_hint_that_does_not_suffice_is_extended() -> None:
     static_policy, one = static(), pod("a", "9Gi")
     state = static_policy.restore(MemoryState())
     hint = KeptHint(2, preferred=False)
-    state, _ = static_policy.allocate(state, Reuse(), one, one.containers[0], hint)
+    state, _ = static_policy.allocate(state, ReusableMemory(), one, one.containers[0], hint)
     assert state.of("a", "c0") == (Block(3, "memory", 9 * GI),)
 
 
@@ -153,7 +156,7 @@ def test_burstable_pods_get_no_memory() -> None:
     burstable = replace(pod("a", "1Gi"), qos="Burstable")
     state, _ = admitted(static(), burstable)
     assert state.of("a", "c0") is None
-    assert static().hints_for_pod(state, Reuse(), burstable) == {}
+    assert static().hints_for_pod(state, ReusableMemory(), burstable) == {}
 
 
 def test_hints_for_what_is_allocated_are_where_it_is() -> None:
@@ -167,7 +170,7 @@ def test_hints_for_what_is_allocated_are_where_it_is() -> None:
 def test_no_hint_is_no_resource() -> None:
     static_policy, large = static(), pod("a", "99Gi")
     state = static_policy.restore(MemoryState())
-    assert static_policy.hints_for_pod(state, Reuse(), large) == {}
+    assert static_policy.hints_for_pod(state, ReusableMemory(), large) == {}
 
 
 def test_huge_pages_that_no_node_has_are_refused() -> None:
@@ -182,7 +185,7 @@ def test_an_init_container_that_has_ended_is_served_again_by_kubelets_alone(
     chosen = static(documented=documented)
     wanted = pod("a", "1Gi", init=("1Gi",))
     state, _ = admitted(chosen, wanted)
-    ended, reuse = state.release("a", "i0"), Reuse()
+    ended, reuse = state.release("a", "i0"), ReusableMemory()
     init = wanted.containers[0]
     assert bool(chosen.hints_for_container(ended, reuse, wanted, init)) is not documented
     after, _ = chosen.allocate(ended, reuse, wanted, init, NO_AFFINITY)

@@ -1,0 +1,290 @@
+"""Where kubelets choose CPUs otherwise than documented."""
+
+from __future__ import annotations
+
+from itertools import combinations, dropwhile
+from typing import TYPE_CHECKING
+
+from numaproof.reference.cpu.assignment import (
+    Assignment,
+    caches_by_node,
+    cores_in_order,
+    sockets_in_order,
+)
+from numaproof.reference.cpu.distribution import DistributedAssignment
+from numaproof.reference.cpu.topology import touching, union
+from numaproof.reference.departures.departure import ALL, ISSUES, PULLS, Change, Defect
+
+if TYPE_CHECKING:
+    from numaproof.reference.cpu.assignment import Progress
+    from numaproof.reference.cpu.distribution import CPURequest, Distribution
+
+_FULL_CORES = (
+    "If the full-pcpus-only policy option is specified, the static policy will always allocate "
+    "full physical cores."
+)
+_EVENLY = (
+    "If the distribute-cpus-across-numa policy option is specified, the static policy will evenly "
+    "distribute CPUs across NUMA nodes in cases where more than one NUMA node is required to "
+    "satisfy the allocation."
+)
+
+
+class FreeCoreByAverage(Assignment):
+    """Counts a core, or a socket, as free by the average of the machine."""
+
+    departure = Defect(
+        "free-core-by-average",
+        ALL,
+        "The amount of exclusively allocatable CPUs is equal to the total number of CPUs in the "
+        "node minus any CPU reservations set by the kubelet configuration.",
+        f"{ISSUES}140495",
+        "A core counts as free when as many of its CPUs are free as a core has on average, "
+        "rounded down, and is then taken with all its CPUs. On machines with half-offline or "
+        "hybrid cores a reserved or used CPU is handed out, and one CPU can be exclusive and in "
+        "the shared pool at once.",
+    )
+
+    def free_cores(self, free: int) -> list[int]:
+        """The cores with as many free CPUs as a core has on average."""
+        topology, cores = self.topology, self.topology.cores
+        size = topology.cpu_count // topology.core_count
+        order = cores_in_order(topology, free)
+        return [cores[core] for core in order if (cores[core] & free).bit_count() == size]
+
+    def free_sockets(self, free: int) -> list[int]:
+        """The sockets with as many free CPUs as a socket has on average."""
+        topology, sockets = self.topology, self.topology.sockets
+        if not topology.socket_count:
+            return []
+        size = topology.cpu_count // topology.socket_count
+        order = sockets_in_order(topology, free)
+        return [sockets[number] for number in order if (sockets[number] & free).bit_count() == size]
+
+
+class BrokenCoreTaken(Assignment):
+    """Hands out parts of cores where whole ones were asked for."""
+
+    departure = Defect(
+        "full-pcpus-only-takes-broken-core",
+        ALL,
+        _FULL_CORES,
+        "",
+        "On hybrid machines single threads of cores are handed out; with "
+        "distribute-cpus-across-numa also the sibling of a reserved CPU.",
+    )
+
+    @property
+    def only_whole_cores(self) -> bool:
+        """Never: any CPU will do once the number of CPUs is right."""
+        return False
+
+    @property
+    def cpus_per_core(self) -> int:
+        """The average of the machine, rounded down."""
+        return self.topology.cpus_per_core
+
+
+class SpreadByCPUNumber(Assignment):
+    """Spreads CPUs over cores by their numbers alone."""
+
+    departure = Defect(
+        "distribute-across-cores-by-cpu-number",
+        ALL,
+        "If the distribute-cpus-across-cores policy option is specified, the static policy will "
+        "attempt to allocate virtual cores (hardware threads) across different physical cores.",
+        "",
+        "CPUs are taken in the order of their numbers, so that on machines that number the "
+        "threads of a core one after the other whole cores are filled.",
+    )
+
+    def threads_of_other_cores(self, progress: Progress) -> Progress:
+        """Takes CPUs in ascending order, socket by socket."""
+        topology, free = self.topology, progress.free
+        for socket in sockets_in_order(topology, free):
+            progress = progress.take_threads(topology.sockets[socket] & free)
+        return progress
+
+
+class HalfUsedCores(Assignment):
+    """Counts a half-used core of an uncore cache as a whole one."""
+
+    departure = Defect(
+        "uncore-skips-half-used-cores",
+        ALL,
+        "If the prefer-align-cpus-by-uncorecache policy option is specified, the static policy "
+        "will allocate CPU resources for individual containers such that all CPUs assigned to a "
+        "container share the same uncore cache block.",
+        f"{ISSUES}137315",
+        "An uncore cache with a half-used core is passed over for a request that fits in it.",
+    )
+
+    def part_of_cache(self, progress: Progress, cache: int) -> int:
+        """The request out of the first cores, of which the last may be split."""
+        size, wanted = self.topology.cpus_per_core, progress.wanted
+        cpus = self._first_cores(progress, cache, -(-wanted // size))
+        if wanted % 2 and size > 1 and cpus.bit_count() > wanted:
+            cpus ^= 1 << (cpus.bit_length() - 1)
+        return cpus
+
+    def _first_cores(self, progress: Progress, cache: int, count: int) -> int:
+        """The free CPUs of the first `count` cores that have free CPUs in a cache."""
+        cores = touching(self.topology.cores, cache & progress.free)[:count]
+        return union(self.topology.cores[core] for core in cores) & progress.free
+
+
+class OddRequestsPassedOver(HalfUsedCores):
+    """Meets no odd request out of a part of an uncore cache."""
+
+    departure = Change(
+        ("1.33",),
+        "A request that is no multiple of a core's threads is never met within a part of an "
+        "uncore cache.",
+    )
+
+    def part_of_cache(self, progress: Progress, cache: int) -> int:
+        """The request out of the first cores, of which none is split."""
+        return self._first_cores(progress, cache, progress.wanted // self.topology.cpus_per_core)
+
+
+class CacheCountedTwice(Assignment):
+    """Counts an uncore cache once for each NUMA node that it lies in."""
+
+    departure = Defect(
+        "uncore-across-nodes-counted-twice",
+        ALL,
+        "The static policy allows containers in Guaranteed pods with integer CPU requests access "
+        "to exclusive CPUs on the node.",
+        "",
+        "An uncore cache that lies in two NUMA nodes is taken once and counted once for each: the "
+        "container gets fewer CPUs than it asked for.",
+    )
+
+    def caches_in_order(self, free: int) -> list[int]:
+        """The uncore caches with free CPUs, node by node."""
+        return caches_by_node(self.topology, free)
+
+
+class NodesAcrossSockets(DistributedAssignment):
+    """Distributes over NUMA nodes of any sockets."""
+
+    departure = Defect(
+        "distribute-across-numa-ignores-sockets",
+        ALL,
+        "If the align-by-socket policy option is specified, CPUs will be considered aligned at "
+        "the socket boundary when deciding how to allocate CPUs to a container.",
+        f"{ISSUES}141237",
+        "With distribute-cpus-across-numa a request that one socket can hold is spread over nodes "
+        "of several sockets.",
+    )
+
+    def of_one_socket(self, available: int, count: int) -> int:
+        """All that is available, on whatever sockets."""
+        del count
+        return available
+
+
+class AffinityShrunk(DistributedAssignment):
+    """Distributes over fewer NUMA nodes than the affinity has."""
+
+    departure = Defect(
+        "distribute-shrinks-affinity",
+        ALL,
+        "The hint is stored in the Topology Manager and used by the Hint Providers when making "
+        "the resource allocation decisions.",
+        f"{ISSUES}139430",
+        "With distribute-cpus-across-numa CPUs go to as few nodes as can share them, although "
+        "the affinity, which the devices need, has more.",
+    )
+
+    def distribute(self, available: int, count: int, least: int) -> int:
+        """CPUs of as few nodes as can share them."""
+        del least
+        return super().distribute(available, count, 0)
+
+
+class CombinationOverwritten(DistributedAssignment):
+    """Overwrites the chosen combination by those looked at later."""
+
+    departure = Defect(
+        "distribute-combination-overwritten",
+        ALL,
+        _EVENLY,
+        "",
+        "The chosen combination of four, or of six and more, NUMA nodes is overwritten in memory "
+        "by combinations that are looked at after it: its last nodes become the last nodes of the "
+        "machine, or the CPUs are not found there and the pod is refused.",
+    )
+
+    def best_of_size(self, request: CPURequest, size: int) -> Distribution | None:
+        """The best distribution, with what its nodes have become in memory by then."""
+        best = super().best_of_size(request, size)
+        if best is None:
+            return None
+        among = tuple(request.free)
+        return best._replace(nodes=_overwritten(best.nodes, among, to_the_end=best.balance != 0))
+
+    def over(self, request: CPURequest, nodes: tuple[int, ...]) -> Distribution | None:
+        """The best distribution over just these nodes; what takes the remainder, likewise."""
+        best = super().over(request, nodes)
+        if best is None or not best.remainder:
+            return best
+        share = request.share(nodes)
+        takers = tuple(node for node in nodes if request.free[node] - share >= request.group)
+        return best._replace(remainder=_overwritten(best.remainder, takers, to_the_end=True))
+
+
+def _overwritten(
+    chosen: tuple[int, ...], among: tuple[int, ...], *, to_the_end: bool
+) -> tuple[int, ...]:
+    """What is left of a chosen combination once the kubelet has walked on to later ones.
+
+    It keeps the combination in memory that later ones partly share: combinations that agree up to
+    one more than the largest power of two below their size have the rest in common. It walks to
+    the end, or no further than the combination that follows.
+    """
+    size = len(chosen)
+    own = 1 + (1 << (size - 1).bit_length() >> 1)
+    if own >= size:
+        return chosen
+    last = chosen[:own] + among[own - size :]
+    if not to_the_end:
+        walk = dropwhile(lambda nodes: nodes != chosen, combinations(among, size))
+        next(walk)
+        last = next(walk, chosen)
+    return last if last[:own] == chosen[:own] else chosen
+
+
+ENDLESS_LOOP = Defect(
+    "distribute-endless-loop",
+    ALL,
+    _EVENLY,
+    f"{PULLS}140730",
+    "With full-pcpus-only, and reserved CPUs that break cores, handing out the remainder of "
+    "an uneven request never ends.",
+    answers=False,
+)
+
+DIVISION_PANIC = Defect(
+    "cpus-per-core-zero-panic",
+    ALL,
+    _FULL_CORES,
+    "",
+    "A machine with fewer CPUs than cores, by its totals, ends in a division by zero.",
+    answers=False,
+)
+
+DEPARTURES = (
+    FreeCoreByAverage,
+    BrokenCoreTaken,
+    SpreadByCPUNumber,
+    HalfUsedCores,
+    OddRequestsPassedOver,
+    CacheCountedTwice,
+    NodesAcrossSockets,
+    AffinityShrunk,
+    CombinationOverwritten,
+)
+
+NO_ANSWER = (ENDLESS_LOOP, DIVISION_PANIC)
+"""Defects that end in no answer."""

@@ -1,0 +1,18 @@
+"""Where kubelets read their configuration otherwise than documented."""
+
+from __future__ import annotations
+
+from numaproof.reference.departures.departure import ALL, Defect
+
+GATES_PANIC = Defect(
+    "bad-feature-gates-panic",
+    ALL,
+    "A feature gate that the release does not know must be refused.",
+    "",
+    "Unknown, locked or contradictory feature gates in the configuration file end in a panic "
+    "while its defaults are filled in.",
+    answers=False,
+)
+
+NO_ANSWER = (GATES_PANIC,)
+"""Defects that end in no answer."""

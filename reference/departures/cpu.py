@@ -1,0 +1,102 @@
+"""Where kubelets serve a container with CPUs otherwise than documented."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from numaproof.reference.cpu.policy import StaticPolicy
+from numaproof.reference.departures.departure import ALL, AT_ONCE, ISSUES, RESTARTS, Defect
+
+if TYPE_CHECKING:
+    from numaproof.protocol.sets import NUMASet
+    from numaproof.reference.cpu.state import CPUState, ReusableCPUs
+    from numaproof.reference.pods.containers import Container
+    from numaproof.reference.pods.pod import Pod
+    from numaproof.reference.topology.hints import Family
+
+
+class OwnPodRefused(StaticPolicy):
+    """Asks for free cores on behalf of a container that has its own."""
+
+    departure = Defect(
+        "full-pcpus-only-refuses-own-pod",
+        ALL,
+        "With the option enabled, the pod will be admitted by the kubelet only if the CPU request "
+        "of all its containers can be fulfilled by allocating full physical cores.",
+        f"{ISSUES}129078",
+        "A pod that has its CPUs already is admitted again after a restart only if as many others "
+        "are free.",
+    )
+
+    def allocate(
+        self,
+        state: CPUState,
+        reuse: ReusableCPUs,
+        pod: Pod,
+        container: Container,
+        affinity: NUMASet | None,
+    ) -> tuple[CPUState, ReusableCPUs]:
+        """As documented, if as many CPUs as the container has already are free besides."""
+        if state.of(pod.uid, container.name) is not None and (
+            count := pod.exclusive_cpus(container)
+        ):
+            self.check_alignment(count, self.in_unbroken_cores(state, reuse.of(pod.uid)))
+        return super().allocate(state, reuse, pod, container, affinity)
+
+
+class InitCPUsNotReused(StaticPolicy):
+    """Takes CPUs of ended init containers no sooner than free ones."""
+
+    departure = Defect(
+        "init-cpus-not-reused",
+        ALL,
+        AT_ONCE,
+        f"{ISSUES}112228",
+        "An app container takes CPUs of ended init containers and free ones alike, so that the "
+        "pod holds more CPUs than it ever needs at once.",
+    )
+
+    def taken_again(self, reusable: int, available: int, count: int) -> int:
+        """No CPUs before others."""
+        del reusable, available, count
+        return 0
+
+
+class InitCPUsBind(StaticPolicy):
+    """Keeps an app container on the nodes of its init containers."""
+
+    departure = Defect(
+        "init-cpus-bind-later-containers",
+        ALL,
+        "In scope container there is no notion of grouping the containers to a specific set of "
+        "NUMA nodes; the Topology Manager aligns each container by itself.",
+        f"{ISSUES}94220",
+        "An app container must be on the nodes of the CPUs that its pod's init containers had, "
+        "and is refused where it fits on other nodes alone.",
+    )
+
+    def binds(self, near: Family) -> bool:
+        """Always."""
+        del near
+        return True
+
+
+class StrictEmptyPoolRefused(StaticPolicy):
+    """Refuses to start with a shared pool that is used up."""
+
+    departure = Defect(
+        "strict-reservation-empty-pool-refused",
+        ALL,
+        RESTARTS,
+        f"{ISSUES}141196",
+        "With strict-cpu-reservation, once exclusive CPUs have used up the shared pool, the "
+        "kubelet's next start is refused because of the empty default set.",
+    )
+
+    def is_used_up(self, state: CPUState, cpus: int) -> bool:
+        """Never: an empty shared pool is damage."""
+        del state, cpus
+        return False
+
+
+DEPARTURES = (OwnPodRefused, InitCPUsNotReused, InitCPUsBind, StrictEmptyPoolRefused)

@@ -1,0 +1,53 @@
+"""What a departure is: a named defect of kubelets, or a change of the rules between releases."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+ALL = ("1.33", "1.34", "1.35", "1.36")
+"""Every release in the table."""
+
+ISSUES = "https://github.com/kubernetes/kubernetes/issues/"
+PULLS = "https://github.com/kubernetes/kubernetes/pull/"
+
+AT_ONCE = (
+    "The total amount of a particular resource demanded for an entire pod is calculated by the "
+    "effective requests/limits formula: the maximum of the sum of all app container requests and "
+    "of the maximum of init container requests."
+)
+RESTARTS = "A kubelet restarts with the assignments of its checkpoint as they were."
+
+
+@dataclass(frozen=True, slots=True)
+class Defect:
+    """A behaviour of real kubelets that breaks their documents.
+
+    Attributes:
+        name: what cases and reports call it.
+        releases: those that have it.
+        sentence: the sentence of the documents that it breaks, in English.
+        issue: where it is public; empty where no report is known.
+        what: what happens, and on what.
+        answers: whether it ends with an answer, which the reference then gives too. Where the
+            kubelet panics or never answers, the reference keeps to the document.
+    """
+
+    name: str
+    releases: tuple[str, ...]
+    sentence: str
+    issue: str
+    what: str
+    answers: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A behaviour of earlier releases that the documents of their time allow.
+
+    Attributes:
+        releases: those that have it.
+        what: what they do.
+    """
+
+    releases: tuple[str, ...]
+    what: str

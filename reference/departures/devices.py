@@ -1,0 +1,52 @@
+"""Where the Device Manager of kubelets does otherwise than documented."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from numaproof.reference.departures.departure import ISSUES, Change, Defect
+from numaproof.reference.devices.hints import DeviceHints
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class AllNodesConsidered(DeviceHints):
+    """Makes hints from all nodes of the machine, where `ALL_NODES_FOR_DEVICES` comes from."""
+
+    departure = Change(
+        ("1.33", "1.34", "1.35"),
+        "Hints for devices name all nodes of the machine, in its order.",
+    )
+
+    def considered(self, near: Iterable[int]) -> tuple[int, ...]:
+        """All of the machine's nodes."""
+        del near
+        return self.nodes
+
+
+ALL_NODES_FOR_DEVICES = Defect(
+    "device-hints-over-all-nodes",
+    ("1.33", "1.34", "1.35"),
+    "With max-allowable-numa-nodes nodes with more than 8 NUMA nodes can run with the "
+    "Topology Manager enabled.",
+    f"{ISSUES}135541",
+    "Hints for devices are made from all sets of the machine's nodes, so that on 34 nodes an "
+    "admission with devices never ends.",
+    answers=False,
+)
+
+VANISHED_DEVICE_PANIC = Defect(
+    "hints-panic-on-vanished-device",
+    ("1.34", "1.35", "1.36"),
+    "The Topology Manager collects hints from Hint Providers.",
+    "",
+    "Hints for a container that holds a device which its plugin no longer reports, while "
+    "another of the resource has NUMA nodes, end in a panic.",
+    answers=False,
+)
+
+DEPARTURES = (AllNodesConsidered,)
+
+NO_ANSWER = (ALL_NODES_FOR_DEVICES, VANISHED_DEVICE_PANIC)
+"""Defects that end in no answer."""

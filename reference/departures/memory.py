@@ -1,0 +1,108 @@
+"""Where the Memory Manager of kubelets does otherwise than documented."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from numaproof.reference.departures.departure import ALL, AT_ONCE, ISSUES, Defect
+from numaproof.reference.memory import requests
+from numaproof.reference.memory.policy import StaticPolicy
+from numaproof.reference.memory.requests import UNSIGNED
+
+if TYPE_CHECKING:
+    from numaproof.reference.memory.requests import Amounts
+    from numaproof.reference.memory.state import MemoryState
+    from numaproof.reference.pods.pod import Pod
+
+
+class SingleNodeInGroup(StaticPolicy):
+    """Takes a single node out of a group that is in use."""
+
+    departure = Defect(
+        "single-node-taken-out-of-group",
+        ALL,
+        "A node is used for single-NUMA allocations or within one group of nodes, never both.",
+        f"{ISSUES}113035",
+        "A hint for one node of a group that is in use is taken, so that the group's nodes no "
+        "longer agree about the group.",
+    )
+
+    def breaks_group(self, state: MemoryState, nodes: int) -> bool:
+        """As documented for several nodes; never for one."""
+        return nodes.bit_count() > 1 and super().breaks_group(state, nodes)
+
+
+class ReservationWraps(StaticPolicy):
+    """Lets a reservation beyond a node wrap around."""
+
+    departure = Defect(
+        "reservation-beyond-node-wraps",
+        ALL,
+        "The Memory Manager guarantees memory out of what a NUMA node has beside its reservation.",
+        "",
+        "Where reservedMemory and huge pages exceed a node's memory, the difference wraps around: "
+        "the node has almost 2**64 bytes to hand out.",
+    )
+
+    @staticmethod
+    def left(total: int, kept: int) -> int:
+        """The difference as an unsigned number of 64 bits."""
+        return (total - kept) % UNSIGNED
+
+
+class InitOnlyPagesNotHinted(StaticPolicy):
+    """Leaves out what only init containers ask for."""
+
+    departure = Defect(
+        "init-only-huge-pages-not-hinted",
+        ALL,
+        AT_ONCE,
+        f"{ISSUES}140814",
+        "Under scope pod the Memory Manager leaves out of its hints what only init containers ask "
+        "for, such as huge pages.",
+    )
+
+    def at_once(self, pod: Pod) -> Amounts:
+        """As documented, but only of the types that an app container asks for."""
+        amounts = super().at_once(pod)
+        if pod.budget is not None:
+            return amounts
+        apps = (container for container in pod.containers if not container.init)
+        asked = {kind for app in apps for kind in requests.part(pod, app)}
+        return {kind: size for kind, size in amounts.items() if kind in asked}
+
+
+NULL_STATE_PANIC = Defect(
+    "null-in-machine-state-panic",
+    ALL,
+    "A kubelet whose state file does not fit the machine does not start, and says so.",
+    "",
+    "A node or a memory type that is null in memory_manager_state, under a right checksum, "
+    "ends in a panic when it is compared with the machine.",
+    answers=False,
+)
+
+MISSING_PAGES_PANIC = Defect(
+    "missing-huge-pages-panic",
+    ALL,
+    "A pod that cannot have its memory is not admitted.",
+    "",
+    "A Guaranteed pod that asks for huge pages of a size that a node does not have ends in a "
+    "panic.",
+    answers=False,
+)
+
+MEMORYLESS_PANIC = Defect(
+    "hugepages-without-memory-panic",
+    ("1.33",),
+    "A pod that cannot have its memory is not admitted.",
+    "",
+    "A container that asks for huge pages and no memory, in a pod that is Guaranteed by its "
+    "resources as a whole, ends in a panic on a node with the gate PodLevelResources.",
+    answers=False,
+)
+
+DEPARTURES = (SingleNodeInGroup, ReservationWraps, InitOnlyPagesNotHinted)
+
+NO_ANSWER = (NULL_STATE_PANIC, MISSING_PAGES_PANIC, MEMORYLESS_PANIC)
+"""Defects that end in no answer."""
