@@ -68,10 +68,10 @@ class Release:
         """The class of a rule with the departures from it that this release has."""
         return _departing(documented, self.departures)
 
-
     def has(self, defect: str) -> bool:
         """Whether this release behaves as the named defect describes."""
-        return any(defect == one.departure.name for one in self.departures if defect_of(one))
+        made = (defect_of(one) for one in self.departures)
+        return any(one is not None and one.name == defect for one in made)
 
     def under(self, gates: Mapping[str, bool]) -> Release:
         """The release as it behaves with these feature gates."""
