@@ -90,9 +90,6 @@ _POD_LEVEL = {
 """What each release makes of pod-level resources: how mature its gates are, and what nodes do with
 ``PodLevelResources`` on, and off. (NODE-PODLEVEL-002, NODE-PODLEVEL-005, NODE-PODLEVEL-006.)"""
 
-NEWEST = "1.36"
-"""The newest release."""
-
 
 def pod_resources(config: messages.KubeletConfiguration, kubernetes: str) -> PodResources:
     """What a node of a release makes of pod-level resources under a configuration."""

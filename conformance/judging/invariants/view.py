@@ -7,9 +7,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from numaproof.conformance.cases.loading import applies
+from numaproof.conformance.cases.releases import RELEASES
 from numaproof.conformance.judging import pods
 from numaproof.conformance.judging.entitlement import (
-    NEWEST,
     exclusive_counts,
     has_budget,
     pod_resources,
@@ -74,7 +74,7 @@ class View:
     started: messages.Started
     state: messages.State
     devices: tuple[messages.DeviceResource, ...] = ()
-    kubernetes: str = NEWEST
+    kubernetes: str = RELEASES[-1]
     level: messages.Level = "kubelet"
 
     @classmethod

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from numaproof.conformance.cases.releases import ConstraintError, includes
+from numaproof.conformance.cases.releases import RELEASES, ConstraintError, includes
+from numaproof.reference.departures import releases
+
+
+def test_cases_are_about_the_releases_that_the_reference_knows() -> None:
+    assert RELEASES == releases.RELEASES
 
 
 @pytest.mark.parametrize(
