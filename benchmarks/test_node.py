@@ -76,11 +76,11 @@ def test_admission(
     kept: list[KeptHint] = []
 
     def call() -> None:
-        pod = node.plan.read_pod(manifest)
+        pod = node.read_pod(manifest)
         kept.clear()
         scope.admit(
-            node.plan.topology_policy,
-            node.plan.scope,
+            node.setup.topology_policy,
+            node.setup.scope,
             node.providers,
             pod,
             lambda _container, affinity: kept.append(affinity),

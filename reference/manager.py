@@ -1,20 +1,20 @@
-"""What every manager does: it hands something out, keeps who has it, and saves that to a file.
+"""What every manager does: it allocates something, keeps who holds what, and saves that to a file.
 
-The Topology Manager asks every manager in turn for hints, and later for the allocation. The
-policies are immutable values; what changes from call to call is kept by the managers alone.
+The Topology Manager asks every manager in turn for hints, and later to allocate. Policies are
+immutable values; what changes from call to call is kept by the managers alone.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 from numaproof.reference.errors import AdmissionError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from numaproof.reference.plan import Plan
+    from numaproof.reference.kubelet.checkpoints.files import CheckpointFile
     from numaproof.reference.pods.containers import Container
     from numaproof.reference.pods.pod import Pod
     from numaproof.reference.topology.hints import Resources
@@ -25,68 +25,55 @@ State = TypeVar("State")
 
 
 class Manager(ABC, Generic[State]):
-    """What the Topology Manager and the node ask of a manager; it keeps a state and its file.
+    """What the Topology Manager and the node ask of a manager, which has a state and its file.
 
-    `pods` are those on the node by uid; a container of None stands for the pod as a whole.
+    A container of None stands for the pod as a whole.
     """
 
-    file_name: ClassVar[str]
-
-    def __init__(self, plan: Plan, state: State) -> None:
-        """Takes the state that the checkpoint file holds."""
-        self._plan = plan
+    def __init__(self, state: State, file: CheckpointFile[State]) -> None:
+        """Takes the state that the checkpoint `file` holds."""
         self.state = self._saved = state
-        self._written = b""
+        self.file = file
 
     @abstractmethod
     def hints(self, pod: Pod, container: Container | None) -> Resources:
-        """Where the request could be met; nothing at all is no preference."""
+        """Where the request could be met, by resource; no resource at all is no preference."""
 
     @abstractmethod
     def allocate(self, pod: Pod, container: Container, affinity: KeptHint) -> None:
-        """Gives the container what it is due, near the nodes of `affinity`.
+        """Gives the container what it is due, on the nodes of `affinity` first.
 
         Raises:
-            AdmissionError: it cannot be had.
+            AdmissionError: there is not enough, or not where it must be.
         """
 
     @abstractmethod
     def allocate_pod(self, pod: Pod, affinity: KeptHint) -> None:
-        """Gives the pod its budget as a whole and its containers their parts, likewise."""
+        """Gives the pod its budget as a whole, and its containers their parts, likewise."""
 
     @abstractmethod
     def reclaim(self, pods: Mapping[str, Pod]) -> None:
-        """Takes back what containers hold that no pod on the node has."""
+        """Takes back what is held by containers of none of these pods, the ones on the node."""
 
     @abstractmethod
     def end(self, uid: str, name: str) -> None:
-        """Takes back what a container that has ended need not keep."""
-
-    @abstractmethod
-    def dump(self) -> bytes:
-        """The content of the checkpoint file."""
+        """Takes back what a container that has ended does not keep."""
 
     def save(self) -> None:
-        """Writes the checkpoint if anything changed since it was last written.
+        """Writes the checkpoint if the state has changed since it was last written.
 
         The kubelet writes it at every change; between two calls nobody can tell.
         """
-        if self.kept is self._saved:
-            return
-        content = self.dump()
-        if content != self._written:
-            self._plan.write(self.file_name, content)
-            self._written = content
-        self._saved = self.kept
+        self._write(self.state)
 
-    @property
-    def kept(self) -> State:
-        """The state that the checkpoint file is to hold."""
-        return self.state
+    def _write(self, state: State) -> None:
+        if state is not self._saved:
+            self.file.write(state)
+            self._saved = state
 
 
 class Entries(Protocol):
-    """A state that has something for each container, by pod uid and container name."""
+    """A state with an entry for each container, by pod uid and container name."""
 
     def __iter__(self) -> Iterator[tuple[str, str, Any]]:
         """Every entry."""
@@ -102,7 +89,7 @@ class ContainerManager(Manager[EntriesT]):
     """A manager whose containers give back what they hold as soon as they end."""
 
     def reclaim(self, pods: Mapping[str, Pod]) -> None:
-        """Takes back what containers hold that no pod on the node has."""
+        """Takes back what is held by containers of none of these pods, the ones on the node."""
         for uid, name, _ in tuple(self.state):
             pod = pods.get(uid)
             if pod is None or all(container.name != name for container in pod.containers):
@@ -114,7 +101,7 @@ class ContainerManager(Manager[EntriesT]):
 
 
 def unexpected(error: Exception) -> AdmissionError:
-    """The refusal of a pod for which an allocation failed."""
+    """The refusal of a pod because an allocation failed."""
     return AdmissionError(
         "UnexpectedAdmissionError", f"Allocate failed due to {error}, which is unexpected"
     )

@@ -1,16 +1,18 @@
-"""The node: all managers together, one call at a time, as the protocol has it.
+"""The node: all managers together, one call of the protocol at a time.
 
-A `Node` is what a started kubelet keeps between calls. Its methods take and give protocol
-messages; `Reference` stands before it and turns every error into its answer.
+A `Node` is what a started kubelet keeps between calls. Its methods take and return protocol
+messages; `Reference`, in front of it, turns every error into an answer.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from numaproof.protocol import messages
 from numaproof.protocol.sets import CPUSet, NUMASet
 from numaproof.reference.errors import AdmissionError, NotBuiltError
+from numaproof.reference.pods.manifest import read_pod
 from numaproof.reference.pods.pod import PodError
 from numaproof.reference.topology import scope
 from numaproof.reference.topology.hints import to_messages
@@ -19,38 +21,60 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from numaproof.reference.cpu.manager import CPUManager
+    from numaproof.reference.cpu.policy import StaticPolicy as StaticCPUPolicy
+    from numaproof.reference.cpu.topology import CPUTopology
     from numaproof.reference.devices.manager import DeviceManager
     from numaproof.reference.manager import Manager
     from numaproof.reference.memory.manager import MemoryManager
+    from numaproof.reference.memory.policy import StaticPolicy as StaticMemoryPolicy
     from numaproof.reference.memory.state import Block
-    from numaproof.reference.plan import Plan
     from numaproof.reference.pods.containers import Container
     from numaproof.reference.pods.pod import Pod
-    from numaproof.reference.topology.policy import KeptHint
+    from numaproof.reference.pods.pod_level import PodLevel
+    from numaproof.reference.topology.policy import KeptHint, TopologyPolicy
 
 MOST_NODES = 12
-"""Hints name every set of nodes, which doubles with each node."""
+"""Hints name every set of nodes, and their number doubles with each node."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSetup:
+    """What a start decided, for as long as the node runs.
+
+    `nodes` are the ids of the machine's NUMA nodes in its own order. `cpu`, `memory` and
+    `topology_policy` are None for the policies none; `scope` is the Topology Manager's.
+    `pod_level` is what pod-level resources do.
+    """
+
+    nodes: tuple[int, ...]
+    topology: CPUTopology
+    cpu_policy: str
+    cpu: StaticCPUPolicy | None
+    memory_policy: str
+    memory: StaticMemoryPolicy | None
+    topology_policy: TopologyPolicy | None
+    scope: str
+    pod_level: PodLevel
 
 
 class Node:
     """A started node; its parts change only in these methods.
 
-    `plan` is what the start decided, `pods` those on the node in the order of their arrival;
-    `told` the CPUs that the container runtime knows, `ended` the containers of pods on the node
-    that run no longer, and `affinity` what the Topology Manager keeps, all by pod uid and
-    container name.
+    `setup` is what the start decided, `pods` those on the node in order of arrival; `told` are the
+    CPUs that the container runtime was told, `ended` the containers of pods on the node that have
+    ended, and `affinity` what the Topology Manager keeps, all by pod uid and container name.
     """
 
     def __init__(
         self,
-        plan: Plan,
+        setup: NodeSetup,
         devices: DeviceManager,
         cpus: CPUManager,
         memory: MemoryManager,
         present: tuple[Pod, ...],
     ) -> None:
         """Takes what `numaproof.reference.startup` made."""
-        self.plan = plan
+        self.setup = setup
         self.device_manager = devices
         self.cpus = cpus
         self.memory = memory
@@ -64,23 +88,31 @@ class Node:
         """The hint providers in the order in which the Topology Manager asks them."""
         return (self.device_manager, self.cpus, self.memory)
 
+    def read_pod(self, manifest: messages.Pod) -> Pod:
+        """The pod as this node reads its manifest.
+
+        Raises:
+            PodError: the manifest is not a pod.
+        """
+        return read_pod(manifest, self.setup.pod_level)
+
     def started(self) -> messages.Started:
-        """All CPUs, the allocatable ones, and the allocatable memory."""
-        cpu, memory = self.plan.cpu, self.plan.memory
+        """The answer to the start: all CPUs, and what can be allocated of CPUs and memory."""
+        cpu, memory = self.setup.cpu, self.setup.memory
         allocatable = CPUSet.from_mask(cpu.allocatable if cpu else 0)
         return messages.Started(
-            messages.StartedCPUs(self.plan.topology.all_cpus, allocatable),
+            messages.StartedCPUs(self.setup.topology.all_cpus, allocatable),
             _blocks(memory.allocatable if memory else ()),
         )
 
     def admit(self, args: messages.AdmitArgs) -> messages.Admitted:
-        """Asks the Topology Manager, which lets every provider allocate.
+        """Admits a pod: the Topology Manager has every manager allocate for it.
 
         Raises:
-            AdmissionError: a container cannot have what it is due. What its pod's earlier
-                containers got is reclaimed with the next call.
+            AdmissionError: a container does not get what it is due. What earlier containers of the
+                pod got is taken back at the next call.
         """
-        pod = self.plan.read_pod(args.pod)
+        pod = self.read_pod(args.pod)
         self.pods[pod.uid] = pod
         self.reclaim(self._concerned(pod))
 
@@ -88,7 +120,7 @@ class Node:
             self.affinity[pod.uid, container.name] = affinity
 
         try:
-            scope.admit(self.plan.topology_policy, self.plan.scope, self.providers, pod, keep)
+            scope.admit(self.setup.topology_policy, self.setup.scope, self.providers, pod, keep)
         except AdmissionError:
             self._drop(pod.uid)
             raise
@@ -97,11 +129,11 @@ class Node:
         return messages.Admitted(self._containers(pod))
 
     def _concerned(self, pod: Pod) -> tuple[Manager[Any], ...]:
-        """The managers that the admission of a pod comes to.
+        """The managers that an admission involves.
 
-        Without hints the Device Manager hears only of pods that ask for devices.
+        Without hints, the Device Manager learns only of pods that request devices.
         """
-        hinted = self.plan.topology_policy is not None
+        hinted = self.setup.topology_policy is not None
         if hinted or self.device_manager.serves(pod):
             return self.providers
         return (self.cpus, self.memory)
@@ -112,7 +144,7 @@ class Node:
             provider.save()
 
     def reclaim(self, providers: Iterable[Manager[Any]]) -> None:
-        """Takes back what containers hold that no pod on the node has."""
+        """Takes back what is held by containers that no pod on the node has."""
         for provider in providers:
             provider.reclaim(self.pods)
         present = {(pod.uid, one.name) for pod in self.pods.values() for one in pod.containers}
@@ -143,18 +175,18 @@ class Node:
         self.affinity = {place: kept for place, kept in self.affinity.items() if place[0] != uid}
 
     def devices(self, args: messages.DevicesArgs) -> messages.Done:
-        """Takes what device plugins report."""
+        """Takes the devices that device plugins report."""
         self.device_manager.report(args.devices)
         self.save()
         return messages.Done()
 
     def hints(self, args: messages.HintsArgs) -> messages.NodeHints:
-        """The hints that each provider would give for a container, or for the pod."""
-        pod = self.plan.read_pod(args.pod)
+        """The hints that each provider gives for a container, or for the pod as a whole."""
+        pod = self.read_pod(args.pod)
         container = None if args.container is None else pod.container(args.container)
         self.reclaim(self.providers)
         self.save()
-        _check_countable(self.plan.nodes)
+        _check_countable(self.setup.nodes)
 
         def of(provider: Manager[Any]) -> messages.ProviderHints:
             return to_messages(provider.hints(pod, container))
@@ -166,13 +198,17 @@ class Node:
         )
 
     def state(self, _args: messages.NoArgs) -> messages.State:
-        """What everything on the node holds, and the checkpoint files as they are."""
+        """What every container on the node holds, and the checkpoint files."""
         self.reclaim(self.providers)
         self.save()
         return messages.State(
             shared=CPUSet.from_mask(self.cpus.state.shared),
             pods={uid: self._containers(pod) for uid, pod in self.pods.items()},
-            files=self.plan.files(),
+            files={
+                file.name: content.decode("utf-8", "replace")
+                for file in (self.cpus.file, self.memory.file)
+                if (content := file.read()) is not None
+            },
         )
 
     def _containers(self, pod: Pod) -> messages.Containers:
@@ -192,7 +228,7 @@ class Node:
         )
 
     def reconcile(self, _args: messages.NoArgs) -> messages.Reconciled:
-        """Tells the container runtime every CPU set that it does not know yet."""
+        """Tells the container runtime every CPU set that it has not been told yet."""
         self.reclaim([self.cpus])
         self.save()
         updates = []

@@ -1,7 +1,7 @@
-"""Starting the managers: the stages in the kubelet's order, and what each can refuse.
+"""Starting a node: the stages in the kubelet's order, and what each can refuse.
 
-The order is: configuration, discovery, Topology Manager made, devices, CPU Manager made, Memory
-Manager made, CPU Manager started (it reads its checkpoint), Memory Manager started (likewise).
+The configuration is read, the machine discovered; the Topology Manager, the CPU Manager and the
+Memory Manager are made; then the CPU Manager and the Memory Manager start from their checkpoints.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from numaproof.reference.kubelet import configuration, eviction
 from numaproof.reference.kubelet import reservation as cpu_reservation
 from numaproof.reference.kubelet.checkpoints import cpu as cpu_checkpoint
 from numaproof.reference.kubelet.checkpoints import devices as device_checkpoint
-from numaproof.reference.kubelet.checkpoints import files
 from numaproof.reference.kubelet.checkpoints import memory as memory_checkpoint
+from numaproof.reference.kubelet.checkpoints.files import CheckpointError, CheckpointFile
 from numaproof.reference.kubelet.options import OptionError
 from numaproof.reference.memory import policy as memory_policies
 from numaproof.reference.memory import reservation
 from numaproof.reference.memory.manager import MemoryManager
 from numaproof.reference.memory.state import MemoryState
-from numaproof.reference.node import Node
-from numaproof.reference.plan import Plan
+from numaproof.reference.node import Node, NodeSetup
+from numaproof.reference.pods.manifest import read_pod
 from numaproof.reference.topology import options as topology_options
 from numaproof.reference.topology import policy as topology_policies
 
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from numaproof.protocol.messages import Stage
     from numaproof.reference.cpu.topology import CPUTopology
     from numaproof.reference.departures.releases import Release
-    from numaproof.reference.devices.state import DeviceState
     from numaproof.reference.kubelet.configuration import Config
     from numaproof.reference.pods.pod import Pod
     from numaproof.reference.pods.pod_level import PodLevel
@@ -57,11 +56,11 @@ if TYPE_CHECKING:
 def start(
     args: messages.StartArgs, release: Release, discover: Callable[[str, Release], MachineInfo]
 ) -> Node:
-    """The node that a start makes; `discover` finds the machine under a root.
+    """The node that a start makes; `discover` reads the machine from a tree.
 
     Raises:
         StartError: a stage refused.
-        NotBuiltError: the configuration asks for what the reference does not have.
+        NotBuiltError: the reference does not implement what the configuration asks for.
     """
     config = _configuration(args, release)
     release = release.under(config.gates)
@@ -74,27 +73,24 @@ def start(
     reserved = _reserved(config, derive)
     topology_policy = _topology_policy(config, machine, release)
     topology = _topology(derive)
-    nodes = tuple(node.node_id for node in machine.topology or ())
-    plan = Plan(
-        release=release,
-        nodes=nodes,
+    setup = NodeSetup(
+        nodes=tuple(node.node_id for node in machine.topology or ()),
         topology=topology,
         cpu_policy=config.cpu_policy,
         cpu=_cpu_policy(config, topology, reserved, release),
         memory_policy=config.memory_policy,
         memory=_memory_policy(config, machine, release),
-        device_hints=release.rule(DeviceHints)(nodes),
         topology_policy=topology_policy,
         scope=config.topology_scope,
-        state_dir=Path(args.state_dir),
         pod_level=_pod_level(config, release),
     )
-    present = tuple(plan.read_pod(pod) for pod in args.pods)
-    cpus = CPUManager(plan, _start_cpus(plan, present))
-    memory = MemoryManager(plan, _start_memory(plan))
-    devices = DeviceManager(plan, _start_devices(plan))
+    state_dir = Path(args.state_dir)
+    present = tuple(read_pod(pod, setup.pod_level) for pod in args.pods)
+    cpus = _start_cpus(setup, release, state_dir, present)
+    memory = _start_memory(setup, release, state_dir)
+    devices = _start_devices(release.rule(DeviceHints)(setup.nodes), state_dir)
     devices.report(args.devices)
-    node = Node(plan, devices, cpus, memory, present)
+    node = Node(setup, devices, cpus, memory, present)
     # The reconcile loop makes its first pass at once.
     node.reclaim([cpus])
     node.save()
@@ -109,7 +105,7 @@ def _configuration(args: messages.StartArgs, release: Release) -> Config:
 
 
 def _reserved(config: Config, derive: Callable[[], CPUTopology]) -> Fraction:
-    """The CPU reservation; CPUs reserved by name are looked up before any manager is made."""
+    """The CPU reservation; CPUs reserved by name must be online before any manager is made."""
     try:
         online = derive().all_cpus if config.named_cpus else CPUSet()
         reserved = cpu_reservation.reserved_cpus(config, online)
@@ -204,7 +200,7 @@ def _memory_policy(
     )
 
 
-def _unreadable(stage: Stage, name: str, path: Path, error: Exception) -> StartError:
+def _unreadable(stage: Stage, name: str, path: str, error: Exception) -> StartError:
     return StartError(
         stage,
         f"start {stage} manager error: could not restore state from checkpoint: {error}, "
@@ -213,53 +209,52 @@ def _unreadable(stage: Stage, name: str, path: Path, error: Exception) -> StartE
     )
 
 
-def _start_cpus(plan: Plan, present: tuple[Pod, ...]) -> CPUState:
+def _start_cpus(
+    setup: NodeSetup, release: Release, state_dir: Path, present: tuple[Pod, ...]
+) -> CPUManager:
+    policy = setup.cpu_policy
+    dump = partial(cpu_checkpoint.dump, policy=policy, with_pods=release.pod_entries)
+    file = CheckpointFile(state_dir, cpu_checkpoint.FILE_NAME, dump)
     # A container's id, which only version 1 of the file has, is "uid/name" here.
     running = {
         f"{pod.uid}/{container.name}": (pod.uid, container.name)
         for pod in present
         for container in pod.containers
     }
-    path = plan.state_dir / cpu_checkpoint.FILE_NAME
-    content = files.read(path)
-    if content is None:
-        restored = CPUState()
-        plan.write(cpu_checkpoint.FILE_NAME, plan.cpu_file(restored))
-    else:
-        try:
-            restored = cpu_checkpoint.restore(content, plan.cpu_policy, running, plan.release)
-        except files.CheckpointError as error:
-            raise _unreadable("cpu", "CPU", path, error) from None
-    if plan.cpu is None:
-        return restored
+    content = file.read()
+    restored = CPUState()
     try:
-        cpus = plan.cpu.restore(restored)
+        if content is not None:
+            restored = cpu_checkpoint.restore(content, policy, running, release)
+        state = setup.cpu.restore(restored) if setup.cpu else restored
+    except CheckpointError as error:
+        raise _unreadable("cpu", "CPU", file.path, error) from None
     except PolicyError as error:
         raise StartError("cpu", f"start cpu manager error: {error}") from None
-    if cpus is not restored:
-        plan.write(cpu_checkpoint.FILE_NAME, plan.cpu_file(cpus))
-    return cpus
+    if content is None or state is not restored:
+        file.write(state)
+    return CPUManager(setup.cpu, state, file)
 
 
-def _start_devices(plan: Plan) -> DeviceState:
-    return device_checkpoint.load(files.read(plan.state_dir / device_checkpoint.FILE_NAME))
-
-
-def _start_memory(plan: Plan) -> MemoryState:
-    path = plan.state_dir / memory_checkpoint.FILE_NAME
-    content = files.read(path)
+def _start_memory(setup: NodeSetup, release: Release, state_dir: Path) -> MemoryManager:
+    policy = setup.memory_policy
+    dump = partial(memory_checkpoint.dump, policy=policy, with_pods=release.pod_entries)
+    file = CheckpointFile(state_dir, memory_checkpoint.FILE_NAME, dump)
+    content = file.read()
     restored = MemoryState()
     try:
         if content is not None:
-            restored = memory_checkpoint.restore(content, plan.memory_policy, plan.release)
-        memory = plan.memory.restore(restored) if plan.memory else restored
-    except files.CheckpointError as error:
-        raise _unreadable("memory", "memory", path, error) from None
+            restored = memory_checkpoint.restore(content, policy, release)
+        state = setup.memory.restore(restored) if setup.memory else restored
+    except CheckpointError as error:
+        raise _unreadable("memory", "memory", file.path, error) from None
     except memory_policies.RestoreError as error:
         raise StartError("memory", f"start memory manager error: {error}") from None
-    if content is None or memory is not restored:
-        plan.write(
-            memory_checkpoint.FILE_NAME,
-            plan.memory_file(memory),
-        )
-    return memory
+    if content is None or state is not restored:
+        file.write(state)
+    return MemoryManager(setup.memory, state, file)
+
+
+def _start_devices(hints: DeviceHints, state_dir: Path) -> DeviceManager:
+    file = CheckpointFile(state_dir, device_checkpoint.FILE_NAME, device_checkpoint.dump)
+    return DeviceManager(hints, device_checkpoint.load(file.read()), file)

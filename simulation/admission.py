@@ -116,7 +116,7 @@ def _admit(
 ) -> Verdict:
     """Admits a pod; `last` holds the previous verdict, if there is one."""
     node = _node(reference)
-    pod = node.plan.read_pod(asked.manifest)
+    pod = node.read_pod(asked.manifest)
     served = node.device_manager.state.serves
     missing = {name: n for name, n in requests.extended(pod).items() if not served(name)}
     if missing:

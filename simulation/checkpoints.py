@@ -125,8 +125,8 @@ def judge(question: Question, file: Checkpoint, state_dir: Path) -> Judgement:
         findings += _overlaps(file.fields.get("entries"))
     else:
         assert idle.node is not None
-        if idle.node.plan.memory is not None and file.fields.get("policyName") == "Static":
-            findings += memory_file.findings(file.fields, idle.node.plan.memory.empty)
+        if idle.node.setup.memory is not None and file.fields.get("policyName") == "Static":
+            findings += memory_file.findings(file.fields, idle.node.setup.memory.empty)
     return Judgement(file.kind, refusal, tuple(findings), tuple(_fix(file, refusal, findings)))
 
 

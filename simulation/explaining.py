@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numaproof.reference.devices.state import DeviceState
-    from numaproof.reference.node import Node
-    from numaproof.reference.plan import Plan
+    from numaproof.reference.node import Node, NodeSetup
     from numaproof.reference.pods.containers import Container
     from numaproof.reference.pods.pod import Pod
     from numaproof.simulation.explanation import Step
@@ -35,43 +34,45 @@ _WEAKER = {SINGLE_NUMA_NODE: (RESTRICTED, BEST_EFFORT), RESTRICTED: (BEST_EFFORT
 
 def explain(node: Node, pod: Pod) -> Explanation:
     """Why the node would admit or refuse the pod now; the node does not change."""
-    plan = node.plan
-    policy = plan.topology_policy
+    setup = node.setup
+    policy = setup.topology_policy
     watched = watch(node, pod, policy)
     steps: list[Step] = []
     if policy is not None:
         for merged in watched.merges:
             # A refusal is about the last container, so only that one needs the details.
             in_full = watched.admitted or merged is watched.merges[-1]
-            steps += _merge_steps(plan, policy, pod, merged, in_full=in_full)
+            steps += _merge_steps(setup, policy, pod, merged, in_full=in_full)
     if watched.failed is not None:
         failed = watched.failed
         if policy is None:
-            steps.append(_request(plan, node.device_manager.state, pod, failed.container))
-        return _with_failure(plan, pod, tuple(steps), failed)
+            steps.append(_request(setup, node.device_manager.state, pod, failed.container))
+        return _with_failure(setup, pod, tuple(steps), failed)
     refused = next((one for one in watched.merges if not one.admitted), None)
     if policy is None or refused is None:
         return Explanation("every manager can satisfy the request", tuple(steps))
-    why = why_not_preferred(policy, pod, refused, _asks(plan, pod, refused))
+    why = why_not_preferred(policy, pod, refused, _asks(setup, pod, refused))
     summary = f"{_who(refused.container)}: {why}"
     return Explanation(summary, tuple(steps), tuple(_advice(node, policy, pod)))
 
 
-def _with_failure(plan: Plan, pod: Pod, steps: tuple[Step, ...], failed: Failed) -> Explanation:
-    allocation, advice = shortages.explain(plan, pod, failed)
+def _with_failure(
+    setup: NodeSetup, pod: Pod, steps: tuple[Step, ...], failed: Failed
+) -> Explanation:
+    allocation, advice = shortages.explain(setup, pod, failed)
     summary = f"{_who(failed.container)}: {allocation.text}"
     return Explanation(summary, (*steps, allocation), advice)
 
 
 def _merge_steps(
-    plan: Plan, policy: TopologyPolicy, pod: Pod, merged: Merged, *, in_full: bool
+    setup: NodeSetup, policy: TopologyPolicy, pod: Pod, merged: Merged, *, in_full: bool
 ) -> Iterator[Step]:
-    asked = _asks(plan, pod, merged)
+    asked = _asks(setup, pod, merged)
     name = merged.container.name if merged.container else None
     yield Request(name, asked, _asks_text(pod, merged.container, asked))
     if in_full:
         for one in merged.hints:
-            yield from hint_steps(plan, pod, one, asked)
+            yield from hint_steps(setup, pod, one, asked)
     numa, preferred = merged.affinity.numa, merged.affinity.preferred
     best = "no affinity" if numa is None else nodes_text(numa)
     text = f"the hints merge to {best}, {'' if preferred else 'not '}preferred; "
@@ -80,13 +81,15 @@ def _merge_steps(
     yield Merge(policy.name, numa, preferred, merged.admitted, text)
 
 
-def _asks(plan: Plan, pod: Pod, merged: Merged) -> dict[str, int]:
+def _asks(setup: NodeSetup, pod: Pod, merged: Merged) -> dict[str, int]:
     devices = next(one.manager for one in merged.hints if isinstance(one.manager, DeviceManager))
-    return requests.asks(plan, devices.state, pod, merged.container)
+    return requests.asks(setup, devices.state, pod, merged.container)
 
 
-def _request(plan: Plan, devices: DeviceState, pod: Pod, container: Container | None) -> Request:
-    asked = requests.asks(plan, devices, pod, container)
+def _request(
+    setup: NodeSetup, devices: DeviceState, pod: Pod, container: Container | None
+) -> Request:
+    asked = requests.asks(setup, devices, pod, container)
     name = container.name if container else None
     return Request(name, asked, _asks_text(pod, container, asked))
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numaproof.protocol.sets import NUMASet
-    from numaproof.reference.plan import Plan
+    from numaproof.reference.node import NodeSetup
     from numaproof.reference.pods.pod import Pod
     from numaproof.reference.topology.hints import Hints as ResourceHints
     from numaproof.reference.topology.policy import TopologyPolicy
@@ -28,10 +28,12 @@ if TYPE_CHECKING:
 _MOST_IN_SENTENCE = 3
 
 
-def hint_steps(plan: Plan, pod: Pod, hinted: Hinted, asked: dict[str, int]) -> Iterator[Hints]:
+def hint_steps(
+    setup: NodeSetup, pod: Pod, hinted: Hinted, asked: dict[str, int]
+) -> Iterator[Hints]:
     """The manager's hints for each requested resource (`asked` has the amounts)."""
     if not hinted.resources:
-        yield _without(plan, pod, hinted, asked)
+        yield _without(setup, pod, hinted, asked)
     first = None
     for resource, hints in hinted.resources.items():
         if first and is_memory(resource):
@@ -98,15 +100,15 @@ def _judged(
     return found, None
 
 
-def _without(plan: Plan, pod: Pod, hinted: Hinted, asked: dict[str, int]) -> Hints:
+def _without(setup: NodeSetup, pod: Pod, hinted: Hinted, asked: dict[str, int]) -> Hints:
     """Why a manager has no preference for any resource."""
     manager, container = hinted.manager, hinted.container
     name = shortages.name(manager)
     reason: str | None = "no devices are requested"
     if isinstance(manager, CPUManager):
-        reason = requests.why_no_cpus(plan, pod, container)
+        reason = requests.why_no_cpus(setup, pod, container)
     elif isinstance(manager, MemoryManager):
-        reason = requests.why_no_memory(plan, pod, container)
+        reason = requests.why_no_memory(setup, pod, container)
         if reason is None:
             sizes = {kind: size for kind, size in asked.items() if is_memory(kind)}
             family = shortages.memory_family(manager, pod, sizes)

@@ -61,16 +61,16 @@ class NodeView(msgspec.Struct, frozen=True):
 
 def view(node: Node) -> NodeView:
     """What is on the node now."""
-    plan = node.plan
+    setup = node.setup
     return NodeView(
         policies=Policies(
-            plan.cpu_policy,
-            plan.memory_policy,
-            plan.topology_policy.name if plan.topology_policy else "none",
-            plan.scope,
+            setup.cpu_policy,
+            setup.memory_policy,
+            setup.topology_policy.name if setup.topology_policy else "none",
+            setup.scope,
         ),
         shared=CPUSet.from_mask(node.cpus.state.shared),
-        reserved=CPUSet.from_mask(plan.cpu.reserved if plan.cpu else 0),
+        reserved=CPUSet.from_mask(setup.cpu.reserved if setup.cpu else 0),
         memory=tuple(_memory(node)),
         devices=tuple(_devices(node)),
     )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numaproof.reference.cpu.policy import StaticPolicy
     from numaproof.reference.cpu.topology import CPUTopology
-    from numaproof.reference.plan import Plan
+    from numaproof.reference.node import NodeSetup
     from numaproof.simulation.admission import Question
     from numaproof.simulation.blame import Path
 
@@ -36,19 +36,19 @@ _LARGEST_NODE = 63
 _HALF = 1 << 63
 
 
-def warnings(question: Question, plan: Plan) -> Iterator[Warning_]:
+def warnings(question: Question, setup: NodeSetup) -> Iterator[Warning_]:
     """The warnings about a valid configuration, field by field."""
     config = question.config
     yield from _overridden(config)
-    if plan.cpu is not None:
-        yield from _reserved_cpus(config, plan.cpu)
-        yield from _cpu_options(config, plan, plan.cpu)
-    if plan.memory is not None:
-        yield from _memory(config, plan)
+    if setup.cpu is not None:
+        yield from _reserved_cpus(config, setup.cpu)
+        yield from _cpu_options(config, setup, setup.cpu)
+    if setup.memory is not None:
+        yield from _memory(config, setup)
     elif config.get("reservedMemory"):
         message = "has no effect without memoryManagerPolicy: Static"
         yield ("reservedMemory",), message, "remove it, or set the policy", MEMORY
-    yield from _topology(config, plan)
+    yield from _topology(config, setup)
     yield from _gates(config, question.kubernetes)
 
 
@@ -113,11 +113,11 @@ def _reserved_cpus(config: dict[str, Any], cpu: StaticPolicy) -> Iterator[Warnin
             yield path, message, "leave CPUs on each NUMA node", CPU
 
 
-def _cpu_options(config: dict[str, Any], plan: Plan, cpu: StaticPolicy) -> Iterator[Warning_]:
+def _cpu_options(config: dict[str, Any], setup: NodeSetup, cpu: StaticPolicy) -> Iterator[Warning_]:
     topology, options = cpu.topology, cpu.options
     for name in config.get("cpuManagerPolicyOptions") or {}:
         path = ("cpuManagerPolicyOptions", name)
-        reason = _void_cpu_option(name, plan, topology)
+        reason = _void_cpu_option(name, setup, topology)
         if reason:
             yield path, f"has no effect: {reason}", "remove it", CPU
     if options.across_numa and options.by_socket and topology.socket_count > 1:
@@ -126,9 +126,9 @@ def _cpu_options(config: dict[str, Any], plan: Plan, cpu: StaticPolicy) -> Itera
         yield ("cpuManagerPolicyOptions", cpu_options.BY_SOCKET), message, fix, CPU
 
 
-def _void_cpu_option(name: str, plan: Plan, topology: CPUTopology) -> str:
+def _void_cpu_option(name: str, setup: NodeSetup, topology: CPUTopology) -> str:
     """Why the option has no effect here; empty if it has one."""
-    given = plan.cpu
+    given = setup.cpu
     assert given is not None
     on = {
         cpu_options.FULL_CORES: given.options.full_cores,
@@ -141,7 +141,7 @@ def _void_cpu_option(name: str, plan: Plan, topology: CPUTopology) -> str:
     if not on.get(name, True):
         return "it is off by default"
     single_threaded = topology.most_cpus_per_core == 1
-    single = plan.topology_policy is not None and plan.topology_policy.rules.single
+    single = setup.topology_policy is not None and setup.topology_policy.rules.single
     reasons = {
         cpu_options.FULL_CORES: (single_threaded, "every core has one thread"),
         cpu_options.ACROSS_CORES: (single_threaded, "every core has one thread"),
@@ -152,7 +152,7 @@ def _void_cpu_option(name: str, plan: Plan, topology: CPUTopology) -> str:
             else "topologyManagerPolicy single-numa-node never distributes CPUs",
         ),
         cpu_options.BY_SOCKET: (
-            plan.topology_policy is None,
+            setup.topology_policy is None,
             "topologyManagerPolicy is none, so nothing is aligned",
         ),
         cpu_options.BY_UNCORE: (
@@ -164,14 +164,14 @@ def _void_cpu_option(name: str, plan: Plan, topology: CPUTopology) -> str:
     return reason if void else ""
 
 
-def _memory(config: dict[str, Any], plan: Plan) -> Iterator[Warning_]:
-    assert plan.memory is not None
+def _memory(config: dict[str, Any], setup: NodeSetup) -> Iterator[Warning_]:
+    assert setup.memory is not None
     places = {
         entry.get("numaNode", 0): place
         for place, entry in enumerate(config.get("reservedMemory") or [])
         if isinstance(entry, dict)
     }
-    for node, memory in plan.memory.empty.items():
+    for node, memory in setup.memory.empty.items():
         table = memory.tables["memory"]
         path: Path = ("reservedMemory", places[node]) if node in places else ("reservedMemory",)
         if table.allocatable >= _HALF:
@@ -185,10 +185,10 @@ def _memory(config: dict[str, Any], plan: Plan) -> Iterator[Warning_]:
             yield path, message, "reserve less there, and more on other nodes", MEMORY
 
 
-def _topology(config: dict[str, Any], plan: Plan) -> Iterator[Warning_]:
+def _topology(config: dict[str, Any], setup: NodeSetup) -> Iterator[Warning_]:
     given = config.get("topologyManagerPolicyOptions") or {}
-    nodes = plan.nodes
-    policy = plan.topology_policy
+    nodes = setup.nodes
+    policy = setup.topology_policy
     if policy is None:
         for key in ("topologyManagerScope", "topologyManagerPolicyOptions"):
             if config.get(key):
@@ -201,7 +201,7 @@ def _topology(config: dict[str, Any], plan: Plan) -> Iterator[Warning_]:
             )
             yield ("topologyManagerPolicy",), message, "nothing to do if you want none", TOPOLOGY
         return
-    if plan.cpu is None and plan.memory is None:
+    if setup.cpu is None and setup.memory is None:
         message = "aligns only devices: neither the CPU nor the Memory Manager is static"
         yield ("topologyManagerPolicy",), message, "set cpuManagerPolicy: static", TOPOLOGY
     if len(nodes) > _MANY_NODES:
@@ -218,15 +218,15 @@ def _topology(config: dict[str, Any], plan: Plan) -> Iterator[Warning_]:
         path = ("topologyManagerPolicyOptions", topology_options.MOST_NODES)
         yield path, message, "remove it", TOPOLOGY
     if topology_options.CLOSEST in given:
-        yield from _closest(plan)
+        yield from _closest(setup)
     if not all(0 <= node <= _LARGEST_NODE for node in nodes):
         message = "makes the kubelet panic on this machine: hints can hold only NUMA nodes 0 to 63"
         yield ("topologyManagerPolicy",), message, "use policy none", TOPOLOGY
 
 
-def _closest(plan: Plan) -> Iterator[Warning_]:
+def _closest(setup: NodeSetup) -> Iterator[Warning_]:
     path = ("topologyManagerPolicyOptions", topology_options.CLOSEST)
-    policy, nodes = plan.topology_policy, plan.nodes
+    policy, nodes = setup.topology_policy, setup.nodes
     assert policy is not None
     if policy.rules.distances is None:
         reason = "single-numa-node uses one node" if policy.rules.single else "it is off by default"

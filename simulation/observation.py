@@ -126,7 +126,7 @@ def watch(node: Node, pod: Pod, policy: TopologyPolicy | None) -> Watched:
         manager.reclaim({**node.pods, pod.uid: pod})
     watches = [_Watch(manager, hinted) for manager in managers]
     with suppress(AdmissionError):
-        scope.admit(policy, node.plan.scope, watches, pod, lambda *_: None)
+        scope.admit(policy, node.setup.scope, watches, pod, lambda *_: None)
     failed = next((one.failed for one in watches if one.failed), None)
     return Watched(pod, tuple(_merges(policy, hinted)), failed)
 

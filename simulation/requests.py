@@ -13,16 +13,18 @@ from numaproof.simulation.amounts import CPU
 
 if TYPE_CHECKING:
     from numaproof.reference.devices.state import DeviceState
-    from numaproof.reference.plan import Plan
+    from numaproof.reference.node import NodeSetup
     from numaproof.reference.pods.containers import Container
     from numaproof.reference.pods.pod import Pod
 
 
-def asks(plan: Plan, devices: DeviceState, pod: Pod, container: Container | None) -> dict[str, int]:
+def asks(
+    setup: NodeSetup, devices: DeviceState, pod: Pod, container: Container | None
+) -> dict[str, int]:
     """Amounts by resource, in CPUs, bytes and devices; `container` is None for the whole pod."""
-    found = {CPU: exclusive_cpus(pod, container)} if plan.cpu else {}
-    if plan.memory and why_no_memory(plan, pod, container) is None:
-        found |= requests.part(pod, container) if container else plan.memory.at_once(pod)
+    found = {CPU: exclusive_cpus(pod, container)} if setup.cpu else {}
+    if setup.memory and why_no_memory(setup, pod, container) is None:
+        found |= requests.part(pod, container) if container else setup.memory.at_once(pod)
     if container is None:
         names = {name for one in pod.containers for name in allocation.requested(devices, one)}
         for name in sorted(names):
@@ -37,9 +39,9 @@ def exclusive_cpus(pod: Pod, container: Container | None) -> int:
     return pod.exclusive_cpus(container) if container else pod.exclusive_cpus_at_once()
 
 
-def why_no_cpus(plan: Plan, pod: Pod, container: Container | None) -> str | None:
+def why_no_cpus(setup: NodeSetup, pod: Pod, container: Container | None) -> str | None:
     """Why there are no exclusive CPUs to assign; None if there are some."""
-    if plan.cpu is None:
+    if setup.cpu is None:
         return "its policy is none"
     if exclusive_cpus(pod, container):
         return None
@@ -51,14 +53,14 @@ def why_no_cpus(plan: Plan, pod: Pod, container: Container | None) -> str | None
     return "no whole CPUs are requested" if container is None else "no CPUs are requested"
 
 
-def why_no_memory(plan: Plan, pod: Pod, container: Container | None) -> str | None:
+def why_no_memory(setup: NodeSetup, pod: Pod, container: Container | None) -> str | None:
     """Why there is no memory to pin to nodes; None if there is some."""
-    if plan.memory is None:
+    if setup.memory is None:
         return "its policy is None"
     if (reason := _not_served(pod)) is not None:
         return reason
     try:
-        amounts = requests.part(pod, container) if container else plan.memory.at_once(pod)
+        amounts = requests.part(pod, container) if container else setup.memory.at_once(pod)
     except AllocationError:
         return "an amount is not a whole number of bytes to the API machinery"
     return None if amounts else "no memory is requested"

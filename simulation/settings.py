@@ -16,7 +16,7 @@ from numaproof.simulation.admission import CannotAnswerError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numaproof.reference.plan import Plan
+    from numaproof.reference.node import NodeSetup
     from numaproof.simulation.admission import Question
     from numaproof.simulation.blame import Path, Rule
 
@@ -40,9 +40,9 @@ class Finding(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """How a start ended: with a plan, a refusal or a fault."""
+    """How a start ended: with a setup, a refusal or a fault."""
 
-    plan: Plan | None = None
+    setup: NodeSetup | None = None
     refusal: messages.StartRefused | None = None
     fault: str = ""
 
@@ -73,10 +73,10 @@ def judge(question: Question) -> tuple[Finding, ...]:
     if outcome.fault:
         fix = "this is a bug in numaproof, not in the file; please report it"
         found.append(Finding("fault", (), f"the reference failed: {outcome.fault}", fix))
-    if outcome.plan is not None:
+    if outcome.setup is not None:
         wrong = [one.path for one in found]
         fixed = msgspec.structs.replace(question, config=config)
-        for warning in lint.warnings(fixed, outcome.plan):
+        for warning in lint.warnings(fixed, outcome.setup):
             path = warning[0]
             if path[0] in question.config and not any(_related(path, other) for other in wrong):
                 found.append(Finding("warning", *warning))
@@ -106,7 +106,7 @@ def _start(question: Question, config: dict[str, Any]) -> _Outcome:
         case messages.Fault():
             return _Outcome(fault=answer.message)
     assert reference.node is not None
-    return _Outcome(plan=reference.node.plan)
+    return _Outcome(setup=reference.node.setup)
 
 
 def _past(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numaproof.reference.cpu.policy import StaticPolicy
     from numaproof.reference.devices.state import DeviceState
     from numaproof.reference.manager import Manager
-    from numaproof.reference.plan import Plan
+    from numaproof.reference.node import NodeSetup
     from numaproof.reference.pods.pod import Pod
     from numaproof.reference.topology.hints import Family
     from numaproof.simulation.observation import Failed
@@ -36,13 +36,13 @@ _NAMES: dict[type[Manager[Any]], str] = {
 }
 
 
-def explain(plan: Plan, pod: Pod, failed: Failed) -> tuple[Allocation, tuple[str, ...]]:
+def explain(setup: NodeSetup, pod: Pod, failed: Failed) -> tuple[Allocation, tuple[str, ...]]:
     """What was lacking, and what would certainly help, if anything."""
     manager = failed.manager
     if failed.error.reason == "EmptyPodSharedPoolError":
         return _allocation(failed, str(failed.error), Candidates()), ()
-    if isinstance(manager, CPUManager) and plan.cpu:
-        return _cpus(plan.cpu, manager, pod, failed)
+    if isinstance(manager, CPUManager) and setup.cpu:
+        return _cpus(setup.cpu, manager, pod, failed)
     if isinstance(manager, MemoryManager):
         return _memory(manager, pod, failed)
     assert isinstance(manager, DeviceManager)

@@ -10,12 +10,12 @@ from numaproof.reference.cpu.distribution import AccountingError
 from numaproof.reference.cpu.policy import SMTAlignmentError
 from numaproof.reference.cpu.state import CPUState, ReusableCPUs
 from numaproof.reference.errors import AdmissionError
-from numaproof.reference.kubelet.checkpoints import cpu as cpu_checkpoint
 from numaproof.reference.manager import ContainerManager, unexpected
 from numaproof.reference.pods.budget import EmptySharedPoolError
 
 if TYPE_CHECKING:
-    from numaproof.reference.plan import Plan
+    from numaproof.reference.cpu.policy import StaticPolicy
+    from numaproof.reference.kubelet.checkpoints.files import CheckpointFile
     from numaproof.reference.pods.containers import Container
     from numaproof.reference.pods.pod import Pod
     from numaproof.reference.topology.hints import Resources
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 class CPUManager(ContainerManager[CPUState]):
-    """The CPU Manager with its state."""
+    """The CPU Manager; its `policy` is None for the policy none."""
 
-    file_name = cpu_checkpoint.FILE_NAME
-
-    def __init__(self, plan: Plan, state: CPUState) -> None:
-        """Takes the state as the start restored and wrote it."""
-        super().__init__(plan, state)
-        self._policy = plan.cpu
+    def __init__(
+        self, policy: StaticPolicy | None, state: CPUState, file: CheckpointFile[CPUState]
+    ) -> None:
+        """Takes the state that the start restored from the checkpoint `file`."""
+        super().__init__(state, file)
+        self._policy = policy
         self.reuse = ReusableCPUs()
 
     def hints(self, pod: Pod, container: Container | None) -> Resources:
@@ -67,7 +67,3 @@ class CPUManager(ContainerManager[CPUState]):
             raise AdmissionError("SMTAlignmentError", str(error)) from None
         except (NotEnoughCPUsError, AccountingError) as error:
             raise unexpected(error) from None
-
-    def dump(self) -> bytes:
-        """The content of ``cpu_manager_state``."""
-        return self._plan.cpu_file(self.state)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from numaproof.reference.devices import allocation
 from numaproof.reference.devices.state import DeviceState
-from numaproof.reference.kubelet.checkpoints import devices as device_checkpoint
 from numaproof.reference.manager import Manager, unexpected
 
 if TYPE_CHECKING:
@@ -14,7 +13,8 @@ if TYPE_CHECKING:
 
     from numaproof.protocol.messages import DeviceResource
     from numaproof.reference.devices.allocation import Favoured
-    from numaproof.reference.plan import Plan
+    from numaproof.reference.devices.hints import DeviceHints
+    from numaproof.reference.kubelet.checkpoints.files import CheckpointFile
     from numaproof.reference.pods.containers import Container
     from numaproof.reference.pods.pod import Pod
     from numaproof.reference.topology.hints import Resources
@@ -22,17 +22,18 @@ if TYPE_CHECKING:
 
 
 class DeviceManager(Manager[DeviceState]):
-    """The Device Manager with its state.
+    """The Device Manager.
 
     `favoured` are devices by container and resource that it takes before others that would do
     as well.
     """
 
-    file_name = device_checkpoint.FILE_NAME
-
-    def __init__(self, plan: Plan, state: DeviceState) -> None:
-        """Takes the state that the checkpoint holds, before any plugin reports."""
-        super().__init__(plan, state)
+    def __init__(
+        self, hints: DeviceHints, state: DeviceState, file: CheckpointFile[DeviceState]
+    ) -> None:
+        """Takes the state that the checkpoint `file` holds, before any plugin reports."""
+        super().__init__(state, file)
+        self._hints = hints
         self.has_plugins = False
         self.favoured: Mapping[str, Favoured] = {}
         self._kept = state
@@ -43,7 +44,7 @@ class DeviceManager(Manager[DeviceState]):
         self.has_plugins = self.has_plugins or bool(lists)
 
     def serves(self, pod: Pod) -> bool:
-        """Whether a container asks for devices of a plugin, be it none of them."""
+        """Whether a container requests a resource of a device plugin, be it none of it."""
         return any(allocation.requested(self.state, container) for container in pod.containers)
 
     def held(self, uid: str, name: str) -> dict[str, tuple[str, ...]] | None:
@@ -54,10 +55,9 @@ class DeviceManager(Manager[DeviceState]):
 
     def hints(self, pod: Pod, container: Container | None) -> Resources:
         """Where the request could be met."""
-        found = self._plan.device_hints
         if container is None:
-            return found.for_pod(self.state, pod)
-        return found.for_container(self.state, pod, container)
+            return self._hints.for_pod(self.state, pod)
+        return self._hints.for_container(self.state, pod, container)
 
     def allocate(self, pod: Pod, container: Container, affinity: KeptHint) -> None:
         """Gives the container its devices."""
@@ -75,17 +75,12 @@ class DeviceManager(Manager[DeviceState]):
         """Gives nothing: the Device Manager does not serve pods as a whole."""
 
     def reclaim(self, pods: Mapping[str, Pod]) -> None:
-        """Takes back the devices of pods that are not on the node."""
+        """Takes back the devices of all pods but these, the ones on the node."""
         self.state = self.state.reclaim(pods.keys())
 
     def end(self, uid: str, name: str) -> None:
-        """Leaves the container its devices: they stay until its pod goes."""
+        """Leaves the container its devices until its pod leaves the node."""
 
-    @property
-    def kept(self) -> DeviceState:
-        """The state as of the last report or allocation: taking back is not written by itself."""
-        return self._kept
-
-    def dump(self) -> bytes:
-        """The content of the Device Manager's own checkpoint."""
-        return device_checkpoint.dump(self._kept)
+    def save(self) -> None:
+        """Writes the state as of the last report or allocation: taking back is not written."""
+        self._write(self._kept)

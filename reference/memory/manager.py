@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from numaproof.reference.errors import AdmissionError
-from numaproof.reference.kubelet.checkpoints import memory as memory_checkpoint
 from numaproof.reference.manager import ContainerManager, unexpected
 from numaproof.reference.memory.requests import AllocationError
 from numaproof.reference.memory.state import MemoryState, ReusableMemory
 from numaproof.reference.pods.budget import EmptySharedPoolError
 
 if TYPE_CHECKING:
-    from numaproof.reference.plan import Plan
+    from numaproof.reference.kubelet.checkpoints.files import CheckpointFile
+    from numaproof.reference.memory.policy import StaticPolicy
     from numaproof.reference.pods.containers import Container
     from numaproof.reference.pods.pod import Pod
     from numaproof.reference.topology.hints import Resources
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 class MemoryManager(ContainerManager[MemoryState]):
-    """The Memory Manager with its state."""
+    """The Memory Manager; its `policy` is None for the policy None."""
 
-    file_name = memory_checkpoint.FILE_NAME
-
-    def __init__(self, plan: Plan, state: MemoryState) -> None:
-        """Takes the state as the start restored and wrote it."""
-        super().__init__(plan, state)
-        self._policy = plan.memory
+    def __init__(
+        self, policy: StaticPolicy | None, state: MemoryState, file: CheckpointFile[MemoryState]
+    ) -> None:
+        """Takes the state that the start restored from the checkpoint `file`."""
+        super().__init__(state, file)
+        self._policy = policy
         self.reuse = ReusableMemory()
 
     def hints(self, pod: Pod, container: Container | None) -> Resources:
@@ -59,7 +59,3 @@ class MemoryManager(ContainerManager[MemoryState]):
             raise AdmissionError("EmptyPodSharedPoolError", str(error)) from None
         except AllocationError as error:
             raise unexpected(error) from None
-
-    def dump(self) -> bytes:
-        """The content of ``memory_manager_state``."""
-        return self._plan.memory_file(self.state)

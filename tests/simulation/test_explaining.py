@@ -145,7 +145,7 @@ def test_what_is_told_of_sets_of_nodes_is_what_the_hints_say(
             node = reference.node
             assert node is not None
             manifest = pod(f"p{number}", *limits).manifest
-            watched = watch(node, node.plan.read_pod(manifest), node.plan.topology_policy)
+            watched = watch(node, node.read_pod(manifest), node.setup.topology_policy)
             families = [
                 (tuple(hinted.resources), hints)
                 for merged in watched.merges
@@ -176,7 +176,7 @@ def test_watching_leaves_the_node_as_it_is() -> None:
         assert node is not None
         before = reference.call("state", messages.NoArgs())
         manifest = pod("p", {"cpu": 2}, init=({"cpu": 3},)).manifest
-        assert watch(node, node.plan.read_pod(manifest), node.plan.topology_policy).admitted
+        assert watch(node, node.read_pod(manifest), node.setup.topology_policy).admitted
         assert reference.call("state", messages.NoArgs()) == before
 
 

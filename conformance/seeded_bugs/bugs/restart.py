@@ -25,6 +25,8 @@ from numaproof.reference.memory.manager import MemoryManager
 from numaproof.reference.memory.state import MemoryState
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from numaproof.reference.departures.releases import Release
 
 seeds = Seeds("restart")
@@ -84,13 +86,13 @@ def the_cpu_checkpoint_is_not_written_again(changes: Changes) -> None:
 
 @seeds("CPU-CHECKPOINT-001", "CPU-CHECKPOINT-003")
 def a_first_start_writes_no_cpu_checkpoint(changes: Changes) -> None:
-    def silent(original: Any, running: Any, present: Any) -> CPUState:
-        path = running.state_dir / cpu_checkpoint.FILE_NAME
+    def silent(original: Any, setup: Any, release: Any, state_dir: Path, present: Any) -> Any:
+        path = state_dir / cpu_checkpoint.FILE_NAME
         there = path.exists()
-        restored: CPUState = original(running, present)
+        manager = original(setup, release, state_dir, present)
         if not there:
             path.unlink()
-        return restored
+        return manager
 
     changes.around(startup, "_start_cpus", silent)
 

@@ -1,25 +1,53 @@
-"""Checkpoint files: where they are, their checksum, and how they are written.
+"""Checkpoint files: one for each manager, in the kubelet's state directory.
 
-A checkpoint is one JSON object in the kubelet's state directory. Its checksum is the 32-bit FNV-1a
-hash of Go's textual dump of the structure, with the checksum field at zero.
+A checkpoint is one JSON object. Its checksum is the 32-bit FNV-1a hash of Go's textual dump of the
+structure, with the checksum field at zero.
 
-This module and discovery are the only places of the reference that touch files.
+This module and `numaproof.reference.cadvisor.sysfs` are all of the reference that touches files.
 """
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 from fnv_hash_fast import fnv1a_32
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 
 _HTML = {character.encode(): f"\\u{ord(character):04x}".encode() for character in "<>&\u2028\u2029"}
+
+
+State = TypeVar("State")
+
+
+class CheckpointFile(Generic[State]):
+    """The file that holds a manager's state, which `dump` puts into words.
+
+    `name` is the file's, below the state directory.
+    """
+
+    def __init__(self, state_dir: Path, name: str, dump: Callable[[State], bytes]) -> None:
+        """Touches no file yet; see the class."""
+        self.name = name
+        self.path = str(state_dir / name)
+        self._dump = dump
+        self._written = b""
+
+    def read(self) -> bytes | None:
+        """The content; None where there is no file."""
+        return read(self.path)
+
+    def write(self, state: State) -> None:
+        """Writes the state, unless it reads like the one that was written last."""
+        content = self._dump(state)
+        if content != self._written:
+            write(self.path, content)
+            self._written = content
 
 
 class CheckpointError(Exception):
