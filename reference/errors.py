@@ -1,4 +1,4 @@
-"""How a call can end without a result; each becomes an answer of its own kind."""
+"""Why a call can end without a result; each error becomes an answer of its own kind."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ if TYPE_CHECKING:
 
 
 class StartError(Exception):
-    """The start was refused at a stage."""
+    """The kubelet refuses to start, at some stage."""
 
     def __init__(self, stage: Stage, message: str) -> None:
-        """Takes the stage and the kubelet's text."""
+        """Takes the stage and the kubelet's message."""
         super().__init__(message)
         self.stage = stage
 
 
 class AdmissionError(Exception):
-    """The pod, or the request for CPUs, is refused."""
+    """A pod, or a request for CPUs, is refused."""
 
     def __init__(self, reason: str, message: str) -> None:
-        """Takes the documented reason and the kubelet's text."""
+        """Takes the documented reason and the kubelet's message."""
         super().__init__(message)
         self.reason = reason
 
 
 class NotBuiltError(Exception):
-    """The reference does not have what was asked for; the text says what."""
+    """The reference does not implement what was asked for; the text says what."""
 
 
 class NotStartedError(Exception):
-    """The operation needs a node, and there was no start or the last one was refused."""
+    """The operation needs a started node, and there is none."""

@@ -1,7 +1,7 @@
-"""The reference implementation behind the protocol's operations, for use in the same process.
+"""The reference implementation, for use in the same process: a request becomes an answer.
 
-`Reference` is the one way in: it keeps the started node between calls, as a kubelet does, and
-turns every error into the answer that the protocol has for it.
+`Reference` is the one way in. It keeps the started node between calls, as a kubelet does, and turns
+every error into the answer that the protocol has for it.
 """
 
 from __future__ import annotations
@@ -55,32 +55,32 @@ class Reference:
     """The reference implementation.
 
     Args:
-        documented: keep every documented rule, where a kubelet of the same release breaks some.
+        documented: keep every documented rule, where kubelets of the same release break some.
     """
 
     def __init__(self, *, documented: bool = False) -> None:
-        """Starts without a node; see the class."""
+        """Has no node until a start; see the class."""
         self._documented = documented
         self._node: Node | None = None
 
     @property
     def node(self) -> Node | None:
-        """The started node; None before a start and after one that was refused."""
+        """The started node; None before the first start and after a refused one."""
         return self._node
 
     def favour(self, devices: Mapping[str, Favoured]) -> None:
-        """Says which devices, by container and resource, to take before others as good.
+        """Sets the devices, by container and resource, to take before others that are as good.
 
-        A kubelet takes any of them: whoever compares with one lets the reference take the same
-        where it may. Holds until the next start or the next call of this.
+        A kubelet may take any of them. To compare with one, have the reference take the same
+        devices where it may. Holds until the next start or the next call of this.
         """
         if self._node is not None:
             self._node.device_manager.favoured = devices
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
-        """The answer to one request; every error is an answer too.
+        """Answers one request; every error is an answer too.
 
-        `operation` is a name of `numaproof.protocol.operations.OPERATIONS`, `args` of the type
+        `operation` is one of `numaproof.protocol.operations.OPERATIONS`, and `args` are of the type
         that it has there.
         """
         try:
@@ -112,7 +112,7 @@ class Reference:
         return answer
 
     def hello(self, _args: messages.HelloArgs) -> messages.Hello:
-        """Who the reference is and what it has."""
+        """Who the reference is and what it implements."""
         newest = releases.TABLE[releases.NEWEST]
         return messages.Hello(
             protocol=messages.PROTOCOL_VERSION,
@@ -140,11 +140,11 @@ class Reference:
             raise NotBuiltError(str(error)) from None
 
     def start(self, args: messages.StartArgs) -> messages.Started:
-        """Starts the managers; what an earlier start had in memory is gone.
+        """Starts a node; what an earlier one had in memory is gone.
 
         Raises:
             StartError: a stage refused.
-            NotBuiltError: the reference does not have what the configuration asks for.
+            NotBuiltError: the reference does not implement what the configuration asks for.
         """
         self._node = None
         release = self._release(args.kubernetes)
@@ -152,19 +152,19 @@ class Reference:
         return self._node.started()
 
     def merge(self, args: messages.MergeArgs) -> messages.Merged:
-        """The Topology Manager's merge alone.
+        """Merges hints, as the Topology Manager does.
 
         Raises:
-            StartError: the options cannot be, or distances are missing.
+            StartError: invalid options, or distances are missing.
         """
         return topology_alone.merge(args, self._release(args.kubernetes))
 
     def assign(self, args: messages.AssignArgs) -> messages.Assigned:
-        """CPU assignment alone.
+        """Assigns CPUs, without a node.
 
         Raises:
-            StartError: the options cannot be, or the machine has no CPUs.
-            AdmissionError: the request cannot be met.
+            StartError: invalid options, or a machine without CPUs.
+            AdmissionError: the CPUs are not available.
         """
         release = self._release(args.kubernetes)
         try:
@@ -177,7 +177,7 @@ class Reference:
         """The machine that a tree with ``sys/`` and ``proc/`` describes.
 
         Raises:
-            StartError: the tree has no machine in it.
+            StartError: the tree describes no machine.
         """
         return _discover(args.root, self._release(args.kubernetes))
 

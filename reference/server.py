@@ -1,4 +1,4 @@
-"""The reference implementation behind the protocol's lines: requests in, responses out."""
+"""The reference implementation as a program: requests on standard input, responses on output."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _ID = re.compile(rb'"id"\s*:\s*(-?[0-9]{1,18})')
 def serve(stdin: BinaryIO, stdout: BinaryIO, *, documented: bool = False) -> None:
     """Answers every line of `stdin` on `stdout`, in order, until `stdin` ends.
 
-    A line that is no request is answered with a fault under the id that it seems to have, 0
-    where none can be made out. Empty lines are passed over.
+    A line that is not a request is answered with a fault, under the id that it seems to have or
+    else 0. Empty lines are ignored.
     """
     reference = Reference(documented=documented)
     while line := stdin.readline(codec.LONGEST_LINE + 1):

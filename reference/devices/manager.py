@@ -53,14 +53,23 @@ class DeviceManager(Manager[DeviceState]):
             return None
         return {resource: tuple(sorted(ids)) for resource, ids in self.state.of(uid, name).items()}
 
+    @property
+    def _is_idle(self) -> bool:
+        """Whether no plugin has ever reported and no container holds a device."""
+        return not self.state.lists and not self.state.taken
+
     def hints(self, pod: Pod, container: Container | None) -> Resources:
         """Where the request could be met."""
+        if self._is_idle:
+            return {}
         if container is None:
             return self._hints.for_pod(self.state, pod)
         return self._hints.for_container(self.state, pod, container)
 
     def allocate(self, pod: Pod, container: Container, affinity: KeptHint) -> None:
         """Gives the container its devices."""
+        if self._is_idle:
+            return
         favoured = self.favoured.get(container.name, {})
         before = self.state.of(pod.uid, container.name)
         try:
@@ -76,7 +85,8 @@ class DeviceManager(Manager[DeviceState]):
 
     def reclaim(self, pods: Mapping[str, Pod]) -> None:
         """Takes back the devices of all pods but these, the ones on the node."""
-        self.state = self.state.reclaim(pods.keys())
+        if self.state.held:
+            self.state = self.state.reclaim(pods.keys())
 
     def end(self, uid: str, name: str) -> None:
         """Leaves the container its devices until its pod leaves the node."""

@@ -1,6 +1,6 @@
-"""Budgets: what a pod has as a whole, for some containers to have parts of and others to share.
+"""Budgets: what a pod is given as a whole, for containers to have parts of or to share.
 
-(Kubernetes 1.36, alpha feature gate ``PodLevelResourceManagers`` with scope pod; KEP-5526.)
+(Alpha feature gate ``PodLevelResourceManagers`` with scope pod; KEP-5526.)
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ class EmptySharedPoolError(Exception):
 
 
 _ALSO_CALLED = {"cpu": ("cpus", "cpus")}
-"""A resource that containers lack, and what is left for them, as the kubelet calls them."""
+"""What the kubelet calls a resource that containers lack, and one of which nothing is left."""
 
 
 def check(whole: Amounts, parts: Iterable[tuple[Container, Amounts]]) -> None:
-    """Checks that something is left for every container that has no part of its own.
+    """Checks that the budget leaves something for every container without a part of its own.
 
     `whole` is the budget by resource; `parts` are the containers in starting order, each with its
-    part, which is empty where it has none.
+    part, or an empty one.
 
     Raises:
-        EmptySharedPoolError: nothing is left for one.
+        EmptySharedPoolError: a container is left with nothing.
     """
     used = dict.fromkeys(whole, 0)
     shared = False
@@ -57,5 +57,5 @@ def check(whole: Amounts, parts: Iterable[tuple[Container, Amounts]]) -> None:
 
 
 def _spent(whole: Amounts, used: Amounts) -> str | None:
-    """The first resource that is used up, None where there is something of each."""
+    """The first resource that is used up; None if some of each is left."""
     return next((one for one in whole if used[one] >= whole[one]), None)

@@ -1,7 +1,7 @@
 """Kubernetes quantities: ``1500m``, ``2Gi``, ``1e3`` (Kubernetes API conventions, "Quantity").
 
-A quantity is an exact decimal number with a suffix. It is kept here as an exact fraction; the two
-readings of it that the kubelet takes both round up.
+A quantity is a decimal number with a suffix, kept here as an exact fraction. The kubelet reads it
+as a whole number or in thousandths, and rounds up both times.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class QuantityError(ValueError):
 
 @lru_cache(maxsize=4096)
 def parse(text: str | float) -> Fraction:
-    """The exact number that a quantity stands for; plain JSON numbers are quantities as well.
+    """The exact number that a quantity stands for; a plain JSON number is a quantity too.
 
-    What is finer than a nano is rounded up, away from zero, as the API machinery does.
+    Anything finer than a nano is rounded away from zero, as in the API machinery.
 
     Raises:
         QuantityError: the text is not a quantity.
@@ -75,7 +75,7 @@ def milli_value(text: str | float) -> int:
 
 
 def whole_cpus(text: str | float) -> int | None:
-    """The quantity as a number of CPUs if it is a whole one at milli precision, else None."""
+    """The quantity as a number of CPUs; None if that is not whole, in thousandths."""
     cpus, rest = divmod(milli_value(text), 1000)
     return None if rest else cpus
 
@@ -90,11 +90,10 @@ _BINARY_DIGITS = 14
 
 
 def exact(text: str | float) -> int | None:
-    """The quantity as an integer, or None where the API machinery says that it is none.
+    """The quantity as an integer; None where the API machinery says that it is not one.
 
-    It says so of everything that it keeps as a decimal number of any length: fractions, binary
-    suffixes with a decimal point (``1.5Gi``), and long numbers. (apimachinery, `Quantity.AsInt64`,
-    Kubernetes 1.33 to 1.36.)
+    It says so of all that it keeps as a decimal number of any length: fractions, binary suffixes
+    with a decimal point (``1.5Gi``), and long numbers. (apimachinery, `Quantity.AsInt64`.)
     """
     number = parse(text)
     found = _FORM.fullmatch(str(text))
@@ -124,11 +123,11 @@ def style(text: str | float) -> Style:
 
 @lru_cache(maxsize=1024)
 def canonical(number: Fraction | int, style: Style) -> str:
-    """The number in the canonical form of a style, with the largest suffix that leaves it whole.
+    """The number in the canonical form of a style: with the largest suffix that leaves it whole.
 
-    What is below 1Ki or not whole has no binary form. (Kubernetes API, `resource.Quantity`,
-    "Before serializing, Quantity will be put in canonical form".) A decimal number of 10**21 and
-    more loses its suffix there, in Kubernetes 1.33 to 1.36.
+    Numbers below 1Ki and fractions have no binary form. (Kubernetes API, `resource.Quantity`,
+    "Before serializing, Quantity will be put in canonical form".) Decimal numbers of 10**21 and
+    more lose their suffix there.
     """
     left = Fraction(number)
     if style == "binary" and (abs(left) < _KI or left.denominator != 1):
