@@ -107,7 +107,7 @@ class Reference:
         if operation not in _OPERATIONS:
             raise NotBuiltError(f"operation {operation}")
         if self._node is None:
-            raise NotStartedError(f"{operation} needs a start that was not refused")
+            raise NotStartedError(f"{operation} needs a started node")
         answer: messages.Answer = getattr(self._node, operation)(args)
         return answer
 

@@ -37,7 +37,7 @@ def _respond(reference: Reference, line: bytes) -> tuple[int, messages.Answer]:
     try:
         request = codec.decode(line, codec.Request)
     except codec.ProtocolError as error:
-        return _seeming_id(line), messages.Fault(f"the line is no request: {error}")
+        return _seeming_id(line), messages.Fault(f"the line is not a request: {error}")
     try:
         args = codec.decode_args(request)
     except codec.ProtocolError as error:

@@ -1,15 +1,15 @@
 """The caches of a CPU, and whose they are: the core's, the whole node's, or *uncore*.
 
-Each core is asked through its first CPU. A cache of level 1 or 2 is the core's own if exactly as
-many CPUs share it as the core has. A cache above level 2 is the node's if as many CPUs share it
-as the node would have, were all its cores like this one; otherwise it is an uncore cache of the
-core: an L3 that only some cores of the node share, or, on hybrid machines and half-offline cores,
-one whose count did not come out even.
+A core's caches are those of its first CPU. A cache of level 1 or 2 is the core's own if exactly as
+many CPUs share it as the core has. A cache above level 2 is the node's if as many CPUs share it as
+the node would have if all its cores were like this one; otherwise it is an uncore cache of the
+core: an L3 that only some cores of the node share, or, with hybrid or half-offline cores, one for
+which that count is wrong.
 
-A cache has an id, a size, a level, a type and a map of the CPUs that share it. If one of these
-can't be read of one cache, the core that was asked and all cores of the node behind it have no
-caches at all. Many Arm kernels give no ids (``cache/indexN/id``), so such machines have no
-caches, and their guests may have no cache folder (google/cadvisor#2456).
+A cache has an id, a size, a level, a type and a map of the CPUs that share it. If any of these
+cannot be read, the core and all cores of the node after it have no caches at all. Many Arm kernels
+give no ids (``cache/indexN/id``), so such machines have no caches; their guests may not even have
+the folder (google/cadvisor#2456).
 
 Source: the sysinfo and sysfs packages of cAdvisor v0.52.1 to v0.56.2 (Kubernetes 1.33 to 1.36),
 built for amd64.
@@ -41,10 +41,7 @@ class SharedCache(NamedTuple):
 
 
 class NodeCaches(NamedTuple):
-    """The caches of a node, those that each of its cores has alone, and the cores' uncore ones.
-
-    The latter two have an entry for each core, in order.
-    """
+    """The caches of a node, and the own and the uncore caches of each of its cores, in order."""
 
     node: tuple[UncoreCache, ...]
     core: tuple[tuple[UncoreCache, ...], ...]
@@ -69,7 +66,7 @@ def caches_of(tree: SysTree, cores: Sequence[CoreThreads]) -> NodeCaches:
                 if found.cache.level <= _HIGHEST_CORE_LEVEL and found.sharers == per_core
             )
         )
-        # The same cache may stand there twice; it is one.
+        # The same cache may be listed twice.
         uncore.append(
             tuple(dict.fromkeys(found.cache for found in high if found.sharers != per_node))
         )
@@ -87,7 +84,7 @@ def _read_until_unreadable(tree: SysTree, cores: Sequence[CoreThreads]) -> list[
 
 
 def _caches_of_cpu(tree: SysTree, cpu: int) -> list[SharedCache] | None:
-    """The caches in the byte order of their folders' names; None where any can't be read."""
+    """The caches in the byte order of their folders' names; None if any cannot be read."""
     folder = f"{CPUS}/cpu{cpu}/cache"
     caches = []
     try:
@@ -103,7 +100,7 @@ def _caches_of_cpu(tree: SysTree, cpu: int) -> list[SharedCache] | None:
 
 
 def _read_cache(tree: SysTree, folder: str) -> SharedCache | None:
-    # In the order in which most trees that lack one are given up soonest.
+    # In this order, a tree that lacks one is usually given up soonest.
     cache_id = leading_signed(tree.read(f"{folder}/id"))
     size = leading_unsigned(tree.read(f"{folder}/size"), unit="K")
     level = leading_signed(tree.read(f"{folder}/level"))

@@ -1,9 +1,9 @@
-"""How many cores and sockets the machine counts, which is not what its topology adds up to.
+"""How many cores and sockets a machine reports, which is not what its topology adds up to.
 
-Both counts come from ``/proc/cpuinfo`` where it names ids, as on x86: the number of *different
-ids*. Core ids repeat from socket to socket, so a machine of two 10-core sockets counts 10 cores;
-and lines of offline CPUs are not in the file. Elsewhere (Arm, POWER, s390x) they are the numbers
-of different pairs of core and package, and of packages, among the CPUs in sysfs.
+Both are the number of *different ids* in ``/proc/cpuinfo`` where it has ids, as on x86. Core ids
+repeat from socket to socket, so a machine with two 10-core sockets reports 10 cores; and offline
+CPUs are not in the file. Elsewhere (Arm, POWER, s390x) they are the numbers of different pairs of
+core and package, and of different packages, among the CPUs in sysfs.
 
 Source: the machine and sysfs packages of cAdvisor v0.52.1 to v0.56.2 (Kubernetes 1.33 to 1.36).
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numaproof.reference.cadvisor.cpus import OnlineCPUs
     from numaproof.reference.cadvisor.sysfs import SysTree
 
-# The line ends at its digits: one more space or a carriage return, and it names no id.
+# The line must end with its digits: a space or a carriage return after them, and it has no id.
 _CORE = re.compile(r"^core id[\t\n\f\r ]*:[\t\n\f\r ]*[0-9]+$", re.MULTILINE)
 _SOCKET = re.compile(r"^physical id[\t\n\f\r ]*:[\t\n\f\r ]*[0-9]+$", re.MULTILINE)
 
@@ -36,9 +36,9 @@ def count_cores_and_sockets(cpuinfo: str, tree: SysTree, online: OnlineCPUs) -> 
 
 
 def _cores_in_sysfs(tree: SysTree, online: OnlineCPUs) -> set[tuple[str, str]]:
-    """The pairs of core and package ids of the CPUs online, as text; a missing id reads ``0``.
+    """The pairs of core and package ids of the online CPUs, as text; a missing id reads as ``0``.
 
-    One entry that looks like a CPU and has no number leaves nothing to count.
+    A single entry that looks like a CPU but has no number leaves nothing to count.
     """
     pairs = set()
     for name in tree.numbered(CPUS, "cpu"):

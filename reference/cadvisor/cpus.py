@@ -1,14 +1,14 @@
-"""Which CPUs a machine has, which of them are online, and which cores they make up.
+"""Which CPUs a machine has, which of them are online, and which cores they form.
 
-A *CPU* is an entry ``cpuN`` of ``/sys/devices/system/cpu`` or of a NUMA node's folder. It counts
-if it is online and says which core and which package (socket) it belongs to; one without
-``topology/`` is passed over without a word, for x86 kernels remove that folder when they take a
-CPU offline (google/cadvisor#2566, kubernetes#89859). A *core* is the CPUs of one node that agree
-in both ids. Core ids are unique within a package at most (google/cadvisor#2799).
+A *CPU* is an entry ``cpuN`` of ``/sys/devices/system/cpu`` or of a NUMA node's folder. It counts if
+it is online and says which core and which package (socket) it belongs to. One without ``topology/``
+is silently skipped, because x86 kernels remove that folder when they take a CPU offline
+(google/cadvisor#2566, kubernetes#89859). A *core* is the CPUs of one node with the same two ids.
+Core ids are unique within a package at most (google/cadvisor#2799).
 
 Source: the sysinfo and sysfs packages of cAdvisor v0.52.1 (Kubernetes 1.33 and 1.34), v0.53.0
 (1.35) and v0.56.2 (1.36), built for amd64: the s390x levels above the package, book and drawer,
-are not looked at.
+are ignored.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _NUMBER = re.compile("cpu([0-9]+)")
 _ID_BITS = 16
-"""Width of a CPU number where it is looked up among those online; higher bits are lost."""
+"""How many bits of a CPU number count when it is looked up among the online ones."""
 
 
 class CoreThreads(NamedTuple):
@@ -36,14 +36,14 @@ class CoreThreads(NamedTuple):
 
 
 class OnlineCPUs:
-    """The CPUs that ``/sys/devices/system/cpu/online`` names.
+    """The CPUs that ``/sys/devices/system/cpu/online`` lists.
 
-    Without that file the kernel has no CPU hotplug, and every CPU is online. If it is there and
-    can't be read or is empty, none is. An entry that is no number or range hides those behind it.
+    Without that file the kernel has no CPU hotplug, and every CPU is online. If the file cannot be
+    read or is empty, none is. An entry that is neither a number nor a range hides those after it.
     """
 
     def __init__(self, tree: SysTree) -> None:
-        """Reads the list once, for any number of questions."""
+        """Reads the list, once."""
         self._ranges: tuple[range, ...] = (range(1 << _ID_BITS),)
         try:
             self._ranges = tuple(_ranges(tree.read_trimmed(f"{CPUS}/online")))
@@ -52,7 +52,7 @@ class OnlineCPUs:
                 self._ranges = ()
 
     def __contains__(self, cpu: int) -> bool:
-        """Whether the CPU of that number is online."""
+        """Whether the CPU with that number is online."""
         number = cpu % (1 << _ID_BITS)
         return any(number in members for members in self._ranges)
 
@@ -79,7 +79,7 @@ def number_in(name: str) -> int | None:
 
 
 def cores_of(tree: SysTree, paths: Iterable[str], online: OnlineCPUs) -> list[CoreThreads]:
-    """The cores that the CPUs at `paths` make up, in the order of their first CPUs.
+    """The cores that the CPUs at `paths` form, in the order of their first CPUs.
 
     Raises:
         DiscoveryError: a name holds no CPU number, or an id can't be read.
@@ -106,9 +106,9 @@ def cores_of(tree: SysTree, paths: Iterable[str], online: OnlineCPUs) -> list[Co
 
 
 def topology_id(tree: SysTree, path: str, name: str) -> int | None:
-    """An id from the ``topology`` folder of the CPU at `path`; None where the file is missing.
+    """An id from the ``topology`` folder of the CPU at `path`; None if the file is missing.
 
-    Negative ids are ids: virtual machines and old kernels have package -1.
+    It may be negative: virtual machines and old kernels have package -1.
 
     Raises:
         DiscoveryError: the file can't be read.

@@ -1,19 +1,19 @@
 """What a ``/sys`` and ``/proc`` tree says about its machine: the kubelet's discovery.
 
-The kubelet knows the machine through cAdvisor, and everything its resource managers decide rests
-on this one reading at start:
+The kubelet knows the machine through cAdvisor, and all decisions of its resource managers rest on
+this one reading at start:
 
 - A *NUMA node* is an entry ``nodeN`` of ``/sys/devices/system/node``, with memory, CPUs, both or
   neither. Ids may have gaps.
-- Without any, each package (socket) stands for a node, with the package id as its node id, which
-  may be negative; it has no memory, huge pages or distances of its own.
+- Without any, each package (socket) becomes a node with the package id as its id, which may be
+  negative; it has no memory, huge pages or distances of its own.
 - CPUs and cores are in `numaproof.reference.cadvisor.cpus`, caches in
   `numaproof.reference.cadvisor.caches`, memory and huge pages in
   `numaproof.reference.cadvisor.memory`, and the machine's counts of cores and sockets in
   `numaproof.reference.cadvisor.cpuinfo`.
 
-What is missing is left out where kernels are known to leave it out; what is there and can't be
-understood costs the machine its topology.
+What kernels are known to leave out may be missing; what is there but cannot be understood costs
+the machine its topology.
 
 Source: cAdvisor v0.52.1 (Kubernetes 1.33 and 1.34), v0.53.0 (1.35) and v0.56.2 (1.36), built for
 amd64.
@@ -50,19 +50,19 @@ def discover(
 ) -> MachineInfo:
     """The machine that the tree under `root` describes.
 
-    A topology that can't be understood leaves a machine without CPUs and nodes, as it does in
-    the kubelet, which refuses to start on that machine later. `log` is told why.
+    A topology that cannot be understood leaves a machine without CPUs and nodes, on which the
+    kubelet later refuses to start. `log` is told why.
 
     Args:
         root: a folder with ``sys`` and ``proc``: ``/``, a copy, or a path of a fake file system.
         no_cpu: how a complaint about a tree without CPUs begins; releases agree in all else.
-        log: takes what cAdvisor logs about the topology, as one sentence.
+        log: called with what cAdvisor logs about the topology, one sentence.
 
     Returns:
         The machine: nodes by ascending id, the cores of a node by the byte order of their first
-        CPUs' names. Sizes are bytes, page sizes KiB. ``topology`` is None where it is not
-        understood, or where there are CPUs and none of them names its package; ``num_cores`` is
-        0 in the first case and counts all CPUs in the second.
+        CPUs' names. Sizes are in bytes, page sizes in KiB. ``topology`` is None if it cannot be
+        understood, or if there are CPUs but none names its package; ``num_cores`` is 0 in the
+        first case and counts all CPUs in the second.
 
     Raises:
         DiscoveryError: ``/proc/cpuinfo``, ``/proc/meminfo`` or a pool of huge pages can't be

@@ -16,12 +16,12 @@ from numaproof.reference.golang.text import quote
 if TYPE_CHECKING:
     from numaproof.reference.cadvisor.sysfs import SysTree
 
-# In a node's file the line begins with "Node 0"; the first that matches anywhere counts.
+# In a node's file the line begins with "Node 0"; the first match anywhere counts.
 _TOTAL = re.compile(r"MemTotal:[\t\n\f\r ]*([0-9]+) kB")
 
 
 def machine_memory(tree: SysTree) -> int:
-    """Bytes of memory by ``/proc/meminfo``.
+    """The machine's memory in bytes, by ``/proc/meminfo``.
 
     Raises:
         DiscoveryError: the file can't be read, or states no total in kB.
@@ -31,7 +31,7 @@ def machine_memory(tree: SysTree) -> int:
 
 
 def node_memory(tree: SysTree, node: str) -> int:
-    """Bytes of memory of the node with folder `node`; 0 where its file can't be read.
+    """The memory in bytes of the node with folder `node`; 0 if its file cannot be read.
 
     Raises:
         DiscoveryError: the file states no total in kB.
@@ -52,11 +52,11 @@ def _total(text: str) -> int:
 
 
 def huge_pages(tree: SysTree, folder: str) -> tuple[HugePages, ...] | None:
-    """The pools of huge pages that `folder` has, by the byte order of their names.
+    """The pools of huge pages in `folder`, in the byte order of their names; None for no pools.
 
-    A pool is an entry such as ``hugepages-2048kB``, its count in ``nr_hugepages``. A folder that
-    can't be read has none, for kernels are built without huge pages; so has an empty one (None).
-    On an entry without a hyphen the kubelet panics; here it is no pool.
+    A pool is an entry such as ``hugepages-2048kB``, with its count in ``nr_hugepages``. A folder
+    that cannot be read has none: kernels may be built without huge pages. On an entry without a
+    hyphen the kubelet panics; here it is ignored.
 
     Raises:
         DiscoveryError: the count can't be read or is no number.

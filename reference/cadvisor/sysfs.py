@@ -1,7 +1,7 @@
 """The two file trees that a machine is discovered from, ``/sys`` and ``/proc``, under any root.
 
-Nothing else of discovery touches files. Paths are text as the kubelet spells them, beginning
-with ``/sys`` or ``/proc`` whatever the root is, for they stand in its messages.
+No other part of discovery touches files. Paths are text as the kubelet spells them, beginning with
+``/sys`` or ``/proc`` whatever the root is, because its messages contain them.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ NODES = "/sys/devices/system/node"
 
 
 class DiscoveryError(Exception):
-    """The tree does not describe a machine; the message is that of the kubelet's discovery."""
+    """The tree does not describe a machine; the message is cAdvisor's."""
 
     def __init__(self, message: str) -> None:
-        """Keeps `message` as it can be printed."""
+        """Makes `message` printable."""
         super().__init__(printable(message))
 
 
 class UnreadableError(DiscoveryError):
-    """A file or folder can't be read; `missing` tells absence from every other cause."""
+    """A file or folder cannot be read; `missing` says whether it is absent."""
 
     def __init__(self, path: str, error: OSError) -> None:
-        """Words the operating system's `error` at `path` as the kubelet does."""
+        """Words the operating system's `error` at `path` as Go does."""
         step = "read" if error.errno == errno.EISDIR else "open"
         cause = os.strerror(error.errno or errno.EIO)
         super().__init__(f"{step} {path}: {cause[0].lower()}{cause[1:]}")
@@ -39,7 +39,7 @@ class UnreadableError(DiscoveryError):
 
 
 class Root(Protocol):
-    """What discovery needs of a path: `pathlib.Path` has it, and so may a tree in memory."""
+    """What discovery needs of a path: `pathlib.Path` has it, and a tree in memory may."""
 
     @property
     def name(self) -> str:
@@ -56,18 +56,18 @@ class Root(Protocol):
 
 
 class SysTree:
-    """The files below `root`, a folder that has ``sys`` and ``proc`` in it, each read once."""
+    """The files below `root`, a folder with ``sys`` and ``proc`` in it; each is read once."""
 
     def __init__(self, root: Root) -> None:
-        """`root` may be a path of any file system that pathlib speaks to, a fake one too."""
+        """Takes the root, a path in a real file system or a fake one."""
         self._root = root
         self._contents: dict[str, str] = {}
 
     def read(self, path: str) -> str:
-        """The whole text of a file; bytes that are not UTF-8 come as lone surrogates.
+        """The whole text of a file; bytes that are not UTF-8 become lone surrogates.
 
         Raises:
-            UnreadableError: it is missing, or can't be read.
+            UnreadableError: it is missing or cannot be read.
         """
         text = self._contents.get(path)
         if text is None:
@@ -82,15 +82,15 @@ class SysTree:
         """The text of a file without white space around it.
 
         Raises:
-            UnreadableError: it is missing, or can't be read.
+            UnreadableError: it is missing or cannot be read.
         """
         return self.read(path).strip(WHITE_SPACE)
 
     def names(self, path: str) -> list[str]:
-        """The names in a folder in the order of their bytes, so ``cpu10`` before ``cpu2``.
+        """The names in a folder in byte order, so ``cpu10`` before ``cpu2``.
 
         Raises:
-            UnreadableError: it is missing, can't be read, or is no folder.
+            UnreadableError: it is missing, cannot be read, or is not a folder.
         """
         try:
             return sorted((entry.name for entry in (self._root / path[1:]).iterdir()), key=_bytes)
@@ -100,8 +100,7 @@ class SysTree:
     def numbered(self, path: str, prefix: str) -> list[str]:
         """The names in a folder that begin with `prefix` and end in a digit, in byte order.
 
-        This is all it takes to be looked at as a node or a CPU. A folder that can't be read has
-        none.
+        Every such entry counts as a node or a CPU. A folder that cannot be read has none.
         """
         try:
             names = self.names(path)

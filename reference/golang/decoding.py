@@ -1,8 +1,7 @@
-"""JSON as Go's ``encoding/json`` reads it, error texts included.
+"""JSON as Go's ``encoding/json`` decodes it, error messages included.
 
-The kubelet shows these texts when a checkpoint file is damaged. A text is first checked as a
-whole for syntax; then values are stored in fields, whose names match in any case, and the first
-value of a wrong type is reported after all the others are stored.
+A text is first checked for syntax as a whole. Then values are stored in fields, whose names match
+in any case; the first value of a wrong type is reported once all others are stored.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class Signed:
 
 @dataclass(frozen=True, slots=True)
 class Anything:
-    """Takes every JSON value, and keeps nothing of it but whether there is one."""
+    """Takes any JSON value, and keeps only whether there is one."""
 
     go: str = "interface {}"
 
@@ -53,8 +52,8 @@ class Anything:
 class Keyed:
     """Wants a JSON object with any keys, all values of one kind.
 
-    With `numbered`, keys are integers written as text, and are kept as integers. What is absent
-    is None, unless it is `made` before the text is read; ``null`` is None always.
+    With `numbered`, keys are integers in quotes, and are kept as integers. An absent object is None
+    unless it is `made` before the text is read; ``null`` is always None.
     """
 
     values: Kind
@@ -65,7 +64,7 @@ class Keyed:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """Wants a JSON array, all values of one kind; what is absent or ``null`` is None."""
+    """Wants a JSON array, all values of one kind; an absent array or ``null`` is None."""
 
     values: Kind
     go: str
@@ -87,7 +86,7 @@ Kind = Text | Unsigned | Signed | Anything | Keyed | Listed | Fields
 
 
 def decode(data: bytes, kind: Kind) -> Any:
-    """The value of `kind` that the text holds; ``null`` leaves a plain field as it is.
+    """The value of `kind` that the text holds; ``null`` leaves a plain field unchanged.
 
     Raises:
         GoJSONError: bad syntax, or a value of a wrong type.
@@ -101,13 +100,13 @@ def decode(data: bytes, kind: Kind) -> Any:
 
 
 class _Store:
-    """Stores a parsed text in fields, keeping the first error."""
+    """Stores a parsed text in fields, and keeps the first error."""
 
     def __init__(self) -> None:
         self.error = ""
 
     def convert(self, tree: Any, kind: Kind, old: Any, struct: str | None, path: str) -> Any:
-        """The value for a place that holds `old`, which stays where the text says nothing."""
+        """The value for a place that holds `old`, which the text need not replace."""
         found = old if old is not None else zero(kind)
         match kind:
             case Keyed() | Listed() | Fields(pointer=True) if tree is None:
@@ -191,7 +190,7 @@ def _zeros(kind: Fields) -> dict[str, Any]:
 
 
 def _integer(text: str, kind: Unsigned | Signed) -> int | None:
-    """The integer that the text is, None where it is none or does not fit."""
+    """The integer that the text is; None if it is not one or does not fit."""
     signed = isinstance(kind, Signed)
     if not (_SIGNED if signed else _UNSIGNED).fullmatch(text):
         return None

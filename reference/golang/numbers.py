@@ -13,7 +13,7 @@ import struct
 from numaproof.reference.golang.text import WHITE_SPACE, quote
 
 UNSIGNED_LIMIT = 1 << 64
-"""Sizes are 64 bits wide, and wrap around where they grow in a multiplication."""
+"""Unsigned integers are 64 bits wide; products wrap around."""
 
 _SIGNED_LIMIT = 1 << 63
 _WHOLE = re.compile("([+-]?)([0-9]*)(.*)", re.DOTALL)
@@ -60,7 +60,7 @@ def _whole(function: str, text: str) -> int:
     sign, digits, rest = match.groups()
     value = _value(digits)
     refused_sign = sign and function == "ParseUint"
-    # The digits are walked from the left, so one too many is seen before what follows them.
+    # Go walks the digits from the left, so it sees one too many before what follows them.
     if value >= UNSIGNED_LIMIT and not refused_sign:
         raise NumeralError(function, text, "value out of range")
     if not digits or rest or refused_sign:
@@ -73,7 +73,7 @@ def _whole(function: str, text: str) -> int:
 
 
 def leading_signed(text: str) -> int | None:
-    """The number that the text begins with, after spaces; a sign is allowed. None if none."""
+    """The number that the text begins with, after spaces, a sign allowed; None if there is none."""
     match = _LEADING.match(text)
     if not match:
         return None
@@ -84,7 +84,7 @@ def leading_signed(text: str) -> int | None:
 def leading_unsigned(text: str, unit: str = "") -> int | None:
     """The number that the text begins with, after spaces, and `unit` right behind it.
 
-    None where there is no such number, it has a sign, or the unit is not there.
+    None if there is no such number, if it has a sign, or if the unit is missing.
     """
     match = _LEADING.match(text)
     if not match or match[1] or not match[3].startswith(unit):

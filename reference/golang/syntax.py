@@ -1,4 +1,4 @@
-"""The syntax of JSON as Go's ``encoding/json`` checks it, error texts included."""
+"""The syntax of JSON as Go's ``encoding/json`` checks it, error messages included."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r"
 
 
 class GoJSONError(ValueError):
-    """The text is not what is wanted; the message is Go's."""
+    """The text does not decode; the message is Go's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A JSON number as it is written."""
+    """A JSON number, as written."""
 
     text: str
 
@@ -39,7 +39,7 @@ def parse(data: bytes) -> Any:
     Raises:
         GoJSONError: the text is not JSON.
     """
-    # Python reads plain JSON alike, and faster. Escapes and bad bytes Go has its own way with.
+    # Python parses plain JSON alike, and faster. Go treats escapes and bad bytes its own way.
     if b"\\" not in data:
         with suppress(ValueError, RecursionError):
             return _PLAIN_JSON.decode(data.decode())
@@ -52,7 +52,7 @@ def parse(data: bytes) -> Any:
 
 
 def _no_number(word: str) -> NoReturn:
-    """Refuses NaN and Infinity, which only Python knows."""
+    """Refuses NaN and Infinity, which only Python accepts."""
     raise ValueError(word)
 
 
@@ -62,7 +62,7 @@ _PLAIN_JSON = json.JSONDecoder(
 
 
 class _Scanner:
-    """Reads one JSON text; an object becomes a list of pairs, a number stays as written."""
+    """Reads one JSON text."""
 
     def __init__(self, data: bytes) -> None:
         # Every byte one character, so that positions and Go's quoting of bytes agree.

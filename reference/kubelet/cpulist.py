@@ -1,4 +1,4 @@
-"""CPU lists as the kubelet reads them: stricter and looser than the kernel's, with Go's texts."""
+"""CPU lists as the kubelet reads them: in part stricter, in part looser than the kernel."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _LARGEST_GO_INTEGER = (1 << 63) - 1
 
 
 class CPUListError(ValueError):
-    """The text is no CPU list; the message is the kubelet's."""
+    """The text is not a CPU list; the message is the kubelet's."""
 
 
 def parse(text: str) -> CPUSet:
     """The CPUs that a list such as ``0-3,8`` names; the empty text is the empty set.
 
     Raises:
-        CPUListError: the text is not in that form.
+        CPUListError: the text is not a CPU list.
     """
     mask = 0
     for part in text.split(",") if text else ():

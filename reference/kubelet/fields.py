@@ -25,6 +25,10 @@ _GO_NAMES = {str: "string", bool: "bool", int: "number", float: "number", dict: 
 
 
 def wrong_type(name: str, value: Any, wanted: str, shown: str = "") -> ConfigError:
+    """The error for a field whose `value` is not of the Go type `wanted`.
+
+    `shown` is how the error calls the value, if not by its type.
+    """
     found = shown or _GO_NAMES.get(type(value), "array")
     struct = "MemoryReservation" if "." in name else "KubeletConfiguration"
     return ConfigError(
@@ -34,6 +38,11 @@ def wrong_type(name: str, value: Any, wanted: str, shown: str = "") -> ConfigErr
 
 
 def text(given: Mapping[str, Any], name: str, default: str) -> str:
+    """A string; the default if it is absent or empty.
+
+    Raises:
+        ConfigError: the value is of another type.
+    """
     value = given.get(name)
     if value is None:
         return default
@@ -43,6 +52,11 @@ def text(given: Mapping[str, Any], name: str, default: str) -> str:
 
 
 def texts(given: Mapping[str, Any], name: str) -> Mapping[str, str]:
+    """A map of strings; empty if it is absent.
+
+    Raises:
+        ConfigError: the value or an entry of it is of another type.
+    """
     value = given.get(name)
     if value is None:
         return {}
@@ -54,7 +68,12 @@ def texts(given: Mapping[str, Any], name: str) -> Mapping[str, str]:
     return {key: entry or "" for key, entry in value.items()}
 
 
-def memory_reservations(given: Mapping[str, Any]) -> tuple[tuple[int, Mapping[str, str]], ...]:
+def memory_reservations(given: Mapping[str, Any]) -> MemoryReservations:
+    """The entries of ``reservedMemory``.
+
+    Raises:
+        ConfigError: a value is of the wrong type, or an amount is not a quantity.
+    """
     entries = given.get("reservedMemory")
     if entries is None:
         return ()
@@ -88,6 +107,11 @@ def _memory_reservation(entry: Any) -> tuple[int, Mapping[str, str]]:
 
 
 def duration(given: Mapping[str, Any], name: str) -> None:
+    """Checks that a field is a duration as Go writes it, or absent.
+
+    Raises:
+        ConfigError: it is neither.
+    """
     if name not in given:
         return
     value = "" if given[name] is None else given[name]

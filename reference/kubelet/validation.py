@@ -17,6 +17,7 @@ _SCOPES = ("container", "pod")
 
 
 def topology_problems(policy: str, scope: str) -> Iterator[str]:
+    """What is wrong with the Topology Manager's policy and scope."""
     if policy not in _TOPOLOGY_POLICIES:
         known = " ".join(f'"{name}"' for name in _TOPOLOGY_POLICIES)
         yield (
@@ -31,6 +32,7 @@ def topology_problems(policy: str, scope: str) -> Iterator[str]:
 
 
 def named_problems(given: Mapping[str, Any], named: str) -> Iterator[str]:
+    """What is wrong with ``reservedSystemCPUs``, which is `named`."""
     if not named:
         return
     if given.get("systemReservedCgroup") or given.get("kubeReservedCgroup"):
@@ -45,6 +47,7 @@ def named_problems(given: Mapping[str, Any], named: str) -> Iterator[str]:
 
 
 def memory_problems(reservations: MemoryReservations) -> Iterator[str]:
+    """What is wrong with ``reservedMemory``."""
     seen: set[tuple[int, str]] = set()
     for node, limits in reservations:
         for kind, amount in sorted(limits.items()):

@@ -22,7 +22,7 @@ def read_pod(manifest: Mapping[str, Any], level: PodLevel = "ignored") -> Pod:
     """
     uid = _mapping(manifest.get("metadata"), "metadata").get("uid")
     if not isinstance(uid, str) or not uid:
-        raise PodError("metadata.uid must be a text that is not empty")
+        raise PodError("metadata.uid must be a non-empty string")
     spec = _mapping(manifest.get("spec"), "spec")
     containers = tuple(
         read_container(item, f"spec.{key}[{number}]", init=key == "initContainers")
@@ -57,7 +57,7 @@ def read_container(item: Any, where: str, *, init: bool) -> Container:
     fields = _mapping(item, where)
     name = fields.get("name")
     if not isinstance(name, str) or not name:
-        raise PodError(f"{where}.name must be a text that is not empty")
+        raise PodError(f"{where}.name must be a non-empty string")
     resources = _mapping(fields.get("resources") or {}, f"{where}.resources")
     limits = _quantities(resources.get("limits"), f"{where}.resources.limits")
     requests = _quantities(resources.get("requests"), f"{where}.resources.requests")

@@ -50,12 +50,12 @@ def test_a_kubelet_with_its_defects_is_served_unless_the_documents_are_asked_for
 @pytest.mark.parametrize(
     ("line", "number", "message"),
     [
-        (b"nonsense\n", 0, "the line is no request"),
-        (b'{"id": 5, "op": "hello"\n', 5, "the line is no request"),
+        (b"nonsense\n", 0, "the line is not a request"),
+        (b'{"id": 5, "op": "hello"\n', 5, "the line is not a request"),
         (b'{"id": 5, "op": "hello", "args": {}, "more": 1}\n', 5, "unknown field `more`"),
         (b'{"id": 5, "op": "fly", "args": {}}\n', 5, "unknown operation 'fly'"),
         (b'{"id": 5, "op": "admit", "args": {"pods": {}}}\n', 5, "admit: "),
-        (b'{"id": 5, "op": "state", "args": {}}\n', 5, "needs a start that was not refused"),
+        (b'{"id": 5, "op": "state", "args": {}}\n', 5, "needs a started node"),
     ],
 )
 def test_a_bad_line_is_a_fault_under_its_id_and_the_next_one_is_answered(

@@ -1,8 +1,8 @@
 """The CPU Manager's checkpoint file ``cpu_manager_state``: its formats, read and written.
 
-The newer format has the CPUs of each container by pod uid and container name; version 1 has them
-by container id; version 3 adds those of pods as a whole. Which one a file is tried as first
-differs between releases, and shows in the error for a damaged file.
+Version 1 has the CPUs of each container by container id, version 2 by pod uid and container name;
+version 3 adds the CPUs of pods as a whole. Releases differ in the version that they try first,
+which shows in the error for a damaged file.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def restore(
     `running` are pod uid and container name by container id, which version 1 needs.
 
     Raises:
-        checkpoint.CheckpointError: the file is damaged, or another policy's.
+        CheckpointError: the file is damaged, or of another policy.
     """
     version, found = _first_readable(content, release)
     entries = found["entries"] or {}
@@ -93,7 +93,7 @@ def _by_pod(
 
 
 def _pods(content: bytes) -> dict[str, int]:
-    """What pods have as a whole, for whichever format the rest of the file is taken."""
+    """The CPUs of pods as a whole, whichever version the rest of the file is read as."""
     try:
         found = decoding.decode(
             content,
@@ -108,7 +108,7 @@ def _pods(content: bytes) -> dict[str, int]:
 def dump(state: CPUState, policy: str, *, with_pods: bool = False) -> bytes:
     """The file that holds the state, byte for byte as the kubelet writes it.
 
-    `with_pods` writes the version that has what pods have as a whole.
+    `with_pods` writes the version that has the CPUs of pods as a whole.
     """
     entries = {
         uid: {name: str(CPUSet.from_mask(cpus)) for name, cpus in sorted(containers.items())}
@@ -154,7 +154,7 @@ def _read_as(version: str, content: bytes, release: Release) -> dict[str, Any]:
             },
         ),
     )
-    # A file of the time before checksums has none, and is taken as it is.
+    # A file from before there were checksums has none, and is trusted.
     if not found["checksum"] and version != "V3":
         return found
     structures = {_WRITTEN_TYPE}
@@ -183,7 +183,7 @@ def _checksum(version: str, found: Mapping[str, Any], structure: str = _WRITTEN_
 
 
 def _dumped(entry: Mapping[str, str]) -> str:
-    """The CPUs of a pod as the dump has Go's sets: a map to nothing."""
+    """The CPUs of a pod as Go's dump shows a set: a map to empty structures."""
     cpus = " ".join(f"{cpu}:{{}}" for cpu in parse_cpus(entry["cpuSet"]))
     return f"{{CPUSet:(cpuset.CPUSet){{elems:(map[int]struct {{}})map[{cpus}]}}}}"
 

@@ -1,7 +1,7 @@
-"""The Device Manager's checkpoint: what containers hold, over restarts.
+"""The Device Manager's checkpoint: which container holds which devices, across restarts.
 
-The data are those of the kubelet's file of the same name. Nothing but the Device Manager reads
-it, so it has no checksum here. A file that cannot be read counts for nothing, as in the kubelet.
+The data are those of the kubelet's file of the same name. Only the Device Manager reads it, so it
+has no checksum here. A file that cannot be read is ignored, as in the kubelet.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import msgspec
 from numaproof.reference.devices.state import Devices, DeviceState, all_held
 
 FILE_NAME = "device-plugins/kubelet_internal_checkpoint"
-"""Where it is below the state directory."""
+"""Its path below the state directory."""
 
 
 class _Entry(msgspec.Struct, frozen=True, rename="pascal"):
@@ -42,9 +42,9 @@ def dump(state: DeviceState) -> bytes:
 
 
 def load(content: bytes | None) -> DeviceState:
-    """The state that the file's content describes; an empty one where there is none.
+    """The state that the file's content describes; the empty one if there is no file.
 
-    Resources are known again, but have no devices until their plugins report.
+    Its resources are known, but have no devices until their plugins report.
     """
     if content is None:
         return DeviceState()

@@ -55,7 +55,7 @@ class CheckpointError(Exception):
 
 
 class CorruptCheckpointError(CheckpointError):
-    """The checksum does not fit the content."""
+    """The checksum is not that of the content."""
 
     def __init__(self) -> None:
         """Says what the kubelet says."""
@@ -68,9 +68,9 @@ def checksum(dump: str) -> int:
 
 
 def encode(document: Mapping[str, Any]) -> bytes:
-    """JSON as Go writes it, which escapes what HTML could take for its own.
+    """JSON as Go writes it, with the characters escaped that mean something in HTML.
 
-    Go writes the keys of maps in the order of their text; `document` has them so.
+    Go sorts the keys of a map as text; `document` must have them in that order.
     """
     text = msgspec.json.encode(document)
     for character, escape in _HTML.items():
@@ -81,7 +81,7 @@ def encode(document: Mapping[str, Any]) -> bytes:
 def read(path: str | Path) -> bytes | None:
     """The file's bytes; None where there is no file."""
     try:
-        # As below: without objects of pathlib.
+        # Without pathlib, for the reason given below.
         with open(path, "rb", buffering=0) as file:  # noqa: PTH123
             return file.read()
     except FileNotFoundError:
@@ -89,7 +89,7 @@ def read(path: str | Path) -> bytes | None:
 
 
 def write(path: str | Path, content: bytes) -> None:
-    """Replaces the file in one step: it holds the old bytes or the new ones, never a part."""
+    """Replaces the file in one step: it holds the old bytes or the new ones, never a mixture."""
     folder, name = os.path.split(path)
     unfinished = f"{folder or '.'}/.{name}"
     try:
@@ -98,7 +98,7 @@ def write(path: str | Path, content: bytes) -> None:
         except FileNotFoundError:
             Path(folder).mkdir(parents=True)
             _fill(unfinished, content)
-        # Objects of pathlib would take twice as long as the file itself, at every admission.
+        # pathlib's objects would take twice as long as the file itself, at every admission.
         os.replace(unfinished, path)  # noqa: PTH105
     except BaseException:
         Path(unfinished).unlink(missing_ok=True)

@@ -70,17 +70,17 @@ _WRITTEN_TYPE = "state.MemoryManagerCheckpoint"
 _NIL = "<nil>"
 _EMPTY_NODE: Mapping[str, Any] = {"numberOfAssignments": 0, "memoryMap": {}, "cells": []}
 _EMPTY_TABLE = dict.fromkeys(_TABLE_FIELDS, 0)
-"""A node and a table that are ``null`` are unlike all that a machine has."""
+"""What ``null`` stands for as a node or a table: unlike any that a machine has."""
 
 _NOWHERE = 1 << 12
-"""The id that stands for all node ids that no machine has."""
+"""The id that stands for every node id that no machine has."""
 
 
 def restore(content: bytes, policy: str, release: Release) -> MemoryState:
-    """The state that the file of an earlier start holds; the policy None takes nothing from it.
+    """The state that a checkpoint file holds, for the configured policy; None ignores it.
 
     Raises:
-        checkpoint.CheckpointError: the file is damaged, or another policy's.
+        CheckpointError: the file is damaged, or of another policy.
     """
     with_pods = _with_pods(content) if release.pod_entries else None
     if with_pods and with_pods["checksum"] == _checksum(with_pods, pods=True):
@@ -98,7 +98,7 @@ def restore(content: bytes, policy: str, release: Release) -> MemoryState:
 
 
 def _with_pods(content: bytes) -> dict[str, Any] | None:
-    """The file as one that says what pods have as a whole; None where it cannot be one."""
+    """The file read as the version with the memory of pods as a whole; None if it is not one."""
     try:
         found: dict[str, Any] = decoding.decode(
             content, decoding.Fields(_WRITTEN_TYPE, _FIELDS_OF_2)
@@ -124,7 +124,7 @@ def _without_pods(content: bytes, release: Release) -> dict[str, Any]:
 def dump(state: MemoryState, policy: str, *, with_pods: bool = False) -> bytes:
     """The file that holds the state, byte for byte as the kubelet writes it.
 
-    `with_pods` writes the version that has what pods have as a whole.
+    `with_pods` writes the version that has the memory of pods as a whole.
     """
     document = _document(state, policy)
     if not with_pods:
