@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from numaproof.case import unmatched
 from numaproof.catalogue import MACHINE, catalogue
 from numaproof.conformance.cases import loading
 from numaproof.conformance.execution.implementation import ImplementationFailure
@@ -177,6 +178,9 @@ def campaign(
             timeout=timeout,
             numaproof=VERSION,
         )
+        complaint = unmatched(select, course.cases) if select else None
+        if complaint:
+            raise click.UsageError(f"no case matches --select {complaint}")
         if not course.plan.units:
             raise click.UsageError("nothing to do: no case matches and there are no seeds")
         here = workers or len(os.sched_getaffinity(0))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from numaproof.campaigns import conduct
+from numaproof.case import complete_case, unmatched
 from numaproof.catalogue import catalogue, machines_option
 from numaproof.conformance.cases import loading
 from numaproof.conformance.check import check as play
@@ -21,26 +22,10 @@ from numaproof.targets import target_options
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from click.shell_completion import CompletionItem
-
     from numaproof.conformance.differential.recordings import Recording
     from numaproof.conformance.execution.run import Target
     from numaproof.conformance.execution.stream import Campaign
     from numaproof.protocol.events import AnyEvent
-
-
-def _complete_case(
-    ctx: click.Context,
-    param: click.Parameter,
-    incomplete: str,
-) -> list[CompletionItem]:
-    from click.shell_completion import CompletionItem  # noqa: PLC0415 - completion only
-
-    return [
-        CompletionItem(case.id, help=case.title)
-        for case in loading.bundled_cases()
-        if case.id.startswith(incomplete)
-    ]
 
 
 @click.command()
@@ -50,7 +35,7 @@ def _complete_case(
     metavar="ID-GLOB",
     default="*",
     help="Run only cases whose id matches.",
-    shell_complete=_complete_case,
+    shell_complete=complete_case,
 )
 @click.option(
     "--cases",
@@ -90,6 +75,9 @@ def check(
             chosen = campaign.target
             runs = runner.select(cases, machines, chosen, select)
             kept = [] if machine_names else _recordings(chosen, select)
+            complaint = None if runs or kept else unmatched(select, cases)
+            if complaint:
+                raise click.UsageError(f"no case matches --select {complaint}")
             if not runs and not kept:
                 raise click.UsageError(
                     f"no case matches --select {select!r} on these machines at level"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from numaproof.conformance.cases import naming
 from numaproof.conformance.seeded_bugs.catalogue import BUGS
 from numaproof.conformance.seeded_bugs.kill_matrix import EXAMPLES, Plan, Row, matrix, rows
 from numaproof.metadata import VERSION
@@ -90,7 +91,8 @@ def gauntlet(
     """
     bugs = [bug.id for bug in BUGS if fnmatchcase(bug.id, select)]
     if not bugs:
-        raise click.UsageError(f"no seeded bug matches --select {select!r}")
+        near = naming.did_you_mean(select, (bug.id for bug in BUGS))
+        raise click.UsageError(f"no seeded bug matches --select {select!r}{near}")
     if table_only and fuzz_only:
         raise click.UsageError("give --table-only or --fuzz-only, not both")
     make = Plan.quick if quick else Plan.of

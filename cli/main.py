@@ -15,6 +15,7 @@ import click
 
 from numaproof import (
     campaign,
+    case,
     check,
     config,
     diff,
@@ -106,6 +107,7 @@ for command in (
     promote.promote,
     serve.reference,
     discover.discover,
+    case.case_group,
     profiles.profile,
     simulate.simulate,
     state.state,

@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from numaproof.campaigns import conduct
+from numaproof.case import unmatched
 from numaproof.catalogue import catalogue, machines_option
 from numaproof.conformance.cases import loading
 from numaproof.conformance.check import check
@@ -69,6 +70,9 @@ def replay(
                     f" {chosen.kubernetes}; give --kubernetes {source.kubernetes}"
                 )
             runs = runner.select(cases, machines, chosen, select)
+            complaint = unmatched(select, cases) if cases else None
+            if complaint:
+                raise click.UsageError(f"no case in {file} matches --select {complaint}")
             if not runs and not played:
                 raise click.UsageError(
                     f"no case in {file} applies to Kubernetes {chosen.kubernetes}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from numaproof import fakesys
-from numaproof.conformance.cases import loading
+from numaproof.conformance.cases import loading, naming
 from numaproof.conformance.execution.machines import GivenMachine, Machine, matches
 from numaproof.conformance.execution.runner import SelectedCase
 from numaproof.conformance.execution.scratch import scratch_folder
@@ -58,12 +58,15 @@ def select(said: Mapping[str, Any], folder: Path, config: pytest.Config) -> list
     found = [
         SelectedCase(case, machine)
         for case in cases
-        if fnmatchcase(case.id, pattern)
+        if naming.selects(pattern, case)
         for machine in _first(case, named, config)
     ]
     if not found:
+        matching = any(naming.selects(pattern, case) for case in cases)
+        ids = (name for case in cases for name in naming.names(case))
+        near = "" if matching else naming.did_you_mean(pattern, ids)
         raise pytest.UsageError(
-            f"numaproof: no case matches select={pattern!r} on a machine {named!r}"
+            f"numaproof: no case matches select={pattern!r} on a machine {named!r}{near}"
         )
     return found
 

@@ -10,6 +10,7 @@ import msgspec
 import yaml
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from numaproof.conformance.cases.schema import Case
@@ -55,9 +56,19 @@ def item(case: Case, **said: Any) -> str:
         {key: value for key, value in step.items() if (key, value) != ("expect", {})}
         for step in plain["steps"]
     ]
-    order = ("id", "title", "requirements", "level", "kubernetes", "defect", "config")
-    ordered = {key: plain[key] for key in order if key in plain}
-    return _dumped([{**ordered, **{key: plain[key] for key in plain if key not in order}}])
+    return _dumped([_first(_HEAD, plain)])
+
+
+_HEAD = (
+    *("id", "title", "aliases", "requirements", "bugs", "level", "kubernetes", "defect"),
+    *("machines", "let", "config", "devices"),
+)
+"""What stands above the steps of a case, in this order."""
+
+
+def _first(names: Iterable[str], plain: dict[str, Any]) -> dict[str, Any]:
+    """The same mapping with some keys first."""
+    return {**{name: plain[name] for name in names if name in plain}, **plain}
 
 
 def _plain(case: Case) -> dict[str, Any]:
@@ -65,6 +76,9 @@ def _plain(case: Case) -> dict[str, Any]:
     plain: dict[str, Any] = msgspec.to_builtins(case)
     if "machine" in plain:
         plain["machine"] = _without_nulls(plain["machine"])
+    for step in plain["steps"]:
+        if isinstance(step.get("expect"), list | tuple):
+            step["expect"] = [_first(("kubernetes",), one) for one in step["expect"]]
     return plain
 
 

@@ -78,16 +78,20 @@ class Player:
             CaseError: the case can't be played as it is written.
             ImplementationFailure: there was no answer.
         """
-        self.session.devices = self._devices_of(self.case.devices)
-        if self.case.steps[0].verb not in _WITHOUT_START:
-            self.step(Step(start=StartStep()))
+        self.begin()
         for number, step in enumerate(self.case.steps, 1):
             if self.problems:
                 return
             try:
-                self.step(self._expanded(step))
+                self.step(self.expanded(step))
             except (ValueError, LookupError) as error:
                 raise CaseError(f"case {self.case.id}, step {number}: {error}") from error
+
+    def begin(self) -> None:
+        """Reports the devices of the case, and starts the node where its steps do not."""
+        self.session.devices = self._devices_of(self.case.devices)
+        if self.case.steps[0].verb not in _WITHOUT_START:
+            self.step(Step(start=StartStep()))
 
     def step(self, step: Step) -> None:
         """Plays one step, in which nothing is left to expand.
@@ -105,11 +109,13 @@ class Player:
             return
         getattr(self, f"_{verb}")(getattr(step, verb), step.expect)
 
-    def _expanded(self, step: Step) -> Step:
+    def expanded(self, step: Step) -> Step:
+        """The step with the value of each of its expressions, as things are now."""
         plain = msgspec.to_builtins(step)
-        return msgspec.convert(expressions.expand(plain, self._names()), Step)
+        return msgspec.convert(expressions.expand(plain, self.names()), Step)
 
-    def _names(self) -> dict[str, Any]:
+    def names(self) -> dict[str, Any]:
+        """What an expression of the case may name, as things are now."""
         names = self.facts.names()
         if self.session.started is not None:
             cpus = self.session.started.cpus
@@ -141,7 +147,7 @@ class Player:
             self.facts = type(self.facts)(self.session.machine)
             self.checker.facts = self.facts
         written = merged(self.case.config, step.config)
-        config = manifests.texts_where_due(expressions.expand(written, self._names()))
+        config = manifests.texts_where_due(expressions.expand(written, self.names()))
         if step.devices is not None:
             self.session.devices = self._devices_of(step.devices)
         answer = self.session.start(config, from_tree=step.tree)
@@ -201,7 +207,7 @@ class Player:
         self._judge(self.session.report_devices(self._devices_of(devices)), expected)
 
     def _devices_of(self, devices: Devices) -> tuple[messages.DeviceResource, ...]:
-        plain = expressions.expand(msgspec.to_builtins(devices), self._names())
+        plain = expressions.expand(msgspec.to_builtins(devices), self.names())
         return manifests.device_lists(plain)
 
     def _merge(self, step: Any, expected: Expectation) -> None:

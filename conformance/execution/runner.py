@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from numaproof.conformance.cases import releases
+from numaproof.conformance.cases import naming, releases
 from numaproof.conformance.cases.loading import applies
 from numaproof.conformance.execution import machines
 from numaproof.conformance.execution.machines import GivenMachine
@@ -44,7 +43,7 @@ def select(
     return [
         SelectedCase(case, machine)
         for case in cases
-        if any(fnmatchcase(name, pattern) for name in (case.id, *case.aliases))
+        if naming.selects(pattern, case)
         and applies(case.level, target.level)
         and releases.includes(case.kubernetes, target.kubernetes)
         for machine in _machines(case, catalogue)

@@ -1,0 +1,145 @@
+"""`numaproof case`: the cases of the tables, listed and shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from numaproof.catalogue import MACHINE, catalogue
+from numaproof.conformance.cases import loading, naming, writing
+from numaproof.conformance.execution import filling, machines
+from numaproof.conformance.execution.scratch import scratch_folder
+from numaproof.protocol import codec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from click.shell_completion import CompletionItem
+
+    from numaproof.conformance.cases.schema import Case
+
+_LISTED = 5
+"""So many machines are named where a case does not run on the one asked for."""
+
+
+def complete_case(
+    ctx: click.Context,
+    param: click.Parameter,
+    incomplete: str,
+) -> list[CompletionItem]:
+    """The ids of bundled cases, for shell completion."""
+    from click.shell_completion import CompletionItem  # noqa: PLC0415 - completion only
+
+    return [
+        CompletionItem(case.id, help=case.title)
+        for case in loading.bundled_cases()
+        if case.id.startswith(incomplete)
+    ]
+
+
+def unmatched(select: str, cases: Iterable[Case]) -> str | None:
+    """What to say of a glob that is no case's, with near ids; None where it matches one."""
+    every = list(cases)
+    if any(naming.selects(select, case) for case in every):
+        return None
+    near = naming.did_you_mean(select, (name for case in every for name in naming.names(case)))
+    return f"{select!r}{near or '; `numaproof case list` lists them'}"
+
+
+_own_option = click.option(
+    "--cases",
+    "own",
+    type=click.Path(exists=True, path_type=Path),
+    multiple=True,
+    help="Also your own cases: a file or a folder of files. Repeatable.",
+)
+
+
+@click.group("case")
+def case_group() -> None:
+    """List and show the cases.
+
+    \b
+    Example:
+      numaproof case list "static-*"
+    """
+
+
+@case_group.command("list")
+@click.argument("glob", default="*", shell_complete=complete_case)
+@_own_option
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+def list_cases(glob: str, own: tuple[Path, ...], *, as_json: bool) -> None:
+    """List the cases whose id, or earlier id, matches GLOB; all of them without it.
+
+    \b
+    Examples:
+      numaproof case list
+      numaproof case list "topo-merge-*" --json
+    """
+    cases = loading.with_own(loading.bundled_cases(), own)
+    complaint = unmatched(glob, cases)
+    if complaint:
+        raise click.UsageError(f"no case matches {complaint}")
+    found = [case for case in cases if naming.selects(glob, case)]
+    if as_json:
+        click.echo(codec.encode([_row(case) for case in found]))
+        return
+    width = max(len(case.id) for case in found)
+    for case in found:
+        click.echo(f"{click.style(f'{case.id:<{width}}', bold=True)}  {case.title}")
+
+
+def _row(case: Case) -> dict[str, object]:
+    return {
+        "id": case.id,
+        "title": case.title,
+        "requirements": case.requirements,
+        "level": case.level,
+        "kubernetes": case.kubernetes,
+        "aliases": case.aliases,
+    }
+
+
+@case_group.command("show")
+@click.argument("name", metavar="ID", shell_complete=complete_case)
+@click.option("--machine", type=MACHINE, help="Fill in expressions as they are on this machine.")
+@_own_option
+def show_case(name: str, machine: str | None, own: tuple[Path, ...]) -> None:
+    """Print a case as a file that `numaproof replay` takes.
+
+    The defaults of its table are merged in. Expressions such as ${cpus - 2} stay, unless
+    --machine says where to fill them in; the case then runs on that machine alone.
+
+    \b
+    Examples:
+      numaproof case show static-gives-what-the-limit-says
+      numaproof case show static-gives-what-the-limit-says --machine laptop-4c8t > case.yaml
+    """
+    cases = loading.with_own(loading.bundled_cases(), own)
+    case = next((one for one in cases if name in naming.names(one)), None)
+    if case is None:
+        complaint = unmatched(name, cases) or f"{name!r}: give an id, not a glob"
+        raise click.UsageError(f"no case has the id {complaint}")
+    if machine:
+        case = _filled_in(case, machine)
+    click.echo(f"cases:\n{writing.item(case)}", nl=False)
+
+
+def _filled_in(case: Case, machine: str) -> Case:
+    with scratch_folder() as scratch:
+        if case.machine is not None:
+            raise click.UsageError(f"{case.id} brings its own machine: leave out --machine")
+        (chosen, *others) = catalogue((machine,), scratch)
+        if others:
+            raise click.BadParameter(f"{machine!r} names {1 + len(others)} machines: name one")
+        if not machines.matches(chosen, case.machines):
+            possible = [one.name for one in machines.select(catalogue((), scratch), case.machines)]
+            more = f" and {len(possible) - _LISTED} more" if len(possible) > _LISTED else ""
+            raise click.UsageError(
+                f"{case.id} does not run on {chosen.name}; it runs on"
+                f" {', '.join(possible[:_LISTED])}{more}"
+            )
+        return filling.filled_in(case, chosen, scratch / "state")

@@ -1,0 +1,53 @@
+"""The ids of cases: which of them a glob selects, and which ones a wrong glob may have meant."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numaproof.conformance.cases.schema import Case
+
+_CLOSE = 0.75
+"""How alike an id must be to be suggested, from 0 to 1."""
+
+
+def names(case: Case) -> tuple[str, ...]:
+    """The id of a case, then the ids that it had before."""
+    return (case.id, *case.aliases)
+
+
+def selects(pattern: str, case: Case) -> bool:
+    """Whether a glob matches the case's id, or one that it had before."""
+    return any(fnmatchcase(name, pattern) for name in names(case))
+
+
+def did_you_mean(pattern: str, known: Iterable[str]) -> str:
+    """The ids closest to one that is not there, or the globs closest to one that matches none.
+
+    What is compared is the id, and its beginning of as many words, so that ``statik-*`` means
+    ``static-*`` and ``static-gives`` every id that begins so.
+
+    Args:
+        pattern: the id or glob.
+        known: every id that there is.
+
+    Returns:
+        ``; did you mean 'static-*'?``, or nothing where no id is close.
+    """
+    stem = pattern.partition("*")[0].rstrip("-")
+    words = stem.count("-") + 1
+    beginnings = {one: "-".join(one.split("-")[:words]) for one in known}
+    close = [stem]
+    if stem not in beginnings.values():
+        close = get_close_matches(stem, set(beginnings.values()), n=3, cutoff=_CLOSE)
+    if "*" in pattern:
+        found = [f"{one}-*" for one in close]
+    else:
+        whole = get_close_matches(pattern, beginnings, n=3, cutoff=_CLOSE)
+        begun = (one for near in close for one in beginnings if beginnings[one] == near)
+        found = [*dict.fromkeys((*whole, *begun))][:3]
+    return f"; did you mean {' or '.join(map(repr, found))}?" if found else ""

@@ -1,0 +1,65 @@
+"""A case as it runs on one machine, with a value in the place of every expression."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from numaproof.conformance.cases import expressions, releases
+from numaproof.conformance.cases.schema import Machines, Step
+from numaproof.conformance.execution.implementation import InProcess, handshake
+from numaproof.conformance.execution.player import CaseError
+from numaproof.conformance.execution.run import Run, Target
+from numaproof.protocol.machine import MachineInfo
+from numaproof.reference.departures.releases import RELEASES
+from numaproof.reference.implementation import Reference
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numaproof.conformance.cases.schema import Case
+    from numaproof.conformance.execution.machines import AnyMachine
+
+
+def filled_in(case: Case, machine: AnyMachine, scratch: Path) -> Case:
+    """The case with its expressions replaced by what they come to on a machine.
+
+    ``allocatable`` and ``reserved`` are what the last start reports, so the case is played
+    against the reference, as a kubelet of the newest release that the case is for.
+
+    Args:
+        case: the case, which must run on the machine.
+        machine: where it runs.
+        scratch: an empty or missing directory for state directories.
+
+    Raises:
+        CaseError: the case can't be played as it is written.
+    """
+    kubernetes = next(one for one in reversed(RELEASES) if releases.includes(case.kubernetes, one))
+    implementation = InProcess(lambda: Reference(documented=True))
+    hello = handshake(implementation, "numaproof")
+    target = Target(implementation, hello, kubernetes, hello.level, documented=True)
+    run = Run(target, case, machine.info or MachineInfo(), machine.tree, scratch)
+    player = run.player
+    steps: list[Step] = []
+    try:
+        names = player.names()
+        config = expressions.expand(case.config, names)
+        devices = expressions.expand(msgspec.to_builtins(case.devices), names)
+        player.begin()
+        for step in case.steps:
+            steps.append(player.expanded(step))
+            player.step(steps[-1])
+    except (ValueError, LookupError) as error:
+        raise CaseError(f"case {case.id}, step {len(steps) or 1}: {error}") from error
+    made: dict[str, Any] = {
+        **msgspec.to_builtins(case),
+        "machines": Machines() if case.machine else Machines(names=(machine.name,)),
+        "config": config,
+        "devices": devices,
+        "let": {},
+        "steps": steps,
+        "machine": case.machine,
+    }
+    return msgspec.convert(made, type(case), from_attributes=True)
