@@ -12,8 +12,9 @@ import pytest
 from numaproof.protocol import messages
 from numaproof.protocol.sets import NUMASet
 from numaproof.reference.implementation import Reference
-from numaproof.reference.topology.hints import Family, Need, Supply
-from numaproof.reference.topology.search.merge import Rules, merge
+from numaproof.reference.topology.evaluation import merge
+from numaproof.reference.topology.hints import Demand, Need, Supply
+from numaproof.reference.topology.merge import Rules
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,12 +22,12 @@ if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture
 
 
-def family(
+def demand(
     nodes: int, total: Mapping[int, int], amount: int, used: Mapping[int, int] | None = None
-) -> Family:
+) -> Demand:
     """The hints for `amount` on nodes 0 to `nodes` - 1 with `total` each, some of it `used`."""
     used = used or {}
-    return Family(
+    return Demand(
         nodes=tuple(range(nodes)),
         needs=(
             Need(
@@ -66,8 +67,8 @@ def test_listed_hints_of_8_nodes(
 @pytest.mark.parametrize("state", ["empty", "in use"])
 def test_described_hints_of_12_nodes(benchmark: BenchmarkFixture, state: str) -> None:
     used = {node: node for node in range(12)} if state == "in use" else {}
-    cpus = family(12, dict.fromkeys(range(12), 16), 40, used)
-    memory = family(12, dict.fromkeys(range(12), 64), 80, used)
+    cpus = demand(12, dict.fromkeys(range(12), 16), 40, used)
+    memory = demand(12, dict.fromkeys(range(12), 64), 80, used)
     providers = [{"cpu": cpus}, {"memory": memory}]
     assert benchmark(merge, Rules((1 << 12) - 1), providers).nodes
 
@@ -76,8 +77,8 @@ def test_described_hints_of_12_nodes(benchmark: BenchmarkFixture, state: str) ->
 @pytest.mark.parametrize("state", ["empty", "in use"])
 def test_described_hints_of_34_nodes(benchmark: BenchmarkFixture, state: str) -> None:
     used = {0: 12, 1: 41, 2: 7, 4: 99} if state == "in use" else {}
-    cpus = family(2, {0: 72, 1: 72}, 40, used)
-    memory = family(34, {0: 480, 1: 480} | dict.fromkeys(range(2, 6), 186), 400, used)
-    gpus = family(34, dict.fromkeys(range(2, 6), 1), 2)
+    cpus = demand(2, {0: 72, 1: 72}, 40, used)
+    memory = demand(34, {0: 480, 1: 480} | dict.fromkeys(range(2, 6), 186), 400, used)
+    gpus = demand(34, dict.fromkeys(range(2, 6), 1), 2)
     providers = [{"cpu": cpus}, {"memory": memory}, {"gpu": gpus}]
     assert benchmark(merge, Rules((1 << 34) - 1), providers).nodes

@@ -25,7 +25,8 @@ from numaproof.reference.errors import (
     StartError,
 )
 from numaproof.reference.kubelet.options import OptionError
-from numaproof.reference.topology import alone as topology_alone
+from numaproof.reference.topology import operations as topology_operations
+from numaproof.reference.topology.distances import Distances
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -157,7 +158,8 @@ class Reference:
         Raises:
             StartError: invalid options, or distances are missing.
         """
-        return topology_alone.merge(args, self._release(args.kubernetes))
+        release = self._release(args.kubernetes)
+        return topology_operations.merge(args, release.topology_options, release.rule(Distances))
 
     def assign(self, args: messages.AssignArgs) -> messages.Assigned:
         """Assigns CPUs, without a node.

@@ -15,7 +15,7 @@ from numaproof.reference.errors import AdmissionError, NotBuiltError
 from numaproof.reference.pods.manifest import read_pod
 from numaproof.reference.pods.pod import PodError
 from numaproof.reference.topology import scope
-from numaproof.reference.topology.hints import to_messages
+from numaproof.reference.topology.operations import to_messages
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

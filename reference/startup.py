@@ -37,6 +37,7 @@ from numaproof.reference.node import Node, NodeSetup
 from numaproof.reference.pods.manifest import read_pod
 from numaproof.reference.topology import options as topology_options
 from numaproof.reference.topology import policy as topology_policies
+from numaproof.reference.topology.distances import Distances
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -120,12 +121,19 @@ def _reserved(config: Config, derive: Callable[[], CPUTopology]) -> Fraction:
 def _topology_policy(
     config: Config, machine: MachineInfo, release: Release
 ) -> TopologyPolicy | None:
+    given = config.topology_options
     try:
-        topology_options.check_gate(config.topology_options, config.gates)
-        return topology_policies.make(config, machine, release)
+        topology_options.check_gate(given, config.gates)
     except OptionError as error:
         raise StartError("config", str(error)) from None
-    except topology_policies.TopologyManagerError as error:
+    if config.topology_policy == topology_policies.NONE:
+        return None
+    try:
+        options = topology_options.parse(given, release.topology_options, config.gates)
+        return topology_policies.on_machine(
+            config.topology_policy, options, machine, release.rule(Distances)
+        )
+    except (OptionError, topology_policies.TopologyManagerError) as error:
         raise StartError("topology", str(error)) from None
 
 

@@ -1,6 +1,6 @@
 """The sets of NUMA nodes that could satisfy a request, and what the others lack.
 
-The requirements on a set come from the reference's description of the hints (`Family`): the
+The requirements on a set come from the reference's description of the hints (`Demand`): the
 amounts, nodes of which the set must contain at least one, nodes in use as a group. The reference
 itself decides which sets are hints and which are preferred. It also does so for the same machine
 with nothing in use: the sets preferred there are the ones worth showing.
@@ -16,14 +16,15 @@ from typing import TYPE_CHECKING
 
 from numaproof.protocol.sets import NUMASet
 from numaproof.reference.topology.hints import Hint
-from numaproof.reference.topology.search.symmetry import Twins, classify
+from numaproof.reference.topology.search.enumeration import among, interchangeable
+from numaproof.reference.topology.search.symmetry import NodeClasses
 from numaproof.simulation.amounts import amount, free_of, masked, nodes_text
 from numaproof.simulation.explanation import Candidate, Candidates
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from numaproof.reference.topology.hints import Family, Need, Supply
+    from numaproof.reference.topology.hints import Demand
 
 MOST_TOLD = 8
 MOST_OTHERS = 2
@@ -32,24 +33,24 @@ _MOST_SINGLE = 8
 """On machines with more nodes, sets that differ only in node ids are shown as one."""
 
 
-def candidates(family: Family, resources: tuple[str, ...]) -> Candidates:
+def candidates(demand: Demand, resources: tuple[str, ...]) -> Candidates:
     """The sets worth showing: those preferred on an empty machine, then the other hints.
 
-    `resources` names the resource of each of the family's needs.
+    `resources` names the resource of each of the demand's needs.
     """
-    twins = _twins(family)
-    now = {hint.nodes: hint for hint in _among(family, twins)}
-    empty = [hint.nodes for hint in _among(_emptied(family), twins) if hint.preferred]
+    classes = _classes(demand)
+    now = {hint.nodes: hint for hint in _among(demand, classes)}
+    empty = [hint.nodes for hint in _among(_emptied(demand), classes) if hint.preferred]
     wanted = [now.get(nodes) or nodes for nodes in empty]
-    wanted += [group for group in _groups_in_use(family) if group not in now and group not in empty]
+    wanted += [group for group in _groups_in_use(demand) if group not in now and group not in empty]
     others = [hint for nodes, hint in now.items() if nodes not in empty]
     if not (wanted or others):
-        wanted = [reduce(or_, (1 << node for node in family.nodes), 0)]
+        wanted = [reduce(or_, (1 << node for node in demand.nodes), 0)]
     # If not all can be shown, prefer sets that work, then those that lack little.
-    best = sorted(wanted, key=lambda one: (not isinstance(one, Hint), _lacking(family, one)))
+    best = sorted(wanted, key=lambda one: (not isinstance(one, Hint), _lacking(demand, one)))
     told = [one for one in wanted if one in best[:MOST_TOLD]] + others[:MOST_OTHERS]
     return Candidates(
-        tuple(_told(family, resources, twins, one) for one in told),
+        tuple(_told(demand, resources, classes, one) for one in told),
         len(wanted) + len(others) - len(told),
     )
 
@@ -73,90 +74,83 @@ def likewise(one: Candidate) -> str:
     return f" (and {one.alike} like it)" if one.alike else ""
 
 
-def lacks(family: Family, resources: tuple[str, ...], nodes: int) -> Iterator[str]:
+def lacks(demand: Demand, resources: tuple[str, ...], nodes: int) -> Iterator[str]:
     """The reasons why a set of nodes is not a hint; none for a hint."""
-    for need, resource in zip(family.needs, resources, strict=True):
-        if _free(need, nodes) < need.amount:
-            total = _sum(need.total, nodes)
-            text = free_of(resource, _free(need, nodes), need.amount)
+    for need, resource in zip(demand.needs, resources, strict=True):
+        if need.free_on(nodes) < need.amount:
+            total = need.total_on(nodes)
+            text = free_of(resource, need.free_on(nodes), need.amount)
             # The total shows when even an idle machine could not satisfy the request.
             yield text if total >= need.amount else f"{text} ({amount(resource, total)} in total)"
-    for node, group in family.cells:
+    for node, group in demand.cells:
         if nodes >> node & 1 and nodes != group:
             alone = group == 1 << node
             yield f"node {node} is in use " + (
                 "on its own" if alone else f"as part of the group of {masked(group)}"
             )
-    for group in family.touching:
+    for group in demand.touching:
         if not nodes & group:
             yield f"an init container of the pod used {masked(group)}, which must be reused"
 
 
-def _told(family: Family, resources: tuple[str, ...], twins: Twins, one: Hint | int) -> Candidate:
+def _told(
+    demand: Demand, resources: tuple[str, ...], classes: NodeClasses, one: Hint | int
+) -> Candidate:
     nodes = one.nodes if isinstance(one, Hint) else one
-    alike = _alike(twins, nodes)
+    alike = _alike(classes, nodes)
     numa = NUMASet.from_mask(nodes)
     if not isinstance(one, Hint):
-        return Candidate(numa, "impossible", ", ".join(lacks(family, resources, nodes)), alike)
+        return Candidate(numa, "impossible", ", ".join(lacks(demand, resources, nodes)), alike)
     have = ", ".join(
-        free_of(resource, _free(need, nodes), need.amount)
-        for need, resource in zip(family.needs, resources, strict=True)
+        free_of(resource, need.free_on(nodes), need.amount)
+        for need, resource in zip(demand.needs, resources, strict=True)
     )
     if one.preferred:
         return Candidate(numa, "preferred", have, alike)
-    fewer = "sockets" if family.sockets else "nodes"
+    fewer = "sockets" if demand.sockets else "nodes"
     return Candidate(numa, "possible", f"{have}; an empty machine would need fewer {fewer}", alike)
 
 
-def _emptied(family: Family) -> Family:
+def _emptied(demand: Demand) -> Demand:
     """The same request on an idle machine."""
-    needs = tuple(replace(need, free=need.total, reusable=()) for need in family.needs)
-    return replace(family, needs=needs, touching=(), cells=())
+    needs = tuple(replace(need, free=need.total, reusable=()) for need in demand.needs)
+    return replace(demand, needs=needs, touching=(), cells=())
 
 
-def _groups_in_use(family: Family) -> list[int]:
+def _groups_in_use(demand: Demand) -> list[int]:
     """The groups of two or more nodes that are in use together."""
-    return sorted({group for _, group in family.cells if group.bit_count() > 1})
+    return sorted({group for _, group in demand.cells if group.bit_count() > 1})
 
 
-def _twins(family: Family) -> Twins:
-    if len(family.nodes) <= _MOST_SINGLE:
-        return Twins(tuple((node,) for node in sorted(family.nodes)))
-    return classify(family.nodes, family.signatures.__getitem__)
+def _classes(demand: Demand) -> NodeClasses:
+    if len(demand.nodes) <= _MOST_SINGLE:
+        return NodeClasses.all_distinct(demand.nodes)
+    return interchangeable(demand)
 
 
-def _among(family: Family, twins: Twins) -> list[Hint]:
+def _among(demand: Demand, classes: NodeClasses) -> list[Hint]:
     """The hints, those with fewer nodes first."""
 
     def order(hint: Hint) -> tuple[int, tuple[int, ...]]:
         return hint.nodes.bit_count(), tuple(NUMASet.from_mask(hint.nodes))
 
-    return sorted(family.among(twins), key=order)
+    return sorted(among(demand, classes), key=order)
 
 
-def _alike(twins: Twins, nodes: int) -> int:
-    """How many other sets have the same number of nodes from each class of twins."""
+def _alike(classes: NodeClasses, nodes: int) -> int:
+    """How many other sets have the same number of nodes from each class."""
     sets = 1
-    for members in twins.classes:
+    for members in classes.classes:
         inside = sum(nodes >> node & 1 for node in members)
         sets *= comb(len(members), inside)
     return sets - 1
 
 
-def _lacking(family: Family, one: Hint | int) -> float:
+def _lacking(demand: Demand, one: Hint | int) -> float:
     """How much of the request a set of nodes lacks, as a sum of fractions."""
     nodes = one.nodes if isinstance(one, Hint) else one
     return sum(
-        max(0, need.amount - _free(need, nodes)) / need.amount
-        for need in family.needs
+        max(0, need.amount - need.free_on(nodes)) / need.amount
+        for need in demand.needs
         if need.amount
     )
-
-
-def _free(need: Need, nodes: int) -> int:
-    reusable = sum(supply.amount for supply in need.reusable if supply.nodes == nodes)
-    return _sum(need.free, nodes) + reusable
-
-
-def _sum(supplies: Iterable[Supply], nodes: int) -> int:
-    return sum(supply.amount for supply in supplies if supply.nodes & nodes)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from numaproof.reference.cpu.manager import CPUManager
 from numaproof.reference.devices.manager import DeviceManager
 from numaproof.reference.memory.manager import MemoryManager
-from numaproof.reference.topology.hints import Family
+from numaproof.reference.topology import evaluation
+from numaproof.reference.topology.hints import Demand
 from numaproof.reference.topology.policy import SINGLE_NUMA_NODE
 from numaproof.simulation import requests, shortages
 from numaproof.simulation.amounts import amount, is_memory, nodes_text
@@ -83,10 +84,10 @@ def _judged(
 ) -> tuple[tuple[Candidate, ...], str | None]:
     """The candidates for a resource, and why none is acceptable; None if one is."""
     hints = hinted.resources[resource]
-    if not isinstance(hints, Family):
+    if not isinstance(hints, Demand):
         return (), _nowhere(pod, hinted, resource, count)
     wish = amount(resource, count)
-    best = hints.narrowest()
+    best = evaluation.narrowest(hints)
     found = candidates(hints, _needed(hinted, resource)).told
     if best is None or not best.preferred:
         lacking = [one for one in found if one.mark == "impossible"]
@@ -111,9 +112,9 @@ def _without(setup: NodeSetup, pod: Pod, hinted: Hinted, asked: dict[str, int]) 
         reason = requests.why_no_memory(setup, pod, container)
         if reason is None:
             sizes = {kind: size for kind, size in asked.items() if is_memory(kind)}
-            family = shortages.memory_family(manager, pod, sizes)
+            demand = shortages.memory_demand(manager, pod, sizes)
             text = "no set of nodes has enough, which it reports as no preference"
-            return Hints(name, None, text, candidates(family, tuple(sizes)))
+            return Hints(name, None, text, candidates(demand, tuple(sizes)))
     return Hints(name, None, f"no preference: {reason}")
 
 
@@ -123,9 +124,9 @@ def _resource(
     manager = shortages.name(hinted.manager)
     if hints is None:
         return Hints(manager, resource, "no preference: its plugin reports no NUMA nodes")
-    if not isinstance(hints, Family):
+    if not isinstance(hints, Demand):
         return Hints(manager, resource, _nowhere(pod, hinted, resource, count))
-    where = "available" if hints else "not available on any set of nodes"
+    where = "available" if evaluation.satisfiable(hints) else "not available on any set of nodes"
     found = candidates(hints, _needed(hinted, resource))
     return Hints(manager, resource, f"{amount(resource, count)} {where}", found)
 

@@ -13,6 +13,7 @@ from numaproof.reference.devices.state import Devices
 from numaproof.reference.memory import hints as memory_hints
 from numaproof.reference.memory.manager import MemoryManager
 from numaproof.reference.memory.requests import AllocationError, at_once, part
+from numaproof.reference.topology import evaluation
 from numaproof.simulation.amounts import amount, amounts, nodes_text
 from numaproof.simulation.candidates import candidates, lacks, places
 from numaproof.simulation.explanation import Allocation, Candidates
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from numaproof.reference.manager import Manager
     from numaproof.reference.node import NodeSetup
     from numaproof.reference.pods.pod import Pod
-    from numaproof.reference.topology.hints import Family
+    from numaproof.reference.topology.hints import Demand
     from numaproof.simulation.observation import Failed
 
 _MOST_HOLDERS = 4
@@ -54,9 +55,9 @@ def name(manager: Manager[Any]) -> str:
     return _NAMES[type(manager)]
 
 
-def memory_family(manager: MemoryManager, pod: Pod, sizes: dict[str, int]) -> Family:
+def memory_demand(manager: MemoryManager, pod: Pod, sizes: dict[str, int]) -> Demand:
     """The sets of nodes with memory of these sizes, as the Memory Manager describes them."""
-    return memory_hints.family(manager.state, manager.reuse, pod.uid, sizes)
+    return memory_hints.demand(manager.state, manager.reuse, pod.uid, sizes)
 
 
 def _cpus(
@@ -108,14 +109,14 @@ def _memory(manager: MemoryManager, pod: Pod, failed: Failed) -> tuple[Allocatio
     except AllocationError:
         text = "an amount is not a whole number of bytes to the API machinery"
         return _allocation(failed, text, Candidates()), ("use a whole number, such as 1536Mi",)
-    family = memory_family(manager, pod, sizes)
-    where = candidates(family, tuple(sizes))
+    demand = memory_demand(manager, pod, sizes)
+    where = candidates(demand, tuple(sizes))
     numa = failed.affinity.numa
-    if not family:
+    if not evaluation.satisfiable(demand):
         lacking = places([one for one in where.told if one.mark == "impossible"])
         text = f"no set of nodes can provide {amounts(sizes.items())}: {lacking}"
     elif numa is not None:
-        why = ", ".join(lacks(family, tuple(sizes), numa.mask)) or _NOT_AGAIN
+        why = ", ".join(lacks(demand, tuple(sizes), numa.mask)) or _NOT_AGAIN
         text = f"the hints merge to {nodes_text(numa)}, which the Memory Manager cannot use: {why}"
     else:
         text = f"no preferred set of nodes can provide {amounts(sizes.items())}"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from numaproof.reference.cpu.policy import check_budget
 from numaproof.reference.cpu.topology import touching
 from numaproof.reference.pods.budget import EmptySharedPoolError
-from numaproof.reference.topology.hints import Family, Need, Supply
+from numaproof.reference.topology.hints import Demand, Need, Supply
 
 if TYPE_CHECKING:
     from numaproof.reference.cpu.policy import StaticPolicy
@@ -66,13 +66,13 @@ def for_pod(policy: StaticPolicy, state: CPUState, reuse: ReusableCPUs, pod: Pod
     return {"cpu": generate(policy, policy.available(state), reuse.of(pod.uid) | held, count)}
 
 
-def _reusing(policy: StaticPolicy, available: int, reusable: int, count: int) -> Family:
+def _reusing(policy: StaticPolicy, available: int, reusable: int, count: int) -> Demand:
     """The hints near `reusable`; elsewhere too, where the container is not bound to it."""
     near = generate(policy, available, reusable, count)
     return near if not reusable or policy.binds(near) else replace(near, touching=())
 
 
-def generate(policy: StaticPolicy, available: int, reusable: int, count: int) -> Family:
+def generate(policy: StaticPolicy, available: int, reusable: int, count: int) -> Demand:
     """The hints for `count` CPUs: all sets of nodes that hold `reusable` and have enough."""
     nodes = policy.topology.nodes
     total = {node: cpus.bit_count() for node, cpus in nodes.items()}
@@ -81,7 +81,7 @@ def generate(policy: StaticPolicy, available: int, reusable: int, count: int) ->
         for node, cpus in nodes.items()
     }
     by_socket = policy.options.by_socket and policy.topology.socket_count
-    return Family(
+    return Demand(
         nodes=tuple(nodes),
         needs=(Need(count, _supplies(free), _supplies(total)),),
         touching=tuple(1 << node for node in touching(nodes, reusable)),

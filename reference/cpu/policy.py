@@ -16,6 +16,7 @@ from numaproof.reference.cpu.state import CPUState, ReusableCPUs
 from numaproof.reference.cpu.topology import touching, union
 from numaproof.reference.pods import budget
 from numaproof.reference.pods.readmission import Readmission
+from numaproof.reference.topology import evaluation
 
 if TYPE_CHECKING:
     from numaproof.protocol.sets import NUMASet
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from numaproof.reference.cpu.topology import CPUTopology
     from numaproof.reference.pods.containers import Container
     from numaproof.reference.pods.pod import Pod
-    from numaproof.reference.topology.hints import Family
+    from numaproof.reference.topology.hints import Demand
 
 
 class PolicyError(Exception):
@@ -169,12 +170,12 @@ class StaticPolicy(Readmission):
         """The CPUs of ended init containers that a request takes first: all, where it fits."""
         return reusable if count <= (available | reusable).bit_count() else 0
 
-    def binds(self, near: Family) -> bool:
+    def binds(self, near: Demand) -> bool:
         """Whether a container must be near the CPUs of ended init containers of its pod.
 
         `near` are its hints there. Without a preferred one it may be anywhere.
         """
-        best = near.narrowest()
+        best = evaluation.narrowest(near)
         return best is not None and best.preferred
 
     def _choose(self, state: CPUState, count: int, reusable: int, affinity: NUMASet | None) -> int:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from numaproof.reference.cpu.state import CPUState, ReusableCPUs
     from numaproof.reference.pods.containers import Container
     from numaproof.reference.pods.pod import Pod
-    from numaproof.reference.topology.hints import Family
+    from numaproof.reference.topology.hints import Demand
 
 
 class OwnPodRefused(StaticPolicy):
@@ -75,7 +75,7 @@ class InitCPUsBind(StaticPolicy):
         "and is refused where it fits on other nodes alone.",
     )
 
-    def binds(self, near: Family) -> bool:
+    def binds(self, near: Demand) -> bool:
         """Always."""
         del near
         return True

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from numaproof.protocol.sets import NUMASet
 from numaproof.reference.departures.departure import ALL, ISSUES, Defect
+from numaproof.reference.topology.distances import Distances, by_average
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from numaproof.reference.topology.distances import Table
 
 _CLOSEST = (
     "If the prefer-closest-numa-nodes policy option is specified, the best-effort and restricted "
@@ -10,7 +20,7 @@ _CLOSEST = (
 )
 
 
-class DistancesByPosition:
+class DistancesByPosition(Distances):
     """Looks distances up as if the ids of nodes had no gaps."""
 
     departure = Defect(
@@ -21,6 +31,30 @@ class DistancesByPosition:
         "On machines whose node ids have gaps, distances are looked up by id where they stand in "
         "the order of the nodes, so that sets of nodes are compared by distances of others.",
     )
+
+    @cached_property
+    def misread(self) -> Table | None:
+        """The distances that a kubelet finds, if not all of the true ones."""
+        if sorted(self.rows) == [*range(len(self.rows))]:
+            return None
+        found = [node for node in self.rows if all(node < len(row) for row in self.rows.values())]
+        return {node: {other: self.rows[node][other] for other in found} for node in found}
+
+    @property
+    def by_table_alone(self) -> bool:
+        """Only if nothing is misread: the ids themselves tell nodes apart otherwise."""
+        return self.misread is None
+
+    def ordered(self, sets: Collection[int]) -> list[int]:
+        """Sets by the misread distances.
+
+        Where one has a node for which the kubelet finds no distances it panics, and the true ones
+        are kept to.
+        """
+        misread = self.misread
+        if misread is None or any(nodes & ~NUMASet(misread).mask for nodes in sets):
+            return super().ordered(sets)
+        return by_average(sets, misread)
 
 
 CLOSEST_PANIC = Defect(

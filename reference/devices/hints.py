@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from numaproof.reference.devices import allocation
 from numaproof.reference.devices.state import NONE, Devices
 from numaproof.reference.pods import containers, quantity
-from numaproof.reference.topology.hints import Family, Need, Supply
+from numaproof.reference.topology.hints import Demand, Need, Supply
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -95,7 +95,7 @@ class DeviceHints:
             free=_supplies([near[device] for device in (*available, *reusable) if device in near]),
             total=_supplies(near.values()),
         )
-        return Family(self.considered(near.values()), (supply,), tuple(sorted(set(touching))))
+        return Demand(self.considered(near.values()), (supply,), tuple(sorted(set(touching))))
 
     def considered(self, near: Iterable[int]) -> tuple[int, ...]:
         """The nodes that hints may name: those that devices are near to, in ascending order.

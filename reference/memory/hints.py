@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from numaproof.reference.topology.hints import Family, Hint, Need, Supply
+from numaproof.reference.topology import evaluation
+from numaproof.reference.topology.hints import Demand, Hint, Need, Supply
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,11 +18,11 @@ if TYPE_CHECKING:
     from numaproof.reference.topology.hints import Resources
 
 
-def family(
+def demand(
     state: MemoryState, reuse: ReusableMemory, uid: str, amounts: Mapping[str, int]
-) -> Family:
+) -> Demand:
     """The sets of nodes that have `amounts` (bytes by memory type) free."""
-    return Family(
+    return Demand(
         nodes=tuple(sorted(state.nodes)),
         needs=tuple(_need(state, reuse, uid, kind, size) for kind, size in amounts.items()),
         cells=tuple(
@@ -54,8 +55,8 @@ def calculated(
     state: MemoryState, reuse: ReusableMemory, uid: str, amounts: Mapping[str, int]
 ) -> Resources:
     """Hints for each of `amounts`: a set of nodes has all of them, or is a hint for none."""
-    described = family(state, reuse, uid, amounts)
-    if not amounts or not described:
+    described = demand(state, reuse, uid, amounts)
+    if not amounts or not evaluation.satisfiable(described):
         return {}
     return dict.fromkeys(amounts, described)
 

@@ -26,6 +26,7 @@ from numaproof.reference.memory.state import (
 from numaproof.reference.pods import quantity
 from numaproof.reference.pods.budget import EmptySharedPoolError
 from numaproof.reference.pods.readmission import Readmission
+from numaproof.reference.topology import evaluation
 from numaproof.reference.topology.hints import Hint
 
 if TYPE_CHECKING:
@@ -194,11 +195,11 @@ class StaticPolicy(Readmission):
         amounts: Amounts,
         affinity: KeptHint,
     ) -> int:
-        family = partial(hints.family, state, reuse, pod.uid, amounts)
+        demand = partial(hints.demand, state, reuse, pod.uid, amounts)
         if affinity.nodes is not None:
             chosen = Hint(affinity.nodes, affinity.preferred)
         else:
-            default = family().narrowest() if amounts else None
+            default = evaluation.narrowest(demand()) if amounts else None
             if default is None:
                 raise AllocationError(
                     "[memorymanager] failed to get the default NUMA affinity, no NUMA nodes with "
@@ -208,7 +209,7 @@ class StaticPolicy(Readmission):
                 raise AllocationError("[memorymanager] failed to find the default preferred hint")
             chosen = default
         if not _satisfies(state, chosen.nodes, amounts):
-            extended = family().narrowest(chosen.nodes)
+            extended = evaluation.narrowest(demand(), chosen.nodes)
             if extended is None:
                 raise AllocationError(
                     "[memorymanager] failed to find NUMA nodes to extend the current topology hint"

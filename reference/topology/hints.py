@@ -1,31 +1,29 @@
 """Topology hints: the sets of NUMA nodes that could serve a request, and which are preferred.
 
-A provider says for each resource where a request could be met. It may list its hints, or describe
-them: a machine of 34 nodes has 2^34 sets of nodes, so a `Family` says which sets are hints
-without listing them. (Kubernetes documentation, "Topology Manager: how it works".)
+A provider (the CPU, Memory or Device Manager) describes what a request demands of a set of nodes.
+The hints are all sets that meet the demand with what is free now. A hint is preferred when no
+smaller set would meet it on an empty machine. (Kubernetes documentation, "Topology Manager: how
+it works"; kubelet, generateCPUTopologyHints and its like in the other managers.)
+
+This is the definition: it looks at every set of nodes. `numaproof.reference.topology.evaluation`
+gives the same answers on machines with too many nodes for that.
 
 Sets of NUMA nodes are bit masks in this module.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property, reduce
-from itertools import compress
-from operator import or_
+from itertools import combinations
 from typing import NamedTuple
-
-from numaproof.protocol import messages
-from numaproof.protocol.sets import NUMASet
-from numaproof.reference.topology.search.symmetry import Twins, classify
 
 ANYWHERE = -1
 """The nodes of a hint that names none: every bit is one, so that it narrows no other hint."""
 
 
 class Hint(NamedTuple):
-    """A set of nodes, not empty, and whether no smaller one would do on an empty machine."""
+    """A non-empty set of nodes, and whether a provider prefers it."""
 
     nodes: int
     preferred: bool
@@ -34,7 +32,7 @@ class Hint(NamedTuple):
 class Supply(NamedTuple):
     """An `amount` that a set of nodes has if any of `nodes` is in it.
 
-    A node's free memory stands on that node alone; a device may be near several nodes.
+    Memory belongs to one node alone; a device may be near several.
     """
 
     nodes: int
@@ -43,9 +41,9 @@ class Supply(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """An `amount` of one thing: what is `free` now, and what an empty machine has in `total`.
+    """An `amount` of one resource: what is `free` now, and the `total` of an empty machine.
 
-    `reusable` is free for those exact sets of nodes besides.
+    `reusable` is free for exactly these sets of nodes, in addition.
     """
 
     amount: int
@@ -53,18 +51,29 @@ class Need:
     total: tuple[Supply, ...]
     reusable: tuple[Supply, ...] = ()
 
+    def free_on(self, nodes: int) -> int:
+        """How much of the resource is free on a set of nodes."""
+        reusable = sum(supply.amount for supply in self.reusable if supply.nodes == nodes)
+        return _near(self.free, nodes) + reusable
 
-@dataclass(frozen=True)
-class Family:
-    """Hints described by what a set of nodes must have.
+    def total_on(self, nodes: int) -> int:
+        """How much of the resource a set of nodes has on an empty machine."""
+        return _near(self.total, nodes)
 
-    A set of nodes out of `nodes` is a hint when it has enough free of every one of `needs`; when
-    it has a node of each set in `touching` (what is to be used again lies there); and when it is
-    exactly ``cells[node]`` for each of its nodes that `cells` names (nodes in use as a group).
 
-    A hint is preferred when it has as few nodes as any set with enough on an empty machine; or,
-    where `sockets` (the nodes of each socket) are given, when it touches as few sockets as that
-    many nodes fill at `per_socket` nodes each.
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What a request demands of a set of NUMA nodes.
+
+    Attributes:
+        nodes: the ids of the nodes that sets are made of, in the provider's order.
+        needs: the set must have enough of each.
+        touching: sets of nodes; the set must contain a node of each, because resources that the
+            request is to reuse are there.
+        cells: the group of nodes that a node is in use with, by node; a set with such a node must
+            be that group.
+        sockets: the nodes of each socket, where sockets decide what is preferred.
+        per_socket: how many nodes a socket has then.
     """
 
     nodes: tuple[int, ...]
@@ -74,172 +83,81 @@ class Family:
     sockets: tuple[int, ...] = ()
     per_socket: int = 0
 
-    @cached_property
-    def signatures(self) -> Mapping[int, Hashable]:
-        """What these hints know of each of `nodes`; two with one signature may be swapped."""
-        groups = [*self.touching]
-        for named, cell in self.cells:
-            groups += [1 << named, cell]
-        for need in self.needs:
-            groups += [one.nodes for one in (*need.free, *need.total) if not _single(one)]
-            groups += [one.nodes for one in need.reusable]
-        named_ones = reduce(or_, groups, 0)
-        amounts = [_by_node(some) for need in self.needs for some in (need.free, need.total)]
-        return {
-            node: (node, "named")
-            if named_ones >> node & 1
-            else (
-                tuple(by_node.get(node, 0) for by_node in amounts),
-                tuple(socket >> node & 1 for socket in self.sockets),
-            )
-            for node in self.nodes
-        }
-
-    def among(self, twins: Twins) -> list[Hint]:
-        """The hints that are representatives of `twins`, which must keep to `signatures`."""
-        sets = self._sets(twins)
-        full = [(need.total, (), need.amount) for need in self.needs]
-        fewest = min(map(int.bit_count, _enough(full, sets, twins)), default=len(self.nodes))
-        found = self._found(sets, twins)
-        few_sockets = self._in_few_sockets(found, fewest)
-        return [Hint(nodes, nodes.bit_count() == fewest or nodes in few_sockets) for nodes in found]
-
-    def _sets(self, twins: Twins) -> list[int]:
-        """The representatives; the empty set in the place of those beyond `nodes`."""
-        outside = ~sum(1 << node for node in self.nodes)
-        return [0 if nodes & outside else nodes for nodes in twins.representatives()]
-
-    def _found(self, sets: list[int], twins: Twins) -> list[int]:
-        """Those of the representatives that are hints."""
-        free = [(need.free, need.reusable, need.amount) for need in self.needs]
-        return self._allowed(_enough(free, sets, twins))
-
-    def _allowed(self, found: list[int]) -> list[int]:
-        if self.cells:
-            named = reduce(or_, (1 << node for node, _ in self.cells))
-            groups = self._whole_groups()
-            found = [nodes for nodes in found if not nodes & named or nodes in groups]
-        for group in self.touching:
-            found = [nodes for nodes in found if nodes & group]
-        return found
-
-    def _whole_groups(self) -> set[int]:
-        """The groups in `cells` on which all of their own nodes agree."""
-        return {
-            group
-            for node, group in self.cells
-            if group >> node & 1
-            and all(other == group for member, other in self.cells if group >> member & 1)
-        }
-
-    def _in_few_sockets(self, found: list[int], fewest: int) -> set[int]:
-        if not self.sockets or not self.per_socket:
-            return set()
-        wanted = -(-fewest // self.per_socket)
-        return {nodes for nodes in found if sum(1 for one in self.sockets if nodes & one) == wanted}
-
-    def narrowest(self, containing: int = 0) -> Hint | None:
-        """The best hint that has all of `containing`: preferred, then few nodes, then low ids."""
-        known = self.signatures
-        twins = classify(self.nodes, lambda node: (known[node], containing >> node & 1))
-        fitting = [hint for hint in self.among(twins) if not containing & ~hint.nodes]
-        return min(
-            fitting,
-            key=lambda hint: (not hint.preferred, hint.nodes.bit_count(), hint.nodes),
-            default=None,
+    def met_by(self, nodes: int) -> bool:
+        """Whether a set of nodes is a hint: it meets the demand with what is free now."""
+        return (
+            all(need.free_on(nodes) >= need.amount for need in self.needs)
+            and all(nodes & group for group in self.touching)
+            and all(nodes == group for node, group in self.cells if nodes >> node & 1)
         )
 
-    def __bool__(self) -> bool:
-        """Whether any set of nodes is a hint."""
-        # Mostly some node will do alone.
-        if any(self._has(1 << node) for node in self.nodes):
+    def prefers(self, nodes: int, fewest: int) -> bool:
+        """Whether a hint is preferred, where an empty machine would do with `fewest` nodes.
+
+        With ``align-by-socket``, so are hints that touch no more sockets than `fewest` nodes fill.
+        """
+        if nodes.bit_count() == fewest:
             return True
-        twins = classify(self.nodes, self.signatures.__getitem__)
-        return bool(self._found(self._sets(twins), twins))
-
-    def _has(self, nodes: int) -> bool:
-        """Whether just this set of nodes is a hint."""
-        for need in self.needs:
-            free = sum(one.amount for one in need.free if one.nodes & nodes)
-            free += sum(one.amount for one in need.reusable if one.nodes == nodes)
-            if free < need.amount:
-                return False
-        return bool(self._allowed([nodes]))
+        if not self.sockets or not self.per_socket:
+            return False
+        touched = sum(1 for socket in self.sockets if socket & nodes)
+        return touched == -(-fewest // self.per_socket)
 
 
-def _single(supply: Supply) -> bool:
-    return supply.nodes.bit_count() == 1
-
-
-def _by_node(supplies: tuple[Supply, ...]) -> dict[int, int]:
-    amounts: dict[int, int] = {}
-    for supply in supplies:
-        if _single(supply):
-            node = supply.nodes.bit_length() - 1
-            amounts[node] = amounts.get(node, 0) + supply.amount
-    return amounts
-
-
-def _enough(
-    needs: Iterable[tuple[tuple[Supply, ...], tuple[Supply, ...], int]],
-    sets: list[int],
-    twins: Twins,
-) -> list[int]:
-    """Those of `sets`, not empty, that have the amounts of all `needs`.
-
-    A need is what there is, what there is besides for exact sets, and the amount. `sets` stand
-    at the places of the representatives of `twins`.
-    """
-    enough: list[list[bool]] = []
-    for supplies, reusable, amount in needs:
-        sums = twins.weigh(_by_node(supplies))
-        for supply in supplies:
-            if not _single(supply):
-                sums = [
-                    total + supply.amount if nodes & supply.nodes else total
-                    for nodes, total in zip(sets, sums, strict=True)
-                ]
-        for supply in reusable:
-            sums = [
-                total + supply.amount if nodes == supply.nodes else total
-                for nodes, total in zip(sets, sums, strict=True)
-            ]
-        enough.append([total >= amount for total in sums])
-    return [nodes for nodes in compress(sets, map(all, zip(*enough, strict=True))) if nodes]
-
-
-Hints = tuple[Hint, ...] | Family
-"""The hints for one resource, listed or described; without any, it cannot be had anywhere."""
+Hints = tuple[Hint, ...] | Demand
+"""The hints for one resource, listed or described; an empty list if no set of nodes will do."""
 
 Resources = Mapping[str, Hints | None]
-"""A provider's hints by resource; None for a resource without preference, nothing at all for a
-provider without preference."""
+"""A provider's hints by resource; None for a resource without preference, an empty mapping for a
+provider without any."""
+
+
+def sets_of(nodes: tuple[int, ...]) -> Iterator[int]:
+    """All sets of nodes but the empty one, in the kubelet's order.
+
+    Smaller sets come first; sets of one size go by the positions of their members in `nodes`.
+    """
+    for size in range(1, len(nodes) + 1):
+        for members in combinations(nodes, size):
+            yield sum(1 << node for node in members)
+
+
+def fewest_nodes(demand: Demand) -> int:
+    """The size of the smallest set that would meet the needs on an empty machine.
+
+    If no set would, it is the number of nodes.
+    """
+    for nodes in sets_of(demand.nodes):
+        if all(need.total_on(nodes) >= need.amount for need in demand.needs):
+            return nodes.bit_count()
+    return len(demand.nodes)
 
 
 def listed(hints: Hints) -> tuple[Hint, ...]:
-    """The hints one by one; those of a family in the kubelet's order.
-
-    Sets of fewer nodes come first; those of one size in the order of `Family.nodes`.
-    """
-    if not isinstance(hints, Family):
+    """The hints one by one, in the kubelet's order."""
+    if not isinstance(hints, Demand):
         return hints
-    place = {node: position for position, node in enumerate(hints.nodes)}
-
-    def order(hint: Hint) -> tuple[int, list[int]]:
-        members = [place[node] for node in NUMASet.from_mask(hint.nodes)]
-        return len(members), sorted(members)
-
-    every = Twins(tuple((node,) for node in sorted(hints.nodes)))
-    return tuple(sorted(hints.among(every), key=order))
+    fewest = fewest_nodes(hints)
+    return tuple(
+        Hint(nodes, hints.prefers(nodes, fewest))
+        for nodes in sets_of(hints.nodes)
+        if hints.met_by(nodes)
+    )
 
 
-def to_messages(resources: Resources) -> messages.ProviderHints:
-    """A provider's hints as the protocol has them."""
-    return {
-        resource: None
-        if hints is None
-        else tuple(
-            messages.Hint(NUMASet.from_mask(hint.nodes), hint.preferred) for hint in listed(hints)
-        )
-        for resource, hints in resources.items()
-    }
+def satisfiable(demand: Demand) -> bool:
+    """Whether any set of nodes is a hint."""
+    return bool(listed(demand))
+
+
+def narrowest(demand: Demand, containing: int = 0) -> Hint | None:
+    """The best hint with all nodes of `containing`: preferred, then few nodes, then low ids."""
+    return min(
+        (hint for hint in listed(demand) if not containing & ~hint.nodes),
+        key=lambda hint: (not hint.preferred, hint.nodes.bit_count(), hint.nodes),
+        default=None,
+    )
+
+
+def _near(supplies: tuple[Supply, ...], nodes: int) -> int:
+    return sum(supply.amount for supply in supplies if supply.nodes & nodes)

@@ -8,14 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from numaproof.reference.departures.topology import DistancesByPosition
 from numaproof.reference.golang import numbers
 from numaproof.reference.kubelet.options import OptionError, boolean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numaproof.reference.departures.releases import Release
+    from numaproof.reference.kubelet.gates import Maturity
 
 CLOSEST = "prefer-closest-numa-nodes"
 MOST_NODES = "max-allowable-numa-nodes"
@@ -32,14 +31,10 @@ _GATES = {
 
 @dataclass(frozen=True, slots=True)
 class TopologyOptions:
-    """Whether the closest nodes are preferred, and how many nodes a machine may have.
-
-    `by_position`: whether distances are looked up as if the ids of nodes had no gaps.
-    """
+    """Whether the closest nodes are preferred, and how many nodes a machine may have."""
 
     closest: bool = False
     most_nodes: int = MOST_NODES_BY_DEFAULT
-    by_position: bool = False
 
 
 def check_gate(given: Mapping[str, str], gates: Mapping[str, bool]) -> None:
@@ -57,27 +52,36 @@ def check_gate(given: Mapping[str, str], gates: Mapping[str, bool]) -> None:
 
 
 def parse(
-    given: Mapping[str, str], release: Release, gates: Mapping[str, bool] | None
+    given: Mapping[str, str],
+    available: Mapping[str, Maturity],
+    gates: Mapping[str, bool] | None,
 ) -> TopologyOptions:
-    """The options that a configuration asks for; `gates` None opens all maturity levels.
+    """The options that a configuration asks for, out of those that exist and their maturity.
 
-    Of several bad options the first by name is reported; the kubelet picks any.
+    `gates` None opens all maturity levels. Of several bad options the first by name is reported;
+    the kubelet picks any.
 
     Raises:
         OptionError: unknown, hidden by its gate, or not a value that it can have.
     """
     for name in sorted(given):
-        _check_available(name, release, gates)
-        _ = boolean(name, given[name]) if name == CLOSEST else _most_nodes(given[name])
+        check_available(name, available, gates)
+        _ = boolean(name, given[name]) if name == CLOSEST else read_most_nodes(given[name])
     return TopologyOptions(
         closest=CLOSEST in given and boolean(CLOSEST, given[CLOSEST]),
-        most_nodes=_most_nodes(given.get(MOST_NODES, str(MOST_NODES_BY_DEFAULT))),
-        by_position=release.has(DistancesByPosition.departure.name),
+        most_nodes=read_most_nodes(given.get(MOST_NODES, str(MOST_NODES_BY_DEFAULT))),
     )
 
 
-def _check_available(name: str, release: Release, gates: Mapping[str, bool] | None) -> None:
-    maturity = release.topology_options.get(name)
+def check_available(
+    name: str, available: Mapping[str, Maturity], gates: Mapping[str, bool] | None
+) -> None:
+    """Checks that an option exists and that its maturity level is open.
+
+    Raises:
+        OptionError: it is unknown, or hidden by its gate.
+    """
+    maturity = available.get(name)
     if maturity is None:
         raise OptionError(f'unknown Topology Manager Policy option: "{name}"')
     if gates is not None and maturity in _GATES and not gates[_GATES[maturity]]:
@@ -87,7 +91,12 @@ def _check_available(name: str, release: Release, gates: Mapping[str, bool] | No
         )
 
 
-def _most_nodes(text: str) -> int:
+def read_most_nodes(text: str) -> int:
+    """The number of NUMA nodes that a machine may have.
+
+    Raises:
+        OptionError: it is no integer, or less than `MOST_NODES_BY_DEFAULT`.
+    """
     try:
         most = numbers.signed(text)
     except numbers.NumeralError as error:

@@ -9,25 +9,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from numaproof.protocol.sets import NUMASet
-from numaproof.reference.kubelet.options import OptionError
-from numaproof.reference.topology import options as topology_options
-from numaproof.reference.topology.search.merge import Rules, merge
+from numaproof.reference.topology import evaluation
+from numaproof.reference.topology.distances import Distances
+from numaproof.reference.topology.merge import Rules
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numaproof.protocol.machine import MachineInfo
-    from numaproof.reference.departures.releases import Release
-    from numaproof.reference.kubelet.configuration import Config
     from numaproof.reference.topology.hints import Resources
+    from numaproof.reference.topology.options import TopologyOptions
 
 NONE = "none"
 BEST_EFFORT = "best-effort"
 RESTRICTED = "restricted"
 SINGLE_NUMA_NODE = "single-numa-node"
-
-_UNREACHABLE = 255
-"""The distance of nodes that the machine gives none for (ACPI specification, SLIT)."""
 
 
 class TopologyManagerError(Exception):
@@ -59,7 +55,7 @@ class TopologyPolicy:
 
     def merge(self, providers: Sequence[Resources | None]) -> tuple[KeptHint, bool]:
         """The hint to keep for what the providers say, and whether it is admitted."""
-        best = merge(self.rules, providers)
+        best = evaluation.merge(self.rules, providers)
         nodes: int | None = best.nodes
         if self.name == SINGLE_NUMA_NODE and nodes == self.rules.nodes:
             # All nodes are no affinity here, even on a machine of one node.
@@ -67,24 +63,23 @@ class TopologyPolicy:
         return KeptHint(nodes, best.preferred), self.name == BEST_EFFORT or best.preferred
 
 
-def make(config: Config, machine: MachineInfo, release: Release) -> TopologyPolicy | None:
-    """The policy that a configuration asks for; None for policy none.
+def on_machine(
+    name: str,
+    options: TopologyOptions,
+    machine: MachineInfo,
+    distances: type[Distances] = Distances,
+) -> TopologyPolicy:
+    """The policy `name`, which is not none, on a machine.
 
-    The options' own feature gate is not asked here: see `topology_options.check_gate`.
+    `distances` orders sets of nodes if the closest are wanted.
 
     Raises:
-        TopologyManagerError: bad options, a machine without distances where they are needed, or
-            one with more nodes than the options allow.
+        TopologyManagerError: the machine has no distances where they are needed, or more nodes
+            than the options allow.
     """
-    if config.topology_policy == NONE:
-        return None
-    try:
-        options = topology_options.parse(config.topology_options, release, config.gates)
-    except OptionError as error:
-        raise TopologyManagerError(str(error)) from None
     rows = {node.node_id: node.distances for node in machine.topology or ()}
     try:
-        made = of_nodes(config.topology_policy, options, rows)
+        made = of_nodes(name, options, rows, distances)
     except TopologyManagerError as error:
         raise TopologyManagerError(f"cannot discover NUMA topology: {error}") from None
     if len(machine.topology or ()) > options.most_nodes:
@@ -96,8 +91,9 @@ def make(config: Config, machine: MachineInfo, release: Release) -> TopologyPoli
 
 def of_nodes(
     name: str,
-    options: topology_options.TopologyOptions,
+    options: TopologyOptions,
     rows: Mapping[int, Sequence[int] | None],
+    distances: type[Distances] = Distances,
 ) -> TopologyPolicy:
     """The policy `name` on a machine of the nodes of `rows`, with the distances from each.
 
@@ -106,35 +102,14 @@ def of_nodes(
     Raises:
         TopologyManagerError: the closest nodes are preferred, and a row is missing.
     """
-    if options.closest and any(row is None for row in rows.values()):
+    known = {node: row for node, row in rows.items() if row is not None}
+    if options.closest and len(known) < len(rows):
         raise TopologyManagerError("error getting NUMA distances from cadvisor")
-    # One node is never closer than another to itself alone, so this policy has no use for them.
-    wanted = options.closest and name != SINGLE_NUMA_NODE
+    single = name == SINGLE_NUMA_NODE
     rules = Rules(
         nodes=NUMASet(node for node in rows if node >= 0).mask,
-        distances=_distances(rows) if wanted else None,
-        single=name == SINGLE_NUMA_NODE,
-        misread=_by_position(rows) if wanted and options.by_position else None,
+        # Sets of one node tie at every distance, so single-numa-node has no use for distances.
+        distances=distances(known) if options.closest and not single else None,
+        single=single,
     )
     return TopologyPolicy(name, rules, negative=min(rows, default=0) < 0)
-
-
-def _distances(rows: Mapping[int, Sequence[int] | None]) -> dict[int, dict[int, int]]:
-    # By the order of nodes, as the kernel writes them.
-    nodes = sorted(rows)
-    return {
-        node: {
-            other: row[place] if place < len(row) else _UNREACHABLE
-            for place, other in enumerate(nodes)
-        }
-        for node in nodes
-        for row in (rows[node] or (),)
-    }
-
-
-def _by_position(rows: Mapping[int, Sequence[int] | None]) -> dict[int, dict[int, int]] | None:
-    """The distances with ids taken for places in a row; None where they are."""
-    if sorted(rows) == [*range(len(rows))]:
-        return None
-    found = [node for node in rows if all(node < len(row or ()) for row in rows.values())]
-    return {node: {other: (rows[node] or ())[other] for other in found} for node in found}

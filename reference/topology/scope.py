@@ -61,7 +61,7 @@ def admit(
         raise NotBuiltError("hints for NUMA nodes with negative ids")
     at_once = None
     if policy is not None and scope == "pod":
-        at_once = _affinity(policy, providers, pod, None)
+        at_once = affinity_of(policy, providers, pod, None)
         if pod.budget is not None:
             for container in pod.containers:
                 keep(container, at_once)
@@ -71,18 +71,23 @@ def admit(
     for container in pod.containers:
         affinity = NO_AFFINITY
         if policy is not None:
-            affinity = at_once or _affinity(policy, providers, pod, container)
+            affinity = at_once or affinity_of(policy, providers, pod, container)
             keep(container, affinity)
         for provider in providers:
             provider.allocate(pod, container, affinity)
 
 
-def _affinity(
+def affinity_of(
     policy: TopologyPolicy,
     providers: Sequence[Provider],
     pod: Pod,
     container: Container | None,
 ) -> KeptHint:
+    """The affinity that a policy admits for a container, or for the pod as a whole.
+
+    Raises:
+        AdmissionError: it does not admit the merged hint.
+    """
     affinity, admitted = policy.merge([provider.hints(pod, container) for provider in providers])
     if not admitted:
         message = "Resources cannot be allocated with Topology locality"

@@ -14,7 +14,8 @@ from numaproof import fakesys
 from numaproof.protocol import messages
 from numaproof.protocol.sets import NUMASet
 from numaproof.reference.cadvisor.discovery import discover
-from numaproof.reference.topology.hints import Family, Need, Supply, listed
+from numaproof.reference.topology.evaluation import listed
+from numaproof.reference.topology.hints import Demand, Need, Supply
 from numaproof.simulation import devices
 from numaproof.simulation.admission import Question, Simulation, begin, simulate
 from numaproof.simulation.candidates import candidates
@@ -146,21 +147,21 @@ def test_what_is_told_of_sets_of_nodes_is_what_the_hints_say(
             assert node is not None
             manifest = pod(f"p{number}", *limits).manifest
             watched = watch(node, node.read_pod(manifest), node.setup.topology_policy)
-            families = [
+            demands = [
                 (tuple(hinted.resources), hints)
                 for merged in watched.merges
                 for hinted in merged.hints
                 for hints in hinted.resources.values()
-                if isinstance(hints, Family)
+                if isinstance(hints, Demand)
             ]
-            for names, family in families:
-                check(family, names[: len(family.needs)])
+            for names, demand in demands:
+                check(demand, names[: len(demand.needs)])
             reference.call("admit", messages.AdmitArgs(manifest))
 
 
-def check(family: Family, names: tuple[str, ...]) -> None:
-    hints = {hint.nodes: hint.preferred for hint in listed(family)}
-    found = candidates(family, names)
+def check(demand: Demand, names: tuple[str, ...]) -> None:
+    hints = {hint.nodes: hint.preferred for hint in listed(demand)}
+    found = candidates(demand, names)
     assert len(found.told) <= 10
     for one in found.told:
         marks = {None: "impossible", True: "preferred", False: "possible"}
@@ -377,25 +378,25 @@ def test_memory_of_all_types_has_hints_together() -> None:
 # Candidates
 
 
-def family(free: list[int], amount: int, total: int = 16, **more: Any) -> Family:
+def demand(free: list[int], amount: int, total: int = 16, **more: Any) -> Demand:
     nodes = tuple(range(len(free)))
     need = Need(
         amount,
         tuple(Supply(1 << node, count) for node, count in zip(nodes, free, strict=True)),
         tuple(Supply(1 << node, total) for node in nodes),
     )
-    return Family(nodes, (need,), **more)
+    return Demand(nodes, (need,), **more)
 
 
 def test_nodes_that_are_alike_are_told_once_on_large_machines() -> None:
-    found = candidates(family([2] + [5] * 33, 8), ("cpu",))
+    found = candidates(demand([2] + [5] * 33, 8), ("cpu",))
     first, second, *_ = found.told
     assert (str(first.numa), first.text, first.alike) == ("0", "2 of 8 CPUs free", 0)
     assert (str(second.numa), second.text, second.alike) == ("1", "5 of 8 CPUs free", 32)
 
 
 def test_of_many_sets_those_are_told_that_lack_least() -> None:
-    found = candidates(family([1, 2, 3, 4, 5, 6, 7, 0], 20, 16), ("cpu",))
+    found = candidates(demand([1, 2, 3, 4, 5, 6, 7, 0], 20, 16), ("cpu",))
     assert len(found.told) == 10
     assert str(found.told[0].numa) == "1,6"
     assert found.more > 20
@@ -403,7 +404,7 @@ def test_of_many_sets_those_are_told_that_lack_least() -> None:
 
 def test_an_init_containers_nodes_and_groups_in_use_are_named() -> None:
     found = candidates(
-        family([16, 16], 4, touching=(0b10,), cells=((0, 0b01),)),
+        demand([16, 16], 4, touching=(0b10,), cells=((0, 0b01),)),
         ("memory",),
     )
     told = {str(one.numa): one.text for one in found.told}
@@ -414,8 +415,8 @@ def test_an_init_containers_nodes_and_groups_in_use_are_named() -> None:
 
 def test_sizes_that_look_the_same_are_told_with_more_digits() -> None:
     (one,) = candidates(
-        family([10 * GIB + GIB // 50], 10 * GIB + GIB // 20, 20 * GIB), ("memory",)
+        demand([10 * GIB + GIB // 50], 10 * GIB + GIB // 20, 20 * GIB), ("memory",)
     ).told
     assert one.text == "10.01 GiB of 10.04 GiB of memory free"
-    (one,) = candidates(family([10 * GIB], 10 * GIB + 1, 20 * GIB), ("memory",)).told
+    (one,) = candidates(demand([10 * GIB], 10 * GIB + 1, 20 * GIB), ("memory",)).told
     assert one.text == "10737418240 of 10737418241 B of memory free"

@@ -267,9 +267,9 @@ def align_by_socket_takes_the_nodes_alone(changes: Changes) -> None:
 @seeds("CPU-HINT-006")
 def cpu_hints_prefer_what_is_fewest_now(changes: Changes) -> None:
     def by_now(original: Any, *args: Any) -> Any:
-        family = original(*args)
-        needs = tuple(dataclasses.replace(need, total=need.free) for need in family.needs)
-        return dataclasses.replace(family, needs=needs)
+        demand = original(*args)
+        needs = tuple(dataclasses.replace(need, total=need.free) for need in demand.needs)
+        return dataclasses.replace(demand, needs=needs)
 
     changes.around(hints, "generate", by_now)
 

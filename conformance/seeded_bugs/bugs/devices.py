@@ -13,7 +13,7 @@ from numaproof.reference.devices.hints import DeviceHints
 from numaproof.reference.devices.manager import DeviceManager
 from numaproof.reference.devices.state import Devices, DeviceState, ReusableDevices, all_held
 from numaproof.reference.pods import quantity
-from numaproof.reference.topology.search.symmetry import classify
+from numaproof.reference.topology import evaluation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -283,9 +283,10 @@ def device_hints_forget_what_is_held(changes: Changes) -> None:
 @seeds("DEV-HINT-002")
 def device_hints_are_the_preferred_ones_alone(changes: Changes) -> None:
     def preferred(original: Any, *args: Any) -> Any:
-        listed = original(*args)
-        found = listed.among(classify(listed.nodes, lambda node: node)) if listed else listed
-        return tuple(hint for hint in found if hint.preferred) if listed else listed
+        found = original(*args)
+        if found is None:
+            return None
+        return tuple(hint for hint in evaluation.listed(found) if hint.preferred)
 
     changes.around(DeviceHints, "of_resource", preferred)
 

@@ -11,7 +11,8 @@ from numaproof.reference import node as managers
 from numaproof.reference.memory import hints, policy, requests, reservation, state
 from numaproof.reference.memory.manager import MemoryManager
 from numaproof.reference.memory.state import MemoryState, NodeMemory, ReusableMemory, Table
-from numaproof.reference.topology.hints import Family, Hint
+from numaproof.reference.topology import evaluation
+from numaproof.reference.topology.hints import Demand, Hint
 from numaproof.reference.topology.policy import KeptHint
 
 if TYPE_CHECKING:
@@ -188,12 +189,12 @@ def blocks_count_on_their_first_node_alone(changes: Changes) -> None:
 # Hints and the minimum-node rule
 
 
-def _hints_changed(changes: Changes, change: Callable[[Family], Family]) -> None:
-    changes.around(hints, "family", lambda original, *args: change(original(*args)))
+def _hints_changed(changes: Changes, change: Callable[[Demand], Demand]) -> None:
+    changes.around(hints, "demand", lambda original, *args: change(original(*args)))
 
 
 def _hints_without_cells(changes: Changes) -> None:
-    _hints_changed(changes, lambda family: dataclasses.replace(family, cells=()))
+    _hints_changed(changes, lambda demand: dataclasses.replace(demand, cells=()))
 
 
 @seeds("#128669", "#128708", "MEM-GROUP-005")
@@ -203,18 +204,18 @@ def memory_hints_ignore_groups(changes: Changes) -> None:
 
 @seeds("MEM-STATIC-009")
 def memory_hints_ignore_what_is_taken(changes: Changes) -> None:
-    def empty(family: Family) -> Family:
-        needs = tuple(dataclasses.replace(need, free=need.total) for need in family.needs)
-        return dataclasses.replace(family, needs=needs)
+    def empty(demand: Demand) -> Demand:
+        needs = tuple(dataclasses.replace(need, free=need.total) for need in demand.needs)
+        return dataclasses.replace(demand, needs=needs)
 
     _hints_changed(changes, empty)
 
 
 @seeds("MEM-GROUP-002", "MEM-STATIC-003")
 def memory_hints_prefer_what_is_fewest_now(changes: Changes) -> None:
-    def by_now(family: Family) -> Family:
-        needs = tuple(dataclasses.replace(need, total=need.free) for need in family.needs)
-        return dataclasses.replace(family, needs=needs)
+    def by_now(demand: Demand) -> Demand:
+        needs = tuple(dataclasses.replace(need, total=need.free) for need in demand.needs)
+        return dataclasses.replace(demand, needs=needs)
 
     _hints_changed(changes, by_now)
 
@@ -255,26 +256,26 @@ def memory_hints_forget_what_is_held(changes: Changes) -> None:
 @seeds("MEM-GROUP-007")
 def a_hint_that_does_not_suffice_is_refused(changes: Changes) -> None:
     changes.around(
-        Family,
+        evaluation,
         "narrowest",
-        lambda original, self, containing=0: None if containing else original(self),
+        lambda original, demand, containing=0: None if containing else original(demand),
     )
 
 
 @seeds("MEM-GROUP-007")
 def a_hint_is_extended_to_all_nodes(changes: Changes) -> None:
-    def widest(original: Any, self: Family, containing: int = 0) -> Hint | None:
-        found: Hint | None = original(self, containing)
+    def widest(original: Any, demand: Demand, containing: int = 0) -> Hint | None:
+        found: Hint | None = original(demand, containing)
         if containing and found is not None:
-            return Hint(sum(1 << node for node in self.nodes), found.preferred)
+            return Hint(sum(1 << node for node in demand.nodes), found.preferred)
         return found
 
-    changes.around(Family, "narrowest", widest)
+    changes.around(evaluation, "narrowest", widest)
 
 
 @seeds("MEM-GROUP-007")
 def an_extended_hint_leaves_the_first_nodes(changes: Changes) -> None:
-    changes.around(Family, "narrowest", lambda original, self, containing=0: original(self))
+    changes.around(evaluation, "narrowest", lambda original, demand, containing=0: original(demand))
 
 
 @seeds("MEM-STATIC-009")
@@ -303,9 +304,9 @@ def init_memory_is_not_reused(changes: Changes) -> None:
 
 @seeds("#104682", "MEM-INIT-001")
 def memory_hints_leave_out_what_can_be_reused(changes: Changes) -> None:
-    def without(family: Family) -> Family:
-        needs = tuple(dataclasses.replace(need, reusable=()) for need in family.needs)
-        return dataclasses.replace(family, needs=needs)
+    def without(demand: Demand) -> Demand:
+        needs = tuple(dataclasses.replace(need, reusable=()) for need in demand.needs)
+        return dataclasses.replace(demand, needs=needs)
 
     _hints_changed(changes, without)
 

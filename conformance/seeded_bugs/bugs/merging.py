@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from numaproof.conformance.seeded_bugs.seeding import Changes, Seeds
-from numaproof.reference.topology import alone, policy
+from numaproof.reference.topology import evaluation, operations, policy
+from numaproof.reference.topology.distances import average
 from numaproof.reference.topology.hints import Hint
+from numaproof.reference.topology.merge import IMPOSSIBLE, NO_PREFERENCE, Rules
 from numaproof.reference.topology.search import merge
-from numaproof.reference.topology.search.merge import IMPOSSIBLE, NO_PREFERENCE, Rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,14 +37,22 @@ def preferred_hints_need_not_be_equal(changes: Changes) -> None:
             return original(rules, lists)
         return {reduce(and_, masks, rules.nodes) for masks in product(*preferred)}
 
-    changes.around(merge, "_preferred", anyhow)
+    changes.around(merge, "preferred_results", anyhow)
 
 
-def _fitness(changes: Changes, change: Callable[[Rules, int, tuple[int, float, int]], Any]) -> None:
+def _apart(rules: Rules, nodes: int) -> float:
+    """The average distance of a result's nodes, where distances count."""
+    return 0 if rules.distances is None else average(nodes, rules.distances.table)
+
+
+def _ordering(changes: Changes, key: Callable[[float, int], Any]) -> None:
+    """Changes which of the results with equally many nodes wins."""
     changes.around(
         Rules,
-        "fitness",
-        lambda original, self, nodes: change(self, nodes, original(self, nodes)),
+        "ordered",
+        lambda original, self, tied: sorted(
+            tied, key=lambda nodes: key(_apart(self, nodes), nodes)
+        ),
     )
 
 
@@ -54,22 +63,22 @@ def the_widest_preferred_affinity_wins(changes: Changes) -> None:
         most = max(map(int.bit_count, found), default=0)
         return {nodes for nodes in found if nodes.bit_count() == most}
 
-    changes.around(merge, "_preferred", widest)
+    changes.around(merge, "preferred_results", widest)
 
 
 @seeds("TOPO-MERGE-008")
 def the_highest_of_equal_affinities_wins(changes: Changes) -> None:
-    _fitness(changes, lambda rules, nodes, fit: (*fit[:2], -fit[2]))
+    _ordering(changes, lambda apart, nodes: (apart, -nodes))
 
 
 @seeds("TOPO-OPT-001")
 def the_closest_nodes_do_not_win(changes: Changes) -> None:
-    _fitness(changes, lambda rules, nodes, fit: (fit[0], 0, fit[2]))
+    _ordering(changes, lambda apart, nodes: nodes)
 
 
 @seeds("TOPO-OPT-001")
 def the_farthest_nodes_win(changes: Changes) -> None:
-    _fitness(changes, lambda rules, nodes, fit: (fit[0], -fit[1], fit[2]))
+    _ordering(changes, lambda apart, nodes: (-apart, nodes))
 
 
 @seeds("TOPO-OPT-005")
@@ -78,17 +87,18 @@ def distance_counts_before_the_number_of_nodes(changes: Changes) -> None:
         found = {nodes for nodes in original(rules, lists) if nodes}
         if rules.distances is None or not found:
             return found
-        near = {nodes: rules.fitness(nodes)[1] for nodes in found}
+        near = {nodes: _apart(rules, nodes) for nodes in found}
         return {nodes for nodes in found if near[nodes] == min(near.values())}
 
-    changes.around(merge, "_preferred", nearest)
+    changes.around(merge, "preferred_results", nearest)
 
 
 @seeds("TOPO-OPT-002")
 def distances_always_count(changes: Changes) -> None:
-    def eager(original: Any, name: str, chosen: Any, rows: Any) -> Any:
+    def eager(original: Any, name: str, chosen: Any, rows: Any, *rest: Any) -> Any:
         known = all(row is not None for row in rows.values())
-        return original(name, dataclasses.replace(chosen, closest=chosen.closest or known), rows)
+        closest = chosen.closest or known
+        return original(name, dataclasses.replace(chosen, closest=closest), rows, *rest)
 
     changes.around(policy, "of_nodes", eager)
 
@@ -96,7 +106,7 @@ def distances_always_count(changes: Changes) -> None:
 def _listing(changes: Changes, change: Callable[[Any], Any]) -> None:
     """Changes the providers' answers before they are merged."""
     changes.around(
-        policy,
+        evaluation,
         "merge",
         lambda original, rules, providers: original(rules, change(list(providers))),
     )
@@ -142,15 +152,13 @@ def one_resource_of_a_provider_is_heard(changes: Changes) -> None:
 
 @seeds("#139430", "TOPO-MERGE-009")
 def the_least_needy_provider_decides(changes: Changes) -> None:
-    changes.around(
-        merge, "_candidates", lambda original, rules, twins, best: original(rules, twins, 1)
-    )
+    changes.replace(Rules, "target", lambda self, lists: 1)
 
 
 @seeds("TOPO-MERGE-002")
 def an_affinity_of_all_nodes_is_preferred(changes: Changes) -> None:
     changes.around(
-        policy,
+        evaluation,
         "merge",
         lambda original, rules, providers: _preferred_if_all(rules, original(rules, providers)),
     )
@@ -166,7 +174,7 @@ def _preferred_if_all(rules: Rules, best: Hint) -> Hint:
 @seeds("TOPO-MERGE-005")
 def nobody_asked_is_nobody_satisfied(changes: Changes) -> None:
     changes.around(
-        policy,
+        evaluation,
         "merge",
         lambda original, rules, providers: (
             original(rules, providers) if providers else Hint(rules.nodes, preferred=False)
@@ -201,12 +209,12 @@ def one_of_several_providers_is_not_heard(changes: Changes) -> None:
 @seeds("TOPO-POLICY-006")
 def policy_none_merges_like_best_effort(changes: Changes) -> None:
     changes.around(
-        alone,
+        operations,
         "merge",
-        lambda original, args, release: original(
+        lambda original, args, *rest: original(
             msgspec.structs.replace(args, policy=policy.BEST_EFFORT)
             if args.policy == policy.NONE
             else args,
-            release,
+            *rest,
         ),
     )

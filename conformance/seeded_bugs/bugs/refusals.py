@@ -100,10 +100,8 @@ def an_unknown_topology_option_is_passed_over(changes: Changes) -> None:
     changes.around(
         topology_options,
         "parse",
-        lambda original, given, release, gates: original(
-            {name: text for name, text in given.items() if name in release.topology_options},
-            release,
-            gates,
+        lambda original, given, known, gates: original(
+            {name: text for name, text in given.items() if name in known}, known, gates
         ),
     )
 
@@ -121,7 +119,7 @@ def a_limit_of_nodes_that_is_no_number_is_passed_over(changes: Changes) -> None:
             return int(original(text))
         return topology_options.MOST_NODES_BY_DEFAULT
 
-    changes.around(topology_options, "_most_nodes", lenient)
+    changes.around(topology_options, "read_most_nodes", lenient)
 
 
 @seeds("TOPO-ERROR-009", kubernetes="1.35")

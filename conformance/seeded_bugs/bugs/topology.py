@@ -11,8 +11,9 @@ from numaproof.reference.errors import AdmissionError
 from numaproof.reference.memory.state import MemoryState
 from numaproof.reference.pods import containers as pod_containers
 from numaproof.reference.topology import options, policy, scope
+from numaproof.reference.topology.hints import ANYWHERE
+from numaproof.reference.topology.merge import Rules
 from numaproof.reference.topology.policy import KeptHint, TopologyPolicy
-from numaproof.reference.topology.search import merge
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,12 +57,12 @@ def single_numa_node_merges_like_restricted(changes: Changes) -> None:
 @seeds("TOPO-MERGE-012")
 def single_numa_node_counts_hints_that_are_not_preferred(changes: Changes) -> None:
     changes.around(
-        merge,
-        "_filtered",
-        lambda original, rules, hints: [
+        Rules,
+        "counted",
+        lambda original, self, hints: [
             hint
             for hint in hints
-            if not rules.single or hint.nodes == -1 or hint.nodes.bit_count() == 1
+            if not self.single or hint.nodes == ANYWHERE or hint.nodes.bit_count() == 1
         ],
     )
 
@@ -95,7 +96,7 @@ def a_refused_affinity_is_unexpected(changes: Changes) -> None:
         except AdmissionError as error:
             raise AdmissionError("UnexpectedAdmissionError", str(error)) from None
 
-    changes.around(scope, "_affinity", other)
+    changes.around(scope, "affinity_of", other)
 
 
 @seeds("TOPO-MERGE-014")
@@ -103,8 +104,8 @@ def node_ids_are_taken_for_places(changes: Changes) -> None:
     changes.around(
         policy,
         "of_nodes",
-        lambda original, name, chosen, rows: original(
-            name, chosen, {place: rows[node] for place, node in enumerate(sorted(rows))}
+        lambda original, name, chosen, rows, *rest: original(
+            name, chosen, {place: rows[node] for place, node in enumerate(sorted(rows))}, *rest
         ),
     )
 
@@ -194,7 +195,7 @@ def the_limit_of_nodes_cannot_be_raised(changes: Changes) -> None:
 def a_limit_of_fewer_than_eight_nodes_is_taken(changes: Changes) -> None:
     changes.around(
         options,
-        "_most_nodes",
+        "read_most_nodes",
         lambda original, text: int(text) if text.isdecimal() else original(text),
     )
 
@@ -203,8 +204,8 @@ def a_limit_of_fewer_than_eight_nodes_is_taken(changes: Changes) -> None:
 def hidden_topology_options_are_available(changes: Changes) -> None:
     changes.around(
         options,
-        "_check_available",
-        lambda original, name, release, gates: original(name, release, None),
+        "check_available",
+        lambda original, name, available, gates: original(name, available, None),
     )
 
 
@@ -227,7 +228,7 @@ def the_first_containers_hints_serve_all(changes: Changes) -> None:
     def once(original: Any, made: Any, providers: Any, pod: Any, container: Any) -> Any:
         return original(made, providers, pod, container and pod.containers[0])
 
-    changes.around(scope, "_affinity", once)
+    changes.around(scope, "affinity_of", once)
 
 
 @seeds("NODE-REFUSED-001")

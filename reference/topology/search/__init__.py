@@ -1,1 +1,1 @@
-"""The fast search for the best merged hint, held equal to the plain definition by tests."""
+"""The fast way to the hints and to the best merged one; tests hold it equal to the definitions."""

@@ -1,181 +1,78 @@
-"""Merging topology hints: the best of all results, looked for and not enumerated.
+"""Merging topology hints by looking for the best result, without enumerating all of them.
 
-A result takes one hint of each list and intersects their nodes with all nodes of the machine. It
-is preferred when all of the hints are, and name the same nodes. The best result is found in the
-order of the comparison (Kubernetes documentation, "Topology Manager: how it works"; kubelet,
-HintMerger):
+The winner is looked for in the order of the comparison (`Rules.rank`): the preferred results
+first, then the others by their sizes. Why looking at less is exact:
 
-1. a preferred one before any other, then the fitter: fewer nodes, then (with
-   ``prefer-closest-numa-nodes``) the smaller average distance, then lower ids;
-2. otherwise one with exactly `best` nodes, the largest of what each list needs at least; then
-   one with fewer, the more the better; then one with more, the fewer the better; then the fitter;
-3. without any result that has a node, all nodes, not preferred.
-
-Why looking at less is exact:
-
-- *Representatives.* The hints, the machine's nodes and the distances stay as they are when twins
-  (`numaproof.reference.topology.search.symmetry`) are swapped, so the results do too, and with a
-  set every set is a result that has as many nodes of each class. They agree in number
-  and distance; the one with the lowest ids is the best of them. So only representatives can win.
+- *Representatives.* The hints, the machine's nodes and the distances stay as they are when
+  interchangeable nodes (`numaproof.reference.topology.search.symmetry`) are swapped, so the results
+  do too: with a set, every set that has as many nodes of each class is a result. These have the
+  same number of nodes at the same distances; the one with the lowest ids is the best of them. So
+  only representatives can win.
 - *Preferred results* are the sets that every list prefers. A hint without nodes goes with any.
 - *Other results.* Where there is no preferred one, every intersection that has a node is an
   ordinary result. A set is an intersection if each list has a hint around it, and every node
   outside it is left out by one of these. Around a given set only the smallest hints matter, as
-  a smaller one leaves out more. Hints may be laid with twins swapped, each class by itself; the
-  nodes of a class that are still to be left out shrink most when a hint leaves out only such
-  nodes, and it can, for its place in the class is free. So counting the nodes left out in each
-  class (`Twins.kept`) decides.
+  a smaller one leaves out more. Hints may be laid with interchangeable nodes swapped, each class by
+  itself; the nodes of a class that are still to be left out shrink most when a hint leaves out only
+  such nodes, and it can, for its place in the class is free. So counting the nodes left out in each
+  class (`NodeClasses.kept`) decides.
+
+Where sets are not ordered by distances and ids alone (`Distances.by_table_alone`), no nodes are
+interchangeable, and all results of a size are found before they are compared.
 
 Sets of NUMA nodes are bit masks in this module.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import reduce
 from operator import and_, or_
 from typing import TYPE_CHECKING
 
 from numaproof.protocol.sets import NUMASet
-from numaproof.reference.topology.hints import ANYWHERE, Family, Hint
-from numaproof.reference.topology.search.symmetry import Twins, classify
+from numaproof.reference.topology.hints import ANYWHERE, Demand, Hint
+from numaproof.reference.topology.merge import IMPOSSIBLE, by_resource
+from numaproof.reference.topology.search.enumeration import among, signatures
+from numaproof.reference.topology.search.symmetry import NodeClasses, classify
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Hashable, Iterator, Sequence
 
     from numaproof.reference.topology.hints import Hints, Resources
-
-NO_PREFERENCE = (Hint(ANYWHERE, preferred=True),)
-IMPOSSIBLE = (Hint(ANYWHERE, preferred=False),)
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """What a policy merges by.
-
-    `nodes` are all nodes of the machine; `distances`, by node and node, are given where the
-    closest nodes are wanted; `single` leaves only preferred hints of one node. `misread` are
-    distances that kubelets take for the true ones, among the nodes that they find any for
-    (`numaproof.reference.departures.defects.CLOSEST_BY_POSITION`).
-    """
-
-    nodes: int
-    distances: Mapping[int, Mapping[int, int]] | None = None
-    single: bool = False
-    misread: Mapping[int, Mapping[int, int]] | None = None
-
-    def fitness(self, nodes: int) -> tuple[int, float, int]:
-        """The less, the fitter."""
-        size = nodes.bit_count()
-        if self.distances is None:
-            return size, 0.0, nodes
-        members = tuple(NUMASet.from_mask(nodes))
-        total = sum(self.distances[one][other] for one in members for other in members)
-        return size, total / (size * size), nodes
-
-    def comparing(self, results: Iterable[int]) -> Rules:
-        """The rules by which a kubelet compares these results of one size.
-
-        Where one has a node that it finds no distances for it panics, and nothing is misread.
-        """
-        if self.misread is None or any(nodes & ~NUMASet(self.misread).mask for nodes in results):
-            return self
-        return replace(self, distances=self.misread)
+    from numaproof.reference.topology.merge import Rules
 
 
 def merge(rules: Rules, providers: Sequence[Resources | None]) -> Hint:
-    """The best result of all; it always has nodes, unless the machine has none."""
-    given = tuple(_lists(providers))
-    twins = _twins(rules, given)
-    lists = [_filtered(rules, _representatives(hints, twins)) for hints in given]
+    """The best result; if none has a node, all nodes of the machine, not preferred.
+
+    Raises:
+        NotBuiltError: there are too many sets of nodes.
+    """
+    given = tuple(by_resource(providers))
+    classes = _interchangeable(rules, given)
+    lists = [rules.counted(_representatives(hints, classes)) for hints in given]
     unmet = Hint(rules.nodes, preferred=False)
     if not all(lists):
         return unmet
-    preferred = [nodes for nodes in _preferred(rules, lists) if nodes]
+    preferred = [nodes for nodes in preferred_results(rules, lists) if nodes]
     if preferred:
         fewest = min(map(int.bit_count, preferred))
-        preferred = [nodes for nodes in preferred if nodes.bit_count() == fewest]
-        return Hint(min(preferred, key=rules.comparing(preferred).fitness), preferred=True)
-    best = max(map(_least, lists), default=0)
+        tied = [nodes for nodes in preferred if nodes.bit_count() == fewest]
+        return Hint(rules.ordered(tied)[0], preferred=True)
     masks = [{hint.nodes & rules.nodes for hint in hints} for hints in lists]
-    for candidates in _candidates(rules, twins, best):
-        found = candidates
-        if rules.misread is not None:
-            # What a kubelet reads depends on all results of the size, not on the best alone.
-            found = [nodes for nodes in found if _reached(nodes, rules.nodes, masks, twins)]
-        for nodes in sorted(found, key=rules.comparing(found).fitness):
-            if _reached(nodes, rules.nodes, masks, twins):
+    pairwise = rules.distances is None or rules.distances.by_table_alone
+    for candidates in _candidates(rules, classes, rules.target(lists)):
+        tied = candidates
+        if not pairwise:
+            tied = [nodes for nodes in candidates if _reached(nodes, rules.nodes, masks, classes)]
+        for nodes in rules.ordered(tied):
+            if _reached(nodes, rules.nodes, masks, classes):
                 return Hint(nodes, preferred=False)
     return unmet
 
 
-def _lists(providers: Iterable[Resources | None]) -> Iterator[Hints]:
-    for resources in providers:
-        if not resources:
-            yield NO_PREFERENCE
-            continue
-        for hints in resources.values():
-            if hints is None:
-                yield NO_PREFERENCE
-            else:
-                yield hints if isinstance(hints, Family) else hints or IMPOSSIBLE
-
-
-def _twins(rules: Rules, lists: Sequence[Hints]) -> Twins:
-    """The nodes that no list, not the machine and no distance tells apart."""
-    named = [0]
-    common = [ANYWHERE]
-    nodes = rules.nodes
-    for hints in lists:
-        if isinstance(hints, Family):
-            nodes |= reduce(or_, (1 << node for node in hints.nodes), 0)
-        else:
-            masks = [hint.nodes for hint in hints if hint.nodes != ANYWHERE]
-            named.append(reduce(or_, masks, 0))
-            common.append(reduce(and_, masks, ANYWHERE))
-            nodes |= named[-1]
-    known = [hints.signatures for hints in lists if isinstance(hints, Family)]
-    # A node that is in some hints of a list and not in others is told apart from all.
-    apart = reduce(or_, (some & ~all_of for some, all_of in zip(named, common, strict=True)), 0)
-
-    def signature(node: int) -> Hashable:
-        if apart >> node & 1:
-            return node
-        inside = tuple(some >> node & 1 for some in (rules.nodes, *named))
-        return inside, tuple(signatures.get(node) for signatures in known)
-
-    if rules.misread is not None:
-        # It is the ids themselves that tell nodes apart.
-        return Twins(tuple((node,) for node in NUMASet.from_mask(nodes)))
-    distances = rules.distances
-    if distances is not None and nodes & ~rules.nodes:
-        outside = nodes & ~rules.nodes
-        inside = classify(NUMASet.from_mask(rules.nodes), signature, distances).classes
-        return Twins((*inside, *((node,) for node in NUMASet.from_mask(outside))))
-    return classify(NUMASet.from_mask(nodes), signature, distances)
-
-
-def _representatives(hints: Hints, twins: Twins) -> Sequence[Hint]:
-    return hints.among(twins) or IMPOSSIBLE if isinstance(hints, Family) else hints
-
-
-def _filtered(rules: Rules, hints: Sequence[Hint]) -> Sequence[Hint]:
-    if not rules.single:
-        return hints
-    return [
-        hint
-        for hint in hints
-        if hint.preferred and (hint.nodes == ANYWHERE or hint.nodes.bit_count() == 1)
-    ]
-
-
-def _least(hints: Sequence[Hint]) -> int:
-    """The least number of nodes that a hint names; 0 where none names any."""
-    return min((hint.nodes.bit_count() for hint in hints if hint.nodes != ANYWHERE), default=0)
-
-
-def _preferred(rules: Rules, lists: Sequence[Sequence[Hint]]) -> set[int]:
-    """The results in which all hints are preferred and equal."""
+def preferred_results(rules: Rules, lists: Sequence[Sequence[Hint]]) -> set[int]:
+    """The results of hints that are all preferred and name the same nodes."""
     wanted = [{hint.nodes for hint in hints if hint.preferred} for hints in lists]
     strict = [masks for masks in wanted if ANYWHERE not in masks]
     if strict:
@@ -183,18 +80,59 @@ def _preferred(rules: Rules, lists: Sequence[Sequence[Hint]]) -> set[int]:
     return {nodes & rules.nodes for masks in wanted for nodes in masks} | {rules.nodes}
 
 
-def _candidates(rules: Rules, twins: Twins, best: int) -> Iterator[list[int]]:
+def _interchangeable(rules: Rules, lists: Sequence[Hints]) -> NodeClasses:
+    """The classes of nodes that no list, not the machine and no distance tells apart."""
+    named = [0]
+    common = [ANYWHERE]
+    nodes = rules.nodes
+    for hints in lists:
+        if isinstance(hints, Demand):
+            nodes |= reduce(or_, (1 << node for node in hints.nodes), 0)
+        else:
+            masks = [hint.nodes for hint in hints if hint.nodes != ANYWHERE]
+            named.append(reduce(or_, masks, 0))
+            common.append(reduce(and_, masks, ANYWHERE))
+            nodes |= named[-1]
+    if rules.distances is not None and not rules.distances.by_table_alone:
+        return NodeClasses.all_distinct(NUMASet.from_mask(nodes))
+    # One demand may stand for several resources.
+    demands = {id(hints): hints for hints in lists if isinstance(hints, Demand)}
+    known = [signatures(demand) for demand in demands.values()]
+    # A node that is in some hints of a list and not in others is told apart from all.
+    apart = reduce(or_, (some & ~all_of for some, all_of in zip(named, common, strict=True)), 0)
+
+    def signature(node: int) -> Hashable:
+        if apart >> node & 1:
+            return node
+        inside = tuple(some >> node & 1 for some in (rules.nodes, *named))
+        return inside, tuple(said.get(node) for said in known)
+
+    if rules.distances is None:
+        return classify(NUMASet.from_mask(nodes), signature)
+    table = rules.distances.table
+    found = classify(NUMASet.from_mask(rules.nodes), signature, table).classes
+    outside = NodeClasses.all_distinct(NUMASet.from_mask(nodes & ~rules.nodes)).classes
+    return NodeClasses((*found, *outside))
+
+
+def _representatives(hints: Hints, classes: NodeClasses) -> Sequence[Hint]:
+    return (among(hints, classes) if isinstance(hints, Demand) else hints) or IMPOSSIBLE
+
+
+def _candidates(rules: Rules, classes: NodeClasses, target: int) -> Iterator[list[int]]:
     """Sets that could be the result, by their sizes in the order of the comparison."""
     by_size: dict[int, list[int]] = {}
-    for nodes in twins.representatives():
+    for nodes in classes.representatives():
         if nodes and not nodes & ~rules.nodes:
             by_size.setdefault(nodes.bit_count(), []).append(nodes)
-    largest = rules.nodes.bit_count()
-    for size in (best, *range(best - 1, 0, -1), *range(best + 1, largest + 1)):
-        yield by_size.get(size, [])
+    return iter(
+        sorted(
+            by_size.values(), key=lambda sets: rules.rank(Hint(sets[0], preferred=False), target)
+        )
+    )
 
 
-def _reached(nodes: int, every: int, lists: Sequence[set[int]], twins: Twins) -> bool:
+def _reached(nodes: int, every: int, lists: Sequence[set[int]], classes: NodeClasses) -> bool:
     """Whether `nodes` is the intersection of a hint of each list."""
     around = []
     for masks in lists:
@@ -205,10 +143,10 @@ def _reached(nodes: int, every: int, lists: Sequence[set[int]], twins: Twins) ->
     if any(nodes in masks for masks in lists) or nodes == every:
         return True
     # Only counts matter within a class, so what is left keeps to its lowest places.
-    left = {twins.lowest(every & ~nodes)}
+    left = {classes.lowest(every & ~nodes)}
     for fitting in around:
         smallest = _smallest(fitting)
-        left = {twins.kept(outside, mask) for outside in left for mask in smallest}
+        left = {classes.kept(outside, mask) for outside in left for mask in smallest}
         if 0 in left:
             return True
     return False

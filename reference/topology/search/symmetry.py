@@ -1,12 +1,12 @@
-"""Nodes that nothing tells apart, and sets of nodes up to swapping them.
+"""Interchangeable NUMA nodes, and sets of nodes up to swapping them.
 
-If two nodes may be swapped without changing anything, so may the members of any set of nodes
-with one for the other: what holds for a set holds for every set with as many nodes of each class
-of such twins. One of them is enough to look at: the one with the lowest ids. It is called the
-representative here. A machine of 34 nodes has 2^34 sets of nodes; where 28 nodes are empty and
-alike, it has no more than 2^6 * 29 representatives. Where all nodes differ, every set is one.
+If two nodes can be swapped without changing anything, so can the members of any set of nodes: what
+holds for one set holds for every set with as many nodes of each class of interchangeable nodes. It
+is enough to look at one of these sets, the one with the lowest ids, called the representative. A
+machine of 34 nodes has 2^34 sets of nodes; where 28 nodes are empty and interchangeable, it has no
+more than 2^6 * 29 representatives. Where all nodes differ, every set is one.
 
-More than `MOST_SETS` of them are not looked at: that takes 18 nodes of which no two are alike, and
+No more than `MOST_SETS` of them are looked at: that takes 18 nodes of which no two are alike, and
 no known machine has them.
 
 Sets of NUMA nodes are bit masks in this module.
@@ -28,10 +28,15 @@ MOST_SETS = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
-class Twins:
-    """The classes that nodes fall into; within a class the ids are ascending."""
+class NodeClasses:
+    """The classes of interchangeable nodes; within a class the ids are ascending."""
 
     classes: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def all_distinct(cls, nodes: Iterable[int]) -> NodeClasses:
+        """Each node in a class of its own, so that every set of nodes is a representative."""
+        return cls(tuple((node,) for node in sorted(nodes)))
 
     def representatives(self) -> list[int]:
         """The sets with the lowest ids of each class, the empty set first.
@@ -50,7 +55,7 @@ class Twins:
     def weigh(self, weights: Mapping[int, int]) -> list[int]:
         """The summed weight of each representative, in their order.
 
-        `weights` are by node, 0 for a node left out; twins weigh the same.
+        `weights` are by node, 0 for a node left out, and equal within a class.
         """
         sums = [0]
         for members in self.classes:
@@ -94,8 +99,8 @@ def classify(
     nodes: Iterable[int],
     signature: Callable[[int], Hashable],
     distances: Mapping[int, Mapping[int, int]] | None = None,
-) -> Twins:
-    """The classes of nodes with one signature that no distance tells apart either."""
+) -> NodeClasses:
+    """The classes of nodes that have the same signature and are told apart by no distance."""
     classes: dict[Hashable, list[list[int]]] = {}
     for node in sorted(set(nodes)):
         alike = classes.setdefault(signature(node), [])
@@ -105,7 +110,7 @@ def classify(
                 break
         else:
             alike.append([node])
-    return Twins(tuple(tuple(one) for alike in classes.values() for one in alike))
+    return NodeClasses(tuple(tuple(one) for alike in classes.values() for one in alike))
 
 
 def _swappable(one: int, other: int, distances: Mapping[int, Mapping[int, int]]) -> bool:

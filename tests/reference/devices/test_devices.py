@@ -15,7 +15,7 @@ from numaproof.reference.devices.hints import DeviceHints
 from numaproof.reference.devices.state import DeviceState
 from numaproof.reference.kubelet.checkpoints import devices
 from numaproof.reference.pods.manifest import read_pod
-from numaproof.reference.topology.hints import Family, Need, Supply
+from numaproof.reference.topology.hints import Demand, Need, Supply
 
 if TYPE_CHECKING:
     from numaproof.reference.pods.pod import Pod
@@ -192,16 +192,16 @@ def test_hints_are_described_by_what_is_free_and_what_there_is() -> None:
     state = admitted(listed(a=(0,), b=(0,), c=(0, 1), d=None), pod_of("q", app="1"))
     total = (Supply(0b01, 2), Supply(0b11, 1))
     need = Need(1, (Supply(0b01, 1), Supply(0b11, 1)), total)
-    assert described(state, pod_of(app="1")) == {NIC: Family((2, 0, 1), (need,))}
+    assert described(state, pod_of(app="1")) == {NIC: Demand((2, 0, 1), (need,))}
 
 
 def test_newer_kubelets_look_only_at_nodes_with_devices() -> None:
     state = listed(a=(1,), b=(0,))
     found = described(state, pod_of(app="1"), version="1.36")[NIC]
-    assert isinstance(found, Family)
+    assert isinstance(found, Demand)
     assert found.nodes == (0, 1)
     elsewhere = described(listed(a=(9,)), pod_of(app="1"), version="1.36")[NIC]
-    assert isinstance(elsewhere, Family)
+    assert isinstance(elsewhere, Demand)
     assert elsewhere.nodes == (2, 0, 1)
 
 
@@ -219,7 +219,7 @@ def test_more_than_is_free_cannot_be_had_anywhere(name: str | None) -> None:
 def test_a_container_with_devices_gets_hints_for_those(name: str | None) -> None:
     state = admitted(listed(a=(0,), b=(1,)), pod_of(app="1"))
     found = described(state, pod_of(app="1"), name)[NIC]
-    assert isinstance(found, Family)
+    assert isinstance(found, Demand)
     assert found.needs[0].free == (Supply(0b01, 1),)
     assert described(state, pod_of(app="2"), name) == {NIC: ()}
 
@@ -228,7 +228,7 @@ def test_what_is_used_again_must_be_among_the_nodes() -> None:
     pod = pod_of(init={"first": "1"}, app="2")
     state = allocation.allocate(listed(a=(0,), b=(1,)), pod, pod.container("first"), None)
     found = described(state, pod)[NIC]
-    assert isinstance(found, Family)
+    assert isinstance(found, Demand)
     assert found.touching == (0b01,)
     assert found.needs[0].free == (Supply(0b01, 1), Supply(0b10, 1))
 
@@ -242,7 +242,7 @@ def test_a_device_used_again_whose_topology_has_no_nodes_rules_out_every_set() -
 def test_a_pod_asks_for_what_it_needs_when_it_needs_most() -> None:
     pod = pod_of(init={"beside": "1*", "first": "3"}, app="1", second="1")
     found = described(listed(a=(0,), b=(0,), c=(0,), d=(0,), e=(0,)), pod, None)[NIC]
-    assert isinstance(found, Family)
+    assert isinstance(found, Demand)
     assert found.needs[0].amount == 4
 
 

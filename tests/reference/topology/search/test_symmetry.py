@@ -1,4 +1,4 @@
-"""Sets of NUMA nodes up to swapping twins, against looking at every swap."""
+"""Sets of NUMA nodes up to swapping interchangeable nodes, against looking at every swap."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from itertools import permutations, product
 
 import pytest
 
-from numaproof.reference.topology.search.symmetry import Twins
+from numaproof.reference.topology.search.symmetry import NodeClasses
 
-TWINS = Twins(((0, 2, 3), (1,), (4, 5)))
+CLASSES = NodeClasses(((0, 2, 3), (1,), (4, 5)))
 
 
 def swapped(nodes: int) -> set[int]:
-    """A set with its members swapped for their twins in every way."""
-    ways = [permutations(members) for members in TWINS.classes]
+    """A set with its members swapped for interchangeable nodes in every way."""
+    ways = [permutations(members) for members in CLASSES.classes]
     return {
         sum(
             1 << other
-            for members, images in zip(TWINS.classes, images_of_all, strict=True)
+            for members, images in zip(CLASSES.classes, images_of_all, strict=True)
             for node, other in zip(members, images, strict=True)
             if nodes >> node & 1
         )
@@ -26,24 +26,24 @@ def swapped(nodes: int) -> set[int]:
 
 
 def test_every_set_has_one_representative_which_is_the_lowest_of_its_swaps() -> None:
-    representatives = TWINS.representatives()
+    representatives = CLASSES.representatives()
     assert len(representatives) == len(set(representatives)) == 4 * 2 * 3
     for nodes in range(1 << 6):
-        assert TWINS.lowest(nodes) in representatives
-        assert TWINS.lowest(nodes) == min(swapped(nodes))
+        assert CLASSES.lowest(nodes) in representatives
+        assert CLASSES.lowest(nodes) == min(swapped(nodes))
 
 
-@pytest.mark.parametrize("left", TWINS.representatives())
+@pytest.mark.parametrize("left", CLASSES.representatives())
 def test_what_is_kept_is_the_least_that_any_swap_leaves(left: int) -> None:
-    for nodes in TWINS.representatives():
+    for nodes in CLASSES.representatives():
         fewest = min((left & other for other in swapped(nodes)), key=int.bit_count)
-        assert TWINS.kept(left, nodes) == TWINS.lowest(fewest)
+        assert CLASSES.kept(left, nodes) == CLASSES.lowest(fewest)
 
 
 def test_weights_are_summed_for_the_representatives_in_their_order() -> None:
     weights = {0: 5, 2: 5, 3: 5, 1: 7, 4: 11, 5: 11}
     expected = [
         sum(weight for node, weight in weights.items() if nodes >> node & 1)
-        for nodes in TWINS.representatives()
+        for nodes in CLASSES.representatives()
     ]
-    assert TWINS.weigh(weights) == expected
+    assert CLASSES.weigh(weights) == expected

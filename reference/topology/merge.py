@@ -1,0 +1,137 @@
+"""Merging topology hints: one set of NUMA nodes for all that a container asks for.
+
+A result takes one hint of each resource and intersects their nodes with all nodes of the machine.
+It is preferred when all of these hints are, and name the same nodes. Of all results with a node,
+the best one is the merged hint. (Kubernetes documentation, "Topology Manager: how it works", and
+where it is silent, kubelet, HintMerger.)
+
+This is the definition: it looks at every result. `numaproof.reference.topology.evaluation` finds
+the same winner among too many results for that.
+
+Sets of NUMA nodes are bit masks in this module.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from numaproof.reference.topology.hints import ANYWHERE, Hint, listed
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+
+    from numaproof.reference.topology.distances import Distances
+    from numaproof.reference.topology.hints import Hints, Resources
+
+NO_PREFERENCE = (Hint(ANYWHERE, preferred=True),)
+"""The hints of a provider or a resource that does not care about nodes."""
+
+IMPOSSIBLE = (Hint(ANYWHERE, preferred=False),)
+"""The hints of a resource that no set of nodes can provide: no result with it is preferred."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a policy merges by.
+
+    Attributes:
+        nodes: all nodes of the machine.
+        distances: the distances of nodes, where the closest are wanted.
+        single: only preferred hints of one node count (policy single-numa-node).
+    """
+
+    nodes: int
+    distances: Distances | None = None
+    single: bool = False
+
+    def counted(self, hints: Sequence[Hint]) -> Sequence[Hint]:
+        """Those of a resource's hints that the policy takes into account."""
+        if not self.single:
+            return hints
+        return [
+            hint
+            for hint in hints
+            if hint.preferred and (hint.nodes == ANYWHERE or hint.nodes.bit_count() == 1)
+        ]
+
+    def target(self, lists: Iterable[Sequence[Hint]]) -> int:
+        """The size that results not preferred should have.
+
+        It is the number of nodes that the most demanding resource needs at least: the largest of
+        the sizes that the resources' narrowest hints have.
+        """
+        return max(
+            (
+                min((hint.nodes.bit_count() for hint in hints if hint.nodes != ANYWHERE), default=0)
+                for hints in lists
+            ),
+            default=0,
+        )
+
+    def rank(self, result: Hint, target: int) -> tuple[int, int]:
+        """What decides first between two results, the less the better; results may tie.
+
+        A preferred result comes before any other, the fewer nodes the better. Otherwise one of
+        exactly `target` nodes is best; then one with fewer, the more the better; then one with
+        more, the fewer the better.
+        """
+        size = result.nodes.bit_count()
+        if result.preferred:
+            return 0, size
+        if size == target:
+            return 1, size
+        return (2, -size) if size < target else (3, size)
+
+    def ordered(self, tied: Collection[int]) -> list[int]:
+        """Results of the same rank, the best first: by distance if wanted, then by low ids."""
+        return sorted(tied) if self.distances is None else self.distances.ordered(tied)
+
+
+def merge(rules: Rules, providers: Sequence[Resources | None]) -> Hint:
+    """The best result; if none has a node, all nodes of the machine, not preferred."""
+    lists = [rules.counted(listed(hints) or IMPOSSIBLE) for hints in by_resource(providers)]
+    found = results(rules, lists)
+    if not found:
+        return Hint(rules.nodes, preferred=False)
+    target = rules.target(lists)
+    best = min(rules.rank(result, target) for result in found)
+    tied = [result for result in found if rules.rank(result, target) == best]
+    winner, *_ = rules.ordered([result.nodes for result in tied])
+    return Hint(winner, tied[0].preferred)
+
+
+def by_resource(providers: Iterable[Resources | None]) -> Iterator[Hints]:
+    """The hints of every resource; a provider without any counts as one without preference."""
+    for resources in providers:
+        for hints in resources.values() if resources else (None,):
+            yield NO_PREFERENCE if hints is None else hints
+
+
+class _Partial(NamedTuple):
+    """A result of the hints taken so far.
+
+    `named` are the nodes that all of them name: ANYWHERE if none names any, None if they differ.
+    """
+
+    nodes: int
+    preferred: bool
+    named: int | None
+
+    def taking(self, hint: Hint) -> _Partial:
+        named = self.named
+        if named == ANYWHERE:
+            named = hint.nodes
+        elif hint.nodes not in (ANYWHERE, named):
+            named = None
+        return _Partial(self.nodes & hint.nodes, self.preferred and hint.preferred, named)
+
+
+def results(rules: Rules, lists: Iterable[Sequence[Hint]]) -> set[Hint]:
+    """All results that have a node."""
+    partial = {_Partial(rules.nodes, preferred=True, named=ANYWHERE)}
+    for hints in lists:
+        partial = {one.taking(hint) for one in partial for hint in hints}
+    return {
+        Hint(one.nodes, one.preferred and one.named is not None) for one in partial if one.nodes
+    }

@@ -1,0 +1,133 @@
+"""The search gives the answers of the definitions: of hints, of merging, and of whole nodes."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from numaproof.conformance.differential.lockstep import Pair, play
+from numaproof.conformance.execution.capabilities import Capabilities
+from numaproof.conformance.execution.implementation import InProcess, hello_args
+from numaproof.conformance.fuzzing.exploration import life
+from numaproof.reference.errors import NotBuiltError
+from numaproof.reference.implementation import Reference
+from numaproof.reference.topology import evaluation, hints, policy
+from numaproof.reference.topology import merge as merging
+from numaproof.reference.topology.hints import Demand, Hint, Need, Supply
+from numaproof.reference.topology.merge import Rules
+from numaproof.reference.topology.options import TopologyOptions
+from numaproof.reference.topology.search.enumeration import listed, narrowest, satisfiable
+from numaproof.reference.topology.search.merge import merge
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numaproof.protocol import messages
+
+DEFINITIONS = {
+    "listed": hints.listed,
+    "narrowest": hints.narrowest,
+    "satisfiable": hints.satisfiable,
+    "merge": merging.merge,
+}
+_MOST_NODES = 6
+
+
+def test_the_reference_uses_the_search() -> None:
+    used = [getattr(evaluation, name) for name in DEFINITIONS]
+    assert used == [listed, narrowest, satisfiable, merge]
+    assert sorted(evaluation.__all__) == sorted(DEFINITIONS)
+
+
+@pytest.mark.parametrize(("first", "count", "most_nodes"), [(0, 2500, 6), (100_000, 250, 10)])
+def test_the_winner_that_is_looked_for_is_the_one_among_all_results(
+    machines: Any, first: int, count: int, most_nodes: int
+) -> None:
+    for seed in range(first, first + count):
+        rules, providers = machines.random_merge(seed, most_nodes)
+        plain = machines.plain(providers)
+        wanted = merging.merge(rules, plain)
+        assert merge(rules, providers) == wanted, seed
+        assert merge(rules, plain) == wanted, seed
+
+
+def test_a_demand_lists_its_hints_in_the_kubelets_order(machines: Any) -> None:
+    for seed in range(1500):
+        rng = random.Random(seed)  # noqa: S311 - the same machines each time
+        demand = machines.random_demand(rng, list(range(rng.randint(1, 7))))
+        assert listed(demand) == hints.listed(demand), seed
+
+
+def test_the_narrowest_hint_is_the_best_of_all_around_the_given_nodes(machines: Any) -> None:
+    for seed in range(1500):
+        rng = random.Random(seed)  # noqa: S311 - the same machines each time
+        nodes = list(range(rng.randint(1, 7)))
+        demand = machines.random_demand(rng, nodes)
+        given = machines.mask(rng.sample(nodes, rng.randint(0, min(2, len(nodes)))))
+        assert narrowest(demand, given) == hints.narrowest(demand, given), seed
+        assert satisfiable(demand) == hints.satisfiable(demand), seed
+
+
+@pytest.mark.parametrize("closest", [False, True])
+@pytest.mark.parametrize("name", [policy.BEST_EFFORT, policy.RESTRICTED, policy.SINGLE_NUMA_NODE])
+def test_policies_keep_and_admit_the_same_by_the_definition(
+    machines: Any, monkeypatch: pytest.MonkeyPatch, name: str, *, closest: bool
+) -> None:
+    for seed in range(200):
+        rng = random.Random(seed)  # noqa: S311 - the same machines each time
+        nodes = sorted(rng.sample(range(8), rng.randint(1, 6)))
+        _, providers = machines.random_merge(seed, len(nodes))
+        distances = machines.random_distances(rng, nodes)
+        options = TopologyOptions(closest=closest)
+        made = policy.of_nodes(name, options, distances.rows, type(distances))
+        found = made.merge(providers)
+        with monkeypatch.context() as patch:
+            patch.setattr(evaluation, "merge", merging.merge)
+            assert made.merge(providers) == found, seed
+
+
+class ByDefinition(Reference):
+    """The reference without the search."""
+
+    def call(self, operation: str, args: messages.Args) -> messages.Answer:
+        with pytest.MonkeyPatch.context() as patch:
+            for name, definition in DEFINITIONS.items():
+                patch.setattr(evaluation, name, definition)
+            return super().call(operation, args)
+
+
+@pytest.mark.parametrize("kubernetes", ["1.33", "1.36"])
+def test_nodes_live_the_same_life_by_the_definitions(kubernetes: str, tmp_path: Path) -> None:
+    capabilities = Capabilities(Reference().hello(hello_args("tests")), kubernetes)
+    pair = Pair(InProcess(Reference), InProcess(ByDefinition), capabilities, "kubelet")
+    played = 0
+    for seed in range(150):
+        scenario = life(seed, capabilities)
+        if len(scenario.machine.topology or ()) <= _MOST_NODES:
+            ended = play(pair, scenario, tmp_path)
+            assert ended.outcome == "pass", (seed, ended.message)
+            played += 1
+    assert played > 100
+
+
+def test_a_machine_of_34_nodes_is_merged_without_listing_its_sets() -> None:
+    nodes = tuple(range(34))
+    cpus = tuple(Supply(1 << node, 72) for node in (0, 1))
+    memory = tuple(Supply(1 << node, 480 if node < 2 else 186) for node in range(6))
+    gpus = tuple(Supply(1 << node, 1) for node in (2, 3, 4, 5))
+    rules = Rules((1 << 34) - 1)
+    cpu = Demand((0, 1), (Need(100, cpus, cpus),))
+    alone = [{"cpu": cpu}, {"memory": Demand(nodes, (Need(900, memory, memory),))}]
+    assert merge(rules, alone) == Hint(0b11, preferred=True)
+    # GPUs are nowhere near CPUs, so a set that has enough of both is never as few as can be.
+    near = [*alone, {"gpu": Demand(nodes, (Need(1, gpus, gpus),))}]
+    assert merge(rules, near) == Hint(0b11, preferred=False)
+
+
+def test_more_sets_than_can_be_looked_at_are_refused_at_once() -> None:
+    supplies = tuple(Supply(1 << node, 1 + node) for node in range(34))
+    demand = Demand(nodes=tuple(range(34)), needs=(Need(40, supplies, supplies),))
+    with pytest.raises(NotBuiltError, match="34 NUMA nodes of 34 kinds"):
+        merge(Rules((1 << 34) - 1), [{"cpu": demand}])
