@@ -130,12 +130,12 @@ def test_the_page_has_the_figures_and_every_line_that_was_not_reached(reach: Any
 def test_the_tables_of_all_releases_are_made_from_their_pages(reach: Any) -> None:
     overview = reach.overview
     pages = {
-        "1.9": report(reach, REASONS, ":\n1,234 case runs on 3 machines").page(),
+        "1.9": report(reach, REASONS, "\nfrom 1,234 case runs on 3 machines").page(),
         "1.36": report(reach, "[]").page(),
     }
     document = f"# Mine\n{overview.BEGIN}\nold\n{overview.END}\nmore\n"
     made = overview.with_tables(document, pages)
-    assert made.startswith(f"# Mine\n{overview.BEGIN}\n\nReached, of all statements:\n\n")
+    assert made.startswith(f"# Mine\n{overview.BEGIN}\n\nStatements reached:\n\n")
     assert made.endswith(f"\n{overview.END}\nmore\n")
     assert "old" not in made
     assert "| package | 1.9 | 1.36 |" in made
@@ -160,11 +160,13 @@ def test_what_was_run_is_told_from_the_events_of_the_run(reach: Any, tmp_path: P
     ended = '{"outcomes": {"pass": 1200, "expected failure": 34}}'
     (tmp_path / "events.jsonl").write_text(f"{began}\n{{}}\n{ended}\n")
     told = reach.program.effort(tmp_path)
-    assert told.startswith(":\n1,234 case runs on 2 machines, 1,200 pass and 34 expected failure,")
+    assert told.startswith(
+        "\nfrom 1,234 case runs on 2 machines (1,200 pass, 34 expected failure),"
+    )
 
 
 def test_a_document_without_the_marks_is_refused(reach: Any) -> None:
-    with pytest.raises(ValueError, match="needed around the tables"):
+    with pytest.raises(ValueError, match="around the tables"):
         reach.overview.with_tables("# Mine\n", {})
 
 

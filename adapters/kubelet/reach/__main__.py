@@ -1,9 +1,9 @@
-"""Measures what the suite reaches of the kubelet's own managers: statement coverage by package.
+"""Measures the suite's statement coverage of the kubelet's own managers, by package.
 
-Builds the adapter with Go's coverage instrumentation, lets `numaproof check`, the calls of
-`calls.yaml` and `numaproof fuzz` run against it, and reports every statement that was not reached.
-`unreached.yaml` says of which statements no call of the protocol can reach them, and why; the
-others are open. The exit code is 0 where every package reaches its goal or has no open statement.
+Builds the adapter with Go's coverage instrumentation, runs `numaproof check`, the calls in
+`calls.yaml` and `numaproof fuzz` against it, and reports every statement that was not reached.
+`unreached.yaml` lists the statements that no call of the protocol can reach, with the reasons; the
+others are open. The exit code is 0 if every package reaches its goal or has no open statement.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ HERE = Path(__file__).resolve().parent
 
 
 def run(release: str, out: Path, machines: list[str], examples: int, seed: int) -> None:
-    """Builds the instrumented adapter and runs the suite on it; everything made is below `out`."""
+    """Builds the instrumented adapter and runs the suite on it; writes only below `out`."""
     shutil.rmtree(out, ignore_errors=True)
     counters = out / "counters"
     counters.mkdir(parents=True)
@@ -45,7 +45,7 @@ def run(release: str, out: Path, machines: list[str], examples: int, seed: int) 
 
 
 def measure(release: str, out: Path) -> Report:
-    """What a run that left its counters below `out` has reached."""
+    """What a run reached, from the counters that it left below `out`."""
     blocks = read_profile(building.profile(out / "counters"))
     folder, version = building.module(release)
     sources = {
@@ -57,14 +57,14 @@ def measure(release: str, out: Path) -> Report:
 
 
 def effort(check: Path) -> str:
-    """How much of the suite was run and how it ended, by the events of the run."""
+    """How much of the suite ran and how it ended, from the events of the run."""
     first, *_, last = (check / "events.jsonl").read_text(encoding="utf-8").splitlines()
     machines = len(json.loads(first)["machines"])
     outcomes: dict[str, int] = json.loads(last)["outcomes"]
     ends = sorted(outcomes.items(), key=lambda one: -one[1])
-    told = " and ".join(f"{count:,} {outcome}" for outcome, count in ends)
+    told = ", ".join(f"{count:,} {outcome}" for outcome, count in ends)
     return (
-        f":\n{sum(outcomes.values()):,} case runs on {machines} machines, {told}, the calls of"
+        f"\nfrom {sum(outcomes.values()):,} case runs on {machines} machines ({told}), the calls in"
         " `calls.yaml`, and fuzzing"
     )
 
@@ -80,7 +80,7 @@ def write(report: Report, docs: Path) -> None:
 
 
 def _play(arguments: list[str], environment: dict[str, str]) -> None:
-    """Runs Python; a failure of the suite is its own report's business, not this one's."""
+    """Runs Python; failures of the suite belong in its own report, not in this one."""
     command = [sys.executable, *arguments]
     ended = subprocess.run(command, env=environment, check=False)  # noqa: S603 - our own command
     if ended.returncode not in {0, 1}:
@@ -94,12 +94,14 @@ def main() -> int:
         "--release", default=os.environ.get("NUMAPROOF_KUBELET") or building.newest()
     )
     parser.add_argument("--out", type=Path, default=Path("numaproof-coverage"))
-    parser.add_argument("--again", action="store_true", help="only read what is in OUT already")
-    parser.add_argument("--machine", action="append", default=[], help="only this; repeatable")
-    parser.add_argument("--examples", type=int, default=300, help="of fuzzing")
-    parser.add_argument("--seed", type=int, default=1, help="of fuzzing")
+    parser.add_argument("--again", action="store_true", help="only read what is already in OUT")
     parser.add_argument(
-        "--pages", type=Path, help="folder whose coverage/RELEASE.md and coverage.md are written"
+        "--machine", action="append", default=[], help="only this machine; repeatable"
+    )
+    parser.add_argument("--examples", type=int, default=300, help="examples to fuzz with")
+    parser.add_argument("--seed", type=int, default=1, help="seed of fuzzing")
+    parser.add_argument(
+        "--pages", type=Path, help="folder in which to write coverage/RELEASE.md and coverage.md"
     )
     options = parser.parse_args()
     if shutil.which("go") is None:

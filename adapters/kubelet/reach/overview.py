@@ -1,4 +1,4 @@
-"""The tables of `docs/coverage.md`, made from the pages of the releases."""
+"""Generates the tables of `docs/coverage.md` from the pages of the releases."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from report import GOALS, table
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-BEGIN = "<!-- What follows is made from the pages of the releases. -->"
-END = "<!-- What comes before is made from the pages of the releases. -->"
+BEGIN = "<!-- The tables below are generated from the pages of the releases. -->"
+END = "<!-- The tables above are generated from the pages of the releases. -->"
 
 
 def with_tables(document: str, pages: Mapping[str, str]) -> str:
-    """A document with the tables of these pages, by release, between its two marks.
+    """Fills in the tables of these pages, by release, between a document's two markers.
 
     Raises:
-        ValueError: the document lacks a mark.
+        ValueError: the document lacks a marker.
     """
     before, begin, rest = document.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):
-        raise ValueError(f"the lines {BEGIN!r} and {END!r} are needed around the tables")
+        raise ValueError(f"expected the lines {BEGIN!r} and {END!r} around the tables")
     return f"{before}{BEGIN}\n\n{_tables(pages)}\n{END}{after}"
 
 
 def _tables(pages: Mapping[str, str]) -> str:
-    """What was reached in every release, and of that which can be reached."""
+    """What was reached in every release, of all statements and of the reachable ones."""
     found = {release: _figures(pages[release]) for release in sorted(pages, key=_number)}
     heads = ("package", *found)
     runs = ("case runs", *(_runs(pages[release]) for release in found))
@@ -41,14 +41,15 @@ def _tables(pages: Mapping[str, str]) -> str:
         for name in names
     ]
     return (
-        f"Reached, of all statements:\n\n{table(heads, [*reached, runs])}\n"
-        "Not reached: with a reason / open, and so reached of what can be reached:\n\n"
+        f"Statements reached:\n\n{table(heads, [*reached, runs])}\n"
+        "Statements not reached (unreachable / open), and the share of reachable statements"
+        " reached:\n\n"
         f"{table(heads, left)}"
     )
 
 
 def _figures(page: str) -> dict[str, list[str]]:
-    """The cells of a page's first table behind the name of the package, by that name."""
+    """The rest of each row of a page's first table, by the name of the package."""
     rows = (line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| "))
     found: dict[str, list[str]] = {}
     for name, *cells in rows:

@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 class Reason:
     """Why no call of the protocol reaches some statements.
 
-    `where` has patterns of files, and for each patterns of functions; ``NAME: TEXT`` is only the
-    blocks of the function in whose lines the regular expression TEXT is found.
+    `where` maps file patterns to function patterns. ``NAME: TEXT`` covers only those blocks of the
+    function whose lines match the regular expression TEXT.
     """
 
     why: str
     where: dict[str, tuple[str, ...]]
 
     def covers(self, block: Block, source: Source) -> bool:
-        """Whether a block is among the statements."""
+        """Whether the reason covers a block."""
         return any(
             fnmatchcase(block.file, file) and _is_named(pattern, block, source)
             for file, patterns in self.where.items()
