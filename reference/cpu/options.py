@@ -23,12 +23,13 @@ BY_SOCKET = "align-by-socket"
 STRICT = "strict-cpu-reservation"
 BY_UNCORE = "prefer-align-cpus-by-uncorecache"
 
-_INCOMPATIBLE = (
+INCOMPATIBLE = (
     (FULL_CORES, ACROSS_CORES),
     (ACROSS_NUMA, ACROSS_CORES),
     (BY_UNCORE, ACROSS_CORES),
     (BY_UNCORE, ACROSS_NUMA),
 )
+"""Options that conflict with each other (CPU-OPT-PAIR-001, CPU-OPT-PAIR-002)."""
 
 _GATES = {
     "alpha": ("Alpha", "CPUManagerPolicyAlphaOptions"),
@@ -59,8 +60,8 @@ def parse(
     Raises:
         OptionError: unknown, hidden by its gate, not a boolean, or in conflict with another.
     """
-    on = {name: _value(name, given[name], known.get(name), gates) for name in sorted(given)}
-    for one, other in _INCOMPATIBLE:
+    on = {name: value(name, given[name], known.get(name), gates) for name in sorted(given)}
+    for one, other in INCOMPATIBLE:
         if on.get(one) and on.get(other):
             raise OptionError(
                 f"static policy options {one} and {other} can not be used at the same time"
@@ -75,9 +76,16 @@ def parse(
     )
 
 
-def _value(
+def value(
     name: str, text: str, maturity: Maturity | None, gates: Mapping[str, bool] | None
 ) -> bool:
+    """Whether an option of this maturity is on; None is an option that there is not.
+
+    (CPU-GATE-001, CPU-GATE-002.)
+
+    Raises:
+        OptionError: unknown, hidden by its gate, or not a boolean.
+    """
     if maturity is None:
         raise OptionError(f'unknown CPU Manager Policy option: "{name}"')
     if gates is not None and maturity in _GATES:

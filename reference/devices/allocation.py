@@ -86,7 +86,7 @@ def allocate(
     for resource, count in requested(state, container).items():
         first = frozenset(favoured.get(resource, ()))
         request = DeviceRequest(pod.uid, container.name, resource, count, first)
-        state = _allocate(state, request, affinity)
+        state = allocate_resource(state, request, affinity)
     reuse = dict(kept)
     for resource, ids in state.of(pod.uid, container.name).items():
         before = reuse.get(resource, NONE)
@@ -94,7 +94,16 @@ def allocate(
     return state.with_reuse(ReusableDevices(pod.uid, reuse))
 
 
-def _allocate(state: DeviceState, request: DeviceRequest, affinity: NUMASet | None) -> DeviceState:
+def allocate_resource(
+    state: DeviceState, request: DeviceRequest, affinity: NUMASet | None
+) -> DeviceState:
+    """The state once a container has the devices of one resource that it asks for.
+
+    What it holds already stays; what its pod can reuse comes first (DEV-ALLOCATE-003).
+
+    Raises:
+        DeviceError: the request changed, devices fell ill, or too few are available.
+    """
     uid, name, resource, count, _ = request
     held = state.of(uid, name).get(resource)
     if held is not None and len(held) != count:
@@ -103,7 +112,7 @@ def _allocate(state: DeviceState, request: DeviceRequest, affinity: NUMASet | No
             f"from {len(held)} to {count}",
             state,
         )
-    _check_health(state, resource, held or NONE)
+    check_health(state, resource, held or NONE)
     if held is not None or not count:
         return state
     first = frozenset(sorted(state.reuse.of(uid, resource), key=request.order)[:count])
@@ -117,11 +126,18 @@ def _allocate(state: DeviceState, request: DeviceRequest, affinity: NUMASet | No
             f"Requested: {needed}, Available: {len(available)}",
             state,
         )
-    chosen = first.union(_by_affinity(state, request, available, affinity)[:needed])
+    chosen = first.union(by_affinity(state, request, available, affinity)[:needed])
     return state.give(uid, name, resource, chosen)
 
 
-def _check_health(state: DeviceState, resource: str, held: frozenset[str]) -> None:
+def check_health(state: DeviceState, resource: str, held: frozenset[str]) -> None:
+    """Checks that devices can be allocated, and that those held are still healthy.
+
+    (DEV-HEALTH-001, DEV-HEALTH-003.)
+
+    Raises:
+        DeviceError: the resource has no plugin or no healthy device, or a held one fell ill.
+    """
     devices = state.lists.get(resource)
     if devices is None:
         raise DeviceError(f"cannot allocate unregistered device {resource}", state)
@@ -137,10 +153,13 @@ def _check_health(state: DeviceState, resource: str, held: frozenset[str]) -> No
         )
 
 
-def _by_affinity(
+def by_affinity(
     state: DeviceState, request: DeviceRequest, available: frozenset[str], affinity: NUMASet | None
 ) -> list[str]:
-    """The devices in the order in which they are taken: near, far, and near no node at all."""
+    """The devices in the order they are taken: near the affinity, far, near no node at all.
+
+    (DEV-ALLOCATE-001, DEV-ALLOCATE-006.)
+    """
     if affinity is None:
         return sorted(available, key=request.order)
     nodes = state.lists[request.resource].nodes

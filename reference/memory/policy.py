@@ -82,7 +82,7 @@ class StaticPolicy(Readmission):
         self, state: MemoryState, reuse: ReusableMemory, pod: Pod, container: Container
     ) -> Resources:
         """The hints for one container; nothing for no preference."""
-        if not _is_served(pod):
+        if not is_served(pod):
             return {}
         try:
             amounts = requests.part(pod, container)
@@ -100,7 +100,7 @@ class StaticPolicy(Readmission):
 
         Where a container has memory already, they are its own.
         """
-        if not _is_served(pod):
+        if not is_served(pod):
             return {}
         try:
             amounts = self.at_once(pod)
@@ -134,7 +134,7 @@ class StaticPolicy(Readmission):
         Raises:
             AllocationError: it cannot have it.
         """
-        if not _is_served(pod):
+        if not is_served(pod):
             return state, reuse
         had = state.of(pod.uid, container.name)
         if had is not None:
@@ -148,7 +148,7 @@ class StaticPolicy(Readmission):
             again = reuse.of(pod.uid, nodes, block.kind)
             state = state.reserve(block, max(0, block.size - again))
         state = state.with_blocks(pod.uid, container.name, blocks)
-        return _shrunk(state, pod, container, blocks), reused(reuse, pod, container, blocks)
+        return shrunk(state, pod, container, blocks), reused(reuse, pod, container, blocks)
 
     def allocate_pod(
         self, state: MemoryState, reuse: ReusableMemory, pod: Pod, affinity: KeptHint
@@ -163,7 +163,7 @@ class StaticPolicy(Readmission):
             AllocationError: it cannot have it.
             EmptySharedPoolError: nothing would be left for containers without a part.
         """
-        if not _is_served(pod) or self.keeps(state, pod):
+        if not is_served(pod) or self.keeps(state, pod):
             return state
         try:
             amounts = self.at_once(pod)
@@ -208,7 +208,7 @@ class StaticPolicy(Readmission):
             if affinity.preferred and not default.preferred:
                 raise AllocationError("[memorymanager] failed to find the default preferred hint")
             chosen = default
-        if not _satisfies(state, chosen.nodes, amounts):
+        if not satisfies(state, chosen.nodes, amounts):
             extended = evaluation.narrowest(demand(), chosen.nodes)
             if extended is None:
                 raise AllocationError(
@@ -252,7 +252,7 @@ class StaticPolicy(Readmission):
                     if block.kind not in expected[node].tables:
                         raise RestoreError(f"{place}memory resource that does not exist")
                 expected = reserved(expected, block, block.size)
-        if not _same(state.nodes, expected):
+        if not same_memory(state.nodes, expected):
             raise RestoreError(
                 "[memorymanager] the expected machine state is different from the real one"
             )
@@ -303,10 +303,10 @@ def reused(reuse: ReusableMemory, pod: Pod, container: Container, blocks: Blocks
     return ReusableMemory(pod.uid, sizes)
 
 
-def _shrunk(state: MemoryState, pod: Pod, container: Container, blocks: Blocks) -> MemoryState:
+def shrunk(state: MemoryState, pod: Pod, container: Container, blocks: Blocks) -> MemoryState:
     """The state in which earlier init containers no longer have what these blocks took over.
 
-    So the blocks of a pod sum up to what it occupies.
+    So the blocks of a pod sum up to what it occupies (MEM-INIT-003).
     """
     for block in blocks:
         left = block.size
@@ -325,11 +325,13 @@ def _shrunk(state: MemoryState, pod: Pod, container: Container, blocks: Blocks) 
     return state
 
 
-def _is_served(pod: Pod) -> bool:
+def is_served(pod: Pod) -> bool:
+    """Whether the policy pins the memory of a pod's containers at all (MEM-STATIC-002)."""
     return pod.qos == "Guaranteed" and not pod.shared_pool
 
 
-def _satisfies(state: MemoryState, nodes: int, amounts: Amounts) -> bool:
+def satisfies(state: MemoryState, nodes: int, amounts: Amounts) -> bool:
+    """Whether nodes have enough free memory of every type together (MEM-STATIC-009)."""
     return all(
         sum(
             state.nodes[node].tables[kind].free
@@ -341,8 +343,11 @@ def _satisfies(state: MemoryState, nodes: int, amounts: Amounts) -> bool:
     )
 
 
-def _same(real: Mapping[int, NodeMemory], expected: Mapping[int, NodeMemory]) -> bool:
-    """Whether two machines have the same memory, and as much of it in use by groups of nodes."""
+def same_memory(real: Mapping[int, NodeMemory], expected: Mapping[int, NodeMemory]) -> bool:
+    """Whether two machines have the same memory, and as much of it in use by groups of nodes.
+
+    (MEM-CHECKPOINT-011.)
+    """
     if real.keys() != expected.keys():
         return False
     return all(

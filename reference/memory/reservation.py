@@ -42,7 +42,7 @@ def by_node(config: Config, machine: MachineInfo) -> Reserved:
                 f"the reserved memory configuration references a NUMA node {node} that does not "
                 "exist on this machine"
             )
-    _check_sums(config, machine)
+    check_sums(config, machine)
     for node, limits in config.reserved_memory:
         for kind, text in limits.items():
             size = quantity.exact(text)
@@ -54,7 +54,14 @@ def by_node(config: Config, machine: MachineInfo) -> Reserved:
     return found
 
 
-def _check_sums(config: Config, machine: MachineInfo) -> None:
+def check_sums(config: Config, machine: MachineInfo) -> None:
+    """Checks that what is reserved by node sums up to Node Allocatable's reservation.
+
+    (MEM-RESERVE-002.)
+
+    Raises:
+        ReservationError: it does not, for a memory type.
+    """
     expected = [
         amount
         for amount in (

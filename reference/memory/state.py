@@ -121,7 +121,7 @@ class MemoryState:
         for block in blocks:
             size = block.size
             for node in NUMASet.from_mask(block.nodes):
-                size -= _give_back(nodes, node, block.kind, size)
+                size -= give_back(nodes, node, block.kind, size)
         return MemoryState(nodes, entries, pods)
 
 
@@ -139,8 +139,11 @@ def reserved(nodes: Mapping[int, NodeMemory], block: Block, size: int) -> Nodes:
     return found
 
 
-def _give_back(nodes: Nodes, node: int, kind: str, size: int) -> int:
-    """Gives back up to `size` on the node, and says how much it was."""
+def give_back(nodes: Nodes, node: int, kind: str, size: int) -> int:
+    """Gives back up to `size` on the node, and says how much it was.
+
+    With its last block, the node leaves its group (MEM-GROUP-006).
+    """
     memory = nodes[node]
     table = memory.tables[kind]
     given = min(size, table.reserved)

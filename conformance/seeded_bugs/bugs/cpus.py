@@ -206,14 +206,14 @@ def misaligned_requests_have_another_reason(changes: Changes) -> None:
 def hidden_options_are_available(changes: Changes) -> None:
     changes.around(
         options,
-        "_value",
+        "value",
         lambda original, name, text, maturity, gates: original(name, text, maturity, None),
     )
 
 
 @seeds("CPU-OPT-PAIR-001", "CPU-OPT-PAIR-002")
 def conflicting_options_are_accepted(changes: Changes) -> None:
-    changes.replace(options, "_INCOMPATIBLE", ())
+    changes.replace(options, "INCOMPATIBLE", ())
 
 
 @seeds("CPU-STATIC-009")

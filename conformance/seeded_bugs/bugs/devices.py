@@ -41,7 +41,7 @@ def unhealthy_devices_are_given(changes: Changes) -> None:
 def a_pod_stays_with_devices_that_fell_ill(changes: Changes) -> None:
     changes.around(
         allocation,
-        "_check_health",
+        "check_health",
         lambda original, state, resource, held: None if held else original(state, resource, held),
     )
 
@@ -102,14 +102,14 @@ def _ordering(changes: Changes, key: Callable[[int], bool]) -> None:
         nodes = state.lists[request.resource].nodes
         return sorted(order, key=lambda device: key(nodes[device] or 0))
 
-    changes.around(allocation, "_by_affinity", ordered)
+    changes.around(allocation, "by_affinity", ordered)
 
 
 @seeds("PR #101893", "DEV-ALLOCATE-001")
 def devices_ignore_the_affinity(changes: Changes) -> None:
     changes.around(
         allocation,
-        "_by_affinity",
+        "by_affinity",
         lambda original, state, request, available, affinity: original(
             state, request, available, None
         ),
@@ -170,7 +170,7 @@ def too_few_devices_are_enough(changes: Changes) -> None:
         after: DeviceState = original(state, request, *rest)
         return after
 
-    changes.around(allocation, "_allocate", modest)
+    changes.around(allocation, "allocate_resource", modest)
 
 
 # Containers of one pod

@@ -46,7 +46,7 @@ def huge_pages_are_memory_besides(changes: Changes) -> None:
 
 @seeds("#109766", "MEM-RESERVE-002")
 def reserved_memory_need_not_add_up(changes: Changes) -> None:
-    changes.replace(reservation, "_check_sums", lambda *_: None)
+    changes.replace(reservation, "check_sums", lambda *_: None)
 
 
 @seeds("MEM-RESERVE-010")
@@ -77,7 +77,7 @@ def all_memory_is_reserved_on_the_first_node(changes: Changes) -> None:
 
 @seeds("MEM-STATIC-002")
 def burstable_pods_have_memory_pinned(changes: Changes) -> None:
-    changes.replace(policy, "_is_served", lambda pod: pod.qos != "BestEffort")
+    changes.replace(policy, "is_served", lambda pod: pod.qos != "BestEffort")
 
 
 @seeds("MEM-STATIC-006")
@@ -140,7 +140,7 @@ def groups_outlive_their_blocks(changes: Changes) -> None:
         nodes[node] = dataclasses.replace(nodes[node], cells=cells)
         return given
 
-    changes.around(state, "_give_back", lasting)
+    changes.around(state, "give_back", lasting)
 
 
 @seeds("MEM-GROUP-006")
@@ -150,7 +150,7 @@ def a_group_ends_with_the_first_block(changes: Changes) -> None:
         nodes[node] = dataclasses.replace(nodes[node], cells=1 << node)
         return given
 
-    changes.around(state, "_give_back", hasty)
+    changes.around(state, "give_back", hasty)
 
 
 def _reserving(
@@ -280,14 +280,14 @@ def an_extended_hint_leaves_the_first_nodes(changes: Changes) -> None:
 
 @seeds("MEM-STATIC-009")
 def memory_beyond_the_hint_is_promised(changes: Changes) -> None:
-    changes.replace(policy, "_satisfies", lambda state, nodes, amounts: True)
+    changes.replace(policy, "satisfies", lambda state, nodes, amounts: True)
 
 
 @seeds("#104682", "MEM-HUGE-004")
 def memory_alone_decides_whether_a_hint_suffices(changes: Changes) -> None:
     changes.around(
         policy,
-        "_satisfies",
+        "satisfies",
         lambda original, kept, nodes, amounts: original(
             kept, nodes, {kind: size for kind, size in amounts.items() if kind == requests.MEMORY}
         ),
@@ -335,7 +335,7 @@ def app_memory_is_reused(changes: Changes) -> None:
 
 @seeds("#100838", "MEM-INIT-003")
 def reused_memory_is_counted_for_both(changes: Changes) -> None:
-    changes.replace(policy, "_shrunk", lambda state, pod, container, blocks: state)
+    changes.replace(policy, "shrunk", lambda state, pod, container, blocks: state)
 
 
 @seeds("MEM-INIT-004")

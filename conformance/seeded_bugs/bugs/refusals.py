@@ -143,7 +143,7 @@ def beta_options_are_closed_by_default(changes: Changes) -> None:
     def closed(original: Any, name: str, text: str, maturity: Any, gates: Any) -> Any:
         return original(name, text, "alpha" if maturity == "beta" else maturity, gates)
 
-    changes.around(cpu_options, "_value", closed)
+    changes.around(cpu_options, "value", closed)
 
 
 @seeds("CPU-GATE-005", "CPU-OPT-FULLPCPUS-001")
@@ -151,7 +151,7 @@ def stable_options_need_a_gate(changes: Changes) -> None:
     def gated(original: Any, name: str, text: str, maturity: Any, gates: Any) -> Any:
         return original(name, text, "beta" if maturity == "stable" else maturity, gates)
 
-    changes.around(cpu_options, "_value", gated)
+    changes.around(cpu_options, "value", gated)
 
 
 # Values

@@ -177,12 +177,14 @@ def the_memory_checkpoint_is_not_written_again(changes: Changes) -> None:
 
 @seeds("#109996", "MEM-CHECKPOINT-011")
 def another_machines_memory_is_accepted(changes: Changes) -> None:
-    changes.replace(memory_policy, "_same", lambda real, expected: True)
+    changes.replace(memory_policy, "same_memory", lambda real, expected: True)
 
 
 @seeds("#113035", "MEM-RESTART-001")
 def memory_within_a_group_must_lie_as_at_first(changes: Changes) -> None:
-    changes.replace(memory_policy, "_same", lambda real, expected: dict(real) == dict(expected))
+    changes.replace(
+        memory_policy, "same_memory", lambda real, expected: dict(real) == dict(expected)
+    )
 
 
 @seeds("MEM-RESTART-001")
