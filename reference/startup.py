@@ -100,7 +100,7 @@ def start(
 
 def _configuration(args: messages.StartArgs, release: Release) -> Config:
     try:
-        return configuration.load(args.config, release)
+        return configuration.load(args.config, release.gates)
     except configuration.ConfigError as error:
         raise StartError("config", str(error)) from None
 

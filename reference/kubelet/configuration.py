@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numaproof.protocol.sets import CPUSet
-    from numaproof.reference.departures.releases import Release
     from numaproof.reference.kubelet.fields import MemoryReservations
+    from numaproof.reference.kubelet.gates import Gate
 
 __all__ = ["Config", "ConfigError", "load"]
 
@@ -47,8 +47,8 @@ class Config:
     gates: Mapping[str, bool] = field(repr=False)
 
 
-def load(given: Mapping[str, Any], release: Release) -> Config:
-    """The configuration that the fields stand for.
+def load(given: Mapping[str, Any], known: Mapping[str, Gate]) -> Config:
+    """The configuration that the fields stand for; `known` are the release's feature gates.
 
     Raises:
         ConfigError: a value of the wrong type, or one that the kubelet's validation refuses.
@@ -61,7 +61,7 @@ def load(given: Mapping[str, Any], release: Release) -> Config:
     named = fields.text(given, "reservedSystemCPUs", "")
     texts = {name: fields.texts(given, name) for name in _TEXT_MAPS}
     # Gates are set while the defaults are filled in, before the validation.
-    enabled = gates.enabled(given, release.gates)
+    enabled = gates.enabled(given, known)
     reservations = fields.memory_reservations(given)
     thresholds = eviction.configured(given)
     problems = [

@@ -32,7 +32,7 @@ def make(
 ) -> policy.TopologyPolicy:
     found = releases.release(release)
     given = {"topologyManagerPolicy": name, **fields}
-    config = configuration.load(given, found)
+    config = configuration.load(given, found.gates)
     chosen = options.parse(config.topology_options, found.topology_options, config.gates)
     return policy.on_machine(name, chosen, machine, found.rule(Distances))
 
