@@ -74,9 +74,9 @@ class StaticPolicy(Readmission):
         Raises:
             SMTAlignmentError: they cannot (option ``full-pcpus-only``).
         """
-        per_core = self.assignment.cpus_per_core
         if not self.options.full_cores:
             return
+        per_core = self.assignment.cpus_per_core
         if count % per_core:
             raise SMTAlignmentError(
                 f"SMT Alignment Error: requested {count} cpus not multiple cpus per core = "

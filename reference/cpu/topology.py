@@ -8,6 +8,7 @@ dies.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from numaproof.protocol.sets import CPUSet
@@ -25,12 +26,13 @@ class TopologyError(Exception):
     """The machine description holds no topology that the CPU Manager can use."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CPUTopology:
     """Which CPUs belong to which core, socket, NUMA node and uncore cache.
 
     `cpu_count`, `core_count` and `socket_count` are cAdvisor's totals, which offline CPUs and
-    hybrid cores put at odds with the groups; `cpus` is the mask of all CPUs.
+    hybrid cores put at odds with the groups; `cpus` is the mask of all CPUs. What follows from
+    these is worked out once, when it is first needed.
     """
 
     cpu_count: int
@@ -44,12 +46,12 @@ class CPUTopology:
     cores_by_socket: Mapping[int, Groups]
     cores_by_node: Mapping[int, Groups]
 
-    @property
+    @cached_property
     def all_cpus(self) -> CPUSet:
         """Every CPU of the machine."""
         return CPUSet.from_mask(self.cpus)
 
-    @property
+    @cached_property
     def cpus_per_core(self) -> int:
         """The average, rounded down: 1 on a machine where few cores have two threads.
 
@@ -57,17 +59,17 @@ class CPUTopology:
         """
         return max(1, self.cpu_count // self.core_count) if self.core_count else 1
 
-    @property
+    @cached_property
     def most_cpus_per_core(self) -> int:
         """The CPUs of the largest core; at least 1."""
         return max((core.bit_count() for core in self.cores.values()), default=1)
 
-    @property
+    @cached_property
     def cpus_per_uncore(self) -> int:
         """The average number of CPUs that share an uncore cache, rounded down; at least 1."""
         return max(1, self.cpu_count // len(self.uncores)) if self.uncores else 1
 
-    @property
+    @cached_property
     def nodes_within_sockets(self) -> bool:
         """Whether a NUMA node is the larger unit: there are no more nodes than sockets."""
         return self.socket_count >= len(self.nodes)
