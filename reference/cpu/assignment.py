@@ -105,7 +105,7 @@ class Assignment:
         return progress.taken & ~beside
 
     def _steps(self) -> list[Callable[[Progress], Progress]]:
-        steps = [self.whole_nodes, self.whole_sockets]
+        steps: list[Callable[[Progress], Progress]] = [self.whole_nodes, self.whole_sockets]
         if not self.topology.nodes_within_sockets:
             steps.reverse()
         if self.options.by_uncore:

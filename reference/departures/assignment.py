@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations, dropwhile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from numaproof.reference.cpu.assignment import (
     Assignment,
@@ -109,7 +109,7 @@ class SpreadByCPUNumber(Assignment):
 class HalfUsedCores(Assignment):
     """Counts a half-used core of an uncore cache as a whole one."""
 
-    departure = Defect(
+    departure: ClassVar[Defect | Change] = Defect(
         "uncore-skips-half-used-cores",
         ALL,
         "If the prefer-align-cpus-by-uncorecache policy option is specified, the static policy "

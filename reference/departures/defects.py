@@ -11,7 +11,7 @@ from numaproof.reference.departures import (
     readmission,
     topology,
 )
-from numaproof.reference.departures.departure import Defect
+from numaproof.reference.departures.departure import Defect, defect_of
 
 OVERRIDES: tuple[type, ...] = (
     *assignment.DEPARTURES,
@@ -30,12 +30,6 @@ _NO_ANSWER = (
     *devices.NO_ANSWER,
     *topology.NO_ANSWER,
 )
-
-
-def defect_of(override: type) -> Defect | None:
-    """The named defect that an override makes, or that it builds on; None for other changes."""
-    found = (vars(base).get("departure") for base in override.__mro__)
-    return next((one for one in found if isinstance(one, Defect)), None)
 
 
 DEFECTS: tuple[Defect, ...] = (

@@ -51,3 +51,15 @@ class Change:
 
     releases: tuple[str, ...]
     what: str
+
+
+def departure_of(override: type) -> Defect | Change:
+    """What is known of an override: the ``departure`` that stands in its class."""
+    found: Defect | Change = vars(override)["departure"]
+    return found
+
+
+def defect_of(override: type) -> Defect | None:
+    """The named defect that an override makes, or that it builds on; None for other changes."""
+    found = (vars(base).get("departure") for base in override.__mro__)
+    return next((one for one in found if isinstance(one, Defect)), None)

@@ -13,7 +13,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from numaproof.reference.cadvisor.discovery import NO_CPU
-from numaproof.reference.departures.defects import OVERRIDES, defect_of
+from numaproof.reference.departures.defects import OVERRIDES
+from numaproof.reference.departures.departure import defect_of, departure_of
 from numaproof.reference.kubelet import gates
 
 if TYPE_CHECKING:
@@ -66,7 +67,8 @@ class Release:
 
     def rule(self, documented: type[Rule]) -> type[Rule]:
         """The class of a rule with the departures from it that this release has."""
-        return _departing(documented, self.departures)
+        rule: type = documented
+        return cast("type[Rule]", _departing(rule, self.departures))
 
     def has(self, defect: str) -> bool:
         """Whether this release behaves as the named defect describes."""
@@ -83,10 +85,10 @@ class Release:
 
 
 @cache
-def _departing(rule: type[Rule], departures: tuple[type, ...]) -> type[Rule]:
+def _departing(rule: type, departures: tuple[type, ...]) -> type:
     # An override comes before the ones it builds on, as a class does before its bases.
     overrides = [one for one in reversed(departures) if issubclass(rule, _overridden(one))]
-    return cast("type[Rule]", type(rule.__name__, (*overrides, rule), {})) if overrides else rule
+    return type(rule.__name__, (*overrides, rule), {}) if overrides else rule
 
 
 def _overridden(override: type) -> type:
@@ -133,7 +135,7 @@ _TOPOLOGY_OPTIONS_1_35: dict[str, Maturity] = {
 
 
 def _departures(version: str) -> tuple[type, ...]:
-    return tuple(one for one in OVERRIDES if version in one.departure.releases)
+    return tuple(one for one in OVERRIDES if version in departure_of(one).releases)
 
 
 _1_33 = Release(

@@ -15,8 +15,8 @@ from numaproof.reference.cpu.assignment import Assignment
 from numaproof.reference.cpu.distribution import DistributedAssignment
 from numaproof.reference.cpu.policy import StaticPolicy
 from numaproof.reference.departures import assignment, cpu, releases
-from numaproof.reference.departures.defects import DEFECTS, OVERRIDES, defect_of
-from numaproof.reference.departures.departure import Defect
+from numaproof.reference.departures.defects import DEFECTS, OVERRIDES
+from numaproof.reference.departures.departure import Defect, defect_of, departure_of
 from numaproof.reference.departures.releases import RELEASES
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def test_no_rule_speaks_of_a_defect(module: Path) -> None:
 
 
 def test_every_defect_that_ends_with_an_answer_has_exactly_one_override() -> None:
-    made = Counter(one.departure for one in OVERRIDES if isinstance(one.departure, Defect))
+    made = Counter(one for one in map(departure_of, OVERRIDES) if isinstance(one, Defect))
     assert made == Counter(defect for defect in DEFECTS if defect.answers)
 
 
@@ -86,7 +86,7 @@ def test_every_override_is_in_the_releases_that_it_names_and_changes_its_rule(
     own = {name for name in vars(override) if not name.startswith("__")} - {"departure"}
     for version in RELEASES:
         has = override in releases.release(version).departures
-        assert has == (version in override.departure.releases)
+        assert has == (version in departure_of(override).releases)
     inherited = {name for base in override.__mro__[1:] for name in vars(base)}
     assert own & inherited or override.__bases__ == (object,)
 

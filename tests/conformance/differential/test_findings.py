@@ -18,7 +18,8 @@ from numaproof.conformance.execution.runner import SelectedCase, run_case
 from numaproof.conformance.execution.stream import Campaign
 from numaproof.conformance.requirements import load_registry
 from numaproof.reference.departures import releases as table
-from numaproof.reference.departures.defects import DEFECTS, defect_of
+from numaproof.reference.departures.defects import DEFECTS
+from numaproof.reference.departures.departure import defect_of
 from numaproof.reference.departures.releases import RELEASES
 from numaproof.reference.implementation import Reference
 
