@@ -70,11 +70,6 @@ class Release:
         rule: type = documented
         return cast("type[Rule]", _departing(rule, self.departures))
 
-    def has(self, defect: str) -> bool:
-        """Whether this release behaves as the named defect describes."""
-        made = (defect_of(one) for one in self.departures)
-        return any(one is not None and one.name == defect for one in made)
-
     def under(self, gates: Mapping[str, bool]) -> Release:
         """The release as it behaves with these feature gates."""
         changed: dict[str, Any] = {}
