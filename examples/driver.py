@@ -1,4 +1,4 @@
-"""A small CPU manager behind the conformance protocol, with a bug in it (see docs/fuzzing.md)."""
+"""A small CPU manager that speaks the conformance protocol, with a bug (see docs/fuzzing.md)."""
 
 import json
 import math
@@ -32,7 +32,7 @@ def amount(text):
 
 
 def parsed(text):
-    """The CPUs of a list such as 0-3,8."""
+    """The CPUs in a list such as 0-3,8."""
     spans = [part.split("-") for part in text.split(",") if part]
     return {cpu for span in spans for cpu in range(int(span[0]), int(span[-1]) + 1)}
 
@@ -43,7 +43,7 @@ def listed(cpus):
 
 
 def exclusive_cpus(pod, container):
-    """How many CPUs a container gets for itself: whole ones of Guaranteed pods."""
+    """The number of exclusive CPUs for a container: only Guaranteed pods get any."""
     for one in pod["spec"]["containers"]:
         resources = one.get("resources") or {}
         limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
@@ -75,13 +75,13 @@ class Driver:
             count = math.ceil(sum(amount(one.get("cpu", 0)) for one in asked))
             reserved = set(sorted(self.all)[:count])
         if self.static and (not reserved or not reserved < self.all):
-            return {"refused": {"stage": "cpu", "message": "static needs some CPUs reserved"}}
+            return {"refused": {"stage": "cpu", "message": "static must reserve some CPUs"}}
         self.allocatable = self.all - reserved if self.static else self.all
         file = Path(args["state_dir"], "driver.json")
         node = [self.static, listed(self.all), listed(self.allocatable)]
         saved = json.loads(file.read_text()) if file.exists() else {"pods": {}}
         if saved["pods"] and saved["node"] != node:
-            return {"refused": {"stage": "cpu", "message": "the node was another before"}}
+            return {"refused": {"stage": "cpu", "message": "the node has changed"}}
         there = {pod["metadata"]["uid"] for pod in args.get("pods") or []}
         self.node, self.file = node, file
         self.held = {uid: held for uid, held in saved["pods"].items() if uid in there}
@@ -91,7 +91,7 @@ class Driver:
     def admit(self, args):
         pod = args["pod"]
         if pod["spec"].get("initContainers") or pod["spec"].get("resources"):
-            return {"unsupported": {"what": "init containers, resources of pods"}}
+            return {"unsupported": {"what": "init containers and pod-level resources"}}
         held = self.held.setdefault(pod["metadata"]["uid"], {})
         for container in pod["spec"]["containers"]:
             if container["name"] in held:
@@ -99,7 +99,7 @@ class Driver:
             count = exclusive_cpus(pod, container) if self.static else 0
             free = self.allocatable & self.shared()
             if count > len(free):
-                message = f"{count} CPUs are wanted, {len(free)} are free"
+                message = f"requested {count} CPUs, {len(free)} are free"
                 return {"refused": {"reason": "UnexpectedAdmissionError", "message": message}}
             held[container["name"]] = sorted(free)[:count]
         return {"ok": {"containers": self.shown(held)}}

@@ -1,4 +1,4 @@
-"""Tests that the driver's own project may have (see docs/fuzzing.md)."""
+"""Tests that the driver's own project might have (see docs/fuzzing.md)."""
 
 import pytest
 from driver import Driver, parsed
@@ -16,13 +16,13 @@ def test_documented_behaviour(numaproof, numaproof_case):
 
 
 @pytest.mark.numaproof(cases="numaproof-cases.yaml")
-def test_what_was_wrong_once(numaproof, numaproof_case):
+def test_fixed_bugs_stay_fixed(numaproof, numaproof_case):
     numaproof.check(numaproof_case)
 
 
 @settings(max_examples=50, deadline=None)
 @given(data=st.data())
-def test_any_life_of_a_node(numaproof, data):
+def test_any_node_lifetime(numaproof, data):
     numaproof.play(data.draw(numaproof.scenarios()))
 
 
