@@ -1,6 +1,6 @@
-"""Reports: one stream of events becomes everything that a person or a CI system sees.
+"""Turns the stream of events into everything that a person or a CI system sees.
 
-Terminal output, JUnit XML, Markdown, one HTML page with drawn machines, and a badge are each a
-function of the events alone: the same events give the same bytes, live or from a saved
-``events.jsonl``. Text that came from an implementation is never trusted.
+Terminal output, JUnit XML, Markdown, an HTML page with drawings of the machines, and a badge are
+functions of the events alone: the same events produce the same bytes, live or from a saved
+``events.jsonl``. Text from an implementation is never trusted.
 """

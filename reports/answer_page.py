@@ -1,7 +1,7 @@
-"""An answer about a node as one self-contained HTML page, or as an SVG drawing.
+"""An answer about a node as a self-contained HTML page, or as an SVG drawing.
 
-The page needs nothing else and runs nothing: its content security policy lets only its own style
-in, by its hash. Jinja escapes every value, and hidden characters are made visible on the way.
+The page loads nothing and runs nothing: its content security policy allows only its own style,
+by hash. Jinja escapes every value, and hidden characters are made visible.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def html(answer: Answer) -> str:
 
 
 def svg(answer: Answer) -> str:
-    """The drawing alone, as a file of its own."""
+    """The drawing alone, as an SVG file."""
     drawing = str(_drawing(answer)).replace("<svg ", '<svg color="#1b2129" ', 1)
     ground = '</title><rect width="100%" height="100%" fill="#fff"/>'
     drawing = drawing.replace("</title>", ground, 1)
@@ -54,4 +54,4 @@ def _drawing(answer: Answer) -> Markup:
 
 
 WRITERS: Mapping[str, Callable[[Answer], str]] = {".html": html, ".svg": svg}
-"""What writes a file, by the end of its name."""
+"""The writer for each file name extension."""

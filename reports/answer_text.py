@@ -27,9 +27,9 @@ _LONGEST = 80
 
 
 def parts(answer: Answer, *, width: int, color: bool) -> Iterator[RenderableType]:
-    """The answer in what rich prints: a head, the table, the drawing, and each story.
+    """The answer as rich renderables: a head, the table, the drawing, and each story.
 
-    `width` is in columns; the drawing keeps to it, `color` is for it too.
+    `width` and `color` are the drawing's width in columns and whether it is coloured.
     """
     mark: Mark = "good" if answer.good else "bad"
     head = Text(f"{SIGNS[mark]} {answer.title}", style=f"bold {_STYLES[mark]}")
@@ -60,7 +60,7 @@ def _table(rows: tuple[Row, ...]) -> Table:
         mark: Mark = "bad" if row.refusal else "good"
         cells = {key: one_line(getattr(row, key), _LONGEST) for key in keys}
         if row.refusal:
-            # The reason is long, and told with the story.
+            # The reason is long and appears in the story.
             cells["container"] = "refused"
         style = "red" if row.refusal else ""
         told = (Text(cell, style) for cell in cells.values())

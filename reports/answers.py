@@ -1,4 +1,4 @@
-"""An answer about a node, as people are shown it: a table, a drawing, and the reasons."""
+"""An answer about a node, as shown to people: a table, a drawing, and the reasons."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SIGNS: dict[Mark, str] = {"good": "✓", "fair": "~", "bad": "✗"}
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A container that was admitted, or with `refusal` the pod that was not."""
+    """An admitted container or, with `refusal`, a refused pod."""
 
     pod: str
     container: str = ""
@@ -37,12 +37,12 @@ HEADS = {
     "devices": "devices",
     "aligned": "aligned to",
 }
-"""The heads of the columns that a table of rows may have."""
+"""The column heads of the table of rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One thing that was looked at, how it is, and why."""
+    """Something that was considered, its mark, and why."""
 
     mark: Mark
     subject: str
@@ -51,7 +51,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step of an explanation; `more` items are left out."""
+    """A step of an explanation; `more` counts the items not shown."""
 
     text: str
     items: tuple[Item, ...] = ()
@@ -60,9 +60,9 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """Why one pod (or several alike) was refused or admitted.
+    """Why a pod, or several identical ones, was refused or admitted.
 
-    `said` is the kubelet's own message, `summary` ours.
+    `said` is the kubelet's message, `summary` ours.
     """
 
     pod: str
@@ -75,7 +75,7 @@ class Story:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The whole answer; `setting` are names and values of what it holds for."""
+    """The whole answer; `setting` holds the names and values of what it applies to."""
 
     title: str
     good: bool
@@ -89,7 +89,7 @@ class Answer:
 
 
 def shown(rows: tuple[Row, ...]) -> list[str]:
-    """The columns in which a row has something, and always those that a refusal needs."""
+    """The columns to show: those that are not empty, and those that a refusal needs."""
     return [
         key for key in HEADS if key in {"pod", "container"} or any(getattr(r, key) for r in rows)
     ]

@@ -1,4 +1,4 @@
-"""A small badge as SVG, with the verdict of a run."""
+"""A small SVG badge with the verdict of a run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LETTER, _PAD = 6.6, 7
 
 
 def badge(summary: Summary) -> str:
-    """The badge as an SVG document: who was tested, for which release, and with what result."""
+    """The badge as an SVG document: the Kubernetes release and the result."""
     started = summary.started
     label = f"kubernetes {claimed(started)[0]}" if started else "numaproof"
     message = _message(summary)

@@ -1,4 +1,4 @@
-"""What a campaign comes to, as files and for a terminal: the same bytes for the same summary."""
+"""The result of a campaign, as files and for a terminal: same summary, same bytes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SUMMARY = "summary.json"
 
 _LONGEST = 400
-"""Characters of a message."""
+"""Maximum length of a message."""
 
 
 def as_json(summary: CampaignSummary) -> bytes:
@@ -40,9 +40,11 @@ def _lines(summary: CampaignSummary) -> Iterator[str]:
     for name, tally in summary.configurations.items():
         yield f"  {name}: case runs {_counts(tally.cases)}; scenarios {_counts(tally.scenarios)}"
     if not summary.complete:
-        yield f"INCOMPLETE: {plural(summary.missing, 'unit')} not done; the same command goes on."
+        yield (
+            f"INCOMPLETE: {plural(summary.missing, 'unit')} left; run the same command to resume."
+        )
     if not summary.findings:
-        yield "Nothing was found." if summary.complete else "Nothing was found so far."
+        yield "No findings." if summary.complete else "No findings so far."
         return
     yield f"{plural(len(summary.findings), 'finding')}:"
     for finding in summary.findings:
@@ -52,7 +54,7 @@ def _lines(summary: CampaignSummary) -> Iterator[str]:
 def _finding(one: Finding) -> Iterator[str]:
     yield f"  {one.signature} {one.outcome.upper()} {one_line(one.subject, 80)}"
     yield f"    {one_line(one.message, _LONGEST)}"
-    yield f"    {plural(one.count, 'time')}, first {one.first}"
+    yield f"    {plural(one.count, 'time')}, first at {one.first}"
     if one.reproduce:
         yield f"    {one_line(one.reproduce, _LONGEST)}"
 
@@ -62,10 +64,10 @@ def _counts(counts: Mapping[Outcome, int]) -> str:
 
 
 def write_summary(summary: CampaignSummary, folder: Path) -> None:
-    """Writes ``summary.json`` and ``summary.txt``; a reader sees the old one or the new one.
+    """Writes ``summary.json`` and ``summary.txt``, each atomically.
 
     Raises:
-        OSError: a file can't be written.
+        OSError: a file cannot be written.
     """
     for name, content in ((SUMMARY, as_json(summary)), ("summary.txt", as_text(summary).encode())):
         part = folder / f".{name}.part"

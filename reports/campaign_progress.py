@@ -1,4 +1,4 @@
-"""How far a campaign is: units, failures, rate and time left, live or in plain lines."""
+"""The progress of a campaign: units, failures, rate and time left, live or as plain lines."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _MINUTE, _HOUR = 60, 3600
 
 @dataclass(frozen=True)
 class Standing:
-    """How far a campaign is.
+    """The state of a campaign.
 
     Attributes:
-        done: units that are done, those of an earlier run too.
+        done: units finished, including those of earlier runs.
         total: all units.
         failures: case runs and scenarios that failed.
-        signatures: how many of those are not alike.
-        here: units that this run has done.
-        seconds: since this run began to do units.
+        signatures: distinct failures among those.
+        here: units that this run has finished.
+        seconds: time since this run started its first unit.
     """
 
     done: int
@@ -41,13 +41,13 @@ class Standing:
 
     @property
     def left(self) -> float | None:
-        """Seconds that the rest will take; None as long as nobody can say."""
+        """Estimated seconds for the rest; None while unknown."""
         return (self.total - self.done) / self.rate if self.rate else None
 
     def __str__(self) -> str:
-        parts = [f"{self.failures:,} bad"]
+        parts = [f"{self.failures:,} failed"]
         if self.failures:
-            parts[0] += f" ({self.signatures:,} unlike)"
+            parts[0] += f" ({self.signatures:,} distinct)"
         parts.append(f"{self.rate:.1f} units/s")
         if self.left is not None:
             parts.append(f"{_clock(self.left)} left")
@@ -62,12 +62,12 @@ def _clock(seconds: float) -> str:
 
 
 class CampaignProgress(Bar):
-    """Shows the standing as it changes. Use it in a ``with``.
+    """Shows the progress as it changes; a context manager.
 
     Args:
         stream: where to write.
-        environment: the variables that decide between live and plain; those of the process
-            where left out.
+        environment: the variables that decide between live and plain output (default: those of
+            the process).
     """
 
     def __init__(self, stream: TextIO, environment: Mapping[str, str] | None = None) -> None:
@@ -75,7 +75,7 @@ class CampaignProgress(Bar):
         self._next = 0.0
 
     def show(self, standing: Standing) -> None:
-        """Shows how far it is: live at once, else now and then, and at the end."""
+        """Shows the progress: live at once, as plain lines every now and then and at the end."""
         if self.live:
             self.move(standing.done, standing.total, str(standing))
         elif standing.seconds >= self._next or standing.done == standing.total:

@@ -1,8 +1,8 @@
-"""The machine, drawn: as SVG for pages, as text for terminals.
+"""Draws a machine: as SVG for pages, as text for terminals.
 
-Both show sockets, NUMA nodes, uncore caches, cores and threads, each thread with its CPU number
-and its owner, and where it is known how much memory is in use and who has which devices. Whose
-something is can be read from its letter or hatching as well as from its colour.
+Both show sockets, NUMA nodes, uncore caches, cores and threads. Each thread has its CPU number and
+its owner; memory in use and the owners of devices are drawn if they are known. Letters or hatching
+identify owners as well as colours do.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ def draw_svg(
     *,
     stock: Stock = NOTHING,
 ) -> Markup:
-    """The machine as one ``<svg>`` element, for a page or for a file of its own.
+    """The machine as an ``<svg>`` element, for a page or for a separate file.
 
-    It needs no style sheet and takes the colour of lines and labels from the text around it.
+    It needs no style sheet and takes the colour of lines and labels from the surrounding text.
 
     Args:
-        machine: what is drawn.
-        owners: who has which CPUs. The names ``reserved`` and ``offline`` stand for the
-            reservation and for offline CPUs, every other name for a container.
+        machine: the machine to draw.
+        owners: who owns which CPUs. The names ``reserved`` and ``offline`` mean the reservation
+            and offline CPUs; every other name is a container.
         shared: the CPUs of the shared pool, in the Linux list format.
-        stock: memory and devices; an owner may have devices and no CPUs.
+        stock: memory and devices; an owner may have devices but no CPUs.
     """
     held = ownership(cpus_of(machine), owners, shared)
     return drawing_svg.draw(arrange(machine, held.elsewhere), held, stock)
@@ -55,15 +55,15 @@ def draw_text(  # noqa: PLR0913  # what is drawn and how, most of it by name
     width: int = 80,
     color: bool = False,
 ) -> str:
-    """The machine as lines of text, without a line break at the end.
+    """The machine as lines of text, without a trailing line break.
 
     Args:
-        machine: what is drawn.
+        machine: the machine to draw.
         owners: as in `draw_svg`.
         shared: as in `draw_svg`.
         stock: as in `draw_svg`.
-        width: columns to keep to; a core with many threads may need more than a narrow width.
-        color: whether to mark the text up for rich. Without it the text is plain.
+        width: maximum width in columns; a core with many threads may exceed a narrow width.
+        color: whether to add rich's markup; otherwise the text is plain.
     """
     held = ownership(cpus_of(machine), owners, shared)
     return drawing_text.draw(arrange(machine, held.elsewhere), held, stock, width, color=color)

@@ -1,4 +1,4 @@
-"""What a NUMA node has besides CPUs, as it is drawn: memory as bars, devices as tiles."""
+"""What a drawing shows of a NUMA node besides CPUs: memory as bars, devices as tiles."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _LONGEST = 60
 class Memory:
     """Memory of one type on one NUMA node, in bytes.
 
-    `reserved` is the system's, `allocated` what containers have. `group` names the nodes that
-    are used together with this one, and is empty for a node alone.
+    `reserved` is for the system, `allocated` is held by containers. `group` names the nodes used
+    together with this one; it is empty for a node used on its own.
     """
 
     node: int
@@ -31,7 +31,7 @@ class Memory:
 
     @property
     def shares(self) -> tuple[float, float]:
-        """The parts of the total that are reserved and allocated, from 0 to 1 together."""
+        """The fractions of the total that are reserved and allocated; together at most 1."""
         if not self.total:
             return 0.0, 0.0
         reserved = min(self.reserved / self.total, 1.0)
@@ -48,7 +48,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A device near NUMA nodes; `owner` is a name among the owners, or empty for a free one."""
+    """A device near NUMA nodes; `owner` is the name of an owner, or empty for a free device."""
 
     resource: str
     id: str
@@ -58,13 +58,13 @@ class Device:
 
     @property
     def label(self) -> str:
-        """Its id, safe and short."""
+        """The id, made safe and short."""
         return one_line(self.id, _LONGEST)
 
 
 @dataclass(frozen=True, slots=True)
 class Stock:
-    """Memory and devices; what is in a group of a drawing, or what is on a whole machine."""
+    """Memory and devices of one group in a drawing, or of a whole machine."""
 
     memory: tuple[Memory, ...] = ()
     devices: tuple[Device, ...] = ()
@@ -85,7 +85,7 @@ NOTHING = Stock()
 
 
 def of_node(stock: Stock, node: int | None) -> Stock:
-    """What is on one node alone."""
+    """What belongs to exactly this node."""
     return Stock(
         tuple(one for one in stock.memory if one.node == node),
         tuple(one for one in stock.devices if one.nodes == (node,)),
@@ -93,11 +93,11 @@ def of_node(stock: Stock, node: int | None) -> Stock:
 
 
 def apart(stock: Stock) -> Stock:
-    """The devices that are near several nodes, or near none."""
+    """The devices near several nodes, or near none."""
     return Stock(
         (),
         tuple(
-            replace(one, resource=f"{one.resource} (on no single node)")
+            replace(one, resource=f"{one.resource} (not on a single node)")
             for one in stock.devices
             if len(one.nodes) != 1
         ),

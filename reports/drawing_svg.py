@@ -1,8 +1,8 @@
-"""A machine as SVG: boxes in boxes, laid out in rows of even length.
+"""A machine as SVG: nested boxes, laid out in rows of even length.
 
-Everything is said in presentation attributes, so that the drawing needs no style sheet (a page's
-content security policy may forbid styles); hatching is drawn line by line, because a pattern's
-id would clash between drawings on one page.
+All styling is in presentation attributes, so the drawing needs no style sheet (a page's content
+security policy may forbid styles). Hatching is drawn line by line, because pattern ids would clash
+between drawings on one page.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numaproof.reports.ownership import Holder, Ownership
 
 WIDEST = 1040
-"""Width that a drawing keeps to, in CSS pixels."""
+"""Maximum width of a drawing, in CSS pixels."""
 
 _GAP = 6
 _PAD = 8
@@ -36,7 +36,7 @@ _LABEL = 16
 
 @dataclass(frozen=True, slots=True)
 class _Box:
-    """A group with its size and the places of what is in it, relative to its corner."""
+    """A group with its size and the positions of its contents, relative to its corner."""
 
     group: Group
     width: int
@@ -48,7 +48,7 @@ class _Box:
 
 @dataclass(frozen=True, slots=True)
 class _Grid:
-    """The size of a thread's cell, which the longest CPU number sets, and what nodes have."""
+    """The size of a thread's cell, set by the longest CPU number, and the nodes' stock."""
 
     cell: int
     stock: Stock
@@ -61,7 +61,7 @@ class _Grid:
 
 @dataclass(frozen=True, slots=True)
 class _Pen:
-    """What drawing an element needs, and the elements drawn so far."""
+    """What is needed to draw an element, and the elements drawn so far."""
 
     grid: _Grid
     held: Ownership
@@ -69,7 +69,7 @@ class _Pen:
 
 
 def draw(machine: Group, held: Ownership, stock: Stock) -> Markup:
-    """The arranged machine as one ``<svg>`` element."""
+    """The arranged machine as an ``<svg>`` element."""
     longest = len(str(max(held.holders, default=0)))
     grid = _Grid(10 + 7 * longest + (0 if not held.legend else 8), stock, held)
     box = _measure(machine, WIDEST, grid)
@@ -91,7 +91,7 @@ def draw(machine: Group, held: Ownership, stock: Stock) -> Markup:
 
 
 def _shape(threads: int) -> tuple[int, int]:
-    """Columns and rows of a core's threads: a column for SMT 2, two rows for more."""
+    """Columns and rows of a core's threads: one column up to SMT 2, two rows beyond."""
     rows = min(threads, 2)
     return ceil(threads / max(rows, 1)), rows
 
@@ -104,7 +104,7 @@ def _measure(group: Group, limit: int, grid: _Grid) -> _Box:
     sizes = [(box.width, box.height) for box in boxes] or [
         grid.core_size(core) for core in group.cores
     ]
-    # Nodes without CPUs are small: they have rows of their own after the others.
+    # Nodes without CPUs are small, so they get separate rows after the others.
     full = sum(
         1 for part in group.groups if part.groups or (part.cores and part.kind != "elsewhere")
     )
@@ -132,10 +132,10 @@ def _measure(group: Group, limit: int, grid: _Grid) -> _Box:
 def _flow(
     sizes: Sequence[tuple[int, int]], limit: int, gap: int
 ) -> tuple[list[tuple[int, int]], int, int]:
-    """Places in rows no wider than `limit`, as many in each row as rows of even length take.
+    """Arranges sizes in rows of even length, no wider than `limit`.
 
     Returns:
-        The place of each size, and the width and height of them all.
+        The position of each, and the total width and height.
     """
     if not sizes:
         return [], 0, 0
@@ -219,7 +219,7 @@ def _thread(ids: tuple[int | None, int], holder: Holder, place: tuple[int, int],
 
 
 def _legend(held: Ownership, top: int, width: int) -> tuple[list[str], int]:
-    """The legend's elements below `top`, and the height that they take."""
+    """The legend's elements below `top`, and their height."""
     parts: list[str] = []
     x, y = 0, top + 6
     for holder, cpus in held.legend:

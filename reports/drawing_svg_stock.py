@@ -1,4 +1,4 @@
-"""What a NUMA node has besides CPUs, as SVG: memory as bars, devices as tiles."""
+"""Memory and devices of a NUMA node as SVG: memory as bars, devices as tiles."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _BAR, _STEP, _GAP = 8, 28, 4
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """The drawn stock: its size in CSS pixels, and elements that begin at 0, 0."""
+    """The drawn stock: its size in CSS pixels, and its elements, starting at 0, 0."""
 
     width: int = 0
     height: int = 0
     drawn: str = ""
 
     def __bool__(self) -> bool:
-        """Whether there is anything."""
+        """Whether there is anything to draw."""
         return bool(self.drawn)
 
 
 def shelf(stock: Stock, held: Ownership) -> Shelf:
-    """Memory and devices below each other; `held` says how owners look."""
+    """Draws memory and devices one below the other; `held` determines the look of owners."""
     if not stock:
         return Shelf()
     parts: list[str] = []
@@ -86,7 +86,7 @@ def _label(device: Device, held: Ownership) -> str:
 
 
 def _rows(devices: list[Device], held: Ownership) -> list[tuple[int, int, int, Device]]:
-    """The devices side by side in rows: place, row and width of each."""
+    """The devices side by side in rows: position, row and width of each."""
     placed, x, row = [], 0, 0
     for device in devices:
         wide = _text_width(_label(device, held)) + 12

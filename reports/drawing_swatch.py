@@ -1,4 +1,4 @@
-"""How what someone has looks in an SVG: a colour, and lines where colour alone would not do."""
+"""How owners look in an SVG: a colour, with lines where colour alone is not enough."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ if TYPE_CHECKING:
     from numaproof.reports.ownership import Holder
 
 HEIGHT = 18
-"""Of a swatch, in CSS pixels."""
+"""Height of a swatch, in CSS pixels."""
 
 LETTER = 6.9
-"""The width that a letter takes at most on average, in CSS pixels."""
+"""Upper bound of a letter's average width, in CSS pixels."""
 
-# Told apart with every common kind of colour blindness; dark text can be read on all of them.
+# Distinguishable with every common kind of colour blindness; dark text is legible on all of them.
 _COLOURS = (
     "#56b4e9",
     "#f0a531",
@@ -28,7 +28,7 @@ _SHARED, _RESERVED, _OFFLINE = "#e4e7eb", "#aeb6c0", "#f4f4f4"
 
 
 def swatch(holder: Holder, x: int, y: int, width: int) -> str:
-    """The ground of a cell: a colour, and lines across it where colour alone would not do."""
+    """The background of a cell: a colour, with lines where colour alone is not enough."""
     wide, high = width - 1, HEIGHT - 1
     size = f'x="{x}" y="{y}" width="{wide}" height="{high}" rx="2"'
     match holder.kind:
@@ -62,7 +62,7 @@ def _hatch(x: int, y: int, wide: int, high: int, colour: str) -> str:
 
 
 def device_ground(healthy: bool, x: int, y: int, width: int) -> str:  # noqa: FBT001 - a fact
-    """The ground of a device that nobody has."""
+    """The background of a device without an owner."""
     dash = "" if healthy else ' stroke-dasharray="3 2"'
     return (
         f'<rect x="{x + 0.5}" y="{y + 0.5}" width="{width - 2}" height="{HEIGHT - 2}" rx="2" '
@@ -71,10 +71,10 @@ def device_ground(healthy: bool, x: int, y: int, width: int) -> str:  # noqa: FB
 
 
 def memory_ground(share: str, x: float, y: float, width: float, height: float) -> str:
-    """A stretch of a memory bar: ``reserved``, ``allocated`` or ``free``; nothing if empty."""
+    """A segment of a memory bar: ``reserved``, ``allocated`` or ``free``; nothing if empty."""
     if not width:
         return ""
     fill = {"reserved": "#5c6773", "allocated": "#2f81d6"}.get(share)
     look = f'fill="{fill}"' if fill else 'fill="currentColor" fill-opacity=".12"'
-    # What is there is seen, be it ever so small.
+    # However small, a segment that exists must be visible.
     return f'<rect x="{x:.1f}" y="{y}" width="{max(width, 1.5):.1f}" height="{height}" {look}/>'

@@ -1,4 +1,4 @@
-"""A machine as lines of text: a tree of its parts, with each core's threads in a row."""
+"""A machine as lines of text: a tree of its parts, each core's threads in a row."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numaproof.reports.layout import DrawnCore, Group
     from numaproof.reports.ownership import Holder, Kind, Ownership
 
-# Colours of the terminal's own palette, so that they suit its background.
+# Colours from the terminal's own palette, which suit its background.
 _CONTAINER_STYLES = (
     "black on bright_cyan",
     "black on bright_yellow",
@@ -41,7 +41,7 @@ _BAR, _SHORTEST_BAR = 20, 5
 
 @dataclass(frozen=True, slots=True)
 class _Pen:
-    """How the drawing is written: columns to keep to, what nodes have, whether in rich's markup."""
+    """How the drawing is written: its width in columns, the nodes' stock, whether in markup."""
 
     width: int
     digits: int
@@ -92,9 +92,9 @@ def _children(group: Group, rail: str, held: Ownership, pen: _Pen) -> Iterator[s
 
 
 def _label_column(parts: list[Group], used: int, pen: _Pen) -> int:
-    """Columns for labels to the left of the cores, 0 where cores stand below their label.
+    """The width of labels to the left of the cores, or 0 to put the cores below their label.
 
-    Caches are many and small, so they always have their cores beside them; so have other parts
+    Caches are many and small, so their cores are always beside them; so are those of other parts
     with a single core each.
     """
     beside = bool(parts) and all(
@@ -108,7 +108,7 @@ def _label_column(parts: list[Group], used: int, pen: _Pen) -> int:
 
 
 def _memory_only_together(groups: tuple[Group, ...], pen: _Pen) -> list[Group]:
-    """The groups, with neighbouring nodes alike that have no CPUs as one."""
+    """The groups, with identical neighbouring nodes without CPUs merged into one."""
     merged: list[tuple[Group, list[int]]] = []
     for group in groups:
         bare = group.kind == "node" and not group.cores and not group.groups
@@ -125,7 +125,7 @@ def _renamed(group: Group, ids: list[int]) -> Group:
 
 
 def _rows(cores: tuple[DrawnCore, ...], used: int, held: Ownership, pen: _Pen) -> Iterator[str]:
-    """Rows of cores that fit beside `used` columns, cores parted by a line."""
+    """Rows of cores that fit beside `used` columns, separated by lines."""
     cell = pen.digits + (0 if held.holders[cores[0].cpus[0]].kind == "plain" else 1)
     widest = max(len(core.cpus) for core in cores)
     column = widest * (cell + 1)
@@ -147,7 +147,7 @@ def _thread(cpu: int, holder: Holder, pen: _Pen) -> str:
 
 
 def _stock_lines(stock: Stock, rail: str, held: Ownership, pen: _Pen) -> Iterator[str]:
-    """Memory and devices of a node, a line for each type of memory and each resource."""
+    """Memory and devices of a node, one line per memory type and resource."""
     column = max((len(one.kind) for one in stock.memory), default=0)
     for memory in stock.memory:
         room = pen.width - len(rail) - column - len(memory.text) - 4
@@ -167,7 +167,7 @@ def _stock_lines(stock: Stock, rail: str, held: Ownership, pen: _Pen) -> Iterato
 
 def _bar(memory: Memory, length: int, pen: _Pen) -> str:
     reserved, allocated = (round(length * share) for share in memory.shares)
-    # What is there is seen, be it ever so small.
+    # However small, a segment that exists must be visible.
     reserved = max(reserved, memory.reserved > 0)
     allocated = max(allocated, memory.allocated > 0)
     free = "." * max(length - reserved - allocated, 0)

@@ -1,7 +1,7 @@
-"""The reports of a run as files: written while it goes on, or made again from its events.
+"""The reports of a run as files: written during the run, or regenerated from its events.
 
-``events.jsonl`` grows line by line, so that a run which is killed loses nothing that was already
-measured. The other files are made from it when the run ends, each in one step.
+``events.jsonl`` grows line by line, so a run that is killed keeps everything recorded so far. The
+other files are generated from it when the run ends, each written atomically.
 """
 
 from __future__ import annotations
@@ -37,25 +37,25 @@ _MAKERS: Mapping[str, Callable[[Summary], str | bytes]] = {
 }
 
 FILES: tuple[str, ...] = (EVENTS, *_MAKERS)
-"""Names of all files that a folder of reports holds."""
+"""The names of all files in a folder of reports."""
 
 
 class EventsError(Exception):
-    """A saved stream of events can't be read; the message names the file and the line."""
+    """A saved stream of events cannot be read; the message names the file and the line."""
 
 
 class Recorder:
-    """Writes a run's events as they come, and its reports at the end. Use it in a ``with``.
+    """Writes a run's events as they come, and its reports at the end; a context manager.
 
-    The folder is made where there is none. Reports of an earlier run in it are removed at the
-    start, so that none of them can be taken for a report of this one; other files stay.
-    However the run ends, reports are made of what was recorded.
+    The folder is created if necessary. Reports of an earlier run are removed at the start, so that
+    they cannot be mistaken for reports of this one; other files stay. However the run ends, reports
+    are written of what was recorded.
 
     Args:
         folder: where the files go.
 
     Raises:
-        OSError: the folder or a file in it can't be written.
+        OSError: the folder or a file in it cannot be written.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -77,17 +77,17 @@ class Recorder:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Closes the stream and makes the reports."""
+        """Closes the stream and writes the reports."""
         if self._stream is not None:
             self._stream.close()
             self._stream = None
             render(self.folder / EVENTS, self.folder)
 
     def record(self, event: AnyEvent) -> None:
-        """Writes one event, so that it outlives this process.
+        """Writes an event to the file at once.
 
-        Progress is not kept. An end that comes before other events in time, as that of an
-        interrupted run may, gets the latest time seen.
+        Progress is not kept. An end with an earlier time than other events, as an interrupted run
+        may have, gets the latest time seen.
         """
         if self._stream is None:
             raise ValueError("the recorder is not open")
@@ -103,7 +103,7 @@ def read_events(path: Path) -> tuple[AnyEvent, ...]:
     """The events of a saved stream.
 
     Raises:
-        EventsError: the file can't be read, or a line of it is not an event.
+        EventsError: the file cannot be read, or a line is not an event.
     """
     try:
         with path.open("rb") as lines:
@@ -112,16 +112,16 @@ def read_events(path: Path) -> tuple[AnyEvent, ...]:
         raise EventsError(f"{path}: {error.strerror or error}") from None
     except codec.ProtocolError as error:
         raise EventsError(
-            f"{path}: {error}; is it an {EVENTS} of this version of numaproof?"
+            f"{path}: {error}; is it an {EVENTS} from this version of numaproof?"
         ) from None
 
 
 def render(path: Path, folder: Path) -> Summary:
-    """Makes the reports of a saved stream again, and returns its summary.
+    """Regenerates the reports of a saved stream, and returns its summary.
 
     Raises:
-        EventsError: the stream can't be read.
-        OSError: a report can't be written.
+        EventsError: the stream cannot be read.
+        OSError: a report cannot be written.
     """
     summary = summarize(read_events(path))
     write_reports(summary, folder)
@@ -129,10 +129,10 @@ def render(path: Path, folder: Path) -> Summary:
 
 
 def write_reports(summary: Summary, folder: Path, names: Iterable[str] = tuple(_MAKERS)) -> None:
-    """Writes reports of a summary into a folder, which is made where there is none.
+    """Writes the reports of a summary to a folder, which is created if necessary.
 
     Raises:
-        OSError: a report can't be written.
+        OSError: a report cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for name in names:
@@ -141,7 +141,7 @@ def write_reports(summary: Summary, folder: Path, names: Iterable[str] = tuple(_
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Puts a whole file in place at once: a reader sees the old one or the new one."""
+    """Replaces a file atomically: a reader sees the old one or the new one."""
     part = path.with_name(f".{path.name}.part")
     try:
         part.write_bytes(content)

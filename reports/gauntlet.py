@@ -1,4 +1,4 @@
-"""The kill matrix as files and for a terminal: the same bytes for the same matrix."""
+"""The kill matrix as files and for a terminal: same matrix, same bytes."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 JSON, MARKDOWN = "gauntlet.json", "gauntlet.md"
 
 _NAMED = 3
-"""Cases and invariants that are named for a bug; the rest are counted."""
+"""How many cases and invariants are named per bug; the rest are counted."""
 
 
 def as_json(matrix: Matrix) -> bytes:
-    """The matrix for programs; all that changes from run to run is in ``seconds``."""
+    """The matrix for programs; only ``seconds`` changes from run to run."""
     return msgspec.json.format(codec.encode(matrix), indent=1) + b"\n"
 
 
 def write_files(matrix: Matrix, folder: Path) -> None:
-    """Writes both files.
+    """Writes ``gauntlet.json`` and ``gauntlet.md``.
 
     Raises:
-        OSError: a file can't be written.
+        OSError: a file cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / JSON).write_bytes(as_json(matrix))
@@ -39,19 +39,19 @@ def write_files(matrix: Matrix, folder: Path) -> None:
 
 
 def line(hunt: Hunt) -> str:
-    """What caught a bug, on one line."""
+    """Says on one line what caught a bug."""
     if hunt.survived:
         return f"SURVIVED  {hunt.bug}: {_tried(hunt)}"
     return f"caught    {hunt.bug}: {'; '.join(_catches(hunt))}"
 
 
 def as_text(matrix: Matrix) -> str:
-    """The end of a run, in a few lines."""
+    """The totals of a run, in a few lines."""
     return "\n".join(_totals(matrix)) + "\n"
 
 
 def as_markdown(matrix: Matrix) -> str:
-    """The whole matrix, a row for each bug."""
+    """The whole matrix, one row per bug."""
     return "\n".join(_markdown(matrix)) + "\n"
 
 
@@ -61,7 +61,7 @@ def _tried(hunt: Hunt) -> str:
         parts.append(plural(hunt.runs, "case run"))
     if hunt.examples is not None:
         parts.append(plural(hunt.examples, "example"))
-    return f"{' and '.join(parts) or 'nothing'} did not catch it"
+    return f"not caught by {' or '.join(parts) or 'anything'}"
 
 
 def _catches(hunt: Hunt) -> Iterator[str]:
@@ -76,7 +76,7 @@ def _catches(hunt: Hunt) -> Iterator[str]:
             f" {plural(example.cores, 'core')}, {plural(example.steps, 'step')})"
         )
     elif hunt.examples is not None:
-        yield f"no example of {hunt.examples:,}"
+        yield f"none of {plural(hunt.examples, 'example')}"
 
 
 def _first(names: tuple[str, ...], what: str) -> str:
@@ -91,14 +91,14 @@ def _totals(matrix: Matrix) -> Iterator[str]:
     if looked_up:
         caught = sum(bool(hunt.cases) for hunt in looked_up)
         time = sum(one.table for one in seconds)
-        yield f"by the table: {caught} of {len(looked_up)} caught, {time:.0f} s"
+        yield f"by cases: {caught} of {len(looked_up)} caught, {time:.0f} s"
     if fuzzed:
         time = sum(one.fuzz for one in seconds)
         shrinking = sum(one.shrinking for one in seconds)
         yield (
             f"by fuzzing alone: {len(found)} of {len(fuzzed)} caught"
             f" ({len(found) / len(fuzzed):.1%}) within {plural(matrix.examples, 'example')}"
-            f" of seed {matrix.seed}, {time:.0f} s, and {shrinking:.0f} s of shrinking"
+            f" from seed {matrix.seed}, {time:.0f} s, plus {shrinking:.0f} s of shrinking"
         )
     if found:
         yield (
@@ -106,7 +106,7 @@ def _totals(matrix: Matrix) -> Iterator[str]:
             f" {matrix.middle('cores'):g} cores, {matrix.middle('steps'):g} steps"
         )
     if matrix.cases:
-        yield f"{len(matrix.idle)} of {plural(len(matrix.cases), 'case')} never caught a bug"
+        yield f"{len(matrix.idle)} of {plural(len(matrix.cases), 'case')} caught no bug"
     if matrix.survivors:
         yield f"survived: {', '.join(matrix.survivors)}"
     if not matrix.complete:
@@ -120,7 +120,7 @@ def _markdown(matrix: Matrix) -> Iterator[str]:
         yield f"- {escaped(total, 10_000)}"
     yield ""
     yield (
-        "| Bug | Modelled on | Cases | Invariants | Table, s | Example | Fuzzing, s | Kind"
+        "| Bug | Modelled on | Cases | Invariants | Cases, s | Example | Fuzzing, s | Kind"
         " | Pods | Cores | Steps |"
     )
     yield "| --- | --- | --- | --- | ---: | ---: | ---: | --- | ---: | ---: | ---: |"
@@ -128,7 +128,7 @@ def _markdown(matrix: Matrix) -> Iterator[str]:
         yield "| " + " | ".join(_cells(matrix, hunt)) + " |"
     yield ""
     if matrix.idle:
-        yield "## Cases that never caught a bug"
+        yield "## Cases that caught no bug"
         yield ""
         yield from (f"- {code(case)}" for case in matrix.idle)
         yield ""

@@ -1,4 +1,4 @@
-"""How far a gauntlet is: a bar on a terminal, plain lines anywhere else."""
+"""The progress of a gauntlet: a bar on a terminal, plain lines anywhere else."""
 
 from __future__ import annotations
 
@@ -18,16 +18,14 @@ _PARTS = 10
 
 
 class GauntletProgress(Bar):
-    """Shows each bug as it is done. Use it in a ``with``.
-
-    Survivors have a line of their own; with `every` all bugs have one.
+    """Shows each bug as it is finished; a context manager.
 
     Args:
         stream: where to write.
-        total: how many bugs there are.
-        every: whether what caught a bug is told as well.
-        environment: the variables that decide between live and plain; those of the process
-            where left out.
+        total: the number of bugs.
+        every: whether every bug gets a line, not only survivors.
+        environment: the variables that decide between live and plain output (default: those of
+            the process).
     """
 
     def __init__(
@@ -45,7 +43,7 @@ class GauntletProgress(Bar):
         self.move(0, total, "0 survived")
 
     def show(self, hunt: Hunt) -> None:
-        """Tells of a bug that is done."""
+        """Shows a bug that is finished."""
         self._done += 1
         self._survived += hunt.survived
         if self._every or hunt.survived:

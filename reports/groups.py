@@ -1,4 +1,4 @@
-"""Failures that are one and the same, put together: a bug shows on every machine it touches."""
+"""Groups failures with the same cause: a bug shows on every machine that it affects."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ _NUMBERS = re.compile(r"0x[0-9a-f]+|\d+(?:[-,.]\d+)*")
 
 
 def likeness(name: str, outcome: Outcome, message: str) -> tuple[str, Outcome, str]:
-    """What failures of one group have in common: case, outcome, and message without numbers."""
+    """The key that failures in a group share: case, outcome, and message without numbers."""
     return name, outcome, _NUMBERS.sub("#", message)
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Failures that are alike: the first is told in detail, the others by their machines."""
+    """Similar failures: the first is shown in detail, the others by machine."""
 
     first: Failure
     others: tuple[Failure, ...]
 
     @property
     def size(self) -> int:
-        """How many failures there are."""
+        """The number of failures."""
         return 1 + len(self.others)
 
     def elsewhere(self, most: int) -> str:
-        """Where else it failed, at most so many machines by name; empty for nowhere."""
+        """Where else it failed, naming up to `most` machines; empty if nowhere."""
         if not self.others:
             return ""
         names = [visible(failure.machine) for failure in self.others]
@@ -46,9 +46,9 @@ class Group:
 
 
 def grouped(failures: Iterable[Failure]) -> tuple[Group, ...]:
-    """The failures in groups, the first group of each case before all second ones.
+    """Groups the failures; the first group of each case comes before any second ones.
 
-    What fuzzing found stays apart: each finding has a machine and steps of its own.
+    Findings of fuzzing are never grouped: each has its own machine and steps.
     """
     alike: dict[tuple[object, ...], list[Failure]] = {}
     for number, failure in enumerate(failures):

@@ -1,8 +1,8 @@
-"""The run as one self-contained HTML page: no network, no fonts, nothing to install.
+"""The run as a self-contained HTML page: no network, no fonts, nothing to install.
 
-Jinja escapes every value, and hidden characters (controls, direction marks) are made visible on
-the way. The page's content security policy lets only its own style and script run, by their
-hashes, so that text which should still get through as markup could do nothing.
+Jinja escapes every value, and hidden characters (controls, direction marks) are made visible. The
+page's content security policy allows only its own style and script, by hash, so text that got
+through as markup after all could do nothing.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _links(summary: Summary) -> Iterator[tuple[str, str]]:
 
 
 def is_web_address(address: str) -> bool:
-    """Whether an address that an implementation gave may become a link: plain http or https."""
+    """Whether an address from an implementation may become a link: plain http or https."""
     try:
         parts = urlsplit(address)
     except ValueError:
@@ -86,7 +86,7 @@ def _areas(summary: Summary) -> list[str]:
 
 
 def _drawings(summary: Summary) -> Iterator[tuple[str, Markup]]:
-    """Bare drawings of the machines, as many as a page can bear."""
+    """Drawings of the machines without owners, up to the limit for one page."""
     drawn = 0
     for name, machine in (summary.started.machines if summary.started else {}).items():
         drawn += machine.num_cores
@@ -96,7 +96,7 @@ def _drawings(summary: Summary) -> Iterator[tuple[str, Markup]]:
 
 
 def _cases(summary: Summary) -> list[dict[str, Any]]:
-    """A row for each case: its runs as pairs of a machine and an outcome."""
+    """One row per case, with its runs as pairs of a machine and an outcome."""
     rows: dict[str, dict[str, Any]] = {}
     for run in summary.runs:
         row = rows.setdefault(
@@ -114,7 +114,7 @@ def _cases(summary: Summary) -> list[dict[str, Any]]:
 
 
 def _registry(summary: Summary) -> dict[str, list[Requirement]]:
-    """The requirements by area, both in the registry's order."""
+    """The requirements by area, both in the order of the registry."""
     areas: dict[str, list[Requirement]] = {}
     for one in summary.requirements.values():
         areas.setdefault(one.area, []).append(one)
@@ -122,7 +122,7 @@ def _registry(summary: Summary) -> dict[str, list[Requirement]]:
 
 
 def _defects(summary: Summary) -> dict[str, list[str]]:
-    """Expected failures by their named defect: where each was seen."""
+    """Where each named defect was seen as an expected failure."""
     found: dict[str, list[str]] = {}
     for run in summary.expected_failures:
         found.setdefault(run.defect or "unnamed defect", []).append(f"{run.case} on {run.machine}")
@@ -134,7 +134,7 @@ def _number(outcome: Outcome) -> int:
 
 
 def _bars(tally: Tally) -> list[tuple[Outcome, int, str, str]]:
-    """The stretches of a bar: outcome, count, start and width in per cent."""
+    """The segments of a bar: outcome, count, start and width in percent."""
     bars, at = [], 0
     for outcome, count in tally.counts.items():
         start, width = 100 * at / tally.total, 100 * count / tally.total
@@ -144,7 +144,7 @@ def _bars(tally: Tally) -> list[tuple[Outcome, int, str, str]]:
 
 
 def _worst(tally: Tally) -> Outcome:
-    """The outcome that a tally is coloured by: the worst one in it."""
+    """The worst outcome of a tally, which sets its colour."""
     order: tuple[Outcome, ...] = (
         "fail",
         "missing expected failure",

@@ -1,4 +1,4 @@
-"""Failures as cards of the HTML page: everything about one of each kind, lines for the rest."""
+"""Failures as cards of the HTML page: one of each kind in full, lines for the rest."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from numaproof.reports.summary import Summary
 
 ROOM = 6_000_000
-"""About how many characters all cards together may take; further failures get a line."""
+"""Approximate number of characters for all cards together; further failures get a line."""
 
 MOST_LINES = 5_000
-"""Failures that get at least a line."""
+"""Maximum number of failures that get a line."""
 
 _VALUE, _DIFF, _CONTEXT, _TAIL, _STEPS, _DIFF_WIDTH = 12_000, 500, 3, 16_000, 60, 40
 _LINE = 500
@@ -31,9 +31,9 @@ _LINE = 500
 
 @dataclass(frozen=True, slots=True)
 class ShownStep:
-    """A call as the page shows it: laid-out JSON, and the lines of the difference.
+    """A call as the page shows it: formatted JSON, and the lines of the difference.
 
-    `bad` tells whether the failure has to do with this call.
+    `bad` is whether the failure involves this call.
     """
 
     number: int
@@ -47,9 +47,9 @@ class ShownStep:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A failure with its steps laid out and its pictures drawn; `left_out` counts steps cut.
+    """A failure with its steps formatted and its pictures drawn; `left_out` counts omitted steps.
 
-    `others` are the like failures on other machines.
+    `others` holds the similar failures on other machines.
     """
 
     failure: Failure
@@ -61,7 +61,7 @@ class Card:
 
     @property
     def size(self) -> int:
-        """About how many characters the card takes."""
+        """The approximate size of the card in characters."""
         drawn = sum(len(picture) for _, picture in self.pictures)
         steps = sum(
             len(step.args) + len(step.answer) + sum(40 + len(line) for _, line in step.diff)
@@ -71,7 +71,7 @@ class Card:
 
 
 def told_failures(summary: Summary) -> tuple[tuple[Card, ...], tuple[Failure, ...]]:
-    """A card for each group of like failures, and the failures that there was no room for."""
+    """A card for each group of similar failures, and the failures that did not fit."""
     groups = grouped(all_failures(summary))
     cards: list[Card] = []
     room = ROOM
@@ -89,7 +89,7 @@ def _card(group: Group) -> Card:
     failure = group.first
     numbered = list(enumerate(failure.steps, 1))
     bad = {one.number for one in bad_steps(failure)}
-    # The end of a long sequence is where it failed.
+    # A long sequence fails at its end.
     kept = numbered[-_STEPS:]
     pictures: tuple[tuple[str, Markup], ...] = ()
     if failure.drawn is not None:
@@ -126,7 +126,7 @@ def _laid_out(value: Any) -> str:
 
 
 def _near_changes(lines: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
-    """The changed lines with a little of what is around them; gaps are marked by dots."""
+    """The changed lines with a little context; gaps are marked by dots."""
     changed = [number for number, (mark, _) in enumerate(lines) if mark != " "]
     near = {number + offset for number in changed for offset in range(-_CONTEXT, _CONTEXT + 1)}
     kept: list[tuple[str, str]] = []

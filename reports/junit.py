@@ -1,9 +1,9 @@
 """JUnit XML, as GitHub, GitLab and Jenkins read it.
 
-A test suite for each requirement area, a test case for each case on a machine. A wrong answer is
-a ``failure``; a program that broke, and a case that never ran, is an ``error``; what is not
-supported, and an expected failure, is ``skipped`` with its reason. A run without an end has an
-error of its own, and so has a run that tested nothing.
+There is a test suite for each requirement area and a test case for each case on a machine. A wrong
+answer is a ``failure``; a program that broke, or a case that never ran, is an ``error``; an
+unsupported case or an expected failure is ``skipped`` with its reason. An incomplete run, or one
+that tested nothing, has an additional error.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A machine as nested groups, the way it is drawn: sockets, NUMA nodes, caches, cores.
+"""A machine as nested groups, as drawn: sockets, NUMA nodes, caches, cores.
 
-Usually a socket holds NUMA nodes. Where some node spans several sockets (virtual machines, old
-servers) the order is turned round, so that no node has to be drawn in pieces.
+Usually a socket contains NUMA nodes. If a node spans several sockets (virtual machines, old
+servers), nodes contain sockets instead, so that no node is drawn in pieces.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class DrawnCore:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A part of the machine that is drawn as a box around smaller groups or around cores.
+    """A part of the machine drawn as a box around smaller groups or cores.
 
-    `label` names it, `detail` says its size in a few words, `note` what a tooltip adds; `node`
-    is the NUMA node's id where the group is a whole node.
+    `label` names it, `detail` describes its size, `note` is for a tooltip; `node` is the NUMA
+    node's id if the group is a whole node.
     """
 
     kind: Kind
@@ -43,7 +43,7 @@ class Group:
 
 
 def cpus_of(machine: MachineInfo) -> frozenset[int]:
-    """Every logical CPU that the machine's topology has."""
+    """All logical CPUs in the machine's topology."""
     return frozenset(
         cpu
         for node in machine.topology or ()
@@ -56,9 +56,9 @@ def arrange(machine: MachineInfo, elsewhere: Iterable[int] = ()) -> Group:
     """The machine as nested groups.
 
     Args:
-        machine: what is drawn.
-        elsewhere: CPUs that someone owns and the topology lacks (offline ones, or wrong ones);
-            they come last, in a group of their own.
+        machine: the machine to draw.
+        elsewhere: CPUs that have an owner but are not in the topology (offline or wrong ones);
+            they come last, in a separate group.
     """
     nodes = machine.topology or ()
     populated = [node for node in nodes if node.cores]
@@ -107,7 +107,7 @@ def _nodes_of_sockets(nodes: list[Node]) -> list[Group]:
 
 
 def _node(node: Node, cores: Iterable[Core], sockets: tuple[Group, ...] = ()) -> Group:
-    """A node around its cores, or around the sockets that it spans."""
+    """A node that contains its cores, or the sockets that it spans."""
     caches = [_cache_name(cache) for cache in node.caches or ()]
     empty = [] if node.cores else ["no CPUs"]
     pages = [_pages(one) for one in node.hugepages or () if one.num_pages]
@@ -124,7 +124,7 @@ def _node(node: Node, cores: Iterable[Core], sockets: tuple[Group, ...] = ()) ->
 
 
 def _with_caches(group: Group, cores: list[Core]) -> Group:
-    """The group with its cores, in boxes by uncore cache where there are several caches."""
+    """The group with its cores, in boxes by uncore cache if there are several."""
     if not cores:
         return group
     found: dict[tuple[int, ...], list[Core]] = {}
@@ -161,7 +161,7 @@ def _pages(pages: HugePages) -> str:
 
 
 def _counts(machine: MachineInfo) -> str:
-    # Counted as drawn: cAdvisor's own numbers of cores and sockets go wrong on some machines.
+    # Counted as drawn: cAdvisor's own counts of cores and sockets are wrong on some machines.
     cores = [core for node in machine.topology or () for core in node.cores or ()]
     sockets = plural(len({core.socket_id for core in cores}), "socket")
     nodes = plural(len(machine.topology or ()), "NUMA node")
@@ -179,7 +179,7 @@ def plural(count: int, noun: str) -> str:
 
 
 def bytes_text(size: int) -> str:
-    """A number of bytes in its largest binary unit, to one decimal place at the most."""
+    """A number of bytes in the largest binary unit, with at most one decimal place."""
     value, unit = float(size), "B"
     for larger in ("KiB", "MiB", "GiB", "TiB"):
         if value < 1024:  # noqa: PLR2004  # the step between binary units

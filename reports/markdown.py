@@ -1,7 +1,7 @@
 """A report in GitHub's Markdown, small enough for a comment or a step summary.
 
-Text is written as character references wherever Markdown or HTML could read it as markup, a
-mention or a link; blocks of it stand in fences longer than any run of backticks inside.
+Characters that Markdown or HTML could read as markup, a mention or a link become character
+references; blocks of text are fenced with more backticks than any run inside.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from numaproof.reports.summary import Summary, Verdict
 
 LIMIT = 60_000
-"""Bytes that a report keeps to: below the 65,536 characters of a GitHub comment."""
+"""Maximum bytes in a report: below the 65,536 characters of a GitHub comment."""
 
 _SIGNS: dict[Verdict, str] = {
     "passed": "✅",
@@ -45,7 +45,7 @@ _DRAWN_WIDTH = 110
 
 
 def markdown(summary: Summary, limit: int = LIMIT) -> str:
-    """The run as Markdown of at most `limit` bytes; what had to be cut is said at the end."""
+    """The run as Markdown of at most `limit` bytes; a note says what was cut."""
     head = "\n".join(_head(summary)) + "\n"
     foot = "\n".join(_untested(summary)) + "\n"
     room = limit - len(head.encode()) - len(foot.encode()) - 200
@@ -60,8 +60,8 @@ def markdown(summary: Summary, limit: int = LIMIT) -> str:
     if left := sum(group.size for group in groups[len(told) :]):
         total = sum(group.size for group in groups)
         told.append(
-            f"_{left:,} of {total:,} failures are left out here; "
-            "`report.html` and `events.jsonl` have them._\n"
+            f"_{left:,} of {total:,} failures are not shown here; "
+            "see `report.html` and `events.jsonl`._\n"
         )
     title = ["## Failures\n"] if groups else []
     return "\n".join([head, *title, *told, foot]).rstrip("\n") + "\n"
@@ -97,7 +97,7 @@ def _head(summary: Summary) -> Iterator[str]:
         yield from _expected(summary)
     if summary.reached is not None and summary.reached.examples:
         examples = plural(summary.reached.examples, "example")
-        yield f"<details><summary>Reached in {examples}</summary>"
+        yield f"<details><summary>Covered in {examples}</summary>"
         yield ""
         reached = reached_lines(summary.reached)
         yield from _table(["", ""], ((escaped(one), escaped(told, 2_000)) for one, told in reached))
@@ -177,9 +177,9 @@ def _fenced(text: str, language: str) -> Iterator[str]:
 
 
 def escaped(text: str, limit: int = 120) -> str:
-    """The text on one line, so that Markdown, HTML and GitHub's own links leave it alone."""
+    """The text on one line, escaped for Markdown, HTML and GitHub's automatic links."""
     shown = one_line(text, limit)
-    # A word joiner after @ and # keeps GitHub from making a mention or an issue link of it.
+    # A word joiner after @ and # keeps GitHub from creating a mention or an issue link.
     return (
         re.sub(
             r"[^\w\s,.;()…⟨⟩+-]|_",
@@ -192,5 +192,5 @@ def escaped(text: str, limit: int = 120) -> str:
 
 
 def code(text: str) -> str:
-    """The text as inline code, which GitHub does not look into for mentions and links."""
+    """The text as inline code, in which GitHub creates no mentions or links."""
     return f"<code>{escaped(text)}</code>"

@@ -1,4 +1,4 @@
-"""Who has each CPU in a drawing, told apart by letter and hatching as well as by colour."""
+"""Who owns each CPU in a drawing, identified by letter and hatching as well as by colour."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from numaproof.protocol.events import Owner
 
 RESERVED = "reserved"
-"""The name of the owner that stands for the CPUs reserved for the system."""
+"""The owner's name that means CPUs reserved for the system."""
 
 OFFLINE = "offline"
-"""The name of the owner that stands for CPUs that are offline."""
+"""The owner's name that means offline CPUs."""
 
 Kind = Literal["container", "shared", "reserved", "offline", "several", "nobody", "plain"]
 
@@ -36,17 +36,17 @@ _NAMES: Mapping[Kind, str] = {
     "reserved": "reserved for the system",
     "offline": "offline",
     "several": "more than one owner",
-    "nobody": "nobody's",
+    "nobody": "no owner",
 }
 _LONGEST_NAME = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """What a CPU looks like: its kind, its symbol, whose it is in words.
+    """What a CPU looks like: its kind, its symbol, and its owner in words.
 
-    `number` counts containers from zero and chooses the colour; `parts` are the colours'
-    numbers where a CPU has more than one owner.
+    `number` counts containers from zero and selects the colour; `parts` holds the numbers of the
+    colours if a CPU has more than one owner.
     """
 
     kind: Kind
@@ -58,9 +58,9 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class Ownership:
-    """The holder of each CPU, and the legend: holders with the CPUs that are theirs.
+    """The holder of each CPU, and the legend: each holder with its CPUs.
 
-    `named` has the holders by the names of the owners.
+    `named` maps the names of owners to holders.
     """
 
     holders: Mapping[int, Holder]
@@ -70,16 +70,15 @@ class Ownership:
 
 
 def ownership(cpus: frozenset[int], owners: Iterable[Owner], shared: str) -> Ownership:
-    """Tells who has each of a machine's CPUs.
+    """Determines who owns each CPU of a machine.
 
-    A CPU that is reserved and in the shared pool counts as reserved: that is how the kubelet
-    keeps a reservation. Without owners and shared pool nobody is asked for, and every CPU is
-    plain.
+    A CPU that is both reserved and in the shared pool counts as reserved, because the kubelet keeps
+    reserved CPUs in the shared pool. Without owners and without a shared pool, every CPU is plain.
 
     Args:
         cpus: the CPUs of the machine.
-        owners: who has which; the names `RESERVED` and `OFFLINE` have their meaning, every
-            other name is a container.
+        owners: who owns which CPUs; `RESERVED` and `OFFLINE` are special names, every other name
+            is a container.
         shared: the shared pool, in the Linux list format.
     """
     owners = tuple(owners)
@@ -103,7 +102,7 @@ def ownership(cpus: frozenset[int], owners: Iterable[Owner], shared: str) -> Own
 
 
 def _containers_first(owners: tuple[Owner, ...]) -> list[Owner]:
-    # Containers are numbered in their own order, whatever stands between them.
+    # Containers are numbered in their own order, whatever comes between them.
     return sorted(owners, key=lambda owner: owner.name in {RESERVED, OFFLINE})
 
 
@@ -119,7 +118,7 @@ def _holder_and_cpus(owner: Owner, number: int) -> tuple[Holder, CPUSet]:
 
 
 def _parsed(text: str) -> CPUSet:
-    # A picture may come from a damaged or foreign file; what can't be read is not drawn.
+    # A picture may come from a damaged or foreign file; whatever cannot be parsed is not drawn.
     try:
         return CPUSet.parse(text)
     except ListFormatError:
@@ -127,7 +126,7 @@ def _parsed(text: str) -> CPUSet:
 
 
 def _settled(claims: list[Holder]) -> Holder:
-    """The one look of a CPU that these holders claim."""
+    """The look of a CPU that these holders claim."""
     kinds = {holder.kind for holder in claims}
     if len(claims) == 1 or kinds == {"reserved", "shared"}:
         return claims[0]
@@ -139,15 +138,15 @@ def _settled(claims: list[Holder]) -> Holder:
     )
 
 
-def _is_told(holder: Holder, claimed: CPUSet) -> bool:
-    # A container without CPUs of its own may have devices.
+def _in_legend(holder: Holder, claimed: CPUSet) -> bool:
+    # A container without exclusive CPUs may have devices.
     return bool(claimed) or holder.kind == "container"
 
 
 def _legend(
     sets: list[tuple[Holder, CPUSet]], holders: Mapping[int, Holder]
 ) -> tuple[tuple[Holder, str], ...]:
-    rows = [(holder, str(claimed)) for holder, claimed in sets if _is_told(holder, claimed)]
+    rows = [(holder, str(claimed)) for holder, claimed in sets if _in_legend(holder, claimed)]
     kinds: tuple[Kind, ...] = ("several", "nobody")
     for kind in kinds:
         found = [cpu for cpu, holder in holders.items() if holder.kind == kind]

@@ -1,4 +1,4 @@
-"""What pages are made with: our own files, their hashes, and templates that escape everything."""
+"""What pages are made from: our own files, their hashes, and templates that escape everything."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from numaproof.reports.untrusted import visible
 
 
 def own_file(name: str) -> str:
-    """The text of a file that is installed beside this one."""
+    """The text of a file installed beside this module."""
     return resources.files("numaproof.reports").joinpath(name).read_text("utf-8")
 
 
 def source_hash(text: str) -> str:
-    """The text's source expression for a content security policy."""
+    """The hash of the text as a source expression for a content security policy."""
     digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
     return f"sha256-{digest}"
 

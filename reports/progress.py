@@ -1,4 +1,4 @@
-"""A bar on a terminal, plain lines anywhere else: what every display of progress has."""
+"""The base of all progress displays: a bar on a terminal, plain lines anywhere else."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 class Bar:
-    """A bar, and lines above it. Use it in a ``with``.
+    """A progress bar with lines above it; a context manager.
 
     Args:
         stream: where to write.
-        environment: the variables that decide between live and plain; those of the process
-            where left out.
+        environment: the variables that decide between live and plain output (default: those of
+            the process).
         counted: what is counted, such as "units".
-        columns: what stands behind the description.
+        columns: columns to show after the description.
     """
 
     def __init__(
@@ -74,5 +74,5 @@ class Bar:
             self._stream.flush()
 
     def move(self, completed: int, total: int, description: str) -> None:
-        """Moves the bar; without a terminal there is none."""
+        """Moves the bar; does nothing without a terminal."""
         self._progress.update(self._task, completed=completed, total=total, description=description)

@@ -1,4 +1,4 @@
-"""What there is to tell about one failure, whatever the format that tells it."""
+"""Everything that reports say about a failure, whatever the format."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 
 BROKEN: frozenset[Outcome] = frozenset({"fault", "crash", "time-out", "protocol error"})
-"""Outcomes in which the program broke: the last call of the run is the one that broke it."""
+"""Outcomes in which the program broke; the last call of the run is the one that broke it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
     """A case that did not pass on a machine, or a divergence that fuzzing found.
 
-    `name` is the case's id, empty for a divergence; `drawn` is the machine where the stream
-    describes it. Requirements that the registry lacks say so.
+    `name` is the case's id, empty for a divergence; `drawn` is the machine if the stream describes
+    it. Requirements missing from the registry say so.
     """
 
     name: str
@@ -53,28 +53,28 @@ class Failure:
 
     @property
     def news(self) -> str:
-        """The message, empty where the title has said it already."""
+        """The message, or empty if the title says the same."""
         return "" if self.message == self.title else self.message
 
     @property
     def log_name(self) -> str:
-        """What `stderr` holds: a fault brings its own trace."""
+        """The heading of `stderr`, which holds the trace of a fault."""
         return "Trace" if self.outcome == "fault" else "End of standard error"
 
 
 @dataclass(frozen=True, slots=True)
 class BadStep:
-    """A call that has to do with a failure; `number` counts from 1."""
+    """A call involved in a failure; `number` counts from 1."""
 
     number: int
     step: Step
     found: tuple[Difference, ...]
     answer: str
-    """The answer as JSON or why there is none; empty where the differences tell enough."""
+    """The answer as JSON or why there is none; empty if the differences say enough."""
 
 
 def case_failure(summary: Summary, run: CaseFinished) -> Failure:
-    """What there is to tell about a case run."""
+    """The failure of a case run."""
     machines = summary.started.machines if summary.started else {}
     return Failure(
         name=run.case,
@@ -94,7 +94,7 @@ def case_failure(summary: Summary, run: CaseFinished) -> Failure:
 
 
 def divergence_failure(summary: Summary, found: DivergenceFound) -> Failure:
-    """What there is to tell about a divergence."""
+    """The failure that a divergence is."""
     return Failure(
         name="",
         title=found.title,
@@ -128,17 +128,17 @@ def all_failures(summary: Summary) -> tuple[Failure, ...]:
 
 
 def step_differences(step: Step) -> tuple[Difference, ...]:
-    """Where the answer of a step is not what was expected; empty where nothing was."""
+    """The differences between a step's answer and what was expected; none if nothing was."""
     if step.expected is None:
         return ()
     return differences(step.expected, step.answer if step.answer is not None else {})
 
 
 def bad_steps(failure: Failure) -> Iterator[BadStep]:
-    """The calls that were answered wrongly, and the last one where the program broke in it."""
+    """The calls with wrong answers, and the last call if the program broke in it."""
     for number, step in enumerate(failure.steps, 1):
         broke = failure.outcome in BROKEN and number == len(failure.steps)
-        # Without an answer everything that was expected is missing, which tells nothing.
+        # Without an answer everything expected is missing, which is no information.
         found = () if broke and step.answer is None else step_differences(step)
         if step.problems or found or broke:
             yield BadStep(number, step, found, "" if found else _answer(failure, step))
@@ -147,16 +147,16 @@ def bad_steps(failure: Failure) -> Iterator[BadStep]:
 def _answer(failure: Failure, step: Step) -> str:
     if step.answer is not None:
         return compact(step.answer)
-    return "(none that can be read)" if failure.outcome == "protocol error" else "(none)"
+    return "(none valid)" if failure.outcome == "protocol error" else "(none)"
 
 
 def plain_story(failure: Failure) -> str:
-    """The failure as plain text: message, requirements, the bad steps, how to run it again."""
+    """The failure as plain text: message, requirements, bad steps, how to reproduce it."""
     return "\n".join([*_heading(failure), *_events(failure)])
 
 
 def plain_events(failure: Failure) -> str:
-    """The same without title and requirements, for formats that show those in their own way."""
+    """The same without title and requirements, which some formats show differently."""
     return "\n".join([*([failure.news] if failure.news else []), *_events(failure)])
 
 

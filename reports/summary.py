@@ -1,4 +1,4 @@
-"""What a stream of events amounts to: one pure fold, from which every format is made."""
+"""Folds a stream of events into a summary, from which every report is made."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NO_AREA = "(no requirement)"
 """The area of a case that names no known requirement."""
 
 Verdict = Literal["passed", "failed", "incomplete", "nothing tested"]
-"""What a whole run comes to. A run in which all was unsupported has tested nothing."""
+"""The result of a run. If everything was unsupported, nothing was tested."""
 
 EXIT_CODES: Mapping[Verdict, int] = {
     "passed": 0,
@@ -46,13 +46,13 @@ EXIT_CODES: Mapping[Verdict, int] = {
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Counts by outcome, in the order of `OUTCOMES`; outcomes that did not occur are left out."""
+    """Counts by outcome, in the order of `OUTCOMES`, without outcomes that did not occur."""
 
     counts: Mapping[Outcome, int]
 
     @property
     def total(self) -> int:
-        """How many there are in all."""
+        """The sum of all counts."""
         return sum(self.counts.values())
 
     @property
@@ -62,12 +62,12 @@ class Tally:
 
     @property
     def bad(self) -> int:
-        """How many make the run fail."""
+        """How many fail the run."""
         return sum(count for outcome, count in self.counts.items() if outcome not in GOOD)
 
     @property
     def errors(self) -> int:
-        """How many broke in another way than by a wrong answer."""
+        """How many broke rather than giving a wrong answer."""
         return self.bad - sum(self.counts.get(outcome, 0) for outcome in FAILURES)
 
     def of(self, outcome: Outcome) -> int:
@@ -76,18 +76,18 @@ class Tally:
 
 
 FAILURES: tuple[Outcome, ...] = ("fail", "missing expected failure", "nondeterministic")
-"""Outcomes of a wrong answer; the other bad ones are errors: the program or the run broke."""
+"""Outcomes of a wrong answer; other bad outcomes are errors: the program or the run broke."""
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
     """A stream of events, counted.
 
-    A case counts in the area of its first requirement, so the areas add up to the whole. For
-    fuzzing `tally` counts examples, and `runs` and the tables by area, case and machine are
-    empty; a scenario that met a named defect is among the `expected_failures`.
-    `runs` are the case runs in their order and `failures` the bad ones among them;
-    `gaps` says in sentences why the run is incomplete, and is empty where it is not.
+    A case counts in the area of its first requirement, so the areas add up to the total. When
+    fuzzing, `tally` counts examples, and `runs` and the tables by area, case and machine are
+    empty; a scenario that ran into a named defect is among the `expected_failures`.
+    `runs` holds the case runs in order and `failures` the bad ones among them; `gaps` says in
+    sentences why the run is incomplete, and is empty if it is complete.
     """
 
     started: CampaignStarted | None
@@ -111,22 +111,22 @@ class Summary:
 
     @property
     def fuzz(self) -> bool:
-        """Whether this is a campaign of generated examples: fuzzing, or comparing two sides."""
+        """Whether the run played generated examples, to fuzz or to compare two sides."""
         return self.started is not None and self.started.kind != "check"
 
     @property
     def kind(self) -> str:
-        """What kind of campaign this is, as the command calls it."""
+        """The kind of run, by the name of its command."""
         return self.started.kind if self.started else "check"
 
     @property
     def failed(self) -> bool:
-        """Whether anything was found wrong, be the run complete or not."""
+        """Whether anything was found wrong, complete run or not."""
         return self.tally.bad > 0 or any(one.outcome not in GOOD for one in self.divergences)
 
     @property
     def verdict(self) -> Verdict:
-        """What the run comes to; a failure found counts for more than a run cut short."""
+        """The verdict on the run; a failure outweighs a run cut short."""
         if self.failed:
             return "failed"
         if self.gaps:
@@ -169,7 +169,7 @@ class Summary:
         return area_of(run.requirements, self.requirements)
 
     def named(self, ids: Iterable[str]) -> tuple[Requirement, ...]:
-        """The requirements of these ids; one that the registry lacks has an empty source."""
+        """The requirements with these ids; one missing from the registry has an empty source."""
         unknown = "(not in the registry of this run)"
         return tuple(
             self.requirements.get(one, Requirement(one, NO_AREA, unknown, "", "")) for one in ids
@@ -177,12 +177,12 @@ class Summary:
 
 
 def area_of(requirements: tuple[str, ...], known: Mapping[str, Requirement]) -> str:
-    """The area of the first of a case's requirements that is known."""
+    """The area of the first known requirement of a case."""
     return next((known[one].area for one in requirements if one in known), NO_AREA)
 
 
 def summarize(events: Iterable[AnyEvent]) -> Summary:
-    """Folds a stream of events, whole or cut short, into its summary."""
+    """Folds a stream of events, complete or not, into its summary."""
     started: CampaignStarted | None = None
     ended: CampaignEnded | None = None
     runs: list[CaseFinished] = []
@@ -247,7 +247,7 @@ def summarize(events: Iterable[AnyEvent]) -> Summary:
 
 
 def _area_order(areas: Iterable[str], known: Mapping[str, Requirement]) -> list[str]:
-    # Areas stand in the order of the registry, cases without one last.
+    # Areas are in the order of the registry, cases without one last.
     return list(dict.fromkeys([*(one.area for one in known.values()), *areas]))
 
 
@@ -270,7 +270,7 @@ def _count(outcomes: Iterable[Outcome]) -> Tally:
 def _examples(
     ended: CampaignEnded | None, divergences: Iterable[DivergenceFound], done: int
 ) -> Tally:
-    """Examples by outcome: as the end counts them, else what was seen before the cut."""
+    """Examples by outcome: as counted by the last event or, without it, as seen so far."""
     if ended is not None:
         return _tally({one: ended.outcomes.get(one, 0) for one in OUTCOMES})
     found = Counter(one.outcome for one in divergences)
@@ -281,20 +281,20 @@ def _examples(
 def _gaps(
     started: CampaignStarted | None, ended: CampaignEnded | None, tally: Tally
 ) -> Iterator[str]:
-    """Why the stream is not that of a complete run, in sentences."""
+    """Says in sentences why the stream is not that of a complete run."""
     if started is None:
         yield "The stream of events has no beginning."
     if ended is None:
-        yield "The stream of events has no end: the run was killed or is still going on."
+        yield "The stream of events has no end: the run was killed or is still in progress."
         return
     if not ended.complete:
         yield ended.message or "The run was cut short."
         return
-    told = sum(ended.outcomes.values())
-    if told != tally.total:
-        yield f"The end of the stream counts {told} case runs, the stream has {tally.total}."
+    counted = sum(ended.outcomes.values())
+    if counted != tally.total:
+        yield f"The last event counts {counted} case runs, but the stream has {tally.total}."
     elif started is not None and started.kind == "check" and tally.total < started.total:
-        yield f"Only {tally.total} of {started.total} case runs are in the stream."
+        yield f"The stream has only {tally.total} of {started.total} case runs."
 
 
 def _plain_run(run: CaseFinished) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""What a person sees while a run goes on, and at its end.
+"""What a person sees during a run and at its end.
 
-On a terminal there is a live line with a bar, the time left and the case at hand. Anywhere else
-(a pipe, CI, ``NO_COLOR``, ``TERM=dumb``) there are plain lines: one now and then, and one for
-each failure. Both end with the same summary.
+A terminal shows a live line with a bar, the time left and the current case. Anywhere else (a pipe,
+CI, ``NO_COLOR``, ``TERM=dumb``) there are plain lines: one every now and then, and one for each
+failure. Both end with the same summary.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
     from numaproof.protocol.events import AnyEvent, CaseFinished, DivergenceFound, Outcome
 
 PLAIN_WIDTH = 100
-"""Columns of plain output."""
+"""Width of plain output, in columns."""
 
 MOST_FAILURE_LINES = 50
-"""Failures shown as they come, like ones once; later ones are only counted."""
+"""Failures shown as they come, similar ones once; further ones are only counted."""
 
 _ASCII = str.maketrans("├└│─·…✓✗○◔∅≈≠≁†⟨⟩", "|`|-..+xo@0~*^%<>")
 _SECONDS_BETWEEN = 10.0
@@ -54,7 +54,7 @@ _PARTS = 10
 
 
 def is_live(stream: TextIO, environment: Mapping[str, str]) -> bool:
-    """Whether a stream is a terminal on which lines may be drawn over and coloured."""
+    """Whether a stream is a terminal on which lines may be redrawn and coloured."""
     encoding = (getattr(stream, "encoding", None) or "").lower().replace("-", "")
     return (
         stream.isatty()
@@ -66,14 +66,14 @@ def is_live(stream: TextIO, environment: Mapping[str, str]) -> bool:
 
 
 class Terminal:
-    """Shows events as they come, and the summary when it is left. Use it in a ``with``.
+    """Shows events as they come, and the summary on exit; a context manager.
 
     Args:
-        stream: where to write; standard output where left out.
-        environment: the environment variables that decide between live and plain; those of
-            the process where left out.
-        reports: where the written reports are, to be named at the end.
-        calls: whether every call of a case run is shown, where its event has them.
+        stream: where to write (default: standard output).
+        environment: the environment variables that decide between live and plain output
+            (default: those of the process).
+        reports: the folder of the written reports, to show at the end.
+        calls: whether to show every call of a case run, if its event has them.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class Terminal:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Ends the live line and shows the summary, of an incomplete run too."""
+        """Ends the live line and shows the summary, even if the run is incomplete."""
         self._stop()
         if not self._seen:
             return
@@ -139,7 +139,7 @@ class Terminal:
         """Shows one event."""
         last = self._seen[-1] if self._seen else None
         if isinstance(last, events.Progress) and isinstance(event, events.Progress):
-            self._seen.pop()  # many of these come, and only the last one counts
+            self._seen.pop()  # there are many of these, and only the last one counts
         self._seen.append(event)
         match event:
             case events.CampaignStarted():
@@ -147,7 +147,7 @@ class Terminal:
             case events.CaseFinished():
                 self._done += 1
                 if self._calls:
-                    self._told(event)
+                    self._transcript(event)
                 elif event.outcome not in GOOD:
                     self._failure(f"{event.case} on {event.machine}", event)
                 self._advance(event.at, f"{event.case} on {event.machine}")
@@ -181,7 +181,7 @@ class Terminal:
 
     def _advance(self, at: float, current: str) -> None:
         if self._live:
-            failures = f"{self._bad:,} bad" if self._bad else ""
+            failures = f"{self._bad:,} failed" if self._bad else ""
             shown = one_line(current, max(self._console.width - 60, 12))
             self._progress.update(
                 self._task, completed=self._done, description=shown, failures=failures
@@ -192,18 +192,18 @@ class Terminal:
         if late or (part > self._last_part and at - self._last_line >= 1):
             self._last_line, self._last_part = at, part
             of = f" of {self._total:,}" if self._total else ""
-            self._plain(f"{at:7.1f} s  {self._done:,}{of} done, {self._bad:,} bad")
+            self._plain(f"{at:7.1f} s  {self._done:,}{of} done, {self._bad:,} failed")
 
     def _failure(self, name: str, event: CaseFinished | DivergenceFound) -> None:
         self._bad += 1
         if isinstance(event, events.CaseFinished):
             like = likeness(event.case, event.outcome, event.message)
             if like in self._shown:
-                return  # on another machine: the summary names them
+                return  # the same on another machine, which the summary names
             self._shown.add(like)
         self._lines += 1
         if self._lines == MOST_FAILURE_LINES + 1:
-            self._line(Text("Further failures are only counted here; the reports have them all."))
+            self._line(Text("Further failures are only counted; see the reports for all of them."))
         if self._lines > MOST_FAILURE_LINES:
             return
         head = f"{SYMBOLS[event.outcome]} {event.outcome.upper()}  "
@@ -213,7 +213,7 @@ class Terminal:
             line.append(f"  {one_line(event.message, 160)}", style="default")
         self._line(line)
 
-    def _told(self, event: CaseFinished) -> None:
+    def _transcript(self, event: CaseFinished) -> None:
         self._bad += event.outcome not in GOOD
         for line in transcript(event):
             self._line(Text(line))
@@ -230,16 +230,16 @@ class Terminal:
 
 
 def _extent(event: events.CampaignStarted) -> str:
-    """How much is to come, in words."""
+    """How much there is to do, in words."""
     if event.kind == "check":
         machines = plural(len(event.machines), "machine")
         return f"{plural(event.total, 'case run')} on {machines}"
     seed = "" if event.seed is None else f"seed {event.seed}, "
-    return seed + (plural(event.total, "example") if event.total else "until the time is up")
+    return seed + (plural(event.total, "example") if event.total else "until time is up")
 
 
 def encodable(text: str, stream: TextIO) -> str:
-    """The text in what the stream's encoding has; lines and signs become ASCII where it must."""
+    """The text in the stream's encoding; drawing characters become ASCII if necessary."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
     try:
         text.encode(encoding)
@@ -249,9 +249,9 @@ def encodable(text: str, stream: TextIO) -> str:
 
 
 def as_plain(part: RenderableType, width: int = PLAIN_WIDTH) -> str:
-    """What rich makes of something, without colour, `width` columns wide.
+    """What rich prints for a renderable, without colour, `width` columns wide.
 
-    A text that is not to be wrapped is a longer line.
+    A text that must not be wrapped may be longer.
     """
     written = StringIO()
     console = Console(

@@ -1,4 +1,4 @@
-"""The summary at the end of a run, as parts that rich prints."""
+"""The summary at the end of a run, as rich renderables."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from numaproof.reports.summary import Summary, Verdict
 
 MOST_FAILURES = 10
-"""Groups of like failures told; the others are in the written reports."""
+"""Groups of similar failures shown; the others are in the written reports."""
 
 OUTCOME_STYLES: Mapping[Outcome, str] = {
     "pass": "green",
@@ -63,13 +63,11 @@ _GAP = 2
 def summary_parts(
     summary: Summary, *, width: int, color: bool, reports: str
 ) -> Iterator[RenderableType]:
-    """The summary, part by part.
-
-    Texts that are not to be wrapped are to be printed as `print_part` does it.
+    """The summary, part by part, to be printed with `print_part`.
 
     Args:
-        summary: what is shown.
-        width: columns that drawings keep to.
+        summary: the summary to show.
+        width: maximum width of drawings, in columns.
         color: whether drawings are coloured.
         reports: the folder of the written reports; empty for none.
     """
@@ -100,7 +98,7 @@ def summary_parts(
 
 
 def print_part(console: Console, part: RenderableType) -> None:
-    """Prints a part of the summary; a text that must stay whole may run past the last column."""
+    """Prints a part of the summary; a text that must not be wrapped may exceed the width."""
     console.print(part, soft_wrap=isinstance(part, Text) and bool(part.no_wrap))
 
 
@@ -128,7 +126,7 @@ def _expected(summary: Summary) -> Iterator[Text]:
 def _by_chance(summary: Summary) -> Iterator[Text]:
     for one in summary.by_chance[:_NAMES]:
         said = one_line(f"{one.scenario}, call {one.call}: {one.message}", _VALUE)
-        yield Text(f"answered differently from run to run: {said}", "yellow")
+        yield Text(f"answer differs from run to run: {said}", "yellow")
     if (left := len(summary.by_chance) - _NAMES) > 0:
         yield Text(f"{left} more of these are in the reports.", "yellow")
 
@@ -136,7 +134,7 @@ def _by_chance(summary: Summary) -> Iterator[Text]:
 def _reached(summary: Summary) -> Iterator[RenderableType]:
     if summary.reached is None or not summary.reached.examples:
         return
-    yield Text(f"\nReached in {plural(summary.reached.examples, 'example')}:", "bold")
+    yield Text(f"\nCovered in {plural(summary.reached.examples, 'example')}:", "bold")
     table = Table.grid(padding=(0, _GAP))
     for subject, told in reached_lines(summary.reached):
         table.add_row(Text(f"  {one_line(subject, 40)}", "dim"), Text(one_line(told, 2_000)))
@@ -149,7 +147,7 @@ def _failure(failure: Failure, width: int, *, color: bool) -> Iterator[Renderabl
     head = Text(f"{SYMBOLS[failure.outcome]} {failure.outcome.upper()}  ", style)
     yield head.append(one_line(where, _TITLE), "bold")
     yield from (Padding(part, (0, 0, 0, 2)) for part in _body(failure, width - 2, color=color))
-    # Not in a padding, which would break them: they are there to be copied.
+    # Padding would wrap these lines, which are there to be copied.
     if failure.file:
         yield _whole("  case file: ", failure.file)
     if failure.reproduce:
@@ -179,7 +177,7 @@ def _body(failure: Failure, width: int, *, color: bool) -> Iterator[RenderableTy
 def _beside(
     machine: MachineInfo, pictures: tuple[Picture, ...], width: int, *, color: bool
 ) -> RenderableType:
-    """Pictures of one machine in columns."""
+    """Pictures of one machine, side by side."""
     columns = Table.grid(padding=(0, _GAP))
     room = (width - _GAP * (len(pictures) - 1)) // len(pictures)
     drawn = []
@@ -193,7 +191,7 @@ def _beside(
 
 
 def _whole(label: str, text: str) -> Text:
-    """A line that is neither wrapped nor cropped, however long it is."""
+    """A line that is neither wrapped nor cropped, however long."""
     return Text(label, "dim", no_wrap=True, overflow="ignore").append(visible(text), "bold not dim")
 
 

@@ -1,4 +1,4 @@
-"""Every call of one case run, for a person who replays it: what was asked, answered and judged."""
+"""Every call of a case run, for whoever replays it: the request, the answer and its problems."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from numaproof.protocol.events import CaseFinished, Step
 
 _VALUE = 300
-"""Characters of a call's arguments or answer; the saved stream of events has all of them."""
+"""Maximum length of a call's arguments or answer; the saved events have them in full."""
 
 _MANIFEST = ("uid", "name", "namespace")
 
 
 def transcript(run: CaseFinished) -> Iterator[str]:
-    """The lines that tell one case run, call by call.
+    """The lines that show a case run, call by call.
 
     `run` must have its steps; see `numaproof.conformance.check`.
     """
@@ -37,7 +37,7 @@ def transcript(run: CaseFinished) -> Iterator[str]:
 
 
 def _arguments(step: Step) -> dict[str, Any]:
-    """The arguments with the machine and the pods that a start is told of in short."""
+    """The arguments, with the machine and the pods of a start abbreviated."""
     args = without_machine(step.args)
     pods = args.get("pods")
     if isinstance(pods, list) and pods:

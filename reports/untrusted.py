@@ -1,8 +1,8 @@
-"""Text that came from an implementation, made harmless to look at.
+"""Makes text from an implementation safe to display.
 
-Such text may hold control characters that drive a terminal, characters that XML forbids, and
-direction marks that let a line read as something that it is not. All of them are shown by their
-code points instead. What a format itself reserves (markup) is escaped where that format is made.
+Such text may contain control characters that drive a terminal, characters that XML forbids, and
+direction marks that make a line read as something else. All of them are shown as code points.
+Markup is escaped by each format itself.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _HIDDEN = re.compile(
 def visible(text: str) -> str:
     """The text with every hidden or forbidden character written as its code point.
 
-    Tabs and line feeds stay, carriage returns before a line feed go. The result holds only
-    characters that XML 1.0 allows.
+    Tabs and line feeds stay; carriage returns before a line feed are dropped. The result contains
+    only characters that XML 1.0 allows.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -33,15 +33,15 @@ def visible(text: str) -> str:
 
 
 def one_line(text: str, limit: int) -> str:
-    """The text on a single line of at most `limit` characters, hidden characters visible."""
+    """The text on one line of at most `limit` characters, hidden characters made visible."""
     flat = " ".join(visible(text).split())
     return flat if len(flat) <= limit else flat[: max(limit - 1, 0)] + "…"
 
 
 def shortened(text: str, limit: int, whole: str = "events.jsonl") -> str:
-    """At most about `limit` characters of the text, hidden ones visible, with a note of the cut.
+    """About the first `limit` characters of the text, hidden ones made visible.
 
-    The note names the file that has the `whole` text.
+    If the text is cut, a note names the file that has the `whole` text.
     """
     shown = visible(text)
     if len(shown) <= limit:
@@ -50,8 +50,8 @@ def shortened(text: str, limit: int, whole: str = "events.jsonl") -> str:
 
 
 def tail(text: str, limit: int) -> str:
-    """At most about `limit` characters of the text's end, hidden ones visible."""
+    """About the last `limit` characters of the text, hidden ones made visible."""
     shown = visible(text)
     if len(shown) <= limit:
         return shown
-    return f"… {len(shown) - limit} characters before\n{shown[-limit:]}"
+    return f"… {len(shown) - limit} earlier characters not shown\n{shown[-limit:]}"

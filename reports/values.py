@@ -1,4 +1,4 @@
-"""JSON values for people: a compact layout, and where two values differ."""
+"""JSON values for people: compact layout, and differences between values."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 ABSENT = "(absent)"
-"""Stands for a value that one side does not have."""
+"""Shown for a value that one side does not have."""
 
 _DEEPEST = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One place where an answer is not what was expected; both sides are JSON text."""
+    """A place where an answer differs from what was expected; both sides are JSON text."""
 
     path: str
     expected: str
@@ -26,7 +26,7 @@ class Difference:
 
 
 def _bounded(value: Any, depth: int = 0) -> Any:
-    """The value without what is nested so deeply that nobody could read it."""
+    """The value without parts that are nested too deeply to read."""
     if not value or not isinstance(value, (dict, list)):
         return value
     if depth == _DEEPEST:
@@ -46,9 +46,9 @@ def _text(value: Any) -> str:
 
 
 def pretty(value: Any, width: int = 96) -> str:
-    """The value as JSON in which whatever fits on a line stands on one.
+    """The value as indented JSON, with anything that fits on one line.
 
-    `width` is the number of columns that a line should keep to. Keys keep their order.
+    `width` is the preferred line width in columns. Keys keep their order.
     """
     return "\n".join(_lines(_bounded(value), "", width, 0))
 
@@ -74,7 +74,7 @@ def _lines(value: Any, lead: str, width: int, depth: int) -> Iterator[str]:
 
 
 def differences(expected: Any, got: Any) -> tuple[Difference, ...]:
-    """The smallest places where `got` is not `expected`, in the order of `expected`."""
+    """The innermost places where `got` differs from `expected`, in the order of `expected`."""
     return tuple(_differences(_bounded(expected), _bounded(got), ""))
 
 
@@ -96,10 +96,10 @@ def _differences(expected: Any, got: Any, path: str) -> Iterator[Difference]:
 
 
 def diff_lines(expected: Any, got: Any, width: int = 96) -> tuple[tuple[str, str], ...]:
-    """Both values laid out and compared line by line.
+    """Formats both values and compares them line by line.
 
     Returns:
-        Pairs of a mark (``" "`` in both, ``"-"`` expected only, ``"+"`` got only) and a line.
+        Pairs of a mark (``" "`` in both, ``"-"`` only expected, ``"+"`` only got) and a line.
     """
     before = pretty(_sorted(expected), width).split("\n")
     after = pretty(_sorted(got), width).split("\n")
@@ -115,16 +115,16 @@ def diff_lines(expected: Any, got: Any, width: int = 96) -> tuple[tuple[str, str
 
 
 def _sorted(value: Any) -> Any:
-    # JSON objects are unordered: another order of keys is no difference.
+    # JSON objects are unordered: a different order of keys is no difference.
     return json.loads(json.dumps(_bounded(value), sort_keys=True))
 
 
 def without_machine(args: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments of a call with a whole machine put in one short phrase: a picture shows it."""
+    """The arguments of a call with the machine abbreviated, as a picture shows it."""
     shown = dict(args)
     machine = shown.get("machine")
     if isinstance(machine, dict):
         nodes = machine.get("topology")
         count = len(nodes) if isinstance(nodes, list) else 0
-        shown["machine"] = f"(the machine: CPUs {machine.get('num_cores')}, NUMA nodes {count})"
+        shown["machine"] = f"(machine with CPUs {machine.get('num_cores')}, NUMA nodes {count})"
     return shown

@@ -1,4 +1,4 @@
-"""The words that every format uses for outcomes and verdicts, so that all say the same."""
+"""The words for outcomes and verdicts, shared by all formats."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SYMBOLS: Mapping[Outcome, str] = {
     "missing expected failure": "≠",
     "nondeterministic": "≁",
 }
-"""One sign for each outcome, beside its name or where there is no room for one."""
+"""A symbol for each outcome, shown beside its name, or instead if there is no room."""
 
 COLUMNS: tuple[tuple[str, tuple[Outcome, ...]], ...] = (
     ("pass", ("pass",)),
@@ -41,16 +41,16 @@ COLUMNS: tuple[tuple[str, tuple[Outcome, ...]], ...] = (
     ("unsupported", ("unsupported",)),
     ("expected failure", ("expected failure",)),
 )
-"""Outcomes put together for narrow tables; the wide ones name each."""
+"""Outcomes combined into the columns of narrow tables; wide tables list each."""
 
 
 def columns(tally: Tally) -> tuple[tuple[str, int], ...]:
-    """The counts of a tally by the columns of a narrow table."""
+    """The counts of a tally for the columns of a narrow table."""
     return tuple((name, sum(map(tally.of, outcomes))) for name, outcomes in COLUMNS)
 
 
 def counts_line(summary: Summary) -> str:
-    """How much was run, and how it ended."""
+    """How much ran, and with what outcomes."""
     counts = ", ".join(f"{count:,} {outcome}" for outcome, count in summary.tally.counts.items())
     what = plural(summary.tally.total, "example" if summary.fuzz else "case run")
     return what + (f" ({counts})" if counts else "")
@@ -60,26 +60,27 @@ def verdict_line(summary: Summary) -> str:
     """The verdict and the counts behind it in one sentence."""
     head = VERDICTS[summary.verdict]
     if summary.gaps and summary.verdict != "incomplete":
-        head += ", and incomplete"
+        head += ", incomplete"
     return f"{head}: {counts_line(summary)}"
 
 
 def implementation(summary: Summary) -> str:
-    """Who was tested, in a few words."""
+    """The name, version and language of the implementation."""
     who = summary.started.implementation if summary.started else None
-    return f"{who.name} {who.version} ({who.language})" if who else "a program that did not greet"
+    if who is None:
+        return "a program that did not answer hello"
+    return f"{who.name} {who.version} ({who.language})"
 
 
 def untested_line(summary: Summary) -> str:
-    """How many requirements no case can check; empty where the stream tells of none."""
+    """How many requirements no case can check; empty if the stream lists none."""
     count = len(summary.untested)
-    each = "each " if count > 1 else ""
     what = plural(count, "requirement")
-    return f"{what} untested, {each}for a reason given in the registry" if count else ""
+    return f"{what} untested; the registry says why" if count else ""
 
 
 def reached_lines(reached: Reached) -> tuple[tuple[str, str], ...]:
-    """What fuzzing reached, as pairs of a subject and how often there was what of it."""
+    """What fuzzing covered: pairs of a subject and the counts of what occurred."""
     counted = tuple(
         (
             subject,
@@ -92,14 +93,14 @@ def reached_lines(reached: Reached) -> tuple[tuple[str, str], ...]:
 
 
 def claimed(started: CampaignStarted) -> tuple[str, str]:
-    """Kubernetes release and level that the run was for, unknown without a greeting."""
+    """The Kubernetes release and the level of the run; unknown without an answer to hello."""
     if started.implementation is None:
         return "unknown", "unknown"
     return started.kubernetes, started.level
 
 
 def setting(summary: Summary) -> tuple[tuple[str, str], ...]:
-    """What was run against what: pairs of a name and a value, for the head of a report."""
+    """What was tested and how: pairs of a name and a value, for the head of a report."""
     started = summary.started
     if started is None:
         return ()
@@ -107,8 +108,8 @@ def setting(summary: Summary) -> tuple[tuple[str, str], ...]:
     return (
         ("Implementation", implementation(summary)),
         ("Kubernetes", kubernetes),
-        ("Compared", level),
+        ("Level", level),
         ("numaproof", started.numaproof),
         *([("Seed", str(started.seed))] if started.seed is not None else []),
-        ("Took", f"{summary.seconds:.1f} s"),
+        ("Duration", f"{summary.seconds:.1f} s"),
     )

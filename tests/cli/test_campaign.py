@@ -27,7 +27,7 @@ def test_the_reference_passes_and_every_release_is_told(command: Command) -> Non
     assert ended.json() == json.loads((OUT / "summary.json").read_text())
     assert ended.json()["tally"] == {"cases": {"pass": 14}, "scenarios": {"pass": 6}}
     assert list(ended.json()["configurations"]) == ["1.36 kubelet", "1.33 kubelet"]
-    assert "4 of 4 units, 0 bad" in ended.err
+    assert "4 of 4 units, 0 failed" in ended.err
 
     again = command("campaign", *SMALL, *releases, "--seeds", "0:3", "--json")
     assert again.json() == ended.json()

@@ -124,7 +124,7 @@ def outcomes(runs: list[CaseFinished]) -> list[str]:
         (
             "if admissions: print(json.dumps({'id': 99, 'ok': {}}), flush=True)",
             "protocol error",
-            "the response has id 99",
+            "got id 99",
         ),
         (
             "if admissions: print(json.dumps({'id': request.id, 'ok': {}, 'x': 1}), flush=True)",

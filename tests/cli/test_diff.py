@@ -94,7 +94,7 @@ def test_answers_by_chance_are_listed_and_fail_nothing(command: Command, program
     Path("mine.yaml").write_text(CASE % ("", ADMIT))
     ended = command("diff", "mine.yaml", "--right", chancy, "--machine", "laptop-4c8t")
     assert ended.code == 0
-    said = "answered differently from run to run: mine on laptop-4c8t, call 2: admit:"
+    said = "answer differs from run to run: mine on laptop-4c8t, call 2: admit:"
     assert said in ended.out
     told = command("diff", "mine.yaml", "--right", chancy, "--machine", "laptop-4c8t", "--json")
     (one,) = told.json()["by_chance"]

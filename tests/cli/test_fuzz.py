@@ -59,7 +59,7 @@ def test_the_profile_explore_takes_a_new_seed_and_keeps_a_database(command: Comm
 
 def test_a_run_tells_what_it_reached(command: Command) -> None:
     ended = command("fuzz", "--max-examples", "10")
-    assert "Reached in " in ended.out
+    assert "Covered in " in ended.out
     assert "\n  answers" in ended.out
     told = command("fuzz", "--max-examples", "10", "--json").json()["reached"]
     assert told["examples"] >= 10

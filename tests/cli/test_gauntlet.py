@@ -60,7 +60,7 @@ def test_a_bug_that_survives_makes_it_fail(
     monkeypatch.setattr("numaproof.gauntlet.BUGS", (harmless,))
     ended = command("gauntlet", "--jobs", "1", "--examples", "2", "--fuzz-only")
     assert ended.code == 1
-    assert "SURVIVED  harmless: 2 examples did not catch it" in ended.out
+    assert "SURVIVED  harmless: not caught by 2 examples" in ended.out
     assert "survived: harmless" in ended.out
 
 

@@ -129,7 +129,7 @@ def test_a_unit_that_cant_be_done_is_tried_again_next_time(
 
     partly = conducted(tmp_path / "other", planned, one_by_one(workshop, breaks=breaks))
     assert not partly.complete
-    assert "INCOMPLETE: 3 units not done" in as_text(partly)
+    assert "INCOMPLETE: 3 units left" in as_text(partly)
     last = json.loads((tmp_path / "other" / "events.jsonl").read_text().splitlines()[-1])
     assert last["message"].startswith("2 units could not be done: 1.35 kubelet/seeds/5+5: no;")
 

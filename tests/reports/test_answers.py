@@ -56,7 +56,7 @@ def test_nodes_are_drawn_with_their_memory_and_devices(make_machine: MakeMachine
         "│     v.example/nic  eth0 A  eth1 unhealthy",
     ]
     assert "      memory [==========..........] 2 GiB of 4 GiB allocated, with nodes 0-1" in lines
-    assert "  v.example/gpu (on no single node)  gpu0  gpu1" in lines
+    assert "  v.example/gpu (not on a single node)  gpu0  gpu1" in lines
     assert " B  web/app" in lines
 
 
@@ -104,8 +104,8 @@ def test_the_drawing_names_what_each_thing_is_in_a_title(make_machine: MakeMachi
     assert "memory: 1 GiB of 4 GiB allocated, 102.4 MiB reserved" in titles
     assert "v.example/nic eth0, near node 0: db/main" in titles
     assert "v.example/nic eth1, near node 0: unhealthy" in titles
-    assert "v.example/gpu (on no single node) gpu0, near node 0, 1: free" in titles
-    assert "v.example/gpu (on no single node) gpu1, near no node: free" in titles
+    assert "v.example/gpu (not on a single node) gpu0, near node 0, 1: free" in titles
+    assert "v.example/gpu (not on a single node) gpu1, near no node: free" in titles
 
 
 def test_an_answer_is_told_as_text(make_machine: MakeMachine) -> None:

@@ -82,17 +82,17 @@ def test_the_summary_names_every_finding_and_how_to_see_it_again() -> None:
         "1 finding:",
         "  0123 CRASH scenario",
         "    it ⟨U+001B⟩[31mended",
-        "    1 time, first seed 7, 1.36 kubelet",
+        "    1 time, first at seed 7, 1.36 kubelet",
         "    numaproof replay findings/x.yaml",
     ]
 
 
 def test_nothing_found_is_not_said_of_what_is_not_complete() -> None:
     clean = msgspec.structs.replace(SUMMARY, findings=())
-    assert as_text(clean).endswith("Nothing was found.\n")
+    assert as_text(clean).endswith("No findings.\n")
     partly = msgspec.structs.replace(clean, complete=False, missing=2)
     assert as_text(partly).endswith(
-        "INCOMPLETE: 2 units not done; the same command goes on.\nNothing was found so far.\n"
+        "INCOMPLETE: 2 units left; run the same command to resume.\nNo findings so far.\n"
     )
 
 
@@ -107,11 +107,11 @@ def test_files_are_for_programs_and_for_people(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("standing", "shown"),
     [
-        (Standing(0, 10, 0, 0, 0, 0.0), "0 bad, 0.0 units/s"),
-        (Standing(5, 10, 1234, 2, 5, 2.0), "1,234 bad (2 unlike), 2.5 units/s, 0:02 left"),
-        (Standing(1, 7201, 0, 0, 1, 1.0), "0 bad, 1.0 units/s, 2:00:00 left"),
+        (Standing(0, 10, 0, 0, 0, 0.0), "0 failed, 0.0 units/s"),
+        (Standing(5, 10, 1234, 2, 5, 2.0), "1,234 failed (2 distinct), 2.5 units/s, 0:02 left"),
+        (Standing(1, 7201, 0, 0, 1, 1.0), "0 failed, 1.0 units/s, 2:00:00 left"),
         # Of ten units nine were done by an earlier run, at another rate.
-        (Standing(9, 10, 0, 0, 1, 2.0), "0 bad, 0.5 units/s, 0:02 left"),
+        (Standing(9, 10, 0, 0, 1, 2.0), "0 failed, 0.5 units/s, 0:02 left"),
     ],
 )
 def test_the_standing_has_failures_the_rate_and_the_time_left(
@@ -149,5 +149,5 @@ def test_a_terminal_has_a_live_line() -> None:
         progress.line("http://127.0.0.1:8787/status")
     written = screen.getvalue()
     assert "5/10" in written
-    assert "3 bad (2 unlike), 2.5 units/s, 0:02 left" in written
+    assert "3 failed (2 distinct), 2.5 units/s, 0:02 left" in written
     assert "http://127.0.0.1:8787/status\n" in written

@@ -45,7 +45,7 @@ def test_every_owner_has_a_letter_and_a_line_in_the_legend(make_machine: MakeMac
     assert " A  web/app                  1-2" in text
     assert " B  db/main                  3" in text
     assert " #  reserved for the system  0" in text
-    assert " -  nobody's                 7" in text
+    assert " -  no owner                 7" in text
 
 
 def test_a_cpu_with_two_owners_is_told_from_all_others(make_machine: MakeMachine) -> None:

@@ -50,15 +50,15 @@ def test_a_line_names_the_first_cases_and_counts_them() -> None:
         "caught    hasty: 4 cases: one, two, three, ...; 1 invariant: exclusive-to-one; "
         "example 30 (2 pods, 4 cores, 3 steps)"
     )
-    assert line(SURVIVOR) == "SURVIVED  quiet: 9 case runs and 50 examples did not catch it"
+    assert line(SURVIVOR) == "SURVIVED  quiet: not caught by 9 case runs or 50 examples"
 
 
 def test_the_end_says_what_share_fuzzing_alone_caught() -> None:
     text = as_text(told(CAUGHT, SURVIVOR))
-    assert "by the table: 1 of 2 caught" in text
-    assert "by fuzzing alone: 1 of 2 caught (50.0%) within 50 examples of seed 7" in text
+    assert "by cases: 1 of 2 caught" in text
+    assert "by fuzzing alone: 1 of 2 caught (50.0%) within 50 examples from seed 7" in text
     assert "median example: number 30, 2 pods, 4 cores, 3 steps" in text
-    assert "1 of 5 cases never caught a bug" in text
+    assert "1 of 5 cases caught no bug" in text
     assert "survived: quiet" in text
 
 
@@ -86,6 +86,6 @@ def test_progress_is_plain_where_nobody_draws_over_lines() -> None:
         progress.show(SURVIVOR)
     assert stream.getvalue().splitlines() == [
         "1 of 2 bugs, 0 survived",
-        "SURVIVED  quiet: 9 case runs and 50 examples did not catch it",
+        "SURVIVED  quiet: not caught by 9 case runs or 50 examples",
         "2 of 2 bugs, 1 survived",
     ]

@@ -33,7 +33,7 @@ def told(stream: list[AnyEvent]) -> str:
 def test_what_was_reached_is_told_in_every_format(stream: MakeStream) -> None:
     events = stream(REACHED, start=FUZZ, outcomes={"pass": 100})
     summary = summarize(events)
-    assert "Reached in 1,234 examples:" in told(events)
+    assert "Covered in 1,234 examples:" in told(events)
     assert "  actions   admit 5,678, remove 90" in told(events)
     assert "  highest   providers 12, share 0.5" in told(events)
     page = html(summary)

@@ -79,14 +79,14 @@ def test_a_failure_found_before_the_cut_is_a_failure(stream: MakeStream, run: Ma
 def test_a_stream_that_lost_lines_is_incomplete(stream: MakeStream, run: MakeRun) -> None:
     events = stream(run(), run(case="lost"))
     del events[1]
-    assert "counts 2 case runs, the stream has 1" in summarize(events).gaps[0]
+    assert "counts 2 case runs, but the stream has 1" in summarize(events).gaps[0]
 
 
 def test_fewer_case_runs_than_announced_make_a_run_incomplete(
     stream: MakeStream, run: MakeRun
 ) -> None:
     summary = summarize(stream(run(), start={"total": 5}))
-    assert summary.gaps == ("Only 1 of 5 case runs are in the stream.",)
+    assert summary.gaps == ("The stream has only 1 of 5 case runs.",)
 
 
 def test_a_case_counts_in_the_area_of_its_first_known_requirement(

@@ -65,6 +65,6 @@ def test_changed_lines_are_marked_by_side() -> None:
 
 def test_a_machine_among_arguments_becomes_a_phrase() -> None:
     args = {"machine": {"num_cores": 8, "topology": [{}, {}]}, "count": 2}
-    assert without_machine(args) == {"machine": "(the machine: CPUs 8, NUMA nodes 2)", "count": 2}
+    assert without_machine(args) == {"machine": "(machine with CPUs 8, NUMA nodes 2)", "count": 2}
     assert without_machine({"machine": {"topology": None}})["machine"].endswith("NUMA nodes 0)")
     assert without_machine({"uid": "1"}) == {"uid": "1"}
