@@ -122,7 +122,7 @@ class Node:
         try:
             scope.admit(self.setup.topology_policy, self.setup.scope, self.providers, pod, keep)
         except AdmissionError:
-            self._drop(pod.uid)
+            self.drop(pod.uid)
             raise
         finally:
             self.save()
@@ -153,7 +153,7 @@ class Node:
     def remove(self, args: messages.RemoveArgs) -> messages.Done:
         """Takes the pod, or one of its containers, off the node."""
         if args.container is None:
-            self._drop(args.uid)
+            self.drop(args.uid)
             self.reclaim(self.providers)
         else:
             pod = self.pods.get(args.uid)
@@ -169,7 +169,8 @@ class Node:
         self.save()
         return messages.Done()
 
-    def _drop(self, uid: str) -> None:
+    def drop(self, uid: str) -> None:
+        """Forgets a pod; its resources return when the managers reclaim them (CPU-REMOVE-004)."""
         self.pods.pop(uid, None)
         self.ended = {place for place in self.ended if place[0] != uid}
         self.affinity = {place: kept for place, kept in self.affinity.items() if place[0] != uid}

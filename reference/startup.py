@@ -72,22 +72,22 @@ def start(
         machine = discover(args.root, release)
     derive = cache(partial(cpu_topology.derive, machine))
     reserved = _reserved(config, derive)
-    topology_policy = _topology_policy(config, machine, release)
+    topology_policy = make_topology_policy(config, machine, release)
     topology = _topology(derive)
     setup = NodeSetup(
         nodes=tuple(node.node_id for node in machine.topology or ()),
         topology=topology,
         cpu_policy=config.cpu_policy,
-        cpu=_cpu_policy(config, topology, reserved, release),
+        cpu=make_cpu_policy(config, topology, reserved, release),
         memory_policy=config.memory_policy,
-        memory=_memory_policy(config, machine, release),
+        memory=make_memory_policy(config, machine, release),
         topology_policy=topology_policy,
         scope=config.topology_scope,
-        pod_level=_pod_level(config, release),
+        pod_level=pod_level(config, release),
     )
     state_dir = Path(args.state_dir)
     present = tuple(read_pod(pod, setup.pod_level) for pod in args.pods)
-    cpus = _start_cpus(setup, release, state_dir, present)
+    cpus = start_cpus(setup, release, state_dir, present)
     memory = _start_memory(setup, release, state_dir)
     devices = _start_devices(release.rule(DeviceHints)(setup.nodes), state_dir)
     devices.report(args.devices)
@@ -118,9 +118,14 @@ def _reserved(config: Config, derive: Callable[[], CPUTopology]) -> Fraction:
     return reserved
 
 
-def _topology_policy(
+def make_topology_policy(
     config: Config, machine: MachineInfo, release: Release
 ) -> TopologyPolicy | None:
+    """The stage that makes the Topology Manager's policy; None for policy none (TOPO-ORDER-001).
+
+    Raises:
+        StartError: an option or the machine does not go with the policy.
+    """
     given = config.topology_options
     try:
         topology_options.check_gate(given, config.gates)
@@ -144,7 +149,8 @@ def _topology(derive: Callable[[], CPUTopology]) -> CPUTopology:
         raise StartError("cpu", str(error)) from None
 
 
-def _pod_level(config: Config, release: Release) -> PodLevel:
+def pod_level(config: Config, release: Release) -> PodLevel:
+    """What the node makes of pod-level resources (NODE-PODLEVEL-001)."""
     on = config.gates["PodLevelResources"]
     return release.pod_level if on else release.pod_level_without_gate
 
@@ -156,9 +162,14 @@ def cpu_rules(release: Release) -> CPURules:
     )
 
 
-def _cpu_policy(
+def make_cpu_policy(
     config: Config, topology: CPUTopology, reserved: Fraction, release: Release
 ) -> StaticPolicy | None:
+    """The stage that makes the CPU Manager's policy; None for policy none (CPU-NONE-001).
+
+    Raises:
+        StartError: an unknown policy, no reservation, or a bad option.
+    """
     if config.cpu_policy == "none":
         if config.cpu_options:
             given = " ".join(
@@ -190,9 +201,14 @@ def _cpu_policy(
         raise StartError("cpu", f"new static policy error: {error}") from None
 
 
-def _memory_policy(
+def make_memory_policy(
     config: Config, machine: MachineInfo, release: Release
 ) -> memory_policies.StaticPolicy | None:
+    """The stage that makes the Memory Manager's policy; None for policy None (MEM-NONE-001).
+
+    Raises:
+        StartError: an unknown policy, or a reservation that does not add up.
+    """
     if config.memory_policy == "None":
         return None
     if config.memory_policy == "BestEffort":
@@ -217,9 +233,14 @@ def _unreadable(stage: Stage, name: str, path: str, error: Exception) -> StartEr
     )
 
 
-def _start_cpus(
+def start_cpus(
     setup: NodeSetup, release: Release, state_dir: Path, present: tuple[Pod, ...]
 ) -> CPUManager:
+    """The stage that starts the CPU Manager from its checkpoint (CPU-CHECKPOINT-001).
+
+    Raises:
+        StartError: the checkpoint cannot be read, or does not fit the machine.
+    """
     policy = setup.cpu_policy
     dump = partial(cpu_checkpoint.dump, policy=policy, with_pods=release.pod_entries)
     file = CheckpointFile(state_dir, cpu_checkpoint.FILE_NAME, dump)

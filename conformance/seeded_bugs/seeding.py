@@ -28,11 +28,14 @@ class Changes:
         self._undo = undo
 
     def replace(self, owner: Any, name: str, new: object) -> None:
-        """Puts `new` in the place of an attribute that a module or a class has.
+        """Puts `new` in the place of a public attribute that a module or a class has.
 
         Raises:
             AttributeError: it has none of that name.
+            ValueError: the attribute is private: a change of the code around it would lose the bug.
         """
+        if name.startswith("_") and not name.endswith("__"):
+            raise ValueError(f"a bug is seeded by public names, and {name!r} is private")
         old = inspect.getattr_static(owner, name)
         own = name in vars(owner)
         setattr(owner, name, new)

@@ -50,7 +50,7 @@ class NodeCaches(NamedTuple):
 
 def caches_of(tree: SysTree, cores: Sequence[CoreThreads]) -> NodeCaches:
     """The caches of a node with these cores, each where it belongs."""
-    by_core = _read_until_unreadable(tree, cores)
+    by_core = read_until_unreadable(tree, cores)
     node: dict[UncoreCache, None] = {}
     core: list[tuple[UncoreCache, ...]] = []
     uncore: list[tuple[UncoreCache, ...]] = []
@@ -73,18 +73,19 @@ def caches_of(tree: SysTree, cores: Sequence[CoreThreads]) -> NodeCaches:
     return NodeCaches(tuple(node), tuple(core), tuple(uncore))
 
 
-def _read_until_unreadable(tree: SysTree, cores: Sequence[CoreThreads]) -> list[list[SharedCache]]:
+def read_until_unreadable(tree: SysTree, cores: Sequence[CoreThreads]) -> list[list[SharedCache]]:
+    """The caches of each core's first CPU; none from the first on that cannot be read."""
     by_core: list[list[SharedCache]] = [[] for _ in cores]
     for position, threads in enumerate(cores):
-        found = _caches_of_cpu(tree, threads.cpus[0])
+        found = caches_of_cpu(tree, threads.cpus[0])
         if found is None:
             break
         by_core[position] = found
     return by_core
 
 
-def _caches_of_cpu(tree: SysTree, cpu: int) -> list[SharedCache] | None:
-    """The caches in the byte order of their folders' names; None if any cannot be read."""
+def caches_of_cpu(tree: SysTree, cpu: int) -> list[SharedCache] | None:
+    """The caches of a CPU in the byte order of their folders' names; None if one is unreadable."""
     folder = f"{CPUS}/cpu{cpu}/cache"
     caches = []
     try:

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 MemoryReservations = tuple[tuple[int, "Mapping[str, str]"], ...]
 """Node and quantities by memory type, entry by entry."""
 
-_DURATION = re.compile(r"[+-]?(0|([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+")
+DURATION = re.compile(r"[+-]?(0|([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+")
+"""How Go writes a duration: numbers with units, such as ``1h30m``."""
 _WITHOUT_UNIT = re.compile(r"[+-]?([0-9.]+[a-zµμ]+)*[0-9.]+")
 
 
@@ -117,7 +118,7 @@ def duration(given: Mapping[str, Any], name: str) -> None:
     value = "" if given[name] is None else given[name]
     if not isinstance(value, str):
         raise wrong_type(name, value, "string")
-    if _DURATION.fullmatch(value):
+    if DURATION.fullmatch(value):
         return
     problem = "missing unit in" if _WITHOUT_UNIT.fullmatch(value) else "invalid"
     raise ConfigError(f'failed to decode: time: {problem} duration "{value}"')

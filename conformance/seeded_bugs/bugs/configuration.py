@@ -8,7 +8,6 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from numaproof.conformance.seeded_bugs.seeding import Changes, Seeds
-from numaproof.reference import startup
 from numaproof.reference.departures import releases
 from numaproof.reference.kubelet import configuration, eviction, gates, reservation, validation
 from numaproof.reference.pods import manifest, qos, quantity
@@ -38,7 +37,7 @@ def _reserving(
 @seeds("CPU-RESERVE-004")
 def a_fraction_of_a_cpu_is_not_reserved(changes: Changes) -> None:
     changes.around(
-        startup, "_reserved", lambda original, *args: Fraction(math.floor(original(*args)))
+        reservation, "reserved_cpus", lambda original, *args: Fraction(math.floor(original(*args)))
     )
 
 

@@ -140,7 +140,7 @@ def released_cpus_are_lost(changes: Changes) -> None:
 
 @seeds("CPU-REMOVE-004")
 def a_refused_pod_stays(changes: Changes) -> None:
-    changes.replace(node.Node, "_drop", lambda self, uid: None)
+    changes.replace(node.Node, "drop", lambda self, uid: None)
 
 
 # Containers of one pod

@@ -130,14 +130,15 @@ def discovery_takes_offline_cpus_for_online(changes: Changes) -> None:
 
 @seeds("DISCOVERY-006")
 def discovery_finds_no_cpu_online_without_the_list(changes: Changes) -> None:
-    def strict(original: Any, self: cpus.OnlineCPUs, tree: SysTree) -> None:
-        original(self, tree)
+    def strict(original: Any, self: SysTree, path: str) -> str:
         try:
-            tree.read_trimmed(f"{CPUS}/online")
-        except UnreadableError:
-            self._ranges = ()
+            return str(original(self, path))
+        except UnreadableError as error:
+            # That there is no list counts as one that cannot be read.
+            error.missing = error.missing and path != f"{CPUS}/online"
+            raise
 
-    changes.around(cpus.OnlineCPUs, "__init__", strict)
+    changes.around(SysTree, "read_trimmed", strict)
 
 
 def _cores(changes: Changes, change: Callable[[cpus.CoreThreads, int], cpus.CoreThreads]) -> None:
@@ -170,7 +171,7 @@ def discovery_needs_caches(changes: Changes) -> None:
             raise DiscoveryError(f"no caches of CPU {cpu}")
         return found
 
-    changes.around(caches, "_caches_of_cpu", strict)
+    changes.around(caches, "caches_of_cpu", strict)
 
 
 @seeds("DISCOVERY-010")
@@ -186,7 +187,7 @@ def discovery_takes_the_caches_of_a_node_for_uncore_ones(changes: Changes) -> No
 def discovery_takes_shared_caches_for_those_of_a_core(changes: Changes) -> None:
     def own(original: Any, tree: SysTree, cores: Any) -> caches.NodeCaches:
         found: caches.NodeCaches = original(tree, cores)
-        read = caches._read_until_unreadable(tree, cores)  # noqa: SLF001 - as the original has it
+        read = caches.read_until_unreadable(tree, cores)
         low = tuple(tuple(one.cache for one in each if one.cache.level <= 2) for each in read)  # noqa: PLR2004 - level 2
         return found._replace(core=low)
 

@@ -44,7 +44,7 @@ def policy_none_pins_cpus(changes: Changes) -> None:
         found: cpu_policies.StaticPolicy | None = original(given, topology, reserved, release)
         return found or cpu_policies.make_static(topology, StaticOptions(), 1, 0)
 
-    changes.around(startup, "_cpu_policy", pinning)
+    changes.around(startup, "make_cpu_policy", pinning)
 
 
 @seeds("CPU-NONE-004")
@@ -61,7 +61,7 @@ def policy_none_needs_a_reservation(changes: Changes) -> None:
         found: cpu_policies.StaticPolicy | None = original(given, topology, reserved, release)
         return found
 
-    changes.around(startup, "_cpu_policy", wanting)
+    changes.around(startup, "make_cpu_policy", wanting)
 
 
 @seeds("CPU-CONFIG-001", "CPU-RESERVE-008")
@@ -77,7 +77,7 @@ def policy_none_pins_memory(changes: Changes) -> None:
         found = original(given, machine, release)
         return found or memory_policies.make_static(machine, {})
 
-    changes.around(startup, "_memory_policy", pinning)
+    changes.around(startup, "make_memory_policy", pinning)
 
 
 @seeds("MEM-NONE-003")
@@ -89,4 +89,4 @@ def policy_none_reads_reserved_memory(changes: Changes) -> None:
             raise StartError("memory", str(error)) from None
         return original(given, machine, release)
 
-    changes.around(startup, "_memory_policy", reading)
+    changes.around(startup, "make_memory_policy", reading)

@@ -78,7 +78,7 @@ def the_cpu_manager_is_made_before_the_topology_manager(changes: Changes) -> Non
                 raise StartError("cpu", f"new static policy error: {error}") from None
             raise
 
-    changes.around(startup, "_topology_policy", late)
+    changes.around(startup, "make_topology_policy", late)
 
 
 # Options
@@ -127,7 +127,7 @@ def the_gate_of_topology_options_matters_with_a_policy_alone(changes: Changes) -
     def lenient(original: Any, given: configuration.Config, *rest: Any) -> Any:
         return original(given, *rest) if given.topology_policy != "none" else None
 
-    changes.around(startup, "_topology_policy", lenient)
+    changes.around(startup, "make_topology_policy", lenient)
 
 
 @seeds("CPU-CONFIG-003", "CPU-ERROR-006")
@@ -182,7 +182,7 @@ def the_reconcile_period_is_not_read(changes: Changes) -> None:
 
 @seeds("CPU-CONFIG-014")
 def the_reconcile_period_has_one_unit(changes: Changes) -> None:
-    changes.replace(fields, "_DURATION", re.compile(r"[0-9]+(ns|us|ms|s|m|h)"))
+    changes.replace(fields, "DURATION", re.compile(r"[0-9]+(ns|us|ms|s|m|h)"))
 
 
 @seeds("CPU-CONFIG-008")
@@ -266,11 +266,7 @@ def eviction_thresholds_that_cannot_be_are_passed_over(changes: Changes) -> None
 @seeds("CPU-RESERVE-002")
 def static_starts_without_a_reservation(changes: Changes) -> None:
     changes.around(
-        startup,
-        "_cpu_policy",
-        lambda original, given, topology, reserved, release: original(
-            given, topology, reserved or Fraction(1), release
-        ),
+        reservation, "reserved_cpus", lambda original, *args: original(*args) or Fraction(1)
     )
 
 

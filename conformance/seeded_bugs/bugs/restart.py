@@ -38,7 +38,7 @@ _CHECKSUM = re.compile(rb'"checksum":\d+')
 def a_wrong_cpu_checksum_is_accepted(changes: Changes) -> None:
     changes.around(
         cpu_checkpoint,
-        "_read_as",
+        "read_as",
         lambda original, version, content, *rest: original(
             version, _CHECKSUM.sub(b'"checksum":0', content), *rest
         ),
@@ -94,7 +94,7 @@ def a_first_start_writes_no_cpu_checkpoint(changes: Changes) -> None:
             path.unlink()
         return manager
 
-    changes.around(startup, "_start_cpus", silent)
+    changes.around(startup, "start_cpus", silent)
 
 
 def _made_afresh(changes: Changes, owner: Any, empty: Any) -> None:
@@ -125,7 +125,7 @@ def a_cpu_checkpoint_needs_a_checksum(changes: Changes) -> None:
             raise CorruptCheckpointError
         return found
 
-    changes.around(cpu_checkpoint, "_read_as", strict)
+    changes.around(cpu_checkpoint, "read_as", strict)
 
 
 @seeds("CPU-CHECKPOINT-016")
@@ -146,7 +146,7 @@ def files_of_before_pod_level_managers_cannot_be_read(changes: Changes) -> None:
             release = dataclasses.replace(release, checkpoint_attempts=("V3",))
         return original(content, release)
 
-    changes.around(cpu_checkpoint, "_first_readable", latest)
+    changes.around(cpu_checkpoint, "first_readable", latest)
 
 
 # Memory
@@ -233,7 +233,7 @@ def devices_held_before_a_restart_are_free(changes: Changes) -> None:
 
 @seeds("PR #133279", "NODE-PODLEVEL-001")
 def pod_level_resources_are_ignored(changes: Changes) -> None:
-    changes.replace(startup, "_pod_level", lambda config, release: "ignored")
+    changes.replace(startup, "pod_level", lambda config, release: "ignored")
 
 
 @seeds("#135541", "DEV-HINT-003")

@@ -50,7 +50,7 @@ def restore(
     Raises:
         CheckpointError: the file is damaged, or of another policy.
     """
-    version, found = _first_readable(content, release)
+    version, found = first_readable(content, release)
     entries = found["entries"] or {}
     if version == "V1":
         entries = _by_pod(entries, running, release)
@@ -130,17 +130,30 @@ def dump(state: CPUState, policy: str, *, with_pods: bool = False) -> bytes:
     return files.encode({**document, "checksum": checksum})
 
 
-def _first_readable(content: bytes, release: Release) -> tuple[str, dict[str, Any]]:
+def first_readable(content: bytes, release: Release) -> tuple[str, dict[str, Any]]:
+    """The first format of the release that the content is in, and what it holds in that.
+
+    (CPU-CHECKPOINT-019.)
+
+    Raises:
+        CheckpointError: it is in none of them; the problem is that with the last.
+    """
     problem: Exception = files.CorruptCheckpointError()
     for version in release.checkpoint_attempts:
         try:
-            return version, _read_as(version, content, release)
+            return version, read_as(version, content, release)
         except (GoJSONError, files.CheckpointError) as error:
             problem = error
     raise files.CheckpointError(str(problem))
 
 
-def _read_as(version: str, content: bytes, release: Release) -> dict[str, Any]:
+def read_as(version: str, content: bytes, release: Release) -> dict[str, Any]:
+    """What the content holds in one format, its checksum checked (CPU-CHECKPOINT-005).
+
+    Raises:
+        GoJSONError: it is not in that format.
+        CheckpointError: the checksum is another.
+    """
     found: dict[str, Any] = decoding.decode(
         content,
         decoding.Fields(

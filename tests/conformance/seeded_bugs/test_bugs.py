@@ -6,9 +6,12 @@ cases and the invariants.
 
 from __future__ import annotations
 
+import ast
+import re
 from collections import Counter
 from contextlib import ExitStack
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,7 +24,7 @@ from numaproof.conformance.execution.machines import Machine
 from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.conformance.execution.stream import Campaign
 from numaproof.conformance.requirements import load_registry
-from numaproof.conformance.seeded_bugs import hunting
+from numaproof.conformance.seeded_bugs import catalogue, hunting
 from numaproof.conformance.seeded_bugs.catalogue import BUGS, WHOLE_RUN
 from numaproof.conformance.seeded_bugs.hunting import Suite
 from numaproof.conformance.seeded_bugs.seeding import Bug, Changes
@@ -33,7 +36,6 @@ from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 RUNS = 1000
 """Case runs that the table has for a bug; each case has had its turn by then."""
@@ -127,6 +129,29 @@ def test_a_method_that_is_inherited_is_inherited_again(undone: Changes, undo: Ex
 def test_what_is_not_there_cannot_be_replaced(undone: Changes) -> None:
     with pytest.raises(AttributeError):
         undone.replace(CPUState, "gone", None)
+
+
+def test_a_private_name_cannot_be_replaced(undone: Changes) -> None:
+    with pytest.raises(ValueError, match="'_gone' is private"):
+        undone.replace(CPUState, "_gone", None)
+
+
+def test_every_bug_finds_the_public_names_that_it_changes() -> None:
+    for bug in (*BUGS, *WHOLE_RUN):
+        with bug.seeded():
+            pass
+
+
+def test_no_bug_reaches_for_a_private_name() -> None:
+    conventional = {"_replace"}
+    reached = {
+        f"{file.name}:{node.lineno} {node.attr}"
+        for file in Path(catalogue.__file__).parent.glob("bugs/*.py")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute) and re.match("_[^_]", node.attr)
+        if node.attr not in conventional
+    }
+    assert reached == set()
 
 
 @pytest.fixture
