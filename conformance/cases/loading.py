@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from numaproof.conformance.cases import releases
+from numaproof.conformance.cases.machine_selection import Machines
 from numaproof.conformance.cases.schema import (
     EXPECTED_BY_VERB,
     VERBS,
     Case,
     Expected,
     ExpectedIn,
-    Machines,
     Step,
-    Written,
 )
+from numaproof.conformance.cases.written import Written
 from numaproof.fakesys import documents
 from numaproof.protocol.messages import LEVELS, Level
 
@@ -139,6 +139,13 @@ def _check_step(
             path,
             f"a step does one thing, this one has {' and '.join(given) or 'no verb'}",
             f"give it one of {', '.join(VERBS)}",
+        )
+    tamper = step.tamper
+    if tamper and tamper.checkpoint is not None and (tamper.how != "write" or tamper.text):
+        raise document.error(
+            (*path, "tamper", "checkpoint"),
+            "a checkpoint is written, in the place of a text",
+            "let how be write, and leave out text",
         )
     if isinstance(step.expect, Expected):
         _check_verb(document, (*path, "expect"), step.expect, given[0])

@@ -11,6 +11,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from numaproof.conformance.cases import releases
+from numaproof.conformance.cases.machine_selection import Machines
+from numaproof.conformance.cases.written import Written
 from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.messages import Level
 
@@ -22,10 +24,6 @@ Expression = Annotated[str, msgspec.Meta(pattern=r"^\$\{[^{}]*\}$")]
 
 Number = int | Expression
 """A count, or an expression for one."""
-
-
-class Written(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A part of a case file: an unknown key is an error."""
 
 
 # Pods
@@ -137,6 +135,10 @@ Tampering = Literal[
 ]
 
 
+Fields = dict[str, Any]
+"""A checkpoint by its fields, as `numaproof.conformance.cases.checkpoints.text` takes them."""
+
+
 FileName = Literal["cpu_manager_state", "memory_manager_state"]
 """The checkpoint files that the harness changes."""
 
@@ -146,13 +148,15 @@ class TamperStep(Written, frozen=True):
 
     `how`: ``truncate`` keeps the first half; ``checksum`` makes it wrong; ``policy`` misspells
     static; ``field`` adds an unknown field; ``delete``, ``empty`` and ``garbage`` do that;
-    ``space`` adds white space; ``write`` replaces the content by `text`. A file that is missing
-    or empty is left alone, but for ``write``.
+    ``space`` adds white space; ``write`` replaces the content by `text`, or by a `checkpoint` of
+    these fields with its checksum. A file that is missing or empty is left alone, but for
+    ``write``.
     """
 
     file: FileName
     how: Tampering
     text: str = ""
+    checkpoint: Fields | None = None
 
 
 # What a step expects
@@ -230,7 +234,8 @@ class Expected(Written, frozen=True):
     """What the answer to a step is expected to be; without it, success is expected.
 
     `refused` is the reason of a refused admission or the stage of a refused start; `message`
-    its exact text, compared at level ``kubelet`` alone. `readmission` gives, for the pods that a
+    its exact text, compared at level ``kubelet`` alone. `checkpoints` are whole files by their
+    fields, `files` their text or some of their fields. `readmission` gives, for the pods that a
     restart admits again, the reason why one is refused; the others must be admitted. `memory` is
     what a start reports as allocatable, `hint` and `admit` are what a merge comes to. `machine`
     is what must be in a discovered machine: its fields, with `nodes` by node id in the place of
@@ -246,6 +251,7 @@ class Expected(Written, frozen=True):
     containers: dict[str, ContainerExpected] = msgspec.field(default_factory=dict)
     pods: dict[str, dict[str, ContainerExpected]] | None = None
     files: dict[str, str | dict[str, Any]] = msgspec.field(default_factory=dict)
+    checkpoints: dict[FileName, Fields] = msgspec.field(default_factory=dict)
     updates: tuple[UpdateExpected, ...] | None = None
     hints: dict[str, Any] | None = None
     cpus: CPUs | None = None
@@ -322,7 +328,7 @@ EXPECTED_BY_VERB: dict[str, frozenset[str]] = {
     "start": frozenset({"refused", "message", "all", "allocatable", "readmission", "memory"}),
     "admit": frozenset({"refused", "message", "containers"}),
     "remove": frozenset(),
-    "state": frozenset({"shared", "pods", "files"}),
+    "state": frozenset({"shared", "pods", "files", "checkpoints"}),
     "reconcile": frozenset({"updates"}),
     "hints": frozenset({"hints"}),
     "assign": frozenset({"refused", "message", "cpus"}),
@@ -335,42 +341,6 @@ EXPECTED_BY_VERB: dict[str, frozenset[str]] = {
 
 
 # The case
-
-
-Comparison = int | str
-"""A value, or a comparison with one (``">= 2"``)."""
-
-
-class Machines(Written, frozen=True):
-    """Which machines a case runs on: names (globs), properties, or a condition over properties.
-
-    A property is compared with a value (``2``, ``true``) or a comparison (``">= 2"``); the
-    properties are those of `numaproof.conformance.cases.machine_properties.Facts`.
-    """
-
-    names: tuple[str, ...] = ()
-    where: str = ""
-    cpus: Comparison | None = None
-    cores: Comparison | None = None
-    sockets: Comparison | None = None
-    numa_nodes: Comparison | None = None
-    cpu_nodes: Comparison | None = None
-    memory_only_nodes: Comparison | None = None
-    uncore_caches: Comparison | None = None
-    smt: Comparison | None = None
-    cpus_per_node: Comparison | None = None
-    cpus_per_socket: Comparison | None = None
-    cpus_per_uncore_cache: Comparison | None = None
-    uniform: bool | None = None
-    dense: bool | None = None
-    memory_nodes: Comparison | None = None
-    hugepage_sizes: Comparison | None = None
-    equidistant: bool | None = None
-
-    def comparisons(self) -> dict[str, Comparison]:
-        """The properties that are asked for, by name."""
-        given = {name: getattr(self, name) for name in self.__struct_fields__[2:]}
-        return {name: value for name, value in given.items() if value is not None}
 
 
 class Case(Written, frozen=True):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from numaproof.conformance.cases import expressions, manifests
+from numaproof.conformance.cases import checkpoints, expressions, manifests
 from numaproof.conformance.cases.loading import merged
 from numaproof.conformance.cases.schema import (
     Expectation,
@@ -201,7 +201,8 @@ class Player:
 
     def _tamper(self, step: Any, _: Expectation) -> None:
         self.checker.forget()
-        self.session.tamper(step.file, step.how, step.text)
+        text = step.text if step.checkpoint is None else checkpoints.text(step.checkpoint)
+        self.session.tamper(step.file, step.how, text)
 
     def _devices(self, devices: Devices, expected: Expectation) -> None:
         self._judge(self.session.report_devices(self._devices_of(devices)), expected)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from numaproof.conformance.cases import checkpoints
 from numaproof.conformance.cases.loading import applies
 from numaproof.conformance.cases.manifests import uid
 from numaproof.conformance.cases.schema import (
@@ -147,6 +148,8 @@ def _state(expected: Expected, answer: messages.State, context: Context) -> Iter
             yield from _containers(f"{name}/", containers, answer.pods[uid(name)], context)
     for name, wanted_file in expected.files.items():
         yield from _file(name, wanted_file, answer.files.get(name))
+    for name, fields in expected.checkpoints.items():
+        yield from _file(name, checkpoints.text(fields), answer.files.get(name))
 
 
 def _file(name: str, wanted: str | dict[str, Any], content: str | None) -> Iterator[str]:

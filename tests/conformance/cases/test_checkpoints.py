@@ -1,0 +1,118 @@
+"""Checkpoint files built from fields, held against files that kubelets wrote."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from numaproof.conformance.cases import checkpoints, loading
+from numaproof.conformance.cases.checkpoints import FieldsError
+from numaproof.fakesys import DocumentError
+from numaproof.reference.cpu.state import CPUState
+from numaproof.reference.kubelet.checkpoints import cpu
+
+EMPTY = {"total": 0, "systemReserved": 0, "allocatable": 0, "reserved": 0, "free": 0}
+MEMORY = {"total": 14537457664, "systemReserved": 1073741824, "allocatable": 13463715840}
+BLOCK = {"numaAffinity": [0], "type": "memory", "size": 67108864}
+
+
+def machine(reserved: int, blocks: int) -> dict[str, Any]:
+    free = MEMORY["allocatable"] - reserved
+    tables = {
+        "hugepages-1Gi": EMPTY,
+        "hugepages-2Mi": EMPTY,
+        "memory": {**MEMORY, "reserved": reserved, "free": free},
+    }
+    return {"0": {"numberOfAssignments": blocks, "memoryMap": tables, "cells": [0]}}
+
+
+GOLDEN: list[tuple[dict[str, Any], int]] = [
+    ({"policyName": "static", "defaultCpuSet": "0-7"}, 14413152),
+    ({"policyName": "none", "defaultCpuSet": ""}, 1353318690),
+    (
+        {
+            "policyName": "static",
+            "defaultCpuSet": "0,4-7",
+            "entries": {"uid-two": {"first": "1", "second": "2-3"}},
+        },
+        217800766,
+    ),
+    ({"policyName": "static", "defaultCpuSet": "0,3-7", "entries": {"c0ffee": "1-2"}}, 499793697),
+    (
+        {
+            "policyName": "static",
+            "defaultCpuSet": "0,3,8-11",
+            "entries": {"uid-a": {"app": "1", "log": "2"}},
+            "podEntries": {"uid-a": {"cpuSet": "1-2"}},
+        },
+        1396850731,
+    ),
+    ({"policyName": "None", "machineState": {}}, 4236770233),
+    ({"policyName": "Static", "machineState": {}}, 3940083781),
+    ({"policyName": "Static", "machineState": None}, 3824511554),
+    ({"policyName": "Static", "machineState": machine(0, 0)}, 3042284807),
+    ({"policyName": "Static", "machineState": machine(0, 0), "entries": None}, 2972910768),
+    (
+        {
+            "policyName": "Static",
+            "machineState": machine(67108864, 1),
+            "entries": {"uid-web": {"app": [BLOCK]}},
+        },
+        3665004977,
+    ),
+    (
+        {
+            "policyName": "Static",
+            "machineState": machine(1073741824, 1),
+            "entries": {"uid-a": {"app": [BLOCK], "log": [{**BLOCK, "size": 1006632960}]}},
+            "podEntries": {"uid-a": {"memoryBlocks": [{**BLOCK, "size": 1073741824}]}},
+        },
+        60125114,
+    ),
+]
+"""Fields and checksums of files of each format, as kubelets 1.33 to 1.36 wrote or took them."""
+
+
+@pytest.mark.parametrize(("fields", "golden"), GOLDEN)
+def test_fields_have_the_checksum_that_kubelets_give_them(
+    fields: dict[str, Any], golden: int
+) -> None:
+    assert checkpoints.checksum(fields) == golden
+
+
+def test_a_file_is_compact_with_its_checksum_last() -> None:
+    fields = {"policyName": "static", "defaultCpuSet": "0-7"}
+    golden = '{"policyName":"static","defaultCpuSet":"0-7","checksum":14413152}'
+    assert checkpoints.text(fields) == golden
+    assert cpu.dump(CPUState(0xFF, {}, {}), "static").decode() == golden
+
+
+def test_a_checksum_that_is_said_is_written_as_it_stands_and_none_left_out() -> None:
+    assert checkpoints.text({"policyName": 5, "checksum": 7}) == '{"policyName":5,"checksum":7}'
+    assert checkpoints.text({"checksum": 0, "policyName": ""}) == '{"checksum":0,"policyName":""}'
+    assert checkpoints.text({"policyName": "static", "checksum": None}) == '{"policyName":"static"}'
+
+
+@pytest.mark.parametrize(
+    ("fields", "complaint"),
+    [
+        ({"policyName": 5}, "5 is not a string"),
+        ({"policyNam": "static"}, "CPUManagerCheckpoint has no policyNam"),
+        ({"machineState": {"zero": {}}}, r"a key of state\.NUMANodeMap is not a number"),
+        ({"machineState": []}, r"\[\] is not a state\.NUMANodeMap"),
+    ],
+)
+def test_fields_that_no_structure_has_are_refused(fields: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(FieldsError, match=complaint):
+        checkpoints.text(fields)
+
+
+@pytest.mark.parametrize("rest", ["how: delete", "how: write, text: x"])
+def test_a_checkpoint_is_only_written_and_only_alone(rest: str) -> None:
+    text = (
+        "cases:\n- id: one\n  title: One\n  requirements: [A-001]\n  steps:\n"
+        f"  - tamper: {{file: cpu_manager_state, {rest}, checkpoint: {{policyName: none}}}}\n"
+    )
+    with pytest.raises(DocumentError, match=r"x\.yaml:6: .*tamper\.checkpoint: .*leave out text"):
+        loading.parse(text, "x.yaml")
