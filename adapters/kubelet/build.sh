@@ -10,7 +10,7 @@ out=$(realpath -m "$2")
 shift 2
 cd "$(dirname "$0")"
 if [ ! -f "releases/$release.mod" ]; then
-    echo "$0: no releases/$release.mod; there are: $(cd releases && echo *.mod)" >&2
+    echo "$0: no releases/$release.mod; choose one of: $(cd releases && echo *.mod)" >&2
     exit 2
 fi
 tag=kubelet_$(echo "$release" | tr . _)

@@ -7,13 +7,13 @@ folder=$1
 shift
 here=$(dirname "$0")
 if ! command -v go >/dev/null; then
-    echo "skipped: there is no Go to build the kubelet adapter with"
+    echo "skipped: building the kubelet adapter needs Go"
     exit 0
 fi
 release=${NUMAPROOF_KUBELET:-$(cd "$here/releases" && ls -- *.mod | sort -V | tail -1)}
 release=${release%.mod}
 "$here/build.sh" "$release" "$folder/kubelet"
-# The second is made also where the first fails.
+# The second command runs even if the first fails.
 status=0
 numaproof check --implementation "$folder/kubelet -v=-1" --kubernetes "$release" \
     --out "$folder/report" "$@" || status=$?

@@ -37,14 +37,14 @@ def test_without_go_they_say_so_and_are_skipped(
 ) -> None:
     ended = subprocess.run(command, env=without_go, capture_output=True, text=True, check=False)
     assert ended.returncode == 0
-    assert ended.stdout == "skipped: there is no Go to build the kubelet adapter with\n"
+    assert ended.stdout == "skipped: building the kubelet adapter needs Go\n"
 
 
 def test_a_release_that_the_adapter_is_not_for_is_refused(tmp_path: Path) -> None:
     command = ("/bin/sh", str(FOLDER / "build.sh"), "1.12", str(tmp_path / "kubelet"))
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 2
-    assert "no releases/1.12.mod; there are: 1.33.mod 1.34.mod 1.35.mod" in ended.stderr
+    assert "no releases/1.12.mod; choose one of: 1.33.mod 1.34.mod 1.35.mod" in ended.stderr
 
 
 def test_every_release_is_pinned_with_the_sums_of_its_modules() -> None:

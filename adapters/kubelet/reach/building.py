@@ -1,4 +1,4 @@
-"""The adapter built with Go's coverage instrumentation, and what its counters say."""
+"""Builds the adapter with Go's coverage instrumentation, and reads its counters."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _INSTRUMENTED = (
     f"{MANAGERS}devicemanager",
 )
 
-NO_GO = "skipped: there is no Go to build the kubelet adapter with\n"
+NO_GO = "skipped: building the kubelet adapter needs Go\n"
 
 
 def newest() -> str:
-    """The newest release that the adapter can be built for."""
+    """The newest release that the adapter supports."""
     found = (ADAPTER / "releases").glob("*.mod")
     return max((file.stem for file in found), key=lambda name: [int(n) for n in name.split(".")])
 
@@ -38,12 +38,12 @@ def build(release: str, program: Path) -> None:
 
 
 def profile(counters: Path) -> str:
-    """All that the counters in a folder have together, in Go's text form."""
+    """The merged counters of a folder, as a Go text profile."""
     return run([_covdata(), "textfmt", f"-i={counters}", "-o=/dev/stdout"])
 
 
 def module(release: str) -> tuple[Path, str]:
-    """Where the source of a release lies, and its version."""
+    """The source folder of a release, and its version."""
     listed = run(
         ["go", "list", "-m", "-json", f"-modfile=releases/{release}.mod", "k8s.io/kubernetes"]
     )
@@ -52,7 +52,7 @@ def module(release: str) -> tuple[Path, str]:
 
 
 def run(command: list[str]) -> str:
-    """What a command prints; where it fails, the program ends with its complaint."""
+    """The output of a command; if it fails, the program exits with its error."""
     ended = subprocess.run(  # noqa: S603 - our own command
         command, cwd=ADAPTER, check=False, capture_output=True, text=True
     )

@@ -1,4 +1,4 @@
-"""Makes the calls of `calls.yaml` to a program, and judges nothing."""
+"""Makes the calls in `calls.yaml` to a program, without judging the answers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ UNWRITABLE = frozenset(
         "memory-of-a-group-with-a-full-node",
     }
 )
-"""Cases that are played a second time, where state files can't be written."""
+"""Cases that are played again with state files that can't be written."""
 
 _MANAGERS_OWN = ("cpu_manager_state", "memory_manager_state")
 _OF_DEVICES = "device-plugins/kubelet_internal_checkpoint"
@@ -72,12 +72,12 @@ class Unwritable:
         return answer
 
     def close(self) -> None:
-        """Ends the program."""
+        """Stops the program."""
         self._program.close()
 
 
 def play(command: str) -> None:
-    """Plays every case of the file that is for the release of the program.
+    """Plays every case in the file that applies to the program's release.
 
     Without `state` among what it claims there is nothing that invariants could be checked on.
     """

@@ -1,9 +1,8 @@
-"""Chooses the scenarios to record by what they reach of the kubelet's own managers.
+"""Chooses the scenarios to record by the code they reach in the kubelet's own managers.
 
 Builds the adapter with Go's coverage instrumentation, plays the scenarios of many seeds on it, and
-looks after each at the statements that it reached. Standard output has the seeds, as `numaproof
-record --seeds` takes them: few that together reach all that any scenario reaches, and the first of
-the others.
+notes which statements each one reached. Prints the seeds in the form of `numaproof record --seeds`:
+a few that together reach everything that any scenario reaches, then the first of the others.
 """
 
 from __future__ import annotations
@@ -32,13 +31,13 @@ if TYPE_CHECKING:
 
 _TIMEOUT = 30.0
 _TOLD = 100
-"""Scenarios after which progress is told."""
+"""Number of scenarios between progress messages."""
 
 
 def play(
     command: str, seeds: Iterable[int], read: Callable[[Path], str] = building.profile
 ) -> Iterator[tuple[int, frozenset[str]]]:
-    """What the scenario of each seed reaches, where it can be recorded.
+    """What the scenario of each seed reaches, if it can be recorded.
 
     The program writes its counters and clears them when it is greeted.
 
@@ -75,9 +74,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     newest = os.environ.get("NUMAPROOF_KUBELET") or building.newest()
     parser.add_argument("--release", default=newest)
-    parser.add_argument("--seeds", type=from_ranges, default="0:1500", help="to choose from")
-    parser.add_argument("--least", type=int, default=400, help="scenarios in all")
-    parser.add_argument("--program", type=Path, help="an instrumented adapter that is there")
+    parser.add_argument("--seeds", type=from_ranges, default="0:1500", help="seeds to choose from")
+    parser.add_argument("--least", type=int, default=400, help="scenarios to choose in all")
+    parser.add_argument("--program", type=Path, help="existing instrumented adapter")
     options = parser.parse_args()
     if shutil.which("go") is None:
         sys.stdout.write(building.NO_GO)

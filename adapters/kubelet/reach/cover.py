@@ -1,4 +1,4 @@
-"""The fewest scenarios that reach all that any of many reaches."""
+"""Finds a small set of scenarios that reaches everything that any scenario reaches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def smallest_cover(reached: Mapping[int, AbstractSet[str]]) -> list[int]:
-    """The seeds of few scenarios that reach all that any of them reaches, in their order.
+    """The seeds of a few scenarios that reach everything that any of them reaches, in order.
 
     Greedy: always the one that adds most, the lowest of equals; then those are left out that the
     others make needless. Fewest of all it need not be, which is hard to find.
@@ -41,7 +41,7 @@ def _union(masks: Iterable[int]) -> int:
 
 
 def filled_up(chosen: Iterable[int], seeds: Iterable[int], least: int) -> list[int]:
-    """The chosen seeds and the first of the others, `least` in all where there are so many."""
+    """The chosen seeds plus the first of the others, up to `least` in all."""
     kept = set(chosen)
     for seed in sorted(seeds):
         if len(kept) >= least:
@@ -51,7 +51,7 @@ def filled_up(chosen: Iterable[int], seeds: Iterable[int], least: int) -> list[i
 
 
 def as_ranges(seeds: Iterable[int]) -> str:
-    """Seeds as `numaproof record --seeds` takes them: ``0:300,305``."""
+    """Seeds in the form of `numaproof record --seeds`: ``0:300,305``."""
     ranges: list[list[int]] = []
     for seed in sorted(seeds):
         if ranges and ranges[-1][1] == seed:

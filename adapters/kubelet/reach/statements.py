@@ -1,4 +1,4 @@
-"""Which statements of the kubelet's managers were reached, by Go's profile and the source."""
+"""Which statements of the kubelet's managers were reached, from Go's profile and the source."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 MANAGERS = "k8s.io/kubernetes/pkg/kubelet/cm/"
 
 COUNTED = {"devicemanager": frozenset({"manager.go", "topology_hints.go"})}
-"""The files of a package that count, where not all do."""
+"""The files that count, for packages in which not all do."""
 
 
 @dataclass(frozen=True, order=True)
 class Block:
-    """Statements that run together: lines of a file, below ``pkg/kubelet/cm/``."""
+    """Statements that always run together: lines of a file below ``pkg/kubelet/cm/``."""
 
     file: str
     first: int
@@ -37,7 +37,7 @@ _BLOCK = re.compile(r"(.+):(\d+)\.\d+,(\d+)\.\d+ (\d+) (\d+)")
 
 
 def read_profile(text: str) -> list[Block]:
-    """The blocks of a profile in Go's text form that count, in the order of the source."""
+    """The blocks of a Go text profile that count, in source order."""
     blocks = []
     for line in _counted(text):
         file, first, last, statements, count = _BLOCK.fullmatch(line).groups()  # type: ignore[union-attr]
@@ -47,7 +47,7 @@ def read_profile(text: str) -> list[Block]:
 
 
 def reached(text: str) -> frozenset[str]:
-    """The places of the blocks of a profile that count and were reached: file, lines, columns."""
+    """Where the blocks are that count and were reached: file, lines, columns."""
     return frozenset(line.partition(" ")[0] for line in _counted(text) if not line.endswith(" 0"))
 
 
