@@ -12,7 +12,7 @@ import pytest
 from numaproof.reference.departures import releases
 from numaproof.reference.kubelet.checkpoints import memory
 
-_ROOT = Path(__file__).parents[3]
+_ROOT = Path(__file__).parents[4]
 _KUBELET = Path(os.environ.get("NUMAPROOF_SHARED", _ROOT / "../shared")) / "kubelet"
 
 
