@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from numaproof.case import unmatched
-from numaproof.catalogue import MACHINE, catalogue
 from numaproof.conformance.cases import loading
 from numaproof.conformance.execution.implementation import ImplementationFailure
 from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.fleet import planning
+from numaproof.fleet.campaign import ClusterError, run
 from numaproof.fleet.journal import Journal
-from numaproof.fleet.planning import Course
-from numaproof.fleet.running import ClusterError, run
+from numaproof.fleet.planning import CampaignSpec
+from numaproof.machine_names import MACHINE, named_machines
 from numaproof.metadata import VERSION
 from numaproof.protocol.campaign import Seeds
 from numaproof.protocol.messages import LEVELS, Level
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from numaproof.conformance.execution.run import Target
-    from numaproof.fleet.cluster import Workers
+    from numaproof.fleet.cluster import WorkerPool
     from numaproof.protocol.campaign import CampaignSummary
 
 _SEEDS = range(10_000)
@@ -166,10 +166,10 @@ def campaign(
         )
     with scratch_folder() as trees:
         options = {"implementation": implementation, "timeout": timeout, "level": level}
-        course = Course(
+        spec = CampaignSpec(
             targets=_targets(options, releases, documented=documented),
             cases=loading.bundled_cases(),
-            machines=tuple(catalogue(machine_names, trees)),
+            machines=tuple(named_machines(machine_names, trees)),
             select=select,
             seeds=Seeds(0, 0) if no_seeds else Seeds(seeds.start, seeds.stop),
             cases_per_unit=cases_per_unit,
@@ -178,37 +178,37 @@ def campaign(
             timeout=timeout,
             numaproof=VERSION,
         )
-        complaint = unmatched(select, course.cases) if select else None
+        complaint = unmatched(select, spec.cases) if select else None
         if complaint:
             raise click.UsageError(f"no case matches --select {complaint}")
-        if not course.plan.units:
+        if not spec.plan.units:
             raise click.UsageError("nothing to do: no case matches and there are no seeds")
         here = workers or len(os.sched_getaffinity(0))
         opened = (
-            cluster.remote_workers(course.job, scheduler)
+            cluster.remote_workers(spec.job, scheduler)
             if scheduler
-            else cluster.local_workers(course.job, here)
+            else cluster.local_workers(spec.job, here)
         )
         began = time.monotonic()
-        with Journal(out, course.plan, lambda: time.monotonic() - began, fresh=fresh) as journal:
-            cut = _conduct(journal, course, opened, sys.stderr if as_json else sys.stdout)
-    return _report(journal.ledger.summary(), out, cut, as_json=as_json)
+        with Journal(out, spec.plan, lambda: time.monotonic() - began, fresh=fresh) as journal:
+            cut = _conduct(journal, spec, opened, sys.stderr if as_json else sys.stdout)
+    return _report(journal.finished.summary(), out, cut, as_json=as_json)
 
 
 def _conduct(
-    journal: Journal, course: Course, opened: AbstractContextManager[Workers], stream: TextIO
+    journal: Journal, spec: CampaignSpec, opened: AbstractContextManager[WorkerPool], stream: TextIO
 ) -> str:
     """Does the remaining units and shows progress; returns why it was cut short, or nothing."""
     try:
         with CampaignProgress(stream) as progress:
-            if journal.ledger.done:
-                progress.line(f"resumes after {len(journal.ledger.done):,} units")
-            if journal.ledger.summary().complete:
+            if journal.finished.done:
+                progress.line(f"resumes after {len(journal.finished.done):,} units")
+            if journal.finished.summary().complete:
                 journal.end(complete=True)
                 return ""
             with opened as workers:
-                progress.line(_extent(course, workers))
-                _follow(journal, course, workers, progress)
+                progress.line(_extent(spec, workers))
+                _follow(journal, spec, workers, progress)
     except (KeyboardInterrupt, click.Abort):
         return _cut(journal, "interrupted")
     except ClusterError as error:
@@ -221,23 +221,25 @@ def _cut(journal: Journal, why: str) -> str:
     return why
 
 
-def _follow(journal: Journal, course: Course, workers: Workers, progress: CampaignProgress) -> None:
-    began, ledger = time.monotonic(), journal.ledger
-    for here, _ in enumerate(run(journal, course.units, workers), 1):
+def _follow(
+    journal: Journal, spec: CampaignSpec, workers: WorkerPool, progress: CampaignProgress
+) -> None:
+    began, finished = time.monotonic(), journal.finished
+    for here, _ in enumerate(run(journal, spec.units, workers), 1):
         progress.show(
             Standing(
-                done=len(ledger.done),
-                total=course.plan.units + len(ledger.shrinks()),
-                failures=ledger.failures,
-                signatures=ledger.signatures,
+                done=len(finished.done),
+                total=spec.plan.units + len(finished.shrinks()),
+                failures=finished.failures,
+                signatures=finished.signatures,
                 here=here,
                 seconds=time.monotonic() - began,
             )
         )
 
 
-def _extent(course: Course, workers: Workers) -> str:
-    plan = course.plan
+def _extent(spec: CampaignSpec, workers: WorkerPool) -> str:
+    plan = spec.plan
     seeds = (plan.seeds.stop - plan.seeds.first) * len(plan.configurations)
     told = (
         f"numaproof campaign: {one_line(plan.implementation.name, 40)},"

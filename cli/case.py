@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from numaproof.catalogue import MACHINE, catalogue
 from numaproof.conformance.cases import loading, naming, writing
 from numaproof.conformance.execution import filling, machines
 from numaproof.conformance.execution.scratch import scratch_folder
+from numaproof.machine_names import MACHINE, named_machines
 from numaproof.protocol import codec
 
 if TYPE_CHECKING:
@@ -132,11 +132,13 @@ def _filled_in(case: Case, machine: str) -> Case:
     with scratch_folder() as scratch:
         if case.machine is not None:
             raise click.UsageError(f"{case.id} brings its own machine: leave out --machine")
-        (chosen, *others) = catalogue((machine,), scratch)
+        (chosen, *others) = named_machines((machine,), scratch)
         if others:
             raise click.BadParameter(f"{machine!r} names {1 + len(others)} machines: name one")
         if not machines.matches(chosen, case.machines):
-            possible = [one.name for one in machines.select(catalogue((), scratch), case.machines)]
+            possible = [
+                one.name for one in machines.select(named_machines((), scratch), case.machines)
+            ]
             more = f" and {len(possible) - _LISTED} more" if len(possible) > _LISTED else ""
             raise click.UsageError(
                 f"{case.id} does not run on {chosen.name}; it runs on"

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from numaproof.campaigns import conduct
 from numaproof.case import complete_case, unmatched
-from numaproof.catalogue import catalogue, machines_option
 from numaproof.conformance.cases import loading
 from numaproof.conformance.check import check as play
 from numaproof.conformance.differential import recording_check
 from numaproof.conformance.execution import runner
 from numaproof.conformance.execution.scratch import scratch_folder
+from numaproof.harness import run_harness
+from numaproof.machine_names import machines_option, named_machines
 from numaproof.outputs import out_option
 from numaproof.targets import target_options
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from numaproof.conformance.differential.recordings import Recording
+    from numaproof.conformance.execution.harness_run import HarnessRun
     from numaproof.conformance.execution.run import Target
-    from numaproof.conformance.execution.stream import Campaign
     from numaproof.protocol.events import AnyEvent
 
 
@@ -69,10 +69,10 @@ def check(
     """
     cases = loading.with_own(loading.bundled_cases(), own)
     with scratch_folder() as trees:
-        machines = catalogue(machine_names, trees)
+        machines = named_machines(machine_names, trees)
 
-        def start(campaign: Campaign) -> Iterator[AnyEvent]:
-            chosen = campaign.target
+        def start(harness_run: HarnessRun) -> Iterator[AnyEvent]:
+            chosen = harness_run.target
             runs = runner.select(cases, machines, chosen, select)
             kept = [] if machine_names else _recordings(chosen, select)
             complaint = None if runs or kept else unmatched(select, cases)
@@ -83,9 +83,9 @@ def check(
                     f"no case matches --select {select!r} on these machines at level"
                     f" {chosen.level} for Kubernetes {chosen.kubernetes}"
                 )
-            return play(runs, campaign, kept)
+            return play(runs, harness_run, kept)
 
-        return conduct(start, target, out, as_json=as_json)
+        return run_harness(start, target, out, as_json=as_json)
 
 
 def _recordings(target: Target, select: str) -> list[Recording]:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from numaproof.catalogue import MACHINE, discover_machine
 from numaproof.fakesys.documents import dotted
+from numaproof.machine_names import MACHINE, discover_machine
 from numaproof.protocol import codec
 from numaproof.reports.terminal import encodable
 from numaproof.simulation import documents, settings

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from numaproof.campaigns import conduct
-from numaproof.catalogue import MACHINE, catalogue
 from numaproof.conformance.cases import loading
 from numaproof.conformance.differential.chance import TRIES
 from numaproof.conformance.differential.diff import (
@@ -29,6 +27,8 @@ from numaproof.conformance.differential.lockstep import Pair
 from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.conformance.fuzzing.generation.choices import Seeded
 from numaproof.durations import Duration
+from numaproof.harness import run_harness
+from numaproof.machine_names import MACHINE, named_machines
 from numaproof.outputs import out_option
 from numaproof.protocol.messages import LEVELS
 from numaproof.reference.departures.releases import RELEASES
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from numaproof.conformance.cases.schema import Case
+    from numaproof.conformance.execution.harness_run import HarnessRun
     from numaproof.conformance.execution.run import Target
-    from numaproof.conformance.execution.stream import Campaign
     from numaproof.protocol.events import AnyEvent
     from numaproof.protocol.messages import Level
 
@@ -141,10 +141,10 @@ def diff(
     course = DiffOptions(out / "findings", keep_going, tries, sides.options())
     what = _What(cases, trees, tuple(machine_names), chosen, kind)
 
-    def start(campaign: Campaign) -> Iterator[AnyEvent]:
-        return _events(sides, what, campaign, course)
+    def start(harness_run: HarnessRun) -> Iterator[AnyEvent]:
+        return _events(sides, what, harness_run, course)
 
-    return conduct(start, sides.target(right), out, as_json=as_json, added=added)
+    return run_harness(start, sides.target(right), out, as_json=as_json, added=added)
 
 
 @dataclass(frozen=True)
@@ -203,15 +203,15 @@ class _What:
 
 
 def _events(
-    sides: _Sides, what: _What, campaign: Campaign, course: DiffOptions
+    sides: _Sides, what: _What, harness_run: HarnessRun, course: DiffOptions
 ) -> Iterator[AnyEvent]:
-    with sides.pair(campaign.target) as pair, scratch_folder() as trees:
+    with sides.pair(harness_run.target) as pair, scratch_folder() as trees:
         # The report names the level at which answers were compared.
-        told = replace(campaign, target=replace(campaign.target, level=pair.level))
+        told = replace(harness_run, target=replace(harness_run.target, level=pair.level))
         scenarios: Iterable[NamedScenario] = generated(what.seeds, pair.capabilities, what.kind)
         total = len(what.seeds)
         if what.cases or what.trees:
-            machines = catalogue(what.machines, trees)
+            machines = named_machines(what.machines, trees)
             of_cases = list(given(what.cases, machines, pair.capabilities.kubernetes))
             total = len(of_cases) + len(what.trees)
             scenarios = chain(of_cases, discovered(what.trees))

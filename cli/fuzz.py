@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from numaproof.campaigns import conduct
 from numaproof.conformance.fuzzing import example_databases
 from numaproof.conformance.fuzzing import fuzz as fuzzing
 from numaproof.conformance.fuzzing.budget import REPEAT_EVERY, Budget, FuzzOptions
 from numaproof.durations import Duration
+from numaproof.harness import run_harness
 from numaproof.outputs import out_option
 from numaproof.targets import target_options
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from numaproof.conformance.execution.stream import Campaign
+    from numaproof.conformance.execution.harness_run import HarnessRun
     from numaproof.protocol.events import AnyEvent
 
 _DEFAULT_EXAMPLES = 200
@@ -119,7 +119,7 @@ def fuzz(
     budget = Budget(max_examples, max_time)
     options = FuzzOptions(kept, repeat)
 
-    def start(campaign: Campaign) -> Iterator[AnyEvent]:
-        return fuzzing.fuzz(campaign, budget, chosen, out / "findings", options)
+    def start(harness_run: HarnessRun) -> Iterator[AnyEvent]:
+        return fuzzing.fuzz(harness_run, budget, chosen, out / "findings", options)
 
-    return conduct(start, target, out, as_json=as_json, added=added)
+    return run_harness(start, target, out, as_json=as_json, added=added)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from numaproof.protocol import codec
-from numaproof.protocol.events import CampaignEnded, CaseFinished, DivergenceFound, Progress
+from numaproof.protocol.events import CaseFinished, DivergenceFound, Progress, RunEnded
 from numaproof.reports.files import EVENTS, Recorder, read_events
 from numaproof.reports.summary import summarize
 from numaproof.reports.terminal import Terminal
@@ -53,7 +53,7 @@ def follow(events: Iterator[AnyEvent], out: Path, *, as_json: bool, calls: bool 
                 _count(done, event)
         except KeyboardInterrupt:
             at = time.monotonic() - began
-            cut = CampaignEnded(at=at, complete=False, outcomes=done, message="interrupted")
+            cut = RunEnded(at=at, complete=False, outcomes=done, message="interrupted")
             recorder.record(cut)
             terminal.show(cut)
     summary = summarize(read_events(out / EVENTS))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from numaproof import fakesys
-from numaproof.catalogue import MACHINE, load_machine
 from numaproof.drawings import show_machine
+from numaproof.machine_names import MACHINE, load_machine
 from numaproof.protocol import codec
 from numaproof.reference.cadvisor.discovery import DiscoveryError, discover
 

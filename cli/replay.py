@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from numaproof.campaigns import conduct
 from numaproof.case import unmatched
-from numaproof.catalogue import catalogue, machines_option
 from numaproof.conformance.cases import loading
 from numaproof.conformance.check import check
 from numaproof.conformance.differential import recording_check, recordings
 from numaproof.conformance.execution import runner
 from numaproof.conformance.execution.scratch import scratch_folder
+from numaproof.harness import run_harness
+from numaproof.machine_names import machines_option, named_machines
 from numaproof.outputs import out_option
 from numaproof.protocol.events import CaseFinished
 from numaproof.targets import target_options
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from numaproof.conformance.differential.recordings import Recording, Source
-    from numaproof.conformance.execution.stream import Campaign
+    from numaproof.conformance.execution.harness_run import HarnessRun
     from numaproof.protocol.events import AnyEvent
 
 
@@ -60,10 +60,10 @@ def replay(
     source, played = _recordings(file, select)
     cases = () if source else loading.read_file(file)
     with scratch_folder() as trees:
-        machines = catalogue(machine_names, trees)
+        machines = named_machines(machine_names, trees)
 
-        def start(campaign: Campaign) -> Iterator[AnyEvent]:
-            chosen = campaign.target
+        def start(harness_run: HarnessRun) -> Iterator[AnyEvent]:
+            chosen = harness_run.target
             if source and source.kubernetes != chosen.kubernetes:
                 raise click.UsageError(
                     f"{file} was recorded on Kubernetes {source.kubernetes}, not"
@@ -78,9 +78,9 @@ def replay(
                     f"no case in {file} applies to Kubernetes {chosen.kubernetes}"
                     f" at level {chosen.level}"
                 )
-            return _replayed(check(runs, campaign, played, every_call=True), campaign)
+            return _replayed(check(runs, harness_run, played, every_call=True), harness_run)
 
-        return conduct(start, target, out, as_json=as_json, calls=True)
+        return run_harness(start, target, out, as_json=as_json, calls=True)
 
 
 def _recordings(file: Path, select: str) -> tuple[Source | None, tuple[Recording, ...]]:
@@ -91,10 +91,10 @@ def _recordings(file: Path, select: str) -> tuple[Source | None, tuple[Recording
     return source, tuple(one for one in every if fnmatchcase(recording_check.name_of(one), select))
 
 
-def _replayed(events: Iterator[AnyEvent], campaign: Campaign) -> Iterator[AnyEvent]:
+def _replayed(events: Iterator[AnyEvent], harness_run: HarnessRun) -> Iterator[AnyEvent]:
     """The events, in which this command is what runs a case again: the file is not bundled."""
     for event in events:
         if isinstance(event, CaseFinished):
-            yield msgspec.structs.replace(event, reproduce=campaign.command)
+            yield msgspec.structs.replace(event, reproduce=harness_run.command)
         else:
             yield event

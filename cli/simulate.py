@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 import click
 from rich.console import Console
 
-from numaproof.catalogue import ANY_MACHINE, discover_machine
+from numaproof.machine_names import ANY_MACHINE, discover_machine
 from numaproof.protocol import codec
 from numaproof.reports import answer_page, answer_text
 from numaproof.reports.terminal import PLAIN_WIDTH, as_plain, encodable, is_live

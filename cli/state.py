@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO, TextIO
 
 import click
 
-from numaproof.catalogue import MACHINE, discover_machine
+from numaproof.machine_names import MACHINE, discover_machine
 from numaproof.protocol import codec
 from numaproof.simulation import checkpoints, documents
 from numaproof.simulation.admission import CannotAnswerError, Question

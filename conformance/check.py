@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numaproof.conformance.differential.recordings import Recording
+    from numaproof.conformance.execution.harness_run import HarnessRun
     from numaproof.conformance.execution.runner import SelectedCase
-    from numaproof.conformance.execution.stream import Campaign
     from numaproof.protocol import events
 
 
 def check(
     cases: Sequence[SelectedCase],
-    campaign: Campaign,
+    harness_run: HarnessRun,
     recordings: Sequence[Recording] = (),
     *,
     every_call: bool = False,
@@ -28,7 +28,7 @@ def check(
     """Plays cases one after the other, then recordings, and yields what happens.
 
     With `every_call`, the events of cases that pass list their calls too. The stream always ends
-    with `CampaignEnded`, unless the consumer stops reading.
+    with `RunEnded`, unless the consumer stops reading.
 
     Raises:
         CaseError: a case can't be played as it is written.
@@ -37,16 +37,16 @@ def check(
     known = {name: machine.info for name, machine in used.items() if machine.info}
     total = len(cases) + len(recordings)
     own = (recording_check.REQUIREMENT,) if recordings else ()
-    yield campaign.started("check", total, known, requirements=own)
+    yield harness_run.started("check", total, known, requirements=own)
     outcomes: Counter[str] = Counter()
     with scratch_folder() as scratch:
         for number, one in enumerate(cases):
-            finished = run_case(one, campaign, scratch / str(number), every_call=every_call)
+            finished = run_case(one, harness_run, scratch / str(number), every_call=every_call)
             outcomes[finished.outcome] += 1
             yield finished
         for recording in recordings:
-            finished = recording_check.finished(recording, campaign, scratch)
+            finished = recording_check.finished(recording, harness_run, scratch)
             outcomes[finished.outcome] += 1
             yield finished
-    rows = campaign.registry.requirements
-    yield campaign.ended(outcomes, (row.id for row in rows if row.untested))
+    rows = harness_run.registry.requirements
+    yield harness_run.ended(outcomes, (row.id for row in rows if row.untested))

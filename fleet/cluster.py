@@ -19,14 +19,14 @@ import distributed
 
 from numaproof.conformance.execution.implementation import ImplementationFailure
 from numaproof.conformance.execution.scratch import scratch_folder
-from numaproof.fleet.running import Broken, ClusterError
-from numaproof.fleet.worker import UnlikeError, Workshop
+from numaproof.fleet.campaign import ClusterError, FailedUnit
+from numaproof.fleet.worker import UnitWorker, WorkerMismatchError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from numaproof.fleet.job import Job
-    from numaproof.fleet.worker import Result
+    from numaproof.fleet.worker import UnitResult
     from numaproof.protocol.campaign import Unit
 
 _WAITING = 3
@@ -51,7 +51,7 @@ class _Plugin(distributed.WorkerPlugin):
         self._job = job
         self._ours = ours
         self._closing = False
-        self._workshop: Workshop | None = None
+        self._worker: UnitWorker | None = None
 
     def setup(self, worker: distributed.Worker) -> None:
         """Runs in the worker when it starts."""
@@ -65,29 +65,29 @@ class _Plugin(distributed.WorkerPlugin):
         """Runs in the worker when it ends."""
         self._closing = True
         with self._lock:
-            if self._workshop:
-                self._workshop.close()
+            if self._worker:
+                self._worker.close()
 
-    def do(self, unit: Unit) -> Result:
+    def do(self, unit: Unit) -> UnitResult:
         """Does a unit in this worker."""
         with self._lock:
-            if self._workshop is None:
+            if self._worker is None:
                 self._folder.mkdir(parents=True, exist_ok=True)
-                self._workshop = Workshop(self._job, self._folder)
-        result = self._workshop.do(unit)
+                self._worker = UnitWorker(self._job, self._folder)
+        result = self._worker.do(unit)
         if self._closing:
             # The program was ended under it: what that looks like is no finding.
             raise distributed.Reschedule
         return result
 
 
-def _do(plugin: str, unit: Unit) -> Result:
+def _do(plugin: str, unit: Unit) -> UnitResult:
     made = distributed.get_worker().plugins[plugin]
     assert isinstance(made, _Plugin)
     return made.do(unit)
 
 
-class Workers:
+class WorkerPool:
     """A connection to workers that know a job.
 
     Args:
@@ -118,7 +118,7 @@ class Workers:
             self._looked = now
         return self._threads
 
-    def do(self, units: Iterator[Unit]) -> Iterator[Result | Broken]:
+    def do(self, units: Iterator[Unit]) -> Iterator[UnitResult | FailedUnit]:
         """Has units done, and yields what comes of them in the order in which it comes.
 
         A unit whose worker is lost is done by another.
@@ -159,7 +159,7 @@ class Workers:
         return f"{self._plugin.name}-{self._client.id}-{unit.id}"
 
 
-def _come(future: distributed.Future[Any], unit: Unit) -> Result | Broken:
+def _come(future: distributed.Future[Any], unit: Unit) -> UnitResult | FailedUnit:
     """What came of one unit.
 
     Raises:
@@ -167,20 +167,20 @@ def _come(future: distributed.Future[Any], unit: Unit) -> Result | Broken:
     """
     match future.status:
         case "finished":
-            result: Result = future.result()
+            result: UnitResult = future.result()
             return result
         case "error":
             error = future.exception()
-            if isinstance(error, UnlikeError | ImplementationFailure):
+            if isinstance(error, WorkerMismatchError | ImplementationFailure):
                 # It would say the same of every unit.
                 raise ClusterError(f"a worker can't do what was asked of it: {error}")
-            return Broken(unit, f"{type(error).__name__}: {error}")
+            return FailedUnit(unit, f"{type(error).__name__}: {error}")
         case _:
             raise ClusterError("the scheduler is gone")
 
 
 @contextmanager
-def local_workers(job: Job, processes: int) -> Iterator[Workers]:
+def local_workers(job: Job, processes: int) -> Iterator[WorkerPool]:
     """So many worker processes on this machine, ended with the block."""
     with ExitStack() as stack:
         folder = stack.enter_context(scratch_folder())
@@ -198,11 +198,11 @@ def local_workers(job: Job, processes: int) -> Iterator[Workers]:
                 )
             )
         client = stack.enter_context(distributed.Client(cluster))
-        yield Workers(client, job, ours=True)
+        yield WorkerPool(client, job, ours=True)
 
 
 @contextmanager
-def remote_workers(job: Job, address: str) -> Iterator[Workers]:
+def remote_workers(job: Job, address: str) -> Iterator[WorkerPool]:
     """The workers of a scheduler, which stay when the block ends.
 
     Raises:
@@ -215,7 +215,7 @@ def remote_workers(job: Job, address: str) -> Iterator[Workers]:
             client.wait_for_workers(1, timeout=_FIRST)
         except (OSError, TimeoutError, ValueError) as error:
             raise ClusterError(f"no workers at {address}: {error}") from None
-        yield Workers(client, job, ours=False)
+        yield WorkerPool(client, job, ours=False)
 
 
 @contextmanager

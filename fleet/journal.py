@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
-from numaproof.fleet.summary import Ledger
+from numaproof.fleet.summary import FinishedUnits
 from numaproof.protocol import codec
 from numaproof.protocol.campaign import CampaignEvent, CampaignPlanned, UnitEvent, UnitFinished
-from numaproof.protocol.events import CampaignEnded
+from numaproof.protocol.events import RunEnded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from numaproof.fleet.worker import Result
+    from numaproof.fleet.worker import UnitResult
 
 EVENTS = "events.jsonl"
 
@@ -56,7 +56,7 @@ class Journal:
     ) -> None:
         self.folder = folder
         self.path = folder / EVENTS
-        self.ledger = Ledger(plan)
+        self.finished = FinishedUnits(plan)
         self._plan = plan
         self._elapsed = elapsed
         self._before = 0.0
@@ -117,11 +117,11 @@ class Journal:
                         self._compare(found)
                         kept = at
                     case UnitFinished() as ended:
-                        self.ledger.add(waiting, ended)
+                        self.finished.add(waiting, ended)
                         self._before = max(self._before, ended.at)
                         waiting.clear()
                         kept = at
-                    case CampaignEnded():
+                    case RunEnded():
                         pass
                     case event:
                         waiting.append(event)
@@ -150,28 +150,28 @@ class Journal:
             f"{self.path}: {why}\nGive another --out, or --fresh to begin anew in this one."
         )
 
-    def add(self, result: Result) -> UnitFinished | None:
+    def add(self, result: UnitResult) -> UnitFinished | None:
         """Keeps what came of a unit, its files first; None where that had been done before."""
         *events, ended = map(_unit_event, result.lines.splitlines())
         assert isinstance(ended, UnitFinished)
-        if ended.unit in self.ledger.done:
+        if ended.unit in self.finished.done:
             return None
         for name, text in result.files.items():
             _write_whole(self.folder / name, text.encode())
         now = self.seconds
         stamped = [msgspec.structs.replace(event, at=now) for event in (*events, ended)]
         self._append(b"".join(codec.encode(event) + b"\n" for event in stamped))
-        self.ledger.add(events, ended)
+        self.finished.add(events, ended)
         return msgspec.structs.replace(ended, at=now)
 
     def end(self, *, complete: bool, message: str = "") -> None:
         """Writes the last line. An end that is not complete goes when the campaign goes on."""
-        tally = self.ledger.summary().tally
+        tally = self.finished.summary().tally
         outcomes: dict[str, int] = {
             one: tally.cases.get(one, 0) + tally.scenarios.get(one, 0)
             for one in sorted({*tally.cases, *tally.scenarios})
         }
-        ended = CampaignEnded(self.seconds, complete, outcomes, message=message)
+        ended = RunEnded(self.seconds, complete, outcomes, message=message)
         self._append(codec.encode(ended) + b"\n")
 
 

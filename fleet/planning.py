@@ -26,7 +26,7 @@ SEEDS_PER_UNIT = 50
 
 
 @dataclass(frozen=True)
-class Course:
+class CampaignSpec:
     """What is asked for.
 
     Attributes:

@@ -54,7 +54,7 @@ class _Counted:
         return Tally(_sorted(self.cases), _sorted(self.scenarios))
 
 
-class Ledger:
+class FinishedUnits:
     """Counts units as they are finished; each once, whoever did it."""
 
     def __init__(self, plan: CampaignPlanned) -> None:

@@ -14,11 +14,11 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from numaproof.conformance.cases import loading, writing
+from numaproof.conformance.execution.harness_run import HarnessRun
 from numaproof.conformance.execution.implementation import Implementation, InProcess, handshake
 from numaproof.conformance.execution.machines import GivenMachine, Machine
 from numaproof.conformance.execution.run import Target
 from numaproof.conformance.execution.runner import SelectedCase, run_case
-from numaproof.conformance.execution.stream import Campaign
 from numaproof.conformance.execution.subprocesses import Subprocess
 from numaproof.conformance.fuzzing.exploration import Explorer
 from numaproof.conformance.requirements import Registry
@@ -52,19 +52,19 @@ FINDINGS = "findings"
 """The folder of case files in that of a campaign."""
 
 
-class UnlikeError(Exception):
+class WorkerMismatchError(Exception):
     """A worker has something else than the campaign was planned with; the message says what."""
 
 
 @dataclass(frozen=True)
-class Result:
+class UnitResult:
     """What came of a unit: its events as lines of the campaign's file, and files beside that."""
 
     lines: bytes
     files: Mapping[str, str]
 
 
-class Workshop:
+class UnitWorker:
     """Opens what units need when the first of them needs it.
 
     The program of an implementation is started once for each thread that does units, and killed
@@ -75,13 +75,15 @@ class Workshop:
         folder: an existing place for trees and state directories.
 
     Raises:
-        UnlikeError: another version of this project is installed here.
+        WorkerMismatchError: another version of this project is installed here.
     """
 
     def __init__(self, job: Job, folder: Path) -> None:
         here = version("numaproof")
         if here != job.numaproof:
-            raise UnlikeError(f"a worker has numaproof {here}, the campaign is of {job.numaproof}")
+            raise WorkerMismatchError(
+                f"a worker has numaproof {here}, the campaign is of {job.numaproof}"
+            )
         self._job = job
         self._folder = folder
         self._number = count()
@@ -105,7 +107,7 @@ class Workshop:
     def _cases(self) -> dict[str, Case]:
         cases = loading.bundled_cases()
         if digest_of_cases(cases) != self._job.cases:
-            raise UnlikeError("a worker has another table of cases than the campaign")
+            raise WorkerMismatchError("a worker has another table of cases than the campaign")
         return {case.id: case for case in cases}
 
     def _implementation(self, *, documented: bool) -> Implementation:
@@ -132,7 +134,7 @@ class Workshop:
     def _compare(self, hello: Hello) -> None:
         wanted = self._job.hello
         if hello != wanted:
-            raise UnlikeError(
+            raise WorkerMismatchError(
                 f"a worker's implementation calls itself {hello.name} {hello.version} and claims"
                 f" other things than {wanted.name} {wanted.version} did where the campaign began"
             )
@@ -149,11 +151,11 @@ class Workshop:
             documented=documented,
         )
 
-    def do(self, unit: Unit) -> Result:
+    def do(self, unit: Unit) -> UnitResult:
         """Does a unit.
 
         Raises:
-            UnlikeError: this worker can't do units of the campaign.
+            WorkerMismatchError: this worker can't do units of the campaign.
             ImplementationFailure: the implementation does not greet here.
             CaseError: a case can't be played as it is written.
         """
@@ -161,7 +163,7 @@ class Workshop:
         scratch = self._folder / f"unit-{next(self._number)}"
         scratch.mkdir()
         try:
-            one = _Done(self._target(unit.configuration), scratch)
+            one = _UnitRun(self._target(unit.configuration), scratch)
             match unit:
                 case events.CaseSlice():
                     one.add_cases(self._runs(unit))
@@ -188,7 +190,7 @@ def _reference(*, documented: bool) -> InProcess:
     return InProcess(lambda: Reference(documented=documented))
 
 
-class _Done:
+class _UnitRun:
     """What has come of a unit so far."""
 
     def __init__(self, target: Target, scratch: Path) -> None:
@@ -200,7 +202,7 @@ class _Done:
 
     def add_cases(self, runs: Iterator[SelectedCase]) -> None:
         registry = Registry(documents={}, requirements=())
-        campaign = Campaign(self._target, registry, "", "")
+        campaign = HarnessRun(self._target, registry, "", "")
         for number, run in enumerate(runs):
             words = ("numaproof", "check", "--select", run.case.id, *self._target.options())
             again = replace(campaign, command=shlex.join(words))
@@ -216,7 +218,7 @@ class _Done:
             result = played.result
             self._outcomes[result.outcome] += 1
             if result.outcome not in GOOD:
-                alike = signature(played.broken, result.outcome, result.message)
+                alike = signature(played.failed, result.outcome, result.message)
                 self._events.append(
                     events.ScenarioFailed(0.0, seed, alike, result.outcome, result.message)
                 )
@@ -249,7 +251,7 @@ class _Done:
             )
         )
 
-    def result(self, unit: Unit, seconds: float) -> Result:
+    def result(self, unit: Unit, seconds: float) -> UnitResult:
         ended = events.UnitFinished(
             at=0.0,
             unit=unit.id,
@@ -260,4 +262,4 @@ class _Done:
             signature=unit.signature if isinstance(unit, events.Shrink) else "",
         )
         lines = (codec.encode(one) + b"\n" for one in (*self._events, ended))
-        return Result(b"".join(lines), self._files)
+        return UnitResult(b"".join(lines), self._files)

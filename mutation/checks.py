@@ -16,10 +16,10 @@ import pytest
 from numaproof import fakesys
 from numaproof.conformance.differential import recording_check, recordings
 from numaproof.conformance.execution import runner
+from numaproof.conformance.execution.harness_run import HarnessRun
 from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.execution.machines import GivenMachine, Machine
 from numaproof.conformance.execution.runner import SelectedCase
-from numaproof.conformance.execution.stream import Campaign
 from numaproof.conformance.seeded_bugs import hunting
 from numaproof.protocol.events import GOOD
 from numaproof.reference.departures.releases import RELEASES
@@ -66,10 +66,10 @@ class Suite:
         }
 
     @cached_property
-    def _campaigns(self) -> dict[str, Campaign]:
+    def _harness_runs(self) -> dict[str, HarnessRun]:
         targets = {release: hunting.target(InProcess(Reference), release) for release in RELEASES}
         return {
-            release: Campaign(target, self.registry, "mutation", target.hello.version)
+            release: HarnessRun(target, self.registry, "mutation", target.hello.version)
             for release, target in targets.items()
         }
 
@@ -87,7 +87,7 @@ class Suite:
         catalogue = tuple(self.machines.values())
         for case in self.cases.values():
             for release in reversed(RELEASES):
-                runs = list(hunting.firsts([case], catalogue, self._campaigns[release].target))
+                runs = list(hunting.firsts([case], catalogue, self._harness_runs[release].target))
                 if runs:
                     own = isinstance(runs[0].machine, GivenMachine)
                     yield f"case {release} {case.id} {_OWN if own else runs[0].machine.name}"
@@ -99,16 +99,16 @@ class Suite:
     def passes(self, name: str) -> bool:
         """Whether the reference passes a check."""
         kind, release, *which = name.split(" ")
-        campaign = self._campaigns[release]
+        harness_run = self._harness_runs[release]
         place = self.scratch / release / which[0]
         place.mkdir(parents=True, exist_ok=True)
         if kind == "recording":
             recording = self._of_release(release)[which[0]]
-            return recording_check.compare(recording, campaign.target, place).outcome in GOOD
+            return recording_check.compare(recording, harness_run.target, place).outcome in GOOD
         case = self.cases[which[0]]
         machine = self.machines[which[1]] if case.machine is None else GivenMachine(case.machine)
         run = SelectedCase(case, machine)
-        return runner.run_case(run, campaign, place / "case").outcome in GOOD
+        return runner.run_case(run, harness_run, place / "case").outcome in GOOD
 
 
 class _Turns:

@@ -11,11 +11,11 @@ import hashlib
 import msgspec
 
 from numaproof.protocol.events import (
-    CampaignEnded,
     CaseFinished,
     DivergenceFound,
     Event,
     Outcome,
+    RunEnded,
 )
 from numaproof.protocol.messages import Hello, Level
 
@@ -137,7 +137,7 @@ class UnitFinished(Event, frozen=True, tag="unit finished", omit_defaults=True):
 UnitEvent = CaseFinished | ScenarioFailed | DivergenceFound | UnitFinished
 """What a worker reports about a unit."""
 
-CampaignEvent = CampaignPlanned | UnitEvent | CampaignEnded
+CampaignEvent = CampaignPlanned | UnitEvent | RunEnded
 """A line of a campaign's journal."""
 
 

@@ -1,7 +1,7 @@
 """The stream of events from which every report is made.
 
 A run yields these in order, live or from a saved file (``events.jsonl``, one per line). A stream
-without `CampaignEnded` is an incomplete run.
+without `RunEnded` is an incomplete run.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ class Requirement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     section: str
 
 
-class CampaignStarted(Event, frozen=True, tag="campaign started"):
+# A run is a campaign, and coverage is "reached", in the tags of streams that are already saved.
+class RunStarted(Event, frozen=True, tag="campaign started"):
     """A run begins: who runs it, against what, and how much there is to do.
 
     `command` is the command line that runs it again; `total` counts case runs (a case on a
@@ -154,7 +155,7 @@ class AnsweredByChance(Event, frozen=True, tag="answered by chance"):
     message: str
 
 
-class Reached(Event, frozen=True, tag="reached"):
+class Coverage(Event, frozen=True, tag="reached"):
     """What fuzzing covered in its `examples`.
 
     `counts` maps each subject (such as ``actions``) to how often each thing occurred; `highest`
@@ -172,7 +173,7 @@ class Progress(Event, frozen=True, tag="progress"):
     done: int
 
 
-class CampaignEnded(Event, frozen=True, tag="campaign ended"):
+class RunEnded(Event, frozen=True, tag="campaign ended"):
     """The run finished (`complete`) or was cut short.
 
     `outcomes` counts case runs (or examples) by outcome; `untested` holds the ids of requirements
@@ -186,13 +187,7 @@ class CampaignEnded(Event, frozen=True, tag="campaign ended"):
 
 
 AnyEvent = (
-    CampaignStarted
-    | CaseFinished
-    | DivergenceFound
-    | AnsweredByChance
-    | Reached
-    | Progress
-    | CampaignEnded
+    RunStarted | CaseFinished | DivergenceFound | AnsweredByChance | Coverage | Progress | RunEnded
 )
 
 

@@ -92,7 +92,7 @@ class Recorder:
         if self._stream is None:
             raise ValueError("the recorder is not open")
         self._latest = max(self._latest, event.at)
-        if isinstance(event, events.CampaignEnded):
+        if isinstance(event, events.RunEnded):
             event = msgspec.structs.replace(event, at=self._latest)
         if not isinstance(event, events.Progress):
             self._stream.write(events.write_line(event))

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 from numaproof.protocol.events import (
     GOOD,
     AnsweredByChance,
-    CampaignEnded,
-    CampaignStarted,
     CaseFinished,
+    Coverage,
     DivergenceFound,
     Outcome,
     Progress,
-    Reached,
     Requirement,
+    RunEnded,
+    RunStarted,
 )
 
 if TYPE_CHECKING:
@@ -90,8 +90,8 @@ class Summary:
     sentences why the run is incomplete, and is empty if it is complete.
     """
 
-    started: CampaignStarted | None
-    ended: CampaignEnded | None
+    started: RunStarted | None
+    ended: RunEnded | None
     tally: Tally
     areas: Mapping[str, Tally]
     cases: Mapping[str, Tally]
@@ -104,7 +104,7 @@ class Summary:
     expected_failures: tuple[CaseFinished, ...]
     divergences: tuple[DivergenceFound, ...]
     by_chance: tuple[AnsweredByChance, ...]
-    reached: Reached | None
+    reached: Coverage | None
     untested: tuple[str, ...]
     gaps: tuple[str, ...]
     seconds: float
@@ -183,17 +183,17 @@ def area_of(requirements: tuple[str, ...], known: Mapping[str, Requirement]) -> 
 
 def summarize(events: Iterable[AnyEvent]) -> Summary:
     """Folds a stream of events, complete or not, into its summary."""
-    started: CampaignStarted | None = None
-    ended: CampaignEnded | None = None
+    started: RunStarted | None = None
+    ended: RunEnded | None = None
     runs: list[CaseFinished] = []
     divergences: list[DivergenceFound] = []
     by_chance: list[AnsweredByChance] = []
-    reached: Reached | None = None
+    reached: Coverage | None = None
     done, seconds = 0, 0.0
     for event in events:
         seconds = max(seconds, event.at)
         match event:
-            case CampaignStarted():
+            case RunStarted():
                 started = started or event
             case CaseFinished():
                 runs.append(event)
@@ -201,11 +201,11 @@ def summarize(events: Iterable[AnyEvent]) -> Summary:
                 divergences.append(event)
             case AnsweredByChance():
                 by_chance.append(event)
-            case Reached():
+            case Coverage():
                 reached = event
             case Progress():
                 done = max(done, event.done)
-            case CampaignEnded():
+            case RunEnded():
                 ended = event
     known = {one.id: one for one in started.requirements} if started else {}
     fuzz = started is not None and started.kind != "check"
@@ -267,9 +267,7 @@ def _count(outcomes: Iterable[Outcome]) -> Tally:
     return _tally(Counter(outcomes))
 
 
-def _examples(
-    ended: CampaignEnded | None, divergences: Iterable[DivergenceFound], done: int
-) -> Tally:
+def _examples(ended: RunEnded | None, divergences: Iterable[DivergenceFound], done: int) -> Tally:
     """Examples by outcome: as counted by the last event or, without it, as seen so far."""
     if ended is not None:
         return _tally({one: ended.outcomes.get(one, 0) for one in OUTCOMES})
@@ -278,9 +276,7 @@ def _examples(
     return _tally(found)
 
 
-def _gaps(
-    started: CampaignStarted | None, ended: CampaignEnded | None, tally: Tally
-) -> Iterator[str]:
+def _gaps(started: RunStarted | None, ended: RunEnded | None, tally: Tally) -> Iterator[str]:
     """Says in sentences why the stream is not that of a complete run."""
     if started is None:
         yield "The stream of events has no beginning."
@@ -329,7 +325,7 @@ def _plain_chance(one: AnsweredByChance) -> dict[str, Any]:
     }
 
 
-def _plain_reached(reached: Reached | None) -> dict[str, Any] | None:
+def _plain_reached(reached: Coverage | None) -> dict[str, Any] | None:
     if reached is None:
         return None
     return {

@@ -142,7 +142,7 @@ class Terminal:
             self._seen.pop()  # there are many of these, and only the last one counts
         self._seen.append(event)
         match event:
-            case events.CampaignStarted():
+            case events.RunStarted():
                 self._start(event)
             case events.CaseFinished():
                 self._done += 1
@@ -156,14 +156,14 @@ class Terminal:
             case events.Progress():
                 self._done = event.done
                 self._advance(event.at, "")
-            case events.CampaignEnded():
+            case events.RunEnded():
                 self._stop()
 
     def _stop(self) -> None:
         if self._live:
             self._progress.stop()
 
-    def _start(self, event: events.CampaignStarted) -> None:
+    def _start(self, event: events.RunStarted) -> None:
         self._total = event.total or None
         who = implementation(summarize([event]))
         kubernetes, level = claimed(event)
@@ -229,7 +229,7 @@ class Terminal:
         self._stream.flush()
 
 
-def _extent(event: events.CampaignStarted) -> str:
+def _extent(event: events.RunStarted) -> str:
     """How much there is to do, in words."""
     if event.kind == "check":
         machines = plural(len(event.machines), "machine")

@@ -9,7 +9,7 @@ from numaproof.reports.layout import plural
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numaproof.protocol.events import CampaignStarted, Outcome, Reached
+    from numaproof.protocol.events import Coverage, Outcome, RunStarted
     from numaproof.reports.summary import Summary, Tally, Verdict
 
 VERDICTS: Mapping[Verdict, str] = {
@@ -79,7 +79,7 @@ def untested_line(summary: Summary) -> str:
     return f"{what} untested; the registry says why" if count else ""
 
 
-def reached_lines(reached: Reached) -> tuple[tuple[str, str], ...]:
+def reached_lines(reached: Coverage) -> tuple[tuple[str, str], ...]:
     """What fuzzing covered: pairs of a subject and the counts of what occurred."""
     counted = tuple(
         (
@@ -92,7 +92,7 @@ def reached_lines(reached: Reached) -> tuple[tuple[str, str], ...]:
     return (*counted, *([("highest", highest)] if highest else []))
 
 
-def claimed(started: CampaignStarted) -> tuple[str, str]:
+def claimed(started: RunStarted) -> tuple[str, str]:
     """The Kubernetes release and the level of the run; unknown without an answer to hello."""
     if started.implementation is None:
         return "unknown", "unknown"

@@ -1,4 +1,4 @@
-"""The campaign of `numaproof diff`: scenarios on two sides, and what they answer differently."""
+"""`numaproof diff`: scenarios on two sides, and where their answers differ."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from numaproof.conformance.differential.lockstep import LockstepResult, Pair
+    from numaproof.conformance.execution.harness_run import HarnessRun
     from numaproof.conformance.execution.machines import Machine
-    from numaproof.conformance.execution.stream import Campaign
     from numaproof.protocol.messages import Hello
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -51,7 +51,7 @@ _SLOW = frozenset({"time-out", "crash", "protocol error"})
 
 @dataclass(frozen=True)
 class NamedScenario:
-    """A scenario of a campaign; `name` tells it from the others."""
+    """A scenario of a run; `name` tells it from the others."""
 
     name: str
     scenario: Scenario
@@ -59,12 +59,12 @@ class NamedScenario:
 
 @dataclass(frozen=True)
 class DiffOptions:
-    """How a campaign goes on.
+    """How to compare.
 
     Attributes:
         findings: the directory in which the case files of differences are written.
-        keep_going: whether it goes on after the first difference.
-        tries: how often a scenario is played to tell chance from a difference.
+        keep_going: whether to go on after the first difference.
+        tries: runs of a scenario, to tell chance from a difference.
         options: of the command, that name both sides again.
     """
 
@@ -149,7 +149,7 @@ def differences(
     pair: Pair,
     scenarios: Iterable[NamedScenario],
     total: int,
-    campaign: Campaign,
+    harness_run: HarnessRun,
     options: DiffOptions,
 ) -> Iterator[events.AnyEvent]:
     """Plays scenarios on both sides and yields what happens.
@@ -160,29 +160,29 @@ def differences(
     Raises:
         CaseError: a case can't be played as it is written.
     """
-    yield campaign.started("diff", total, {})
+    yield harness_run.started("diff", total, {})
     outcomes: Counter[str] = Counter()
     with scratch_folder() as scratch:
         for number, named in enumerate(scenarios, 1):
             played = examine(pair, named.scenario, scratch, options.tries)
             outcomes[played.outcome] += 1
             if played.chance:
-                yield _by_chance(named, played, campaign)
+                yield _by_chance(named, played, harness_run)
             if played.defect:
-                yield _expected(named, played, campaign)
+                yield _expected(named, played, harness_run)
             if played.outcome not in events.GOOD:
-                yield _found(_Found(pair, named, played), campaign, options, scratch)
+                yield _found(_Found(pair, named, played), harness_run, options, scratch)
                 if not options.keep_going:
                     break
-            yield events.Progress(at=campaign.elapsed(), done=number)
-    yield campaign.ended(outcomes)
+            yield events.Progress(at=harness_run.elapsed(), done=number)
+    yield harness_run.ended(outcomes)
 
 
 def _by_chance(
-    named: NamedScenario, played: LockstepResult, campaign: Campaign
+    named: NamedScenario, played: LockstepResult, harness_run: HarnessRun
 ) -> events.AnsweredByChance:
     return events.AnsweredByChance(
-        at=campaign.elapsed(),
+        at=harness_run.elapsed(),
         scenario=named.name,
         call=played.calls,
         operation=played.operation,
@@ -191,11 +191,11 @@ def _by_chance(
 
 
 def _expected(
-    named: NamedScenario, played: LockstepResult, campaign: Campaign
+    named: NamedScenario, played: LockstepResult, harness_run: HarnessRun
 ) -> events.CaseFinished:
     """A scenario that ended where a kubelet breaks by a named defect."""
     return events.CaseFinished(
-        at=campaign.elapsed(),
+        at=harness_run.elapsed(),
         case=named.name,
         title=named.scenario.case.title,
         machine="its own machine",
@@ -207,7 +207,7 @@ def _expected(
         pictures=played.pictures,
         stderr=played.stderr,
         defect=played.defect,
-        reproduce=campaign.command,
+        reproduce=harness_run.command,
     )
 
 
@@ -238,7 +238,7 @@ class _Found:
 
 
 def _found(
-    found: _Found, campaign: Campaign, options: DiffOptions, scratch: Path
+    found: _Found, harness_run: HarnessRun, options: DiffOptions, scratch: Path
 ) -> events.DivergenceFound:
     scenario, played = found.smallest(scratch, options.tries)
     title = f"{found.named.name}: {played.message}"
@@ -247,7 +247,7 @@ def _found(
     file = options.findings / writing.name_of(case)
     writing.write(case, file)
     return events.DivergenceFound(
-        at=campaign.elapsed(),
+        at=harness_run.elapsed(),
         title=title,
         outcome=played.outcome,
         message=title,

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numaproof.conformance.differential.recordings import Recording
+    from numaproof.conformance.execution.harness_run import HarnessRun
     from numaproof.conformance.execution.run import Target
-    from numaproof.conformance.execution.stream import Campaign
 
 REQUIREMENT = events.Requirement(
     id="RECORDED",
@@ -64,11 +64,11 @@ def compare(recording: Recording, target: Target, scratch: Path) -> LockstepResu
     return played
 
 
-def finished(recording: Recording, campaign: Campaign, scratch: Path) -> events.CaseFinished:
+def finished(recording: Recording, harness_run: HarnessRun, scratch: Path) -> events.CaseFinished:
     """Compares a target with a recording, as a case run."""
-    began = campaign.elapsed()
-    played = compare(recording, campaign.target, scratch)
-    now = campaign.elapsed()
+    began = harness_run.elapsed()
+    played = compare(recording, harness_run.target, scratch)
+    now = harness_run.elapsed()
     shown = played.outcome not in ("pass", "unsupported")
     return events.CaseFinished(
         at=now,
@@ -82,7 +82,7 @@ def finished(recording: Recording, campaign: Campaign, scratch: Path) -> events.
         steps=tuple(map(_turned, played.steps)) if shown else (),
         stderr=played.stderr,
         defect=played.defect,
-        reproduce=campaign.command,
+        reproduce=harness_run.command,
     )
 
 

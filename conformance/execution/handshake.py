@@ -43,7 +43,7 @@ class FailedHandshake:
 
     def events(self) -> Iterator[events.AnyEvent]:
         """The run, as events."""
-        yield events.CampaignStarted(
+        yield events.RunStarted(
             at=0.0,
             kind="check",
             numaproof=self.version,
@@ -67,7 +67,7 @@ class FailedHandshake:
             stderr=self.failure.stderr,
             reproduce=self.command,
         )
-        yield events.CampaignEnded(
+        yield events.RunEnded(
             at=self.seconds,
             complete=True,
             outcomes={self.failure.outcome: 1},

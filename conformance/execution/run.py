@@ -83,7 +83,7 @@ class RunResult:
 
     @property
     def good(self) -> bool:
-        """Whether it does not make a campaign fail."""
+        """Whether it leaves the whole run successful."""
         return self.outcome in events.GOOD
 
 

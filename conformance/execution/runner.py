@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numaproof.conformance.cases.schema import Case
+    from numaproof.conformance.execution.harness_run import HarnessRun
     from numaproof.conformance.execution.machines import AnyMachine, Machine
     from numaproof.conformance.execution.run import Target
-    from numaproof.conformance.execution.stream import Campaign
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class SelectedCase:
 def select(
     cases: Iterable[Case], catalogue: Sequence[Machine], target: Target, pattern: str = "*"
 ) -> list[SelectedCase]:
-    """The runs of a campaign: cases whose id or alias matches, on the machines they apply to.
+    """The cases whose id or alias matches, on each machine they apply to.
 
     Cases beyond the target's level or for other releases are left out: they do not apply. A case
     that brings its own machine runs on that.
@@ -57,26 +57,26 @@ def _machines(case: Case, catalogue: Sequence[Machine]) -> Sequence[AnyMachine]:
 
 
 def run_case(
-    one: SelectedCase, campaign: Campaign, scratch: Path, *, every_call: bool = False
+    one: SelectedCase, harness_run: HarnessRun, scratch: Path, *, every_call: bool = False
 ) -> events.CaseFinished:
     """Plays one case on one machine.
 
     Args:
         one: the case and the machine.
-        campaign: whose target it is played against.
+        harness_run: whose target it is played against.
         scratch: an empty place for state directories.
         every_call: whether the calls of a run that passes are kept too.
 
     Raises:
         CaseError: the case can't be played as it is written.
     """
-    began = campaign.elapsed()
+    began = harness_run.elapsed()
     # A machine that can't be discovered is only of use to cases about discovery.
     info = one.machine.info or MachineInfo()
-    run = Run(campaign.target, one.case, info, one.machine.tree, scratch)
+    run = Run(harness_run.target, one.case, info, one.machine.tree, scratch)
     result = run.play()
     shown = result.outcome not in ("pass", "unsupported")
-    now = campaign.elapsed()
+    now = harness_run.elapsed()
     return events.CaseFinished(
         at=now,
         case=one.case.id,
@@ -90,12 +90,12 @@ def run_case(
         pictures=run.pictures() if shown else (),
         stderr=result.stderr,
         defect=result.defect,
-        reproduce=_reproduce(one, campaign),
+        reproduce=_reproduce(one, harness_run),
     )
 
 
-def _reproduce(one: SelectedCase, campaign: Campaign) -> str:
+def _reproduce(one: SelectedCase, harness_run: HarnessRun) -> str:
     if isinstance(one.machine, GivenMachine):
-        return campaign.command
+        return harness_run.command
     which = ("--select", one.case.id, "--machine", one.machine.given or one.machine.name)
-    return shlex.join(("numaproof", "check", *which, *campaign.target.options()))
+    return shlex.join(("numaproof", "check", *which, *harness_run.target.options()))

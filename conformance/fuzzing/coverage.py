@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.cases.schema import Step
     from numaproof.conformance.execution.session import Call
 
-Thing = tuple[str, str]
+Feature = tuple[str, str]
 """A subject, and one of what is counted there: ``("machines", "2 nodes")``."""
 
 _SIZES = ((4, "1 to 4 CPUs"), (16, "5 to 16 CPUs"), (64, "17 to 64 CPUs"))
@@ -35,7 +35,9 @@ _POLICIES = {
 _OPTIONS = ("cpuManagerPolicyOptions", "topologyManagerPolicyOptions")
 
 
-def asked(facts: Facts, steps: Iterable[Step], actions: Iterable[str]) -> Counter[Thing]:
+def features_of_steps(
+    facts: Facts, steps: Iterable[Step], actions: Iterable[str]
+) -> Counter[Feature]:
     """What an example was made of.
 
     Args:
@@ -43,7 +45,7 @@ def asked(facts: Facts, steps: Iterable[Step], actions: Iterable[str]) -> Counte
         steps: all that were made, the first start among them.
         actions: the names of the actions that made them, each as often as it was done.
     """
-    found: Counter[Thing] = Counter(("machines", label) for label in _machine(facts))
+    found: Counter[Feature] = Counter(("machines", label) for label in _machine(facts))
     done = Counter(actions)
     found.update({("actions", name): count for name, count in done.items()})
     found.update(("examples with an action", name) for name in done)
@@ -58,7 +60,7 @@ def asked(facts: Facts, steps: Iterable[Step], actions: Iterable[str]) -> Counte
     return found
 
 
-def answered(calls: Iterable[Call]) -> Counter[Thing]:
+def features_of_answers(calls: Iterable[Call]) -> Counter[Feature]:
     """How calls were answered, but for the state, which is asked for after each of them."""
     return Counter(
         ("answers", f"{call.operation}: {_answer(call.answer)}")
@@ -89,7 +91,7 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-def _configuration(config: Mapping[str, object]) -> Iterator[Thing]:
+def _configuration(config: Mapping[str, object]) -> Iterator[Feature]:
     for key, (what, left_out) in _POLICIES.items():
         yield "policies", f"{what} {config.get(key, left_out)}"
     for key in _OPTIONS:
@@ -117,35 +119,35 @@ def _answer(answer: messages.Answer | None) -> str:
 
 
 @dataclass
-class Reached:
+class CoverageTotals:
     """What all examples of a run reached together.
 
     Attributes:
         examples: how many there were; those count that Hypothesis broke off too.
-        things: how often there was what.
+        features: how often there was what.
         highest: the highest value of each target.
     """
 
     examples: int = 0
-    things: Counter[Thing] = field(default_factory=Counter)
+    features: Counter[Feature] = field(default_factory=Counter)
     highest: dict[str, float] = field(default_factory=dict)
 
-    def add(self, things: Mapping[Thing, int], values: Mapping[str, float]) -> None:
+    def add(self, features: Mapping[Feature, int], values: Mapping[str, float]) -> None:
         """Adds an example."""
         self.examples += 1
-        self.things.update(things)
+        self.features.update(features)
         for name, value in values.items():
             self.highest[name] = max(value, self.highest.get(name, value))
 
-    def event(self, at: float) -> events.Reached:
+    def event(self, at: float) -> events.Coverage:
         """As the stream of events has it: subjects as they came, what is in them by name."""
-        subjects = dict.fromkeys(subject for subject, _ in self.things)
+        subjects = dict.fromkeys(subject for subject, _ in self.features)
         counts = {
             subject: {
                 name: count
-                for (other, name), count in sorted(self.things.items())
+                for (other, name), count in sorted(self.features.items())
                 if other == subject
             }
             for subject in sorted(subjects)
         }
-        return events.Reached(at, self.examples, counts, dict(sorted(self.highest.items())))
+        return events.Coverage(at, self.examples, counts, dict(sorted(self.highest.items())))

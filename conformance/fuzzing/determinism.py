@@ -38,7 +38,7 @@ _TRIES = 60
 
 
 @dataclass(frozen=True)
-class Unlike:
+class Nondeterminism:
     """Two playings of a scenario that were answered differently from a call on.
 
     Attributes:
@@ -60,7 +60,7 @@ class Unlike:
         return RunResult(OUTCOME, said)
 
 
-class Repeats:
+class DeterminismCheck:
     """Plays scenarios again.
 
     Args:
@@ -75,7 +75,9 @@ class Repeats:
         self._scratch = scratch
         self._number = 0
 
-    def unlike(self, scenario: Scenario, first: Run, times: int = REPEATS) -> Unlike | None:
+    def nondeterminism(
+        self, scenario: Scenario, first: Run, times: int = REPEATS
+    ) -> Nondeterminism | None:
         """Plays a scenario so many times again; how it is answered differently, None where not.
 
         Args:
@@ -89,13 +91,13 @@ class Repeats:
                 return found
         return None
 
-    def smallest(self, found: Unlike) -> Unlike:
+    def smallest(self, found: Nondeterminism) -> Nondeterminism:
         """The smallest scenario found in which the same operation is answered differently."""
         best = found
 
         def shows(scenario: Scenario) -> bool:
             nonlocal best
-            smaller = self.unlike(scenario, self._played(scenario), times=1)
+            smaller = self.nondeterminism(scenario, self._played(scenario), times=1)
             if smaller is None or smaller.operation != found.operation:
                 return False
             best = smaller
@@ -112,7 +114,7 @@ class Repeats:
         run.play_on()
         return run
 
-    def _compare(self, scenario: Scenario, first: Run, again: Run) -> Unlike | None:
+    def _compare(self, scenario: Scenario, first: Run, again: Run) -> Nondeterminism | None:
         """The first call that the two playings have different answers to."""
         one, two = first.player.session, again.player.session
         for number, (left, right) in enumerate(zip_longest(one.calls, two.calls)):
@@ -121,7 +123,7 @@ class Repeats:
             message = self._difference(one, left, two, right)
             if message:
                 steps = (*first.steps()[:number], _both(one, left, two, right, message))
-                return Unlike(scenario, steps, left.operation, message)
+                return Nondeterminism(scenario, steps, left.operation, message)
         return None
 
     def _difference(self, one: Session, left: Call, two: Session, right: Call) -> str | None:

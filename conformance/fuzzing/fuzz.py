@@ -21,8 +21,8 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.conformance.fuzzing.budget import CI, Budget, FuzzOptions
-from numaproof.conformance.fuzzing.coverage import Reached, answered
-from numaproof.conformance.fuzzing.determinism import REPEATS, Repeats, Unlike
+from numaproof.conformance.fuzzing.coverage import CoverageTotals, features_of_answers
+from numaproof.conformance.fuzzing.determinism import REPEATS, DeterminismCheck, Nondeterminism
 from numaproof.conformance.fuzzing.example_databases import Scoped
 from numaproof.conformance.fuzzing.example_run import ExampleFailedError, ExampleRun, IdleRun
 from numaproof.conformance.fuzzing.exploration import Explorer, ScenarioRun
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
     from hypothesis.database import ExampleDatabase
 
-    from numaproof.conformance.execution.stream import Campaign
-    from numaproof.conformance.fuzzing.coverage import Thing
+    from numaproof.conformance.execution.harness_run import HarnessRun
+    from numaproof.conformance.fuzzing.coverage import Feature
     from numaproof.protocol.machine import MachineInfo
 
 SHRINKS = 150
@@ -52,7 +52,7 @@ class _EnoughError(KeyboardInterrupt):
 
 
 def fuzz(
-    campaign: Campaign, budget: Budget, seed: int, findings: Path, options: FuzzOptions = CI
+    harness_run: HarnessRun, budget: Budget, seed: int, findings: Path, options: FuzzOptions = CI
 ) -> Iterator[events.AnyEvent]:
     """Fuzzes a target and yields what happens; stops at the first finding.
 
@@ -60,59 +60,59 @@ def fuzz(
     database and a budget of seconds the same seed yields the same, but for the times.
 
     Args:
-        campaign: whose target is fuzzed.
+        harness_run: whose target is fuzzed.
         budget: how long.
         seed: where the examples come from: the same seed makes the same examples.
         findings: the directory in which the case file of a finding is written.
         options: what is kept, and what is played a second time.
     """
-    yield campaign.started("fuzz", budget.examples or 0, {}, seed)
-    if not campaign.target.capabilities.has("start"):
-        yield campaign.ended({"unsupported": 1})
+    yield harness_run.started("fuzz", budget.examples or 0, {}, seed)
+    if not harness_run.target.capabilities.has("start"):
+        yield harness_run.ended({"unsupported": 1})
         return
     seeds = random.Random(seed)  # noqa: S311 - reproducible on purpose
     aims = tuple(TARGETS)
     outcomes: Counter[str] = Counter()
     with scratch_folder() as scratch:
-        search = _Search(campaign, budget, scratch, options.repeat_every, seeds.getrandbits(32))
-        kept = Scoped(options.database, campaign.target) if options.database else None
+        search = _Search(harness_run, budget, scratch, options.repeat_every, seeds.getrandbits(32))
+        kept = Scoped(options.database, harness_run.target) if options.database else None
         number = done = 0
-        while not search.over and budget.left(done, campaign.elapsed()):
+        while not search.over and budget.left(done, harness_run.elapsed()):
             count = budget.batch(done)
             _batch(search, seeds.getrandbits(64), count, aims[number % len(aims)], kept)
             number, done = number + 1, done + min(count, search.taken())
-            yield events.Progress(at=campaign.elapsed(), done=done)
+            yield events.Progress(at=harness_run.elapsed(), done=done)
         outcomes["pass"] = done
         if found := search.finding():
             outcomes.update({found.outcome: 1, "pass": -1})
-            yield found.event(campaign, findings)
-    yield search.reached.event(campaign.elapsed())
-    yield campaign.ended(outcomes)
+            yield found.event(harness_run, findings)
+    yield search.coverage.event(harness_run.elapsed())
+    yield harness_run.ended(outcomes)
 
 
 @dataclass
 class _Search:
     """What a run has found and reached, and how often it may still try to make that smaller."""
 
-    campaign: Campaign
+    harness_run: HarnessRun
     budget: Budget
     scratch: Path
     repeat_every: int
     offset: int
-    reached: Reached = field(default_factory=Reached)
+    coverage: CoverageTotals = field(default_factory=CoverageTotals)
     failed: list[ExampleFailedError] = field(default_factory=list)
-    unlike: Unlike | None = None
+    nondeterminism: Nondeterminism | None = None
     _left: int = SHRINKS
     _taken: int = 0
-    _repeats: Repeats = field(init=False)
+    _determinism: DeterminismCheck = field(init=False)
 
     def __post_init__(self) -> None:
-        self._repeats = Repeats(self.campaign.target, self.scratch / "repeats")
+        self._determinism = DeterminismCheck(self.harness_run.target, self.scratch / "repeats")
 
     @property
     def over(self) -> bool:
         """Whether anything was found."""
-        return bool(self.failed or self.unlike)
+        return bool(self.failed or self.nondeterminism)
 
     def taken(self) -> int:
         """How many examples were played since this was asked last, smaller ones apart."""
@@ -123,27 +123,29 @@ class _Search:
         """A playing of the next example, for as long as there is a use for it."""
         if self.failed:
             self._left -= 1
-        elif self._taken and self.budget.late(self.campaign.elapsed()):
+        elif self._taken and self.budget.late(self.harness_run.elapsed()):
             raise _EnoughError
         if self._left < 0:
             return IdleRun()
         self._taken += not self.failed
-        return ExampleRun(self.campaign.target, machine, self.failed)
+        return ExampleRun(self.harness_run.target, machine, self.failed)
 
     def ended(
         self,
         run: ExampleRun | IdleRun | None,
-        things: Mapping[Thing, int],
+        features: Mapping[Feature, int],
         values: Mapping[str, float],
     ) -> None:
         """Counts what an example reached, and plays it a second time if it is its turn."""
         if not isinstance(run, ExampleRun) or self.failed:
             return
         calls = run.inner.player.session.calls
-        self.reached.add({**things, **answered(calls)}, values)
-        if self.repeat_every and (self.reached.examples + self.offset) % self.repeat_every == 0:
-            self.unlike = self._repeats.unlike(run.scenario(), run.inner, times=1)
-            if self.unlike:
+        self.coverage.add({**features, **features_of_answers(calls)}, values)
+        if self.repeat_every and (self.coverage.examples + self.offset) % self.repeat_every == 0:
+            self.nondeterminism = self._determinism.nondeterminism(
+                run.scenario(), run.inner, times=1
+            )
+            if self.nondeterminism:
                 raise _EnoughError
 
     def finding(self) -> FuzzFinding | None:
@@ -151,19 +153,25 @@ class _Search:
 
         A failure that is answered differently when it is played again is not taken for one.
         """
-        unlike = self.unlike
+        nondeterminism = self.nondeterminism
         if self.failed:
             smallest = self._smallest(min(self.failed, key=_size))
             times = 1 if smallest.result.outcome == "time-out" else REPEATS
-            unlike = self._repeats.unlike(smallest.scenario, smallest.run, times)
-            if not unlike:
+            nondeterminism = self._determinism.nondeterminism(
+                smallest.scenario, smallest.run, times
+            )
+            if not nondeterminism:
                 return FuzzFinding.of_failure(smallest)
-        return FuzzFinding.of_unlike(self._repeats.smallest(unlike)) if unlike else None
+        return (
+            FuzzFinding.of_nondeterminism(self._determinism.smallest(nondeterminism))
+            if nondeterminism
+            else None
+        )
 
     def _smallest(self, found: ExampleFailedError) -> ScenarioRun:
         run = found.run
         first = ScenarioRun(run.scenario(), found.result, run.inner)
-        return Explorer(self.campaign.target, self.scratch / "smaller").smallest(first)
+        return Explorer(self.harness_run.target, self.scratch / "smaller").smallest(first)
 
 
 def _size(found: ExampleFailedError) -> int:
@@ -177,14 +185,14 @@ def _batch(
     """Plays so many examples; what is wrong with them is in the search afterwards."""
 
     class Node(NodeMachine):
-        capabilities = search.campaign.target.capabilities
+        capabilities = search.harness_run.target.capabilities
         aims = (aim,)
 
         def open_example(self, machine: MachineInfo) -> ExampleRun | IdleRun:
             return search.open(machine)
 
-        def ended(self, things: Mapping[Thing, int], values: Mapping[str, float]) -> None:
-            search.ended(self.example, things, values)
+        def ended(self, features: Mapping[Feature, int], values: Mapping[str, float]) -> None:
+            search.ended(self.example, features, values)
 
     phases = (Phase.generate, Phase.target, Phase.shrink)
     profile = settings(

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numaproof.conformance.cases.schema import Case
-    from numaproof.conformance.execution.stream import Campaign
-    from numaproof.conformance.fuzzing.determinism import Unlike
+    from numaproof.conformance.execution.harness_run import HarnessRun
+    from numaproof.conformance.fuzzing.determinism import Nondeterminism
     from numaproof.conformance.fuzzing.exploration import ScenarioRun
     from numaproof.protocol.machine import MachineInfo
 
@@ -46,23 +46,29 @@ class FuzzFinding:
         )
 
     @classmethod
-    def of_unlike(cls, unlike: Unlike) -> FuzzFinding:
+    def of_nondeterminism(cls, nondeterminism: Nondeterminism) -> FuzzFinding:
         case = msgspec.structs.replace(
-            unlike.scenario.case, title=unlike.result.message, machine=unlike.scenario.machine
+            nondeterminism.scenario.case,
+            title=nondeterminism.result.message,
+            machine=nondeterminism.scenario.machine,
         )
         # Played once, it may end well.
         return cls(
-            case, unlike.scenario.machine, unlike.result.outcome, unlike.steps, replays=False
+            case,
+            nondeterminism.scenario.machine,
+            nondeterminism.result.outcome,
+            nondeterminism.steps,
+            replays=False,
         )
 
-    def event(self, campaign: Campaign, findings: Path) -> events.DivergenceFound:
+    def event(self, harness_run: HarnessRun, findings: Path) -> events.DivergenceFound:
         """Writes the case file, and tells of it."""
         findings.mkdir(parents=True, exist_ok=True)
         file = findings / writing.name_of(self.case)
         writing.write(self.case, file)
-        words = ("numaproof", "replay", str(file), *campaign.target.options())
+        words = ("numaproof", "replay", str(file), *harness_run.target.options())
         return events.DivergenceFound(
-            at=campaign.elapsed(),
+            at=harness_run.elapsed(),
             title=self.case.title,
             outcome=self.outcome,
             message=self.case.title,
@@ -72,5 +78,5 @@ class FuzzFinding:
             pictures=self.pictures,
             stderr=self.stderr,
             file=str(file),
-            reproduce=shlex.join(words) if self.replays else campaign.command,
+            reproduce=shlex.join(words) if self.replays else harness_run.command,
         )

@@ -17,7 +17,7 @@ from hypothesis import event, target
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from numaproof.conformance.fuzzing.coverage import asked
+from numaproof.conformance.fuzzing.coverage import features_of_steps
 from numaproof.conformance.fuzzing.generation.choices import drawn
 from numaproof.conformance.fuzzing.generation.life import ACTIONS, Life
 from numaproof.conformance.fuzzing.generation.machines import machine
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.cases.machine_properties import Facts
     from numaproof.conformance.cases.schema import Step
     from numaproof.conformance.execution.capabilities import Capabilities
-    from numaproof.conformance.fuzzing.coverage import Thing
+    from numaproof.conformance.fuzzing.coverage import Feature
     from numaproof.conformance.fuzzing.example_run import ExampleRun, IdleRun
     from numaproof.protocol.machine import MachineInfo
 
@@ -106,15 +106,15 @@ class NodeMachine(RuleBasedStateMachine):
         if self.example is None:
             return
         self.example.close()
-        things = asked(self._facts, self._steps, self._actions)
-        for subject, name in things:
+        features = features_of_steps(self._facts, self._steps, self._actions)
+        for subject, name in features:
             event(f"{subject}: {name}")
         values = {name: value(self.life) for name, value in TARGETS.items()}
         for name in self.aims:
             target(values[name], label=name)
-        self.ended(things, values)
+        self.ended(features, values)
 
-    def ended(self, things: Mapping[Thing, int], values: Mapping[str, float]) -> None:
+    def ended(self, features: Mapping[Feature, int], values: Mapping[str, float]) -> None:
         """Hears what an example was made of, and its values of the `TARGETS`."""
 
 

@@ -8,10 +8,10 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from numaproof.conformance.execution import runner
+from numaproof.conformance.execution.harness_run import HarnessRun
 from numaproof.conformance.execution.implementation import InProcess, handshake
 from numaproof.conformance.execution.run import Target
 from numaproof.conformance.execution.scratch import scratch_folder
-from numaproof.conformance.execution.stream import Campaign
 from numaproof.conformance.fuzzing.budget import Budget
 from numaproof.conformance.fuzzing.fuzz import fuzz
 from numaproof.protocol.events import GOOD, CaseFinished, DivergenceFound
@@ -79,10 +79,10 @@ class Suite:
         runs are made at the most.
         """
         with closing(bug.implementation()) as implementation, scratch_folder() as scratch:
-            campaign = self._campaign(target(implementation, bug.kubernetes))
-            runs = in_turn(nearest(bug, self.cases), self.catalogue, campaign.target)
+            harness_run = self._harness_run(target(implementation, bug.kubernetes))
+            runs = in_turn(nearest(bug, self.cases), self.catalogue, harness_run.target)
             for number, run in enumerate(islice(runs, most)):
-                finished = runner.run_case(run, campaign, scratch / str(number))
+                finished = runner.run_case(run, harness_run, scratch / str(number))
                 if finished.outcome not in GOOD:
                     return finished
         return None
@@ -93,14 +93,14 @@ class Suite:
         Every answer is compared with that of a healthy reference.
         """
         with closing(bug.implementation()) as implementation, scratch_folder() as scratch:
-            campaign = self._campaign(target(implementation, bug.kubernetes, compared=True))
-            for event in fuzz(campaign, Budget(examples, None), seed, scratch):
+            harness_run = self._harness_run(target(implementation, bug.kubernetes, compared=True))
+            for event in fuzz(harness_run, Budget(examples, None), seed, scratch):
                 if isinstance(event, DivergenceFound):
                     return event
         return None
 
-    def _campaign(self, one: Target) -> Campaign:
-        return Campaign(one, self.registry, "numaproof gauntlet", one.hello.version)
+    def _harness_run(self, one: Target) -> HarnessRun:
+        return HarnessRun(one, self.registry, "numaproof gauntlet", one.hello.version)
 
 
 def in_turn(

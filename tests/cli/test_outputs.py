@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from numaproof.outputs import follow
-from numaproof.protocol.events import CampaignEnded, DivergenceFound, Progress
+from numaproof.protocol.events import DivergenceFound, Progress, RunEnded
 from numaproof.protocol.machine import MachineInfo
 from numaproof.reports.files import EVENTS, read_events
 
@@ -26,5 +26,5 @@ def test_a_run_that_is_cut_short_counts_what_was_wrong_apart(tmp_path: Path) -> 
 
     follow(events(), tmp_path, as_json=True)
     *_, end = read_events(tmp_path / EVENTS)
-    assert isinstance(end, CampaignEnded)
+    assert isinstance(end, RunEnded)
     assert (end.complete, end.outcomes) == (False, {"pass": 8, "fault": 1, "fail": 1})

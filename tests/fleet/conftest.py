@@ -24,16 +24,16 @@ from numaproof.conformance.execution.implementation import handshake
 from numaproof.conformance.execution.machines import Machine
 from numaproof.conformance.execution.run import Target
 from numaproof.conformance.execution.subprocesses import Subprocess
-from numaproof.fleet.planning import Course
-from numaproof.fleet.running import Broken
-from numaproof.fleet.worker import Workshop
+from numaproof.fleet.campaign import FailedUnit
+from numaproof.fleet.planning import CampaignSpec
+from numaproof.fleet.worker import UnitWorker
 from numaproof.protocol.campaign import Seeds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from numaproof.fleet.worker import Result
+    from numaproof.fleet.worker import UnitResult
     from numaproof.protocol.campaign import Unit
 
 PATIENCE = 120.0
@@ -154,7 +154,7 @@ def start() -> type[Command]:
     return Command
 
 
-def course(trap: Trap, folder: Path, *, select: str = "example-*", stop: int = 12) -> Course:
+def spec(trap: Trap, folder: Path, *, select: str = "example-*", stop: int = 12) -> CampaignSpec:
     """A campaign of a few cases and seeds against the trap's program, in two releases."""
     machines = (Machine(fakesys.load_profile("laptop-4c8t"), folder / "trees"),)
     words = shlex.split(trap.command)
@@ -167,7 +167,7 @@ def course(trap: Trap, folder: Path, *, select: str = "example-*", stop: int = 1
         Target(program, hello, release, hello.level, command=tuple(words))
         for release in ("1.35", "1.36")
     )
-    return Course(
+    return CampaignSpec(
         targets=targets,
         cases=loading.bundled_cases(),
         machines=machines,
@@ -186,30 +186,30 @@ class OneByOne:
 
     def __init__(
         self,
-        workshop: Workshop,
+        worker: UnitWorker,
         order: Callable[[list[Unit]], list[Unit]] = list,
         breaks: Callable[[Unit], bool] = lambda _: False,
     ) -> None:
-        self._workshop = workshop
+        self._worker = worker
         self._order = order
         self._breaks = breaks
 
-    def do(self, units: Iterator[Unit]) -> Iterator[Result | Broken]:
+    def do(self, units: Iterator[Unit]) -> Iterator[UnitResult | FailedUnit]:
         """Does them all."""
         for unit in self._order(list(units)):
-            yield Broken(unit, "no") if self._breaks(unit) else self._workshop.do(unit)
+            yield FailedUnit(unit, "no") if self._breaks(unit) else self._worker.do(unit)
 
 
 @pytest.fixture(scope="package")
-def planned(trap: Trap, tmp_path_factory: pytest.TempPathFactory) -> Course:
-    """See `course`."""
-    return course(trap, tmp_path_factory.mktemp("machines"))
+def planned(trap: Trap, tmp_path_factory: pytest.TempPathFactory) -> CampaignSpec:
+    """See `spec`."""
+    return spec(trap, tmp_path_factory.mktemp("machines"))
 
 
 @pytest.fixture(scope="package")
-def workshop(planned: Course, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
+def worker(planned: CampaignSpec, tmp_path_factory: pytest.TempPathFactory) -> Iterator[UnitWorker]:
     """Where units of `planned` are done."""
-    with closing(Workshop(planned.job, tmp_path_factory.mktemp("workshop"))) as made:
+    with closing(UnitWorker(planned.job, tmp_path_factory.mktemp("workshop"))) as made:
         yield made
 
 

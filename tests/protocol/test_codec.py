@@ -105,7 +105,7 @@ def test_every_operation_of_the_page_is_in_the_table() -> None:
 
 
 def test_events_read_back_and_a_torn_last_line_is_left_out() -> None:
-    event = events.CampaignEnded(at=1.5, complete=True, outcomes={"pass": 3})
+    event = events.RunEnded(at=1.5, complete=True, outcomes={"pass": 3})
     line = events.write_line(event)
     assert list(events.read_lines([line, line[:-5]])) == [event]
 

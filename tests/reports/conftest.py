@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from numaproof.protocol.events import (
-    CampaignEnded,
-    CampaignStarted,
     CaseFinished,
     DivergenceFound,
     Owner,
     Picture,
     Requirement,
+    RunEnded,
+    RunStarted,
     Step,
 )
 from numaproof.protocol.machine import Core, HugePages, MachineInfo, Node, UncoreCache
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numaproof.protocol.events import AnyEvent, Outcome
 
     MakeMachine = Callable[..., MachineInfo]
-    MakeStarted = Callable[..., CampaignStarted]
+    MakeStarted = Callable[..., RunStarted]
     MakeRun = Callable[..., CaseFinished]
     MakeStream = Callable[..., list[AnyEvent]]
     MakeDivergence = Callable[..., DivergenceFound]
@@ -90,7 +90,7 @@ def make_machine() -> MakeMachine:
     return grid
 
 
-def _started(**changes: Any) -> CampaignStarted:
+def _started(**changes: Any) -> RunStarted:
     fields: dict[str, Any] = {
         "at": 0.0,
         "kind": "check",
@@ -103,7 +103,7 @@ def _started(**changes: Any) -> CampaignStarted:
         "requirements": REQUIREMENTS,
         "implementation": HELLO,
     }
-    return CampaignStarted(**fields | changes)
+    return RunStarted(**fields | changes)
 
 
 @pytest.fixture
@@ -170,7 +170,7 @@ def stream() -> MakeStream:
                 outcomes[one.outcome] = outcomes.get(one.outcome, 0) + 1
         end: dict[str, Any] = {"at": 2.0, "complete": True, "outcomes": outcomes}
         begin = _started(**{"total": sum(outcomes.values()), **changes.pop("start", {})})
-        return [begin, *runs, CampaignEnded(**end | changes)]
+        return [begin, *runs, RunEnded(**end | changes)]
 
     return make
 

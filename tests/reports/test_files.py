@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from numaproof.protocol.events import CampaignEnded, Progress
+from numaproof.protocol.events import Progress, RunEnded
 from numaproof.reports.files import FILES, EventsError, Recorder, read_events, render
 
 if TYPE_CHECKING:
@@ -63,10 +63,10 @@ def test_a_killed_run_keeps_what_was_measured_and_is_rendered_as_incomplete(tmp_
     program = """
 import os, signal, sys
 from pathlib import Path
-from numaproof.protocol.events import CampaignStarted
+from numaproof.protocol.events import RunStarted
 from numaproof.reports.files import Recorder
 with Recorder(Path(sys.argv[1])) as recorder:
-    recorder.record(CampaignStarted(0.0, "check", "0", "1.35", "kubelet", "x", 9, {}, ()))
+    recorder.record(RunStarted(0.0, "check", "0", "1.35", "kubelet", "x", 9, {}, ()))
     os.kill(os.getpid(), signal.SIGKILL)
 """
     done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=False)
@@ -98,7 +98,7 @@ def test_the_end_of_an_interrupted_run_has_the_latest_time(
         for event in (
             started(kind="fuzz"),
             Progress(7.5, 50),
-            CampaignEnded(0.0, False, {"pass": 50}, message="interrupted"),
+            RunEnded(0.0, False, {"pass": 50}, message="interrupted"),
         ):
             recorder.record(event)
     assert read_events(tmp_path / "events.jsonl")[-1].at == 7.5

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numaproof.protocol.events import AnyEvent, DivergenceFound, Reached, Step
+from numaproof.protocol.events import AnyEvent, Coverage, DivergenceFound, Step
 from numaproof.reports.html import html
 from numaproof.reports.junit import junit
 from numaproof.reports.markdown import markdown
@@ -17,7 +17,7 @@ MakeStream = Callable[..., list[AnyEvent]]
 MakeDivergence = Callable[..., DivergenceFound]
 
 FUZZ = {"kind": "fuzz", "total": 100}
-REACHED = Reached(
+REACHED = Coverage(
     at=1.0,
     examples=1234,
     counts={"actions": {"admit": 5678, "remove": 90}, "policies": {"CPU <static>": 7}},
@@ -49,7 +49,7 @@ def test_what_was_reached_is_told_in_every_format(stream: MakeStream) -> None:
 
 
 def test_a_run_that_reached_nothing_tells_nothing(stream: MakeStream) -> None:
-    nothing = Reached(at=1.0, examples=0, counts={}, highest={})
+    nothing = Coverage(at=1.0, examples=0, counts={}, highest={})
     for events in (stream(nothing, start=FUZZ), stream(start=FUZZ)):
         assert "Reached" not in told(events)
         assert "Reached" not in markdown(summarize(events))

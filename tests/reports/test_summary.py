@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from numaproof.protocol.events import CampaignEnded, Progress
+from numaproof.protocol.events import Progress, RunEnded
 from numaproof.reports.summary import NO_AREA, OUTCOMES, summarize
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def test_fuzzing_zero_examples_is_nothing_tested(stream: MakeStream) -> None:
 
 
 def test_an_outcome_that_this_version_does_not_know_is_not_overlooked(started: MakeStarted) -> None:
-    events = [started(kind="fuzz"), CampaignEnded(1.0, True, {"pass": 3, "new kind": 1})]
+    events = [started(kind="fuzz"), RunEnded(1.0, True, {"pass": 3, "new kind": 1})]
     assert "counts 4" in summarize(events).gaps[0]
 
 

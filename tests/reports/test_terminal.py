@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from numaproof.protocol.events import CampaignEnded, Progress, Step
+from numaproof.protocol.events import Progress, RunEnded, Step
 from numaproof.reports.terminal import MOST_FAILURE_LINES, Terminal, is_live
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ def test_a_fuzz_run_begins_with_its_seed_and_its_budget(started: MakeStarted) ->
 
 
 def test_an_interrupted_fuzz_run_says_how_long_it_took(started: MakeStarted) -> None:
-    end = CampaignEnded(0.0, False, {"pass": 50}, message="interrupted")
+    end = RunEnded(0.0, False, {"pass": 50}, message="interrupted")
     text = shown([started(kind="fuzz"), Progress(3.0, 25), Progress(7.5, 50), end])
     assert "50 examples (50 pass) in 7.5 s" in text
 

@@ -11,11 +11,11 @@ import pytest
 
 from numaproof import fakesys
 from numaproof.conformance.cases import loading
+from numaproof.conformance.execution.harness_run import HarnessRun
 from numaproof.conformance.execution.implementation import InProcess, handshake
 from numaproof.conformance.execution.machines import GivenMachine, Machine
 from numaproof.conformance.execution.run import Target
 from numaproof.conformance.execution.runner import SelectedCase, run_case
-from numaproof.conformance.execution.stream import Campaign
 from numaproof.conformance.requirements import load_registry
 from numaproof.reference.departures import releases as table
 from numaproof.reference.departures.defects import DEFECTS
@@ -77,8 +77,8 @@ def outcome(name: str, kubernetes: str, folder: Path, *, documented: bool) -> st
     reference = InProcess(lambda: Reference(documented=documented))
     hello = handshake(reference, "tests")
     target = Target(reference, hello, kubernetes, hello.level, documented=documented)
-    campaign = Campaign(target, load_registry(), "numaproof replay", "0")
-    return run_case(SelectedCase(case, machine), campaign, folder / "state").outcome
+    harness_run = HarnessRun(target, load_registry(), "numaproof replay", "0")
+    return run_case(SelectedCase(case, machine), harness_run, folder / "state").outcome
 
 
 @named

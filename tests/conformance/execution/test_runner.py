@@ -15,6 +15,7 @@ from numaproof.conformance.cases.schema import Case
 from numaproof.conformance.check import check
 from numaproof.conformance.execution import runner
 from numaproof.conformance.execution.handshake import FailedHandshake
+from numaproof.conformance.execution.harness_run import HarnessRun
 from numaproof.conformance.execution.implementation import (
     BrokeProtocol,
     Crashed,
@@ -24,7 +25,6 @@ from numaproof.conformance.execution.implementation import (
 )
 from numaproof.conformance.execution.machines import Machine
 from numaproof.conformance.execution.run import Target
-from numaproof.conformance.execution.stream import Campaign
 from numaproof.conformance.requirements import load_registry
 from numaproof.protocol import events, messages
 from numaproof.reference.implementation import Reference
@@ -50,13 +50,13 @@ def cases(make_case: MakeCase) -> list[Case]:
     return [good, bad]
 
 
-def campaign(target: Target) -> Campaign:
-    return Campaign(target, load_registry(), "numaproof check", "0.1")
+def harness_run(target: Target) -> HarnessRun:
+    return HarnessRun(target, load_registry(), "numaproof check", "0.1")
 
 
 def played(target: Target, cases: list[Case], *catalogue: Machine) -> list[events.AnyEvent]:
     runs = runner.select(cases, catalogue, target)
-    return list(check(runs, campaign(target)))
+    return list(check(runs, harness_run(target)))
 
 
 def untimed(stream: list[events.AnyEvent]) -> list[events.AnyEvent]:
@@ -72,7 +72,7 @@ def test_a_run_begins_finishes_every_case_and_ends(
     reference: Target, cases: list[Case], laptop: Machine
 ) -> None:
     started, good, bad, ended = played(reference, cases, laptop)
-    assert isinstance(started, events.CampaignStarted)
+    assert isinstance(started, events.RunStarted)
     assert started.total == 2
     assert list(started.machines) == ["laptop-4c8t"]
     assert isinstance(good, events.CaseFinished)
@@ -83,7 +83,7 @@ def test_a_run_begins_finishes_every_case_and_ends(
     assert bad.message == "the shared pool (0-7): count is 8, expected is 3"
     assert [step.operation for step in bad.steps] == ["start", "state", "state", "state"]
     assert [picture.title for picture in bad.pictures] == ["before", "after"]
-    assert isinstance(ended, events.CampaignEnded)
+    assert isinstance(ended, events.RunEnded)
     assert ended.complete
     assert ended.outcomes == {"fail": 1, "pass": 1}
     assert summarize([started, good, bad, ended]).verdict == "failed"
@@ -165,7 +165,7 @@ def test_a_machine_that_cannot_be_discovered_serves_cases_about_discovery(
     case = make_case("steps: [{discover: {}, expect: {refused: discovery}}]")
     case = msgspec.structs.replace(case, machines=loading.Machines(names=("laptop-*",)))
     started, finished, _ = played(reference, [case], Machine(profile, tmp_path))
-    assert isinstance(started, events.CampaignStarted)
+    assert isinstance(started, events.RunStarted)
     assert started.machines == {}
     assert isinstance(finished, events.CaseFinished)
     assert finished.outcome == "pass"

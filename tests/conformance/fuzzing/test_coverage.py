@@ -50,10 +50,10 @@ def made(
             all_of_them.machines.append(machine)
             return ExampleRun(target, machine, []) if play else IdleRun()
 
-        def ended(self, things: Any, values: Any) -> None:
+        def ended(self, features: Any, values: Any) -> None:
             if isinstance(self.example, ExampleRun):
                 all_of_them.steps.append(tuple(self.example.steps))
-            actions = {name: count for (what, name), count in things.items() if what == "actions"}
+            actions = {name: count for (what, name), count in features.items() if what == "actions"}
             all_of_them.actions.append(actions)
             all_of_them.values.append(dict(values))
 
@@ -116,7 +116,7 @@ def test_each_run_leaves_most_kinds_of_actions_out(swarm: list[dict[str, int]]) 
 @pytest.mark.slow
 @pytest.mark.parametrize("aim", TARGETS)
 def test_steering_gets_further_than_chance(reference: Target, aim: str) -> None:
-    def reached(*aims: str) -> float:
+    def coverage(*aims: str) -> float:
         """The mean of the best half of the examples."""
         values = [
             sorted(one[aim] for one in made(reference, BATCH, seed, aims=aims).values)[-50:]
@@ -124,4 +124,4 @@ def test_steering_gets_further_than_chance(reference: Target, aim: str) -> None:
         ]
         return sum(map(sum, values))
 
-    assert reached(aim) > 1.3 * reached()
+    assert coverage(aim) > 1.3 * coverage()

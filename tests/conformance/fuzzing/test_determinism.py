@@ -11,12 +11,12 @@ import msgspec
 import pytest
 
 from numaproof.conformance.cases import loading
+from numaproof.conformance.execution.harness_run import HarnessRun
 from numaproof.conformance.execution.implementation import Crashed, Implementation, InProcess
 from numaproof.conformance.execution.run import Target
 from numaproof.conformance.execution.scenario import Scenario
-from numaproof.conformance.execution.stream import Campaign
 from numaproof.conformance.fuzzing.budget import Budget, FuzzOptions
-from numaproof.conformance.fuzzing.determinism import Repeats
+from numaproof.conformance.fuzzing.determinism import DeterminismCheck
 from numaproof.conformance.fuzzing.fuzz import fuzz
 from numaproof.conformance.requirements import load_registry
 from numaproof.protocol import events, messages
@@ -30,10 +30,14 @@ MakeTarget = Callable[..., Target]
 def run(
     target: Target, findings: Path, examples: int = 50, repeat_every: int = 5, seed: int = 1
 ) -> list[events.AnyEvent]:
-    campaign = Campaign(target, load_registry(), "numaproof fuzz", "0.1")
+    harness_run = HarnessRun(target, load_registry(), "numaproof fuzz", "0.1")
     return list(
         fuzz(
-            campaign, Budget(examples, None), seed, findings, FuzzOptions(repeat_every=repeat_every)
+            harness_run,
+            Budget(examples, None),
+            seed,
+            findings,
+            FuzzOptions(repeat_every=repeat_every),
         )
     )
 
@@ -147,7 +151,7 @@ def test_a_fault_is_the_same_whatever_its_trace(
     result, first = play(target, "steps: [{start: {}}, {reconcile: {}}]")
     assert result.outcome == "fault"
     scenario = Scenario(first.case, first.player.session.machine)
-    assert Repeats(target, tmp_path / "again").unlike(scenario, first) is None
+    assert DeterminismCheck(target, tmp_path / "again").nondeterminism(scenario, first) is None
 
 
 def first_or_last(*, last: bool) -> Callable[[], Implementation]:
@@ -183,7 +187,7 @@ def test_devices_of_which_any_would_do_are_no_difference(
     _, second = play(other, text)
     assert "d1" in str(second.player.session.calls[-1].answer.pods)
     scenario = Scenario(first.case, first.player.session.machine)
-    assert Repeats(other, tmp_path / "again").unlike(scenario, first) is None
+    assert DeterminismCheck(other, tmp_path / "again").nondeterminism(scenario, first) is None
 
 
 @pytest.mark.slow

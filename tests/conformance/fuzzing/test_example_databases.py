@@ -13,9 +13,9 @@ import msgspec
 import pytest
 from hypothesis.database import InMemoryExampleDatabase
 
+from numaproof.conformance.execution.harness_run import HarnessRun
 from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.execution.run import Target
-from numaproof.conformance.execution.stream import Campaign
 from numaproof.conformance.fuzzing import example_databases
 from numaproof.conformance.fuzzing.budget import Budget, FuzzOptions
 from numaproof.conformance.fuzzing.example_databases import DatabaseError, Scoped
@@ -45,12 +45,12 @@ def broken(make_target: MakeTarget, changed: Callable[..., Any]) -> Target:
 
 
 def run(target: Target, place: str, findings: Path, seed: int, examples: int = 60) -> Any:
-    campaign = Campaign(target, load_registry(), "numaproof fuzz", "0.1")
+    harness_run = HarnessRun(target, load_registry(), "numaproof fuzz", "0.1")
     options = FuzzOptions(example_databases.opened(place), repeat_every=0)
-    stream = list(fuzz(campaign, Budget(examples, None), seed, findings, options))
+    stream = list(fuzz(harness_run, Budget(examples, None), seed, findings, options))
     found = [one for one in stream if isinstance(one, events.DivergenceFound)]
     ended = stream[-1]
-    assert isinstance(ended, events.CampaignEnded)
+    assert isinstance(ended, events.RunEnded)
     return found, ended.outcomes.get("pass", 0)
 
 

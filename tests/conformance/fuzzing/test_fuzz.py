@@ -12,9 +12,9 @@ import pytest
 from numaproof.conformance.cases import loading
 from numaproof.conformance.cases.machine_properties import Facts
 from numaproof.conformance.execution import runner
+from numaproof.conformance.execution.harness_run import HarnessRun
 from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.execution.run import Target
-from numaproof.conformance.execution.stream import Campaign
 from numaproof.conformance.fuzzing.budget import Budget
 from numaproof.conformance.fuzzing.fuzz import fuzz
 from numaproof.conformance.requirements import load_registry
@@ -49,19 +49,19 @@ def losing(state: messages.State) -> messages.State:
 def run(
     target: Target, findings: Path, seed: int = 1, examples: int | None = 60, **budget: Any
 ) -> list[events.AnyEvent]:
-    campaign = Campaign(target, load_registry(), "numaproof fuzz", "0.1")
-    stream = fuzz(campaign, Budget(examples, budget.get("seconds")), seed, findings)
+    harness_run = HarnessRun(target, load_registry(), "numaproof fuzz", "0.1")
+    stream = fuzz(harness_run, Budget(examples, budget.get("seconds")), seed, findings)
     return [msgspec.structs.replace(event, at=0.0) for event in stream]
 
 
 def test_the_healthy_reference_passes(reference: Target, tmp_path: Path) -> None:
     stream = run(reference, tmp_path / "findings", examples=30)
     assert [type(event).__name__ for event in stream] == [
-        "CampaignStarted",
+        "RunStarted",
         "Progress",
         "Progress",
-        "Reached",
-        "CampaignEnded",
+        "Coverage",
+        "RunEnded",
     ]
     assert summarize(stream).verdict == "passed"
     assert summarize(stream).tally.counts == {"pass": 30}
@@ -103,9 +103,9 @@ def test_a_fault_is_found_shrunk_and_replayed(
     assert case.requirements
 
     def replayed(target: Target) -> str:
-        campaign = Campaign(target, load_registry(), "numaproof replay", "0.1")
+        harness_run = HarnessRun(target, load_registry(), "numaproof replay", "0.1")
         (one,) = runner.select([case], [], target)
-        return runner.run_case(one, campaign, tmp_path / target.level).outcome
+        return runner.run_case(one, harness_run, tmp_path / target.level).outcome
 
     assert replayed(broken) == "fail"
     (tmp_path / broken.level).rename(tmp_path / "done")
@@ -141,7 +141,7 @@ def test_a_budget_of_time_ends_the_run_after_one_example_at_least(
 ) -> None:
     stream = run(reference, tmp_path, examples=None, seconds=0.0)
     ended = stream[-1]
-    assert isinstance(ended, events.CampaignEnded)
+    assert isinstance(ended, events.RunEnded)
     assert ended.complete
     assert ended.outcomes == {"pass": 1}
 

@@ -19,10 +19,10 @@ import pytest
 from numaproof import fakesys
 from numaproof.conformance.cases import loading
 from numaproof.conformance.execution import runner
+from numaproof.conformance.execution.harness_run import HarnessRun
 from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.execution.machines import Machine
 from numaproof.conformance.execution.scratch import scratch_folder
-from numaproof.conformance.execution.stream import Campaign
 from numaproof.conformance.requirements import load_registry
 from numaproof.conformance.seeded_bugs import catalogue, hunting
 from numaproof.conformance.seeded_bugs.catalogue import BUGS, WHOLE_RUN
@@ -66,12 +66,12 @@ def test_a_seeded_bug_is_caught(bug: Bug, suite: Suite) -> None:
 @pytest.mark.slow
 def test_the_healthy_reference_passes_where_bugs_are_caught(suite: Suite, tmp_path: Path) -> None:
     target = hunting.target(InProcess(Reference))
-    campaign = Campaign(target, suite.registry, "numaproof check", "0")
+    harness_run = HarnessRun(target, suite.registry, "numaproof check", "0")
     whole_node = [
         case for case in suite.cases if case.id.startswith(("dev", "mem", "node", "topo"))
     ]
     ends = [
-        runner.run_case(run, campaign, tmp_path / str(number))
+        runner.run_case(run, harness_run, tmp_path / str(number))
         for number, run in enumerate(
             islice(hunting.in_turn(whole_node, suite.catalogue, target), RUNS // 6)
         )

@@ -101,7 +101,7 @@ def discover_machine(name: str, kubernetes: str) -> MachineInfo:
     return discover(tree, release(kubernetes).no_cpu)
 
 
-def catalogue(names: Iterable[str], folder: Path) -> list[Machine]:
+def named_machines(names: Iterable[str], folder: Path) -> list[Machine]:
     """The machines that the names stand for, all bundled ones for none; trees go to `folder`.
 
     Raises:

@@ -8,8 +8,8 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from numaproof.conformance.execution.handshake import FailedHandshake
+from numaproof.conformance.execution.harness_run import HarnessRun
 from numaproof.conformance.execution.implementation import ImplementationFailure
-from numaproof.conformance.execution.stream import Campaign
 from numaproof.conformance.requirements import load_registry
 from numaproof.metadata import VERSION
 from numaproof.outputs import follow
@@ -29,8 +29,8 @@ def command_line(added: Iterable[str] = ()) -> str:
     return shlex.join(["numaproof", *sys.argv[1:], *added])
 
 
-def conduct(
-    make: Callable[[Campaign], Iterator[AnyEvent]],
+def run_harness(
+    make: Callable[[HarnessRun], Iterator[AnyEvent]],
     target: Mapping[str, Any],
     out: Path,
     *,
@@ -57,8 +57,8 @@ def conduct(
     began = time.monotonic()
     try:
         with open_target(**target) as opened:
-            campaign = Campaign(opened, registry, command_line(added), VERSION)
-            return follow(make(campaign), out, as_json=as_json, calls=calls)
+            harness_run = HarnessRun(opened, registry, command_line(added), VERSION)
+            return follow(make(harness_run), out, as_json=as_json, calls=calls)
     except ImplementationFailure as failure:
         failed = FailedHandshake(
             failure=failure,

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
+from numaproof.fleet.campaign import run
 from numaproof.fleet.journal import Journal, JournalError
-from numaproof.fleet.running import run
-from numaproof.fleet.worker import UnlikeError, Workshop
+from numaproof.fleet.worker import UnitWorker, WorkerMismatchError
 from numaproof.protocol.campaign import CaseSlice, SeedRange, Seeds, Shrink
 from numaproof.reports.campaign import as_json, as_text
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numaproof.fleet.job import Job
-    from numaproof.fleet.planning import Course
+    from numaproof.fleet.planning import CampaignSpec
     from numaproof.protocol.campaign import CampaignSummary, Unit
 
 OneByOne = Any
@@ -33,16 +33,16 @@ def clock() -> float:
 
 
 def conducted(
-    folder: Path, planned: Course, worker: OneByOne, *, fresh: bool = False
+    folder: Path, planned: CampaignSpec, worker: OneByOne, *, fresh: bool = False
 ) -> CampaignSummary:
     with Journal(folder, planned.plan, clock, fresh=fresh) as journal:
         for _ in run(journal, planned.units, worker):
             pass
-        return journal.ledger.summary()
+        return journal.finished.summary()
 
 
-def do_first(planned: Course, job: Job, folder: Path) -> None:
-    with closing(Workshop(job, folder)) as made:
+def do_first(planned: CampaignSpec, job: Job, folder: Path) -> None:
+    with closing(UnitWorker(job, folder)) as made:
         made.do(next(planned.units()))
 
 
@@ -54,14 +54,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def ordered(
-    folder: Path, planned: Course, workshop: Workshop, one_by_one: OneByOne
+    folder: Path, planned: CampaignSpec, worker: UnitWorker, one_by_one: OneByOne
 ) -> CampaignSummary:
     """What it comes to."""
-    return conducted(folder, planned, one_by_one(workshop))
+    return conducted(folder, planned, one_by_one(worker))
 
 
 def test_units_are_slices_of_cases_by_machine_and_ranges_of_seeds_of_each_release(
-    planned: Course,
+    planned: CampaignSpec,
 ) -> None:
     units = list(planned.units())
     assert len(units) == len({unit.id for unit in units}) == planned.plan.units
@@ -107,27 +107,27 @@ def test_the_first_scenario_of_a_finding_is_shrunk_to_a_case_file(
 def test_the_order_of_arrival_does_not_show(
     order: Callable[[list[Unit]], list[Unit]],
     ordered: CampaignSummary,
-    planned: Course,
-    workshop: Workshop,
+    planned: CampaignSpec,
+    worker: UnitWorker,
     one_by_one: OneByOne,
     tmp_path: Path,
 ) -> None:
-    other = conducted(tmp_path / "other", planned, one_by_one(workshop, order))
+    other = conducted(tmp_path / "other", planned, one_by_one(worker, order))
     assert as_json(other) == as_json(ordered)
     assert as_text(other) == as_text(ordered)
 
 
 def test_a_unit_that_cant_be_done_is_tried_again_next_time(
     ordered: CampaignSummary,
-    planned: Course,
-    workshop: Workshop,
+    planned: CampaignSpec,
+    worker: UnitWorker,
     one_by_one: OneByOne,
     tmp_path: Path,
 ) -> None:
     def breaks(unit: Unit) -> bool:
         return isinstance(unit, SeedRange) and unit.first == 5
 
-    partly = conducted(tmp_path / "other", planned, one_by_one(workshop, breaks=breaks))
+    partly = conducted(tmp_path / "other", planned, one_by_one(worker, breaks=breaks))
     assert not partly.complete
     assert "INCOMPLETE: 3 units left" in as_text(partly)
     last = json.loads((tmp_path / "other" / "events.jsonl").read_text().splitlines()[-1])
@@ -139,15 +139,15 @@ def test_a_unit_that_cant_be_done_is_tried_again_next_time(
         done.extend(unit.id for unit in units)
         return units
 
-    whole = conducted(tmp_path / "other", planned, one_by_one(workshop, noted))
+    whole = conducted(tmp_path / "other", planned, one_by_one(worker, noted))
     assert len(done) == 3
     assert as_json(whole) == as_json(ordered)
 
 
 def test_a_campaign_is_not_mixed_with_another(
     ordered: CampaignSummary,
-    planned: Course,
-    workshop: Workshop,
+    planned: CampaignSpec,
+    worker: UnitWorker,
     one_by_one: OneByOne,
     folder: Path,
     tmp_path: Path,
@@ -155,8 +155,8 @@ def test_a_campaign_is_not_mixed_with_another(
     shutil.copytree(folder, tmp_path / "copy")
     other = dataclasses.replace(planned, seeds=Seeds(0, 3))
     with pytest.raises(JournalError, match=r'its seeds: {"first":0,"stop":12}, now: {"first":0'):
-        conducted(tmp_path / "copy", other, one_by_one(workshop))
-    anew = conducted(tmp_path / "copy", other, one_by_one(workshop), fresh=True)
+        conducted(tmp_path / "copy", other, one_by_one(worker))
+    anew = conducted(tmp_path / "copy", other, one_by_one(worker), fresh=True)
     assert sum(anew.tally.scenarios.values()) == 6 < sum(ordered.tally.scenarios.values())
 
 
@@ -168,7 +168,7 @@ def test_a_campaign_is_not_mixed_with_another(
     ],
 )
 def test_a_file_that_is_not_of_a_campaign_is_left_alone(
-    damage: bytes, complaint: str, planned: Course, tmp_path: Path
+    damage: bytes, complaint: str, planned: CampaignSpec, tmp_path: Path
 ) -> None:
     with Journal(tmp_path, planned.plan, clock) as journal:
         path = journal.path
@@ -179,7 +179,7 @@ def test_a_file_that_is_not_of_a_campaign_is_left_alone(
     assert path.read_bytes() == before
 
 
-def test_the_plan_stands_first_and_once(planned: Course, tmp_path: Path) -> None:
+def test_the_plan_stands_first_and_once(planned: CampaignSpec, tmp_path: Path) -> None:
     with Journal(tmp_path, planned.plan, clock) as journal:
         path = journal.path
     path.write_bytes(path.read_bytes() * 2)
@@ -187,7 +187,7 @@ def test_the_plan_stands_first_and_once(planned: Course, tmp_path: Path) -> None
         Journal(tmp_path, planned.plan, clock)
 
 
-def test_two_campaigns_do_not_write_to_one_file(planned: Course, tmp_path: Path) -> None:
+def test_two_campaigns_do_not_write_to_one_file(planned: CampaignSpec, tmp_path: Path) -> None:
     with (
         Journal(tmp_path, planned.plan, clock),
         pytest.raises(JournalError, match=r"events\.jsonl: another campaign is writing to it"),
@@ -203,36 +203,36 @@ def test_two_campaigns_do_not_write_to_one_file(planned: Course, tmp_path: Path)
     ],
 )
 def test_a_worker_with_something_else_does_nothing(
-    field: str, value: str, complaint: str, planned: Course, tmp_path: Path
+    field: str, value: str, complaint: str, planned: CampaignSpec, tmp_path: Path
 ) -> None:
     job = dataclasses.replace(planned.job, **{field: value})
-    with pytest.raises(UnlikeError, match=complaint):
+    with pytest.raises(WorkerMismatchError, match=complaint):
         do_first(planned, job, tmp_path)
 
 
 def test_a_worker_with_another_program_ends_it_and_does_nothing(
-    planned: Course, tmp_path: Path
+    planned: CampaignSpec, tmp_path: Path
 ) -> None:
     hello = msgspec.structs.replace(planned.plan.implementation, name="another")
     job = dataclasses.replace(planned.job, hello=hello)
-    with pytest.raises(UnlikeError, match="calls itself numaproof reference"):
+    with pytest.raises(WorkerMismatchError, match="calls itself numaproof reference"):
         do_first(planned, job, tmp_path)
 
 
 def test_a_failure_that_stays_away_when_made_again_has_no_case_file(
-    planned: Course, workshop: Workshop
+    planned: CampaignSpec, worker: UnitWorker
 ) -> None:
     configuration = planned.plan.configurations[0]
     passing = next(
         seed
         for seed in range(100)
-        if workshop.do(SeedRange(configuration, seed, 1)).lines.count(b"\n") == 1
+        if worker.do(SeedRange(configuration, seed, 1)).lines.count(b"\n") == 1
     )
-    result = workshop.do(Shrink(configuration, "0" * 12, passing))
+    result = worker.do(Shrink(configuration, "0" * 12, passing))
     assert not result.files
     assert b'"unit finished"' in result.lines
 
 
-def test_nothing_is_left_of_a_unit(planned: Course, tmp_path: Path) -> None:
+def test_nothing_is_left_of_a_unit(planned: CampaignSpec, tmp_path: Path) -> None:
     do_first(planned, planned.job, tmp_path)
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith("unit-")] == []

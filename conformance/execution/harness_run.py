@@ -1,4 +1,4 @@
-"""What every run has in common: its beginning and its end in the stream of events."""
+"""A run of the harness against one target: the first and the last of its events."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Campaign:
+class HarnessRun:
     """One run of the harness against one target.
 
     Attributes:
@@ -34,7 +34,7 @@ class Campaign:
     began: float = field(default_factory=time.monotonic)
 
     def elapsed(self) -> float:
-        """Seconds since the campaign began."""
+        """Seconds since the run began."""
         return time.monotonic() - self.began
 
     def started(
@@ -44,12 +44,12 @@ class Campaign:
         machines: Mapping[str, MachineInfo],
         seed: int | None = None,
         requirements: Iterable[events.Requirement] = (),
-    ) -> events.CampaignStarted:
+    ) -> events.RunStarted:
         """The first event; `total` counts what is to come.
 
         `requirements` come to those of the registry.
         """
-        return events.CampaignStarted(
+        return events.RunStarted(
             at=0.0,
             kind=kind,
             numaproof=self.version,
@@ -66,11 +66,9 @@ class Campaign:
             seed=seed,
         )
 
-    def ended(
-        self, outcomes: Mapping[str, int], untested: Iterable[str] = ()
-    ) -> events.CampaignEnded:
+    def ended(self, outcomes: Mapping[str, int], untested: Iterable[str] = ()) -> events.RunEnded:
         """The last event; `outcomes` counts by outcome, `untested` are requirement ids."""
-        return events.CampaignEnded(
+        return events.RunEnded(
             at=self.elapsed(),
             complete=True,
             outcomes=dict(sorted(outcomes.items())),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
-from numaproof.fleet.worker import Result
+from numaproof.fleet.worker import UnitResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -23,17 +23,17 @@ class ClusterError(Exception):
 
 
 @dataclass(frozen=True)
-class Broken:
+class FailedUnit:
     """A unit that could not be done: nothing about the implementation, which was not asked."""
 
     unit: Unit
     why: str
 
 
-class Does(Protocol):
+class UnitExecutor(Protocol):
     """Whoever does units."""
 
-    def do(self, units: Iterator[Unit]) -> Iterator[Result | Broken]:
+    def do(self, units: Iterator[Unit]) -> Iterator[UnitResult | FailedUnit]:
         """Does units and yields what comes of them, in any order.
 
         Raises:
@@ -42,7 +42,7 @@ class Does(Protocol):
 
 
 def run(
-    journal: Journal, units: Callable[[], Iterable[Unit]], workers: Does
+    journal: Journal, units: Callable[[], Iterable[Unit]], workers: UnitExecutor
 ) -> Iterator[UnitFinished]:
     """Has every unit done that is not done yet, and yields each as it is kept.
 
@@ -57,23 +57,23 @@ def run(
     Raises:
         ClusterError: the workers can't go on; what came back is kept.
     """
-    broken: list[Broken] = []
-    yield from _done(journal, units(), workers, broken)
-    if not broken:
-        yield from _done(journal, journal.ledger.shrinks(), workers, broken)
-    if broken:
-        told = "; ".join(f"{one.unit.id}: {one.why}" for one in islice(broken, _SHOWN))
-        journal.end(complete=False, message=f"{len(broken)} units could not be done: {told}")
+    failed: list[FailedUnit] = []
+    yield from _done(journal, units(), workers, failed)
+    if not failed:
+        yield from _done(journal, journal.finished.shrinks(), workers, failed)
+    if failed:
+        told = "; ".join(f"{one.unit.id}: {one.why}" for one in islice(failed, _SHOWN))
+        journal.end(complete=False, message=f"{len(failed)} units could not be done: {told}")
     else:
         journal.end(complete=True)
 
 
 def _done(
-    journal: Journal, units: Iterable[Unit], workers: Does, broken: list[Broken]
+    journal: Journal, units: Iterable[Unit], workers: UnitExecutor, failed: list[FailedUnit]
 ) -> Iterator[UnitFinished]:
-    left = (unit for unit in units if unit.id not in journal.ledger.done)
+    left = (unit for unit in units if unit.id not in journal.finished.done)
     for result in workers.do(left):
-        if not isinstance(result, Result):
-            broken.append(result)
+        if not isinstance(result, UnitResult):
+            failed.append(result)
         elif kept := journal.add(result):
             yield kept
