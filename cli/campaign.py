@@ -29,7 +29,7 @@ from numaproof.reports.campaign_progress import CampaignProgress, Standing
 from numaproof.reports.layout import plural
 from numaproof.reports.summary import EXIT_CODES
 from numaproof.reports.untrusted import one_line
-from numaproof.seeds import SeedRange
+from numaproof.seeds import SeedRangeParam
 from numaproof.targets import open_target, timeout_option
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ _SHRINKS = 50
 )
 @click.option(
     "--seeds",
-    type=SeedRange(),
+    type=SeedRangeParam(),
     default=_SEEDS,
     help="Seeds of the generated scenarios (default: 0:10000).",
 )

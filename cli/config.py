@@ -11,7 +11,7 @@ from numaproof.fakesys.documents import dotted
 from numaproof.machine_names import MACHINE, discover_machine
 from numaproof.protocol import codec
 from numaproof.reports.terminal import encodable
-from numaproof.simulation import documents, settings
+from numaproof.simulation import configuration_check, documents
 from numaproof.simulation.admission import CannotAnswerError, Question
 from numaproof.targets import release_option
 
@@ -53,7 +53,7 @@ def check(file: TextIO, machine: str, kubernetes: str, *, as_json: bool) -> int:
     info = discover_machine(machine, kubernetes)
     given = documents.without_kind(document)
     try:
-        found = settings.judge(Question(info, given, kubernetes))
+        found = configuration_check.judge(Question(info, given, kubernetes))
     except CannotAnswerError as error:
         raise click.UsageError(f"{file.name}: {error}") from None
     if as_json:
@@ -64,7 +64,7 @@ def check(file: TextIO, machine: str, kubernetes: str, *, as_json: bool) -> int:
     return 0 if all(one.severity == "warning" for one in found) else ERRORS
 
 
-def _plain(document: Document, one: settings.Finding) -> dict[str, Any]:
+def _plain(document: Document, one: configuration_check.ConfigurationFinding) -> dict[str, Any]:
     return {
         "severity": one.severity,
         "field": dotted(one.path),
@@ -75,7 +75,7 @@ def _plain(document: Document, one: settings.Finding) -> dict[str, Any]:
     }
 
 
-def _told(document: Document, one: settings.Finding) -> str:
+def _told(document: Document, one: configuration_check.ConfigurationFinding) -> str:
     field = f"{dotted(one.path)}: " if one.path else ""
     source = f" [{one.section}]" if one.section else ""
     where = f"{document.file}:{document.line(one.path)}"

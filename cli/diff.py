@@ -32,7 +32,7 @@ from numaproof.machine_names import MACHINE, named_machines
 from numaproof.outputs import out_option
 from numaproof.protocol.messages import LEVELS
 from numaproof.reference.departures.releases import RELEASES
-from numaproof.seeds import Seeds
+from numaproof.seeds import SeedsParam
 from numaproof.targets import open_target
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ _MOST = (1 << 32) - 1
 @click.argument("files", nargs=-1, type=click.Path(exists=True, path_type=Path))
 @click.option("--left", metavar='"CMD ..."', help="Program on the left (default: the reference).")
 @click.option("--right", metavar='"CMD ..."', required=True, help="Program under test.")
-@click.option("--seeds", type=Seeds(), help="Seeds of the scenarios, such as 0:1000 or 3,7:9.")
+@click.option("--seeds", type=SeedsParam(), help="Seeds of the scenarios, such as 0:1000 or 3,7:9.")
 @click.option(
     "--kind",
     type=click.Choice(tuple(KINDS)),

@@ -10,7 +10,7 @@ from click.core import ParameterSource
 
 from numaproof.conformance.fuzzing import example_databases
 from numaproof.conformance.fuzzing import fuzz as fuzzing
-from numaproof.conformance.fuzzing.budget import REPEAT_EVERY, Budget, FuzzOptions
+from numaproof.conformance.fuzzing.fuzz_options import REPEAT_EVERY, Budget, FuzzOptions
 from numaproof.durations import Duration
 from numaproof.harness import run_harness
 from numaproof.outputs import out_option

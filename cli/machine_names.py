@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from numaproof import fakesys
-from numaproof.conformance.execution.machines import Machine
+from numaproof.conformance.execution.machines import ProfileMachine
 from numaproof.reference.cadvisor.discovery import DiscoveryError, discover
 from numaproof.reference.departures.releases import release
 
@@ -101,16 +101,16 @@ def discover_machine(name: str, kubernetes: str) -> MachineInfo:
     return discover(tree, release(kubernetes).no_cpu)
 
 
-def named_machines(names: Iterable[str], folder: Path) -> list[Machine]:
+def named_machines(names: Iterable[str], folder: Path) -> list[ProfileMachine]:
     """The machines that the names stand for, all bundled ones for none; trees go to `folder`.
 
     Raises:
         click.BadParameter: a name stands for nothing.
     """
-    machines: dict[str, Machine] = {}
+    machines: dict[str, ProfileMachine] = {}
     for name in names or ("*",):
         matching = [one for one in fakesys.bundled_profiles() if fnmatchcase(one, name)]
         for one in matching or (name,):
             profile = load_machine(one)
-            machines[profile.name] = Machine(profile, folder, given=one)
+            machines[profile.name] = ProfileMachine(profile, folder, given=one)
     return list(machines.values())

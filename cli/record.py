@@ -15,7 +15,7 @@ from numaproof.conformance.execution.implementation import ImplementationFailure
 from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.metadata import VERSION
 from numaproof.reference.departures.releases import RELEASES
-from numaproof.seeds import Seeds
+from numaproof.seeds import SeedsParam
 from numaproof.targets import open_target, timeout_option
 
 if TYPE_CHECKING:
@@ -43,9 +43,14 @@ _TOGETHER = 25
     help=f"File to write, such as kubelet-1.36{recordings.SUFFIX}.",
 )
 @click.option(
-    "--seeds", type=Seeds(), default=_SCENARIOS, help="Seeds of the scenarios (default: 0:300)."
+    "--seeds",
+    type=SeedsParam(),
+    default=_SCENARIOS,
+    help="Seeds of the scenarios (default: 0:300).",
 )
-@click.option("--merges", type=Seeds(), default=_MERGES, help="Seeds of merges (default: 0:500).")
+@click.option(
+    "--merges", type=SeedsParam(), default=_MERGES, help="Seeds of merges (default: 0:500)."
+)
 @click.option(
     "--kubernetes",
     type=click.Choice(RELEASES),

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-class SeedRange(click.ParamType[range]):
+class SeedRangeParam(click.ParamType[range]):
     """Seeds ``A:B``, from A up to but excluding B; there may be billions."""
 
     name = "A:B"
@@ -31,7 +31,7 @@ class SeedRange(click.ParamType[range]):
         return seeds
 
 
-class Seeds(click.ParamType["Sequence[int]"]):
+class SeedsParam(click.ParamType["Sequence[int]"]):
     """Seed ranges ``A:B`` and single seeds, separated by commas."""
 
     name = "A:B"
@@ -45,6 +45,6 @@ class Seeds(click.ParamType["Sequence[int]"]):
         seeds: dict[int, None] = {}
         for part in value.split(","):
             alone = part.isdecimal()
-            found = [int(part)] if alone else SeedRange().convert(part, param, ctx)
+            found = [int(part)] if alone else SeedRangeParam().convert(part, param, ctx)
             seeds |= dict.fromkeys(found)
         return list(seeds)

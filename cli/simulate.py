@@ -25,7 +25,7 @@ from numaproof.targets import release_option
 
 if TYPE_CHECKING:
     from numaproof.protocol.messages import KubeletConfiguration
-    from numaproof.reports.answers import Answer
+    from numaproof.reports.answers import AnswerReport
 
 SOME_REFUSED = 1
 _WHOLE = 2000
@@ -117,7 +117,7 @@ def simulate(
 
 def _read(
     files: tuple[TextIO, ...], config: TextIO, replicas: int | None
-) -> tuple[tuple[pods.Asked, ...], KubeletConfiguration]:
+) -> tuple[tuple[pods.DescribedPod, ...], KubeletConfiguration]:
     """The pods and the configuration in the files; what has no pods is noted on standard error."""
     if sum(file.name == "<stdin>" for file in (config, *files)) > 1:
         raise click.UsageError("standard input can be read once: only one file can be -")
@@ -133,7 +133,7 @@ def _read(
     return asked.pods, settings
 
 
-def _show(told: Answer) -> None:
+def _show(told: AnswerReport) -> None:
     """Prints the answer: in colour on a terminal, plain anywhere else."""
     if not is_live(sys.stdout, os.environ):
         parts = answer_text.parts(told, width=PLAIN_WIDTH, color=False)

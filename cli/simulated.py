@@ -7,31 +7,29 @@ from typing import TYPE_CHECKING
 
 from numaproof.protocol import messages
 from numaproof.protocol.events import Owner
-from numaproof.reports.answers import Answer, Item, Mark, Row, Step, Story
-from numaproof.reports.drawing_stock import Device, Memory, Stock
+from numaproof.reports.answers import AnswerReport, ContainerRow, Item, Mark, Story, StoryStep
+from numaproof.reports.drawing_stock import DrawnDevice, DrawnMemory, Stock
 from numaproof.reports.layout import plural
 from numaproof.reports.ownership import RESERVED
 from numaproof.simulation.amounts import nodes_text, size
 from numaproof.simulation.candidates import likewise
-from numaproof.simulation.explanation import Allocation, Hints
+from numaproof.simulation.explanation import Allocation, ManagerHints
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numaproof.protocol.machine import MachineInfo
     from numaproof.protocol.sets import NUMASet
-    from numaproof.simulation.admission import Question, Simulation, Verdict
-    from numaproof.simulation.explanation import Candidate, Candidates
-    from numaproof.simulation.explanation import Mark as Verdicts
-    from numaproof.simulation.explanation import Step as ToldStep
+    from numaproof.simulation.admission import PodResult, Question, Simulation
+    from numaproof.simulation.explanation import Candidate, Candidates, ExplanationStep, Preference
     from numaproof.simulation.holdings import NodeView
 
-_MARKS: dict[Verdicts, Mark] = {"preferred": "good", "possible": "fair", "impossible": "bad"}
+_MARKS: dict[Preference, Mark] = {"preferred": "good", "possible": "fair", "impossible": "bad"}
 _MOST_DEVICES = 4
 _CONFIG_CHECK = "run `numaproof config check` to see everything that is wrong, and how to fix it"
 
 
-def answer(found: Simulation, question: Question, machine: str) -> Answer:
+def answer(found: Simulation, question: Question, machine: str) -> AnswerReport:
     """The answer about the machine that the user calls `machine`."""
     node, start = found.node, found.start
     setting = [("machine", machine), ("Kubernetes", question.kubernetes)]
@@ -40,7 +38,7 @@ def answer(found: Simulation, question: Question, machine: str) -> Answer:
         said = f"{start.stage}: {start.message}"
         story = Story("KubeletConfiguration", False, said, "no pod can run", (), (_CONFIG_CHECK,))
         title = "The kubelet does not start"
-        return Answer(title, False, tuple(setting), (), (story,), question.machine)
+        return AnswerReport(title, False, tuple(setting), (), (story,), question.machine)
     policies = node.policies
     setting += [
         ("CPU Manager", policies.cpu),
@@ -49,7 +47,7 @@ def answer(found: Simulation, question: Question, machine: str) -> Answer:
     ]
     refused = sum(one.refusal is not None for one in found.pods)
     pods = plural(len(found.pods), "pod")
-    return Answer(
+    return AnswerReport(
         title=f"{refused} of {pods} refused" if refused else f"{pods} admitted, none refused",
         good=found.admitted,
         setting=tuple(setting),
@@ -62,10 +60,10 @@ def answer(found: Simulation, question: Question, machine: str) -> Answer:
     )
 
 
-def _alike(found: Simulation) -> Iterator[tuple[str, list[Verdict]]]:
+def _alike(found: Simulation) -> Iterator[tuple[str, list[PodResult]]]:
     """Pods in turn, with replicas together that were refused for the same reason."""
 
-    def kind(one: Verdict) -> tuple[object, ...]:
+    def kind(one: PodResult) -> tuple[object, ...]:
         if one.refusal is None or one.explanation is None:
             return (one.pod,)
         return one.pod.partition("#")[0], one.refusal.message, one.explanation.summary
@@ -78,13 +76,13 @@ def _alike(found: Simulation) -> Iterator[tuple[str, list[Verdict]]]:
         yield name, pods
 
 
-def _rows(found: Simulation) -> Iterator[Row]:
+def _rows(found: Simulation) -> Iterator[ContainerRow]:
     for name, (one, *_) in _alike(found):
         if one.refusal:
-            yield Row(name, refusal=one.refusal.reason)
+            yield ContainerRow(name, refusal=one.refusal.reason)
         for container, held in (one.containers or {}).items():
             numa = held.affinity.numa
-            yield Row(
+            yield ContainerRow(
                 pod=name,
                 container=container,
                 cpus=str(held.exclusive) or "shared pool",
@@ -121,7 +119,7 @@ def _stock(node: NodeView, machine: MachineInfo) -> Stock:
     with_cpus = {one.node_id for one in machine.topology or () if one.cores}
     return Stock(
         tuple(
-            Memory(
+            DrawnMemory(
                 one.node,
                 one.type,
                 one.total,
@@ -133,7 +131,7 @@ def _stock(node: NodeView, machine: MachineInfo) -> Stock:
             if one.allocated or one.reserved or one.node in with_cpus
         ),
         tuple(
-            Device(
+            DrawnDevice(
                 one.resource,
                 one.id,
                 tuple(one.numa or ()),
@@ -154,18 +152,18 @@ def _stories(found: Simulation) -> Iterator[Story]:
             yield Story(name, one.refusal is None, said or "", why.summary, steps, why.advice)
 
 
-def _step(step: ToldStep) -> Step:
-    if isinstance(step, Hints):
+def _step(step: ExplanationStep) -> StoryStep:
+    if isinstance(step, ManagerHints):
         place = f"{step.manager}, {step.resource}" if step.resource else step.manager
         return _with(f"{place}: {step.text}", step.candidates)
     if isinstance(step, Allocation):
         who = f"container {step.container}" if step.container else "the pod as a whole"
         return _with(f"{step.manager}, {who}: {step.text}", step.candidates)
-    return Step(step.text)
+    return StoryStep(step.text)
 
 
-def _with(text: str, candidates: Candidates) -> Step:
-    return Step(text, tuple(_item(one) for one in candidates.told), candidates.more)
+def _with(text: str, candidates: Candidates) -> StoryStep:
+    return StoryStep(text, tuple(_item(one) for one in candidates.told), candidates.more)
 
 
 def _item(one: Candidate) -> Item:

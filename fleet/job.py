@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from numaproof.conformance.cases.schema import Case
-    from numaproof.conformance.execution.machines import Machine
+    from numaproof.conformance.execution.machines import ProfileMachine
     from numaproof.protocol.messages import Hello
 
 
@@ -48,7 +48,7 @@ class Job:
     hello: Hello
 
 
-def named(machines: Iterable[Machine]) -> tuple[NamedProfile, ...]:
+def named(machines: Iterable[ProfileMachine]) -> tuple[NamedProfile, ...]:
     """The machines of a run as a job has them."""
     return tuple(NamedProfile(one.profile, one.given) for one in machines)
 

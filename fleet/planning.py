@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from numaproof.conformance.execution import runner
 from numaproof.conformance.execution.machines import GivenMachine
 from numaproof.fleet.job import Job, digest_of_cases, digest_of_machine, named
-from numaproof.protocol.campaign import CampaignPlanned, CaseSlice, Configuration, SeedRange, Seeds
+from numaproof.protocol.campaign import CampaignPlanned, CaseSlice, Configuration, Seeds, SeedSlice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from numaproof.conformance.cases.schema import Case
-    from numaproof.conformance.execution.machines import Machine
+    from numaproof.conformance.execution.machines import ProfileMachine
     from numaproof.conformance.execution.run import Target
     from numaproof.conformance.execution.runner import SelectedCase
     from numaproof.protocol.campaign import Unit
@@ -44,7 +44,7 @@ class CampaignSpec:
 
     targets: tuple[Target, ...]
     cases: tuple[Case, ...]
-    machines: tuple[Machine, ...]
+    machines: tuple[ProfileMachine, ...]
     select: str
     seeds: Seeds
     cases_per_unit: int
@@ -109,7 +109,7 @@ class CampaignSpec:
         for configuration in self._runs:
             for first in range(self._seeds.first, self._seeds.stop, self.seeds_per_unit):
                 count = min(self.seeds_per_unit, self._seeds.stop - first)
-                yield SeedRange(configuration, first, count)
+                yield SeedSlice(configuration, first, count)
 
     def _case_slices(self) -> Iterator[CaseSlice]:
         size = self.cases_per_unit

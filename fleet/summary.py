@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from numaproof.fleet.signatures import signature
 from numaproof.protocol.campaign import (
+    CampaignFinding,
     CampaignSummary,
-    Finding,
+    CampaignTally,
     ScenarioFailed,
     Shrink,
-    Tally,
     UnitFinished,
 )
 from numaproof.protocol.events import GOOD, CaseFinished, DivergenceFound
@@ -50,8 +50,8 @@ class _Counted:
     cases: Counter[Outcome] = field(default_factory=Counter)
     scenarios: Counter[Outcome] = field(default_factory=Counter)
 
-    def tally(self) -> Tally:
-        return Tally(_sorted(self.cases), _sorted(self.scenarios))
+    def tally(self) -> CampaignTally:
+        return CampaignTally(_sorted(self.cases), _sorted(self.scenarios))
 
 
 class FinishedUnits:
@@ -147,7 +147,7 @@ class FinishedUnits:
             findings=tuple(self._findings()),
         )
 
-    def _findings(self) -> Iterator[Finding]:
+    def _findings(self) -> Iterator[CampaignFinding]:
         in_order = sorted(
             self._alike.items(),
             key=lambda one: (isinstance(one[1].event, ScenarioFailed), one[1].first, one[0]),
@@ -163,7 +163,7 @@ class FinishedUnits:
         for name, group in merged.items():
             yield self._finding(name, group)
 
-    def _finding(self, name: str, group: list[tuple[str, _Alike]]) -> Finding:
+    def _finding(self, name: str, group: list[tuple[str, _Alike]]) -> CampaignFinding:
         like, alike = group[0]
         event, first, smallest = alike.event, alike.first, self._smallest.get(like)
         assert event is not None
@@ -174,7 +174,7 @@ class FinishedUnits:
         shown: CaseFinished | DivergenceFound | ScenarioFailed = smallest or event
         at = self.plan.configurations[first[0]]
         where = f"on {event.machine}" if isinstance(event, CaseFinished) else f"seed {first[1]}"
-        return Finding(
+        return CampaignFinding(
             signature=name,
             subject=event.case if isinstance(event, CaseFinished) else _SCENARIO,
             outcome=shown.outcome,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from numaproof.conformance.cases import loading, writing
 from numaproof.conformance.execution.harness_run import HarnessRun
 from numaproof.conformance.execution.implementation import Implementation, InProcess, handshake
-from numaproof.conformance.execution.machines import GivenMachine, Machine
+from numaproof.conformance.execution.machines import GivenMachine, ProfileMachine
 from numaproof.conformance.execution.run import Target
 from numaproof.conformance.execution.runner import SelectedCase, run_case
 from numaproof.conformance.execution.subprocesses import Subprocess
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from numaproof.protocol.campaign import (
         CaseSlice,
         Configuration,
-        SeedRange,
+        SeedSlice,
         Shrink,
         Unit,
         UnitEvent,
@@ -97,10 +97,11 @@ class UnitWorker:
         self._opened.clear()
 
     @cached_property
-    def _machines(self) -> dict[str, Machine]:
+    def _machines(self) -> dict[str, ProfileMachine]:
         trees = self._folder / "trees"
         return {
-            one.profile.name: Machine(one.profile, trees, one.given) for one in self._job.machines
+            one.profile.name: ProfileMachine(one.profile, trees, one.given)
+            for one in self._job.machines
         }
 
     @cached_property
@@ -167,7 +168,7 @@ class UnitWorker:
             match unit:
                 case events.CaseSlice():
                     one.add_cases(self._runs(unit))
-                case events.SeedRange():
+                case events.SeedSlice():
                     one.add_seeds(unit)
                 case events.Shrink():
                     one.add_smallest(unit)
@@ -210,7 +211,7 @@ class _UnitRun:
             self._outcomes[finished.outcome] += 1
             self._events.append(finished)
 
-    def add_seeds(self, unit: SeedRange) -> None:
+    def add_seeds(self, unit: SeedSlice) -> None:
         for seed in range(unit.first, unit.first + unit.count):
             scratch = self._scratch / str(seed)
             played = Explorer(self._target, scratch).play_seed(seed)
@@ -218,7 +219,7 @@ class _UnitRun:
             result = played.result
             self._outcomes[result.outcome] += 1
             if result.outcome not in GOOD:
-                alike = signature(played.failed, result.outcome, result.message)
+                alike = signature(played.broken, result.outcome, result.message)
                 self._events.append(
                     events.ScenarioFailed(0.0, seed, alike, result.outcome, result.message)
                 )

@@ -22,7 +22,7 @@ from processes import JudgeError
 from reach import Reach
 from report import Report
 from results import ExplanationError, mutant, read_explanations, stale
-from tree import TESTED, TreeError
+from tree import TESTED, SourceTreeError
 
 HERE = Path(__file__).resolve().parent
 
@@ -33,14 +33,14 @@ _DECISIVE = ("checks.py", "excluded.py", "judge.py", "reach.py", "sampling.py")
 """What of this program decides how a mutation ends, or which are made."""
 
 
-def prepare(session: Path, pattern: str) -> tuple[trees.Tree, str]:
+def prepare(session: Path, pattern: str) -> tuple[trees.SourceTree, str]:
     """Lays the tree out; whatever a session has of another tree is thrown away.
 
     Returns:
         The tree and its digest.
 
     Raises:
-        TreeError, JudgeError: it can't be laid out, or its checks fail.
+        SourceTreeError, JudgeError: it can't be laid out, or its checks fail.
     """
     tree = trees.lay_out(HERE.parent, session / "tree")
     digest = tree.digest(pattern, *((HERE / name).read_text("utf-8") for name in _DECISIVE))
@@ -110,7 +110,7 @@ def main() -> int:
     session.mkdir(parents=True, exist_ok=True)
     try:
         report = measure(session, options)
-    except (TreeError, JudgeError, ExplanationError) as error:
+    except (SourceTreeError, JudgeError, ExplanationError) as error:
         _say(f"Error: {error}")
         return 2
     except KeyboardInterrupt:

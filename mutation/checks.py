@@ -18,7 +18,7 @@ from numaproof.conformance.differential import recording_check, recordings
 from numaproof.conformance.execution import runner
 from numaproof.conformance.execution.harness_run import HarnessRun
 from numaproof.conformance.execution.implementation import InProcess
-from numaproof.conformance.execution.machines import GivenMachine, Machine
+from numaproof.conformance.execution.machines import GivenMachine, ProfileMachine
 from numaproof.conformance.execution.runner import SelectedCase
 from numaproof.conformance.seeded_bugs import hunting
 from numaproof.protocol.events import GOOD
@@ -44,7 +44,7 @@ _OWN = "-"
 
 
 @dataclass(frozen=True)
-class Suite:
+class MutationSuite:
     """The cases, each on the first of its machines and in the newest of its releases; recordings.
 
     Attributes:
@@ -58,10 +58,10 @@ class Suite:
     scratch: Path
 
     @cached_property
-    def machines(self) -> dict[str, Machine]:
+    def machines(self) -> dict[str, ProfileMachine]:
         """Machines of different shapes, by name."""
         return {
-            name: Machine(fakesys.load_profile(name), self.scratch / "machines")
+            name: ProfileMachine(fakesys.load_profile(name), self.scratch / "machines")
             for name in hunting.MACHINES
         }
 

@@ -52,7 +52,7 @@ def attempt(plan: list[tuple[float, str]], scratch: Path, cases: Any, registry: 
     _begin("import", _LOADING)
     import checks  # noqa: PLC0415 - a mutated package may fail to be imported, within the limits
 
-    suite = checks.Suite(cases, registry, scratch)
+    suite = checks.MutationSuite(cases, registry, scratch)
     tests = {}
     for seconds, name in plan:
         if name.startswith("test "):
@@ -87,7 +87,7 @@ def survey(pattern: str, scratch: Path) -> dict[str, Any]:
     tracer.start()
     import checks  # noqa: PLC0415 - what importing alone reaches is to be told from the rest
 
-    suite, costs = checks.Suite(*given, scratch), {}
+    suite, costs = checks.MutationSuite(*given, scratch), {}
     running, began = "", 0.0
 
     def turn(name: str) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tree import Tree
+    from tree import SourceTree
 
 JUDGE = Path(__file__).resolve().with_name("judge.py")
 
@@ -30,14 +30,14 @@ class JudgeError(Exception):
 
 
 @dataclass(frozen=True)
-class Verdict:
+class CheckResult:
     """Whether a mutation was killed, and by which check."""
 
     killed: bool
     by: str
 
 
-def environment(tree: Tree, package: Path) -> dict[str, str]:
+def environment(tree: SourceTree, package: Path) -> dict[str, str]:
     """What the processes see: the package first on the path, and nothing that differs by place."""
     foreign = ("COVERAGE", "PYTEST")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
@@ -49,7 +49,7 @@ def environment(tree: Tree, package: Path) -> dict[str, str]:
     }
 
 
-def survey(tree: Tree, pattern: str, file: Path) -> None:
+def survey(tree: SourceTree, pattern: str, file: Path) -> None:
     """Writes what each check costs and reaches; `Reach.read` reads it.
 
     Raises:
@@ -74,12 +74,12 @@ def survey(tree: Tree, pattern: str, file: Path) -> None:
 class Judge:
     """A process that tells of one package, as it is on disk, whether checks pass."""
 
-    def __init__(self, tree: Tree, package: Path) -> None:
+    def __init__(self, tree: SourceTree, package: Path) -> None:
         self._tree, self._package = tree, package
         self._folder = tempfile.TemporaryDirectory(prefix="numaproof-mutation-")
         self._process = self._start()
 
-    def verdict(self, plan: list[tuple[float, str]]) -> Verdict:
+    def verdict(self, plan: list[tuple[float, str]]) -> CheckResult:
         """What a plan's checks say.
 
         Raises:
@@ -100,7 +100,7 @@ class Judge:
         if not answer:
             if self._process.wait() == -signal.SIGKILL:
                 self._process = self._start()
-                return Verdict(killed=True, by=TIME_OUT + last)
+                return CheckResult(killed=True, by=TIME_OUT + last)
             raise JudgeError("the process that checks mutations ended")
         return outcome(int(answer), last)
 
@@ -129,12 +129,12 @@ class Judge:
             os.killpg(self._process.pid, signal.SIGKILL)
 
 
-def outcome(code: int, last: str) -> Verdict:
+def outcome(code: int, last: str) -> CheckResult:
     """What a child's exit code and its last line say."""
     if code == 0:
-        return Verdict(killed=False, by=NOTHING)
+        return CheckResult(killed=False, by=NOTHING)
     if code == -signal.SIGPROF:
-        return Verdict(killed=True, by=TIME_OUT + last)
+        return CheckResult(killed=True, by=TIME_OUT + last)
     if code < 0 or not last.startswith("FAILED "):
-        return Verdict(killed=True, by=CRASH + last)
-    return Verdict(killed=True, by=last.removeprefix("FAILED "))
+        return CheckResult(killed=True, by=CRASH + last)
+    return CheckResult(killed=True, by=last.removeprefix("FAILED "))

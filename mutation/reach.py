@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cosmic_ray.work_item import MutationSpec
-    from tree import Tree
+    from tree import SourceTree
 
 _KINDS = ("case", "test", "recording")
 """The order: cases take milliseconds, tests have to be found first, recordings are the longest."""
@@ -58,7 +58,7 @@ class Reach:
         }
         return cls(found["costs"], lines)
 
-    def plan(self, tree: Tree, mutation: MutationSpec) -> list[tuple[float, str]]:
+    def plan(self, tree: SourceTree, mutation: MutationSpec) -> list[tuple[float, str]]:
         """The checks of a mutation with their limits in seconds; those of least reach come first.
 
         Where no check runs the code but all import it, as with tables, every check is one of it,

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from results import Change, Mutant, Outcome
+from results import Change, Mutant, MutantOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,7 +44,7 @@ class Report:
     @property
     def survivors(self) -> list[Mutant]:
         """Those that no check killed."""
-        return [one for one in self.mutants if one.outcome == Outcome.SURVIVED]
+        return [one for one in self.mutants if one.outcome == MutantOutcome.SURVIVED]
 
     @property
     def unexplained(self) -> list[Mutant]:
@@ -54,7 +54,7 @@ class Report:
     @property
     def share(self) -> float:
         """The share that was killed of those that are Python."""
-        tried = sum(one.outcome != Outcome.INVALID for one in self.mutants)
+        tried = sum(one.outcome != MutantOutcome.INVALID for one in self.mutants)
         return 1 - len(self.survivors) / tried if tried else 0.0
 
     @property
@@ -74,7 +74,7 @@ class Report:
     def summary(self) -> str:
         """One line."""
         counts = Counter(one.outcome for one in self.mutants)
-        parts = ", ".join(f"{counts[outcome]} {outcome}" for outcome in Outcome)
+        parts = ", ".join(f"{counts[outcome]} {outcome}" for outcome in MutantOutcome)
         explained = len(self.survivors) - len(self.unexplained)
         return (
             f"{len(self.mutants)} mutations: {parts}; {self.share:.1%} killed, "
@@ -113,7 +113,7 @@ class Report:
         """Markdown."""
         rows = "".join(
             f"| `{name}` | {sum(counts.values())} | "
-            + " | ".join(str(counts[outcome]) for outcome in Outcome)
+            + " | ".join(str(counts[outcome]) for outcome in MutantOutcome)
             + " |\n"
             for name, counts in self._modules().items()
         )
@@ -140,8 +140,8 @@ class Report:
         figures = json.dumps(self.figures(), indent=1) + "\n"
         (folder / "mutation.json").write_text(figures, encoding="utf-8")
 
-    def _modules(self) -> dict[str, Counter[Outcome]]:
-        counts: dict[str, Counter[Outcome]] = {}
+    def _modules(self) -> dict[str, Counter[MutantOutcome]]:
+        counts: dict[str, Counter[MutantOutcome]] = {}
         for one in sorted(self.mutants, key=lambda one: one.change.module):
             counts.setdefault(one.change.module, Counter())[one.outcome] += 1
         return counts

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cosmic_ray.work_item import WorkItem, WorkResult
 
 
-class Outcome(StrEnum):
+class MutantOutcome(StrEnum):
     """How a mutation ended.
 
     A check that takes too long has killed it too. What is no Python any more is no mutation.
@@ -65,7 +65,7 @@ class Mutant:
     change: Change
     row: int
     operator: str
-    outcome: Outcome
+    outcome: MutantOutcome
     by: str
     diff: str
 
@@ -86,11 +86,11 @@ def mutant(item: WorkItem, result: WorkResult) -> Mutant:
     (mutation,) = item.mutations
     diff, by = result.diff or "", result.output or ""
     if result.test_outcome == TestOutcome.SURVIVED:
-        outcome = Outcome.SURVIVED
+        outcome = MutantOutcome.SURVIVED
     elif result.test_outcome == TestOutcome.INCOMPETENT:
-        outcome = Outcome.INVALID
+        outcome = MutantOutcome.INVALID
     else:
-        outcome = Outcome.TIMED_OUT if by.startswith(TIME_OUT) else Outcome.KILLED
+        outcome = MutantOutcome.TIMED_OUT if by.startswith(TIME_OUT) else MutantOutcome.KILLED
     change = Change(
         module_of(mutation), mutation.definition_name or "", _text(diff, "-"), _text(diff, "+")
     )
@@ -102,7 +102,7 @@ def told(item: WorkItem, result: WorkResult) -> str:
     """One line for a result."""
     one = mutant(item, result)
     where = f"{one.change.module}:{one.row}"
-    if one.outcome == Outcome.SURVIVED:
+    if one.outcome == MutantOutcome.SURVIVED:
         return f"{one.outcome} {where} {one.change.line!r} as {one.change.becomes!r}"
     return f"{one.outcome} {where} by {one.by}"
 

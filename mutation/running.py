@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from cosmic_ray.work_db import WorkDB
     from cosmic_ray.work_item import WorkItem
     from reach import Reach
-    from tree import Tree
+    from tree import SourceTree
 
 
 @dataclass
-class Progress:
+class MutationProgress:
     """Says after each mutation how many are done, and about how long the rest takes."""
 
     total: int
@@ -44,7 +44,9 @@ class Progress:
         sys.stdout.flush()
 
 
-def run(work: WorkDB, sample: Sequence[WorkItem], tree: Tree, reach: Reach, jobs: int) -> None:
+def run(
+    work: WorkDB, sample: Sequence[WorkItem], tree: SourceTree, reach: Reach, jobs: int
+) -> None:
     """Tries what has no result yet, and keeps each result as it comes.
 
     Raises:
@@ -52,18 +54,18 @@ def run(work: WorkDB, sample: Sequence[WorkItem], tree: Tree, reach: Reach, jobs
     """
     done = {job for job, _ in work.results}
     left = [item for item in sample if item.job_id not in done]
-    progress = Progress(len(sample), len(left))
-    workers = [_Worker(tree, reach, number) for number in range(min(jobs, len(left)))]
+    progress = MutationProgress(len(sample), len(left))
+    workers = [_MutationWorker(tree, reach, number) for number in range(min(jobs, len(left)))]
     with closing(spread(left, workers)) as results:
         for item, result in results:
             work.set_result(item.job_id, result)
             progress.tell(item, result)
 
 
-class _Worker:
+class _MutationWorker:
     """One copy of the package, and the process that checks it."""
 
-    def __init__(self, tree: Tree, reach: Reach, number: int) -> None:
+    def __init__(self, tree: SourceTree, reach: Reach, number: int) -> None:
         self._tree, self._reach = tree, reach
         self._package = tree.copy_package(tree.folder.parent / f"worker-{number}")
         self._judge = Judge(tree, self._package)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from parso.tree import NodeOrLeaf
-    from tree import Tree
+    from tree import SourceTree
 
 _FAMILY = re.compile(r"^(.*/Replace(?:Binary|Unary|Comparison)Operator)_.*")
 _TOKENS = {"name", "string", "newline", "endmarker"}
@@ -70,20 +70,20 @@ def _rank(seed: int, name: str) -> int:
     return int.from_bytes(hashlib.sha256(f"{seed} {name}".encode()).digest())
 
 
-def population(tree: Tree, modules: Sequence[Path]) -> Population:
+def population(tree: SourceTree, modules: Sequence[Path]) -> Population:
     """Every mutation that Cosmic Ray makes of some modules of a tree, by place."""
     sources = {
         str(path.relative_to(tree.folder)): path.read_text(encoding="utf-8") for path in modules
     }
     spans = {name: excluded.spans(source) for name, source in sources.items()}
-    places: defaultdict[Place, list[MutationSpec]] = defaultdict(list)
+    places: defaultdict[MutationPlace, list[MutationSpec]] = defaultdict(list)
     left_out: Counter[str] = Counter()
     for mutation in _every(tree, modules):
         why = excluded.reason(mutation, spans[str(mutation.module_path)])
         if why:
             left_out[why] += 1
         else:
-            places[Place.of(mutation)].append(mutation)
+            places[MutationPlace.of(mutation)].append(mutation)
     lines = {name: source.splitlines() for name, source in sources.items()}
     named: dict[str, tuple[MutationSpec, ...]] = {}
     alike: Counter[str] = Counter()
@@ -94,7 +94,7 @@ def population(tree: Tree, modules: Sequence[Path]) -> Population:
     return Population(named, dict(left_out))
 
 
-class Place(NamedTuple):
+class MutationPlace(NamedTuple):
     """Where something is changed: the code between two positions, and what of it."""
 
     module: str
@@ -104,7 +104,7 @@ class Place(NamedTuple):
     within: str
 
     @classmethod
-    def of(cls, mutation: MutationSpec) -> Place:
+    def of(cls, mutation: MutationSpec) -> MutationPlace:
         """The place of a mutation."""
         kind = _FAMILY.sub(r"\1", str(mutation.operator_name))
         within = mutation.definition_name or ""
@@ -121,7 +121,7 @@ def module_of(mutation: MutationSpec) -> str:
     return str(mutation.module_path.relative_to(TESTED))
 
 
-def _every(tree: Tree, modules: Iterable[Path]) -> Iterator[MutationSpec]:
+def _every(tree: SourceTree, modules: Iterable[Path]) -> Iterator[MutationSpec]:
     """All mutations, their modules relative to the tree, counted as Cosmic Ray counts them."""
     operators = [(name, plugins.get_operator(name)) for name in plugins.operator_names()]
     plain = [(name, make()) for name, make in operators if not make.arguments()]

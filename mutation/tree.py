@@ -26,12 +26,12 @@ _TESTS = ("tests/conftest.py", "tests/reference", "pyproject.toml")
 _LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.pyc")
 
 
-class TreeError(Exception):
+class SourceTreeError(Exception):
     """There is nothing that could be mutated; the message says why."""
 
 
 @dataclass(frozen=True)
-class Tree:
+class SourceTree:
     """A folder with ``numaproof``, the tests, and what pytest is to know."""
 
     folder: Path
@@ -61,19 +61,21 @@ class Tree:
 _TOOLS = ("cosmic-ray", "hypothesis", "pytest", "msgspec")
 
 
-def lay_out(sources: Path, folder: Path) -> Tree:
+def lay_out(sources: Path, folder: Path) -> SourceTree:
     """Copies the installed package and the tests of the source tree into a new folder.
 
     The copy is compiled with the hashes of its files, so that a mutated file is always noticed.
 
     Raises:
-        TreeError: the package is installed in a way that leaves no folder to copy.
+        SourceTreeError: the package is installed in a way that leaves no folder to copy.
     """
     spec = util.find_spec("numaproof")
     places = list(spec.submodule_search_locations or ()) if spec else []
     installed = [sources.joinpath(place) for place in places]
     if len(installed) != 1 or not (installed[0] / "reference" / "node.py").is_file():
-        raise TreeError("numaproof is not installed from a wheel; `tox run -e mutation` does it")
+        raise SourceTreeError(
+            "numaproof is not installed from a wheel; `tox run -e mutation` does it"
+        )
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(installed[0], folder / "numaproof", ignore=_LEFT_OUT)
     for name in _TESTS:
@@ -85,7 +87,7 @@ def lay_out(sources: Path, folder: Path) -> Tree:
             shutil.copyfile(source, target)
     checked = py_compile.PycInvalidationMode.CHECKED_HASH
     compileall.compile_dir(folder / "numaproof", quiet=1, invalidation_mode=checked)
-    return Tree(folder)
+    return SourceTree(folder)
 
 
 def _files(folder: Path) -> Iterator[Path]:

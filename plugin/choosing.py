@@ -10,7 +10,7 @@ import pytest
 
 from numaproof import fakesys
 from numaproof.conformance.cases import loading, naming
-from numaproof.conformance.execution.machines import GivenMachine, Machine, matches
+from numaproof.conformance.execution.machines import GivenMachine, ProfileMachine, matches
 from numaproof.conformance.execution.runner import SelectedCase
 from numaproof.conformance.execution.scratch import scratch_folder
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.cases.schema import Case
     from numaproof.conformance.execution.machines import AnyMachine
 
-_MACHINES = pytest.StashKey[list[Machine]]()
+_MACHINES = pytest.StashKey[list[ProfileMachine]]()
 _KNOWN = frozenset({"select", "machine", "cases"})
 
 
@@ -81,13 +81,14 @@ def _first(case: Case, named: str, config: pytest.Config) -> Iterator[AnyMachine
             return
 
 
-def _machines(config: pytest.Config) -> list[Machine]:
+def _machines(config: pytest.Config) -> list[ProfileMachine]:
     """The bundled machines; what is written of their trees is gone with the run."""
     if _MACHINES not in config.stash:
         kept = ExitStack()
         config.add_cleanup(kept.close)
         folder = kept.enter_context(scratch_folder())
         config.stash[_MACHINES] = [
-            Machine(fakesys.load_profile(name), folder) for name in fakesys.bundled_profiles()
+            ProfileMachine(fakesys.load_profile(name), folder)
+            for name in fakesys.bundled_profiles()
         ]
     return config.stash[_MACHINES]

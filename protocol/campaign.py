@@ -45,7 +45,7 @@ class CaseSlice(msgspec.Struct, frozen=True, tag="cases"):
         return f"{self.configuration}/cases/{self.machine or 'own'}/{self.number}"
 
 
-class SeedRange(msgspec.Struct, frozen=True, tag="seeds"):
+class SeedSlice(msgspec.Struct, frozen=True, tag="seeds"):
     """Scenarios generated from `count` seeds, starting at `first`; each defines its machine."""
 
     configuration: Configuration
@@ -71,7 +71,7 @@ class Shrink(msgspec.Struct, frozen=True, tag="shrink"):
         return f"{self.configuration}/shrink/{self.signature}/{self.seed}"
 
 
-Unit = CaseSlice | SeedRange | Shrink
+Unit = CaseSlice | SeedSlice | Shrink
 """A worker's unit of work. It is finished completely or not at all."""
 
 
@@ -141,7 +141,7 @@ CampaignEvent = CampaignPlanned | UnitEvent | RunEnded
 """A line of a campaign's journal."""
 
 
-class Finding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class CampaignFinding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """All failures with the same signature.
 
     `subject` is the id of a case, or ``scenario``; `first` is the first occurrence in the order of
@@ -162,7 +162,7 @@ class Finding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     reproduce: str = ""
 
 
-class Tally(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class CampaignTally(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Case runs and scenarios by outcome."""
 
     cases: dict[Outcome, int]
@@ -178,10 +178,10 @@ class CampaignSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     plan: CampaignPlanned
     complete: bool
     missing: int
-    tally: Tally
-    configurations: dict[str, Tally]
+    tally: CampaignTally
+    configurations: dict[str, CampaignTally]
     machines: dict[str, dict[Outcome, int]]
-    findings: tuple[Finding, ...]
+    findings: tuple[CampaignFinding, ...]
 
     @property
     def failed(self) -> bool:

@@ -74,7 +74,7 @@ class RunStarted(Event, frozen=True, tag="campaign started"):
     seed: int | None = None
 
 
-class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class ReportedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One call, as plain JSON values.
 
     `problems` lists in sentences what is wrong with the answer; it is empty if nothing is.
@@ -117,7 +117,7 @@ class CaseFinished(Event, frozen=True, tag="case finished", omit_defaults=True):
     seconds: float
     requirements: tuple[str, ...]
     message: str = ""
-    steps: tuple[Step, ...] = ()
+    steps: tuple[ReportedCall, ...] = ()
     pictures: tuple[Picture, ...] = ()
     stderr: str = ""
     defect: str | None = None
@@ -127,15 +127,15 @@ class CaseFinished(Event, frozen=True, tag="case finished", omit_defaults=True):
 class DivergenceFound(Event, frozen=True, tag="divergence found", omit_defaults=True):
     """A failure that fuzzing found, already shrunk; `file` is the case file that replays it.
 
-    When two sides are compared, `Step.expected` is the left side's answer; when an implementation
-    is nondeterministic, it is its first answer.
+    When two sides are compared, `ReportedCall.expected` is the left side's answer; when an
+    implementation is nondeterministic, it is its first answer.
     """
 
     title: str
     outcome: Outcome
     message: str
     machine: MachineInfo
-    steps: tuple[Step, ...]
+    steps: tuple[ReportedCall, ...]
     requirements: tuple[str, ...] = ()
     pictures: tuple[Picture, ...] = ()
     stderr: str = ""

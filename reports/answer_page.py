@@ -17,12 +17,12 @@ from numaproof.reports.pages import environment, own_file, source_hash
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from numaproof.reports.answers import Answer, Mark
+    from numaproof.reports.answers import AnswerReport, Mark
 
 _WORDS: Mapping[Mark, str] = {"good": "preferred", "fair": "possible", "bad": "impossible"}
 
 
-def html(answer: Answer) -> str:
+def html(answer: AnswerReport) -> str:
     """The whole answer as a page."""
     style = own_file("answer.css")
     return (
@@ -41,7 +41,7 @@ def html(answer: Answer) -> str:
     )
 
 
-def svg(answer: Answer) -> str:
+def svg(answer: AnswerReport) -> str:
     """The drawing alone, as an SVG file."""
     drawing = str(_drawing(answer)).replace("<svg ", '<svg color="#1b2129" ', 1)
     ground = '</title><rect width="100%" height="100%" fill="#fff"/>'
@@ -49,9 +49,9 @@ def svg(answer: Answer) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{drawing}\n'
 
 
-def _drawing(answer: Answer) -> Markup:
+def _drawing(answer: AnswerReport) -> Markup:
     return draw_svg(answer.machine, answer.owners, answer.shared, stock=answer.stock)
 
 
-WRITERS: Mapping[str, Callable[[Answer], str]] = {".html": html, ".svg": svg}
+WRITERS: Mapping[str, Callable[[AnswerReport], str]] = {".html": html, ".svg": svg}
 """The writer for each file name extension."""

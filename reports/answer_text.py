@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from numaproof.reports.answers import Answer, Mark, Row, Step, Story
+    from numaproof.reports.answers import AnswerReport, ContainerRow, Mark, Story, StoryStep
 
 _STYLES: dict[Mark, str] = {"good": "green", "fair": "yellow", "bad": "red"}
 _LONGEST = 80
 
 
-def parts(answer: Answer, *, width: int, color: bool) -> Iterator[RenderableType]:
+def parts(answer: AnswerReport, *, width: int, color: bool) -> Iterator[RenderableType]:
     """The answer as rich renderables: a head, the table, the drawing, and each story.
 
     `width` and `color` are the drawing's width in columns and whether it is coloured.
@@ -49,7 +49,7 @@ def parts(answer: Answer, *, width: int, color: bool) -> Iterator[RenderableType
         yield _story(story)
 
 
-def _table(rows: tuple[Row, ...]) -> Table:
+def _table(rows: tuple[ContainerRow, ...]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     keys = shown(rows)
     table.add_column("")
@@ -81,7 +81,7 @@ def _story(story: Story) -> RenderableType:
     return Group(*lines)
 
 
-def _steps(steps: tuple[Step, ...]) -> Table:
+def _steps(steps: tuple[StoryStep, ...]) -> Table:
     grid = Table.grid(padding=(0, 1))
     for number, step in enumerate(steps, 1):
         items = Table.grid(padding=(0, 2, 0, 0))

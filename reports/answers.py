@@ -17,7 +17,7 @@ SIGNS: dict[Mark, str] = {"good": "✓", "fair": "~", "bad": "✗"}
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ContainerRow:
     """An admitted container or, with `refusal`, a refused pod."""
 
     pod: str
@@ -50,7 +50,7 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StoryStep:
     """A step of an explanation; `more` counts the items not shown."""
 
     text: str
@@ -69,18 +69,18 @@ class Story:
     good: bool
     said: str
     summary: str
-    steps: tuple[Step, ...]
+    steps: tuple[StoryStep, ...]
     advice: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AnswerReport:
     """The whole answer; `setting` holds the names and values of what it applies to."""
 
     title: str
     good: bool
     setting: tuple[tuple[str, str], ...]
-    rows: tuple[Row, ...]
+    rows: tuple[ContainerRow, ...]
     stories: tuple[Story, ...]
     machine: MachineInfo
     owners: tuple[Owner, ...] = ()
@@ -88,7 +88,7 @@ class Answer:
     stock: Stock = NOTHING
 
 
-def shown(rows: tuple[Row, ...]) -> list[str]:
+def shown(rows: tuple[ContainerRow, ...]) -> list[str]:
     """The columns to show: those that are not empty, and those that a refusal needs."""
     return [
         key for key in HEADS if key in {"pod", "container"} or any(getattr(r, key) for r in rows)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from numaproof.protocol.campaign import CampaignSummary, Finding
+    from numaproof.protocol.campaign import CampaignFinding, CampaignSummary
     from numaproof.protocol.events import Outcome
 
 SUMMARY = "summary.json"
@@ -51,7 +51,7 @@ def _lines(summary: CampaignSummary) -> Iterator[str]:
         yield from _finding(finding)
 
 
-def _finding(one: Finding) -> Iterator[str]:
+def _finding(one: CampaignFinding) -> Iterator[str]:
     yield f"  {one.signature} {one.outcome.upper()} {one_line(one.subject, 80)}"
     yield f"    {one_line(one.message, _LONGEST)}"
     yield f"    {plural(one.count, 'time')}, first at {one.first}"

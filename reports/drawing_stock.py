@@ -15,7 +15,7 @@ _LONGEST = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class DrawnMemory:
     """Memory of one type on one NUMA node, in bytes.
 
     `reserved` is for the system, `allocated` is held by containers. `group` names the nodes used
@@ -47,7 +47,7 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
+class DrawnDevice:
     """A device near NUMA nodes; `owner` is the name of an owner, or empty for a free device."""
 
     resource: str
@@ -66,16 +66,16 @@ class Device:
 class Stock:
     """Memory and devices of one group in a drawing, or of a whole machine."""
 
-    memory: tuple[Memory, ...] = ()
-    devices: tuple[Device, ...] = ()
+    memory: tuple[DrawnMemory, ...] = ()
+    devices: tuple[DrawnDevice, ...] = ()
 
     def __bool__(self) -> bool:
         """Whether there is anything to draw."""
         return bool(self.memory or self.devices)
 
-    def by_resource(self) -> Mapping[str, list[Device]]:
+    def by_resource(self) -> Mapping[str, list[DrawnDevice]]:
         """The devices by their resource."""
-        found: dict[str, list[Device]] = {}
+        found: dict[str, list[DrawnDevice]] = {}
         for device in self.devices:
             found.setdefault(one_line(device.resource, _LONGEST), []).append(device)
         return found

@@ -11,7 +11,7 @@ from markupsafe import escape
 from numaproof.reports.drawing_swatch import HEIGHT, LETTER, device_ground, memory_ground, swatch
 
 if TYPE_CHECKING:
-    from numaproof.reports.drawing_stock import Device, Memory, Stock
+    from numaproof.reports.drawing_stock import DrawnDevice, DrawnMemory, Stock
     from numaproof.reports.ownership import Ownership
 
 _LIMIT = 330
@@ -56,7 +56,7 @@ def shelf(stock: Stock, held: Ownership) -> Shelf:
     return Shelf(width, y, "".join(parts))
 
 
-def _memory_text(memory: Memory) -> str:
+def _memory_text(memory: DrawnMemory) -> str:
     return f"{memory.kind}: {memory.text}"
 
 
@@ -68,7 +68,7 @@ def _text(text: str, x: int, y: int) -> str:
     return f'<text x="{x}" y="{y}">{escape(text)}</text>'
 
 
-def _bar(memory: Memory, y: int, width: int) -> str:
+def _bar(memory: DrawnMemory, y: int, width: int) -> str:
     reserved, allocated = (width * share for share in memory.shares)
     return (
         f"<g><title>{escape(_memory_text(memory))}</title>"
@@ -78,14 +78,14 @@ def _bar(memory: Memory, y: int, width: int) -> str:
     )
 
 
-def _label(device: Device, held: Ownership) -> str:
+def _label(device: DrawnDevice, held: Ownership) -> str:
     holder = held.named.get(device.owner)
     if holder is not None:
         return f"{device.label} {holder.symbol}"
     return device.label if device.healthy else f"{device.label} unhealthy"
 
 
-def _rows(devices: list[Device], held: Ownership) -> list[tuple[int, int, int, Device]]:
+def _rows(devices: list[DrawnDevice], held: Ownership) -> list[tuple[int, int, int, DrawnDevice]]:
     """The devices side by side in rows: position, row and width of each."""
     placed, x, row = [], 0, 0
     for device in devices:
@@ -97,7 +97,7 @@ def _rows(devices: list[Device], held: Ownership) -> list[tuple[int, int, int, D
     return placed
 
 
-def _tile(device: Device, held: Ownership, place: tuple[int, int], wide: int) -> str:
+def _tile(device: DrawnDevice, held: Ownership, place: tuple[int, int], wide: int) -> str:
     x, y = place
     holder = held.named.get(device.owner)
     ground = swatch(holder, x, y, wide) if holder else device_ground(device.healthy, x, y, wide)

@@ -13,7 +13,7 @@ from numaproof.reports.drawing_stock import apart, of_node
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from numaproof.reports.drawing_stock import Device, Memory, Stock
+    from numaproof.reports.drawing_stock import DrawnDevice, DrawnMemory, Stock
     from numaproof.reports.layout import DrawnCore, Group
     from numaproof.reports.ownership import Holder, Kind, Ownership
 
@@ -165,7 +165,7 @@ def _stock_lines(stock: Stock, rail: str, held: Ownership, pen: _Pen) -> Iterato
         yield line
 
 
-def _bar(memory: Memory, length: int, pen: _Pen) -> str:
+def _bar(memory: DrawnMemory, length: int, pen: _Pen) -> str:
     reserved, allocated = (round(length * share) for share in memory.shares)
     # However small, a segment that exists must be visible.
     reserved = max(reserved, memory.reserved > 0)
@@ -174,7 +174,7 @@ def _bar(memory: Memory, length: int, pen: _Pen) -> str:
     return pen.styled(f"[{'#' * reserved}{'=' * allocated}{free}]", "cyan")
 
 
-def _tile(device: Device, held: Ownership) -> tuple[str, Holder | None]:
+def _tile(device: DrawnDevice, held: Ownership) -> tuple[str, Holder | None]:
     holder = held.named.get(device.owner)
     if holder is None:
         return f"{device.label}{'' if device.healthy else ' unhealthy'}", None

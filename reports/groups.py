@@ -25,7 +25,7 @@ def likeness(name: str, outcome: Outcome, message: str) -> tuple[str, Outcome, s
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class FailureGroup:
     """Similar failures: the first is shown in detail, the others by machine."""
 
     first: Failure
@@ -45,7 +45,7 @@ class Group:
         return f"and on {plural(len(names), 'more machine')}: {', '.join(names[:most])}{more}"
 
 
-def grouped(failures: Iterable[Failure]) -> tuple[Group, ...]:
+def grouped(failures: Iterable[Failure]) -> tuple[FailureGroup, ...]:
     """Groups the failures; the first group of each case comes before any second ones.
 
     Findings of fuzzing are never grouped: each has its own machine and steps.
@@ -54,10 +54,10 @@ def grouped(failures: Iterable[Failure]) -> tuple[Group, ...]:
     for number, failure in enumerate(failures):
         key = likeness(failure.name, failure.outcome, failure.message)
         alike.setdefault(key if failure.name else (number,), []).append(failure)
-    ranked: list[tuple[int, Group]] = []
+    ranked: list[tuple[int, FailureGroup]] = []
     seen: dict[str, int] = {}
     for first, *others in alike.values():
         rank = seen.get(first.name, 0) if first.name else 0
         seen[first.name] = rank + 1
-        ranked.append((rank, Group(first, tuple(others))))
+        ranked.append((rank, FailureGroup(first, tuple(others))))
     return tuple(group for _, group in sorted(ranked, key=lambda pair: pair[0]))

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numaproof.protocol.events import Outcome, Requirement
-    from numaproof.reports.summary import Summary, Tally
+    from numaproof.reports.summary import OutcomeTally, Summary
 
 _MOST_DRAWN_CPUS = 8_000
 
@@ -133,7 +133,7 @@ def _number(outcome: Outcome) -> int:
     return OUTCOMES.index(outcome)
 
 
-def _bars(tally: Tally) -> list[tuple[Outcome, int, str, str]]:
+def _bars(tally: OutcomeTally) -> list[tuple[Outcome, int, str, str]]:
     """The segments of a bar: outcome, count, start and width in percent."""
     bars, at = [], 0
     for outcome, count in tally.counts.items():
@@ -143,7 +143,7 @@ def _bars(tally: Tally) -> list[tuple[Outcome, int, str, str]]:
     return bars
 
 
-def _worst(tally: Tally) -> Outcome:
+def _worst(tally: OutcomeTally) -> Outcome:
     """The worst outcome of a tally, which sets its colour."""
     order: tuple[Outcome, ...] = (
         "fail",

@@ -14,8 +14,8 @@ from numaproof.reports.values import diff_lines, pretty, without_machine
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-    from numaproof.protocol.events import Step
-    from numaproof.reports.groups import Group
+    from numaproof.protocol.events import ReportedCall
+    from numaproof.reports.groups import FailureGroup
     from numaproof.reports.story import Failure
     from numaproof.reports.summary import Summary
 
@@ -85,7 +85,7 @@ def told_failures(summary: Summary) -> tuple[tuple[Card, ...], tuple[Failure, ..
     return tuple(cards), tuple(untold[:MOST_LINES])
 
 
-def _card(group: Group) -> Card:
+def _card(group: FailureGroup) -> Card:
     failure = group.first
     numbered = list(enumerate(failure.steps, 1))
     bad = {one.number for one in bad_steps(failure)}
@@ -106,7 +106,7 @@ def _card(group: Group) -> Card:
     )
 
 
-def _shown(number: int, step: Step, *, bad: bool) -> ShownStep:
+def _shown(number: int, step: ReportedCall, *, bad: bool) -> ShownStep:
     diff: tuple[tuple[str, str], ...] = ()
     if bad and step.expected is not None:
         diff = _near_changes(diff_lines(step.expected, step.answer or {}, _DIFF_WIDTH))

@@ -28,7 +28,7 @@ from numaproof.reports.wording import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from numaproof.reports.groups import Group
+    from numaproof.reports.groups import FailureGroup
     from numaproof.reports.summary import Summary, Verdict
 
 LIMIT = 60_000
@@ -129,7 +129,7 @@ def _untested(summary: Summary) -> Iterator[str]:
     yield "</details>"
 
 
-def _details(group: Group) -> Iterator[str]:
+def _details(group: FailureGroup) -> Iterator[str]:
     failure = group.first
     title = f"{code(failure.name)} " if failure.name else ""
     yield (

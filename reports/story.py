@@ -15,8 +15,8 @@ if TYPE_CHECKING:
         DivergenceFound,
         Outcome,
         Picture,
+        ReportedCall,
         Requirement,
-        Step,
     )
     from numaproof.protocol.machine import MachineInfo
     from numaproof.reports.summary import Summary
@@ -41,7 +41,7 @@ class Failure:
     outcome: Outcome
     message: str
     requirements: tuple[Requirement, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[ReportedCall, ...]
     pictures: tuple[Picture, ...]
     stderr: str
     drawn: MachineInfo | None
@@ -67,7 +67,7 @@ class BadStep:
     """A call involved in a failure; `number` counts from 1."""
 
     number: int
-    step: Step
+    step: ReportedCall
     found: tuple[Difference, ...]
     answer: str
     """The answer as JSON or why there is none; empty if the differences say enough."""
@@ -127,7 +127,7 @@ def all_failures(summary: Summary) -> tuple[Failure, ...]:
     )
 
 
-def step_differences(step: Step) -> tuple[Difference, ...]:
+def step_differences(step: ReportedCall) -> tuple[Difference, ...]:
     """The differences between a step's answer and what was expected; none if nothing was."""
     if step.expected is None:
         return ()
@@ -144,7 +144,7 @@ def bad_steps(failure: Failure) -> Iterator[BadStep]:
             yield BadStep(number, step, found, "" if found else _answer(failure, step))
 
 
-def _answer(failure: Failure, step: Step) -> str:
+def _answer(failure: Failure, step: ReportedCall) -> str:
     if step.answer is not None:
         return compact(step.answer)
     return "(none valid)" if failure.outcome == "protocol error" else "(none)"

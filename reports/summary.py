@@ -45,7 +45,7 @@ EXIT_CODES: Mapping[Verdict, int] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class OutcomeTally:
     """Counts by outcome, in the order of `OUTCOMES`, without outcomes that did not occur."""
 
     counts: Mapping[Outcome, int]
@@ -92,12 +92,12 @@ class Summary:
 
     started: RunStarted | None
     ended: RunEnded | None
-    tally: Tally
-    areas: Mapping[str, Tally]
-    cases: Mapping[str, Tally]
-    machines: Mapping[str, Tally]
-    matrix: Mapping[tuple[str, str], Tally]
-    by_requirement: Mapping[str, Tally]
+    tally: OutcomeTally
+    areas: Mapping[str, OutcomeTally]
+    cases: Mapping[str, OutcomeTally]
+    machines: Mapping[str, OutcomeTally]
+    matrix: Mapping[tuple[str, str], OutcomeTally]
+    by_requirement: Mapping[str, OutcomeTally]
     requirements: Mapping[str, Requirement]
     runs: tuple[CaseFinished, ...]
     failures: tuple[CaseFinished, ...]
@@ -251,11 +251,11 @@ def _area_order(areas: Iterable[str], known: Mapping[str, Requirement]) -> list[
     return list(dict.fromkeys([*(one.area for one in known.values()), *areas]))
 
 
-def _tally(counts: Mapping[Outcome, int]) -> Tally:
-    return Tally({outcome: counts[outcome] for outcome in OUTCOMES if counts.get(outcome)})
+def _tally(counts: Mapping[Outcome, int]) -> OutcomeTally:
+    return OutcomeTally({outcome: counts[outcome] for outcome in OUTCOMES if counts.get(outcome)})
 
 
-def _by(keys: Iterable[K], outcomes: Iterable[Outcome]) -> dict[K, Tally]:
+def _by(keys: Iterable[K], outcomes: Iterable[Outcome]) -> dict[K, OutcomeTally]:
     counts: dict[K, dict[Outcome, int]] = {}
     for key, outcome in zip(keys, outcomes, strict=True):
         of_key = counts.setdefault(key, {})
@@ -263,11 +263,13 @@ def _by(keys: Iterable[K], outcomes: Iterable[Outcome]) -> dict[K, Tally]:
     return {key: _tally(of_key) for key, of_key in counts.items()}
 
 
-def _count(outcomes: Iterable[Outcome]) -> Tally:
+def _count(outcomes: Iterable[Outcome]) -> OutcomeTally:
     return _tally(Counter(outcomes))
 
 
-def _examples(ended: RunEnded | None, divergences: Iterable[DivergenceFound], done: int) -> Tally:
+def _examples(
+    ended: RunEnded | None, divergences: Iterable[DivergenceFound], done: int
+) -> OutcomeTally:
     """Examples by outcome: as counted by the last event or, without it, as seen so far."""
     if ended is not None:
         return _tally({one: ended.outcomes.get(one, 0) for one in OUTCOMES})
@@ -276,7 +278,7 @@ def _examples(ended: RunEnded | None, divergences: Iterable[DivergenceFound], do
     return _tally(found)
 
 
-def _gaps(started: RunStarted | None, ended: RunEnded | None, tally: Tally) -> Iterator[str]:
+def _gaps(started: RunStarted | None, ended: RunEnded | None, tally: OutcomeTally) -> Iterator[str]:
     """Says in sentences why the stream is not that of a complete run."""
     if started is None:
         yield "The stream of events has no beginning."

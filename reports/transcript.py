@@ -11,7 +11,7 @@ from numaproof.reports.wording import SYMBOLS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numaproof.protocol.events import CaseFinished, Step
+    from numaproof.protocol.events import CaseFinished, ReportedCall
 
 _VALUE = 300
 """Maximum length of a call's arguments or answer; the saved events have them in full."""
@@ -36,7 +36,7 @@ def transcript(run: CaseFinished) -> Iterator[str]:
     yield f"  {SYMBOLS[run.outcome]} {run.outcome}{defect}{message}"
 
 
-def _arguments(step: Step) -> dict[str, Any]:
+def _arguments(step: ReportedCall) -> dict[str, Any]:
     """The arguments, with the machine and the pods of a start abbreviated."""
     args = without_machine(step.args)
     pods = args.get("pods")

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numaproof.protocol.events import Coverage, Outcome, RunStarted
-    from numaproof.reports.summary import Summary, Tally, Verdict
+    from numaproof.reports.summary import OutcomeTally, Summary, Verdict
 
 VERDICTS: Mapping[Verdict, str] = {
     "passed": "Passed",
@@ -44,7 +44,7 @@ COLUMNS: tuple[tuple[str, tuple[Outcome, ...]], ...] = (
 """Outcomes combined into the columns of narrow tables; wide tables list each."""
 
 
-def columns(tally: Tally) -> tuple[tuple[str, int], ...]:
+def columns(tally: OutcomeTally) -> tuple[tuple[str, int], ...]:
     """The counts of a tally for the columns of a narrow table."""
     return tuple((name, sum(map(tally.of, outcomes))) for name, outcomes in COLUMNS)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from numaproof.reference.node import Node
-    from numaproof.simulation.pods import Asked
+    from numaproof.simulation.pods import DescribedPod
 
 
 class CannotAnswerError(Exception):
@@ -39,7 +39,7 @@ class Question(msgspec.Struct, frozen=True):
     devices: tuple[messages.DeviceResource, ...] = ()
 
 
-class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
+class PodResult(msgspec.Struct, frozen=True, omit_defaults=True):
     """The result for one pod: its containers when it was admitted, or the refusal.
 
     A pod that the scheduler would not place on the node has the refusal `FailedScheduling`.
@@ -55,7 +55,7 @@ class Simulation(msgspec.Struct, frozen=True, omit_defaults=True):
     """The start, a verdict per pod in order, and the final node; if refused, only the start."""
 
     start: messages.Started | messages.StartRefused
-    pods: tuple[Verdict, ...] = ()
+    pods: tuple[PodResult, ...] = ()
     node: NodeView | None = None
 
     @property
@@ -66,7 +66,7 @@ class Simulation(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def simulate(
-    question: Question, pods: Iterable[Asked], state_dir: str, *, explain_all: bool = False
+    question: Question, pods: Iterable[DescribedPod], state_dir: str, *, explain_all: bool = False
 ) -> Simulation:
     """Admits the pods in order; `state_dir` is an empty directory for the checkpoints.
 
@@ -78,7 +78,7 @@ def simulate(
     reference, start = begin(question, state_dir)
     if isinstance(start, messages.StartRefused):
         return Simulation(start)
-    verdicts: list[Verdict] = []
+    verdicts: list[PodResult] = []
     for pod in pods:
         verdicts.append(_admit(reference, pod, verdicts[-1:], explain_all=explain_all))
     _answer(reference, "state", messages.NoArgs())
@@ -112,8 +112,8 @@ def begin(
 
 
 def _admit(
-    reference: Reference, asked: Asked, last: list[Verdict], *, explain_all: bool
-) -> Verdict:
+    reference: Reference, asked: DescribedPod, last: list[PodResult], *, explain_all: bool
+) -> PodResult:
     """Admits a pod; `last` holds the previous verdict, if there is one."""
     node = _node(reference)
     pod = node.read_pod(asked.manifest)
@@ -126,25 +126,25 @@ def _admit(
     refusal = answer if isinstance(answer, messages.AdmissionRefused) else None
     if isinstance(answer, messages.Admitted):
         why = explain(before, pod) if explain_all else None
-        return Verdict(asked.name, containers=answer.containers, explanation=why)
+        return PodResult(asked.name, containers=answer.containers, explanation=why)
     if any(_is_replica(asked.name, one) and one.refusal == refusal for one in last):
         # Nothing has changed since that refusal.
-        return Verdict(asked.name, refusal=refusal, explanation=last[0].explanation)
-    return Verdict(asked.name, refusal=refusal, explanation=explain(before, pod))
+        return PodResult(asked.name, refusal=refusal, explanation=last[0].explanation)
+    return PodResult(asked.name, refusal=refusal, explanation=explain(before, pod))
 
 
-def _is_replica(name: str, other: Verdict) -> bool:
+def _is_replica(name: str, other: PodResult) -> bool:
     return name.partition("#")[0] == other.pod.partition("#")[0]
 
 
-def _unscheduled(pod: str, missing: dict[str, int]) -> Verdict:
+def _unscheduled(pod: str, missing: dict[str, int]) -> PodResult:
     names = ", ".join(missing)
     text = (
         f"no device plugin on this node serves {names}, so the scheduler never places the pod here"
         " (a kubelet that got the pod anyway would ignore the resource)"
     )
     example = " ".join(f"--devices {name}={count}@0" for name, count in missing.items())
-    return Verdict(
+    return PodResult(
         pod,
         refusal=messages.AdmissionRefused("FailedScheduling", f"Insufficient {names}"),
         explanation=Explanation(

@@ -14,9 +14,9 @@ from numaproof.reference.topology.policy import (
 )
 from numaproof.simulation import requests, shortages
 from numaproof.simulation.amounts import amounts, nodes_text
-from numaproof.simulation.explanation import Explanation, Merge, Request
+from numaproof.simulation.explanation import Explanation, Merge, RequestedResources
 from numaproof.simulation.hinting import hint_steps, why_not_preferred
-from numaproof.simulation.observation import watch
+from numaproof.simulation.observation import observe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from numaproof.reference.node import Node, NodeSetup
     from numaproof.reference.pods.containers import Container
     from numaproof.reference.pods.pod import Pod
-    from numaproof.simulation.explanation import Step
-    from numaproof.simulation.observation import Failed, Merged
+    from numaproof.simulation.explanation import ExplanationStep
+    from numaproof.simulation.observation import Failed, ObservedMerge
 
 _WEAKER = {SINGLE_NUMA_NODE: (RESTRICTED, BEST_EFFORT), RESTRICTED: (BEST_EFFORT,)}
 """Policies that admit everything that another one admits, and more."""
@@ -36,19 +36,19 @@ def explain(node: Node, pod: Pod) -> Explanation:
     """Why the node would admit or refuse the pod now; the node does not change."""
     setup = node.setup
     policy = setup.topology_policy
-    watched = watch(node, pod, policy)
-    steps: list[Step] = []
+    observed = observe(node, pod, policy)
+    steps: list[ExplanationStep] = []
     if policy is not None:
-        for merged in watched.merges:
+        for merged in observed.merges:
             # A refusal is about the last container, so only that one needs the details.
-            in_full = watched.admitted or merged is watched.merges[-1]
+            in_full = observed.admitted or merged is observed.merges[-1]
             steps += _merge_steps(setup, policy, pod, merged, in_full=in_full)
-    if watched.failed is not None:
-        failed = watched.failed
+    if observed.failed is not None:
+        failed = observed.failed
         if policy is None:
             steps.append(_request(setup, node.device_manager.state, pod, failed.container))
         return _with_failure(setup, pod, tuple(steps), failed)
-    refused = next((one for one in watched.merges if not one.admitted), None)
+    refused = next((one for one in observed.merges if not one.admitted), None)
     if policy is None or refused is None:
         return Explanation("every manager can satisfy the request", tuple(steps))
     why = why_not_preferred(policy, pod, refused, _asks(setup, pod, refused))
@@ -57,7 +57,7 @@ def explain(node: Node, pod: Pod) -> Explanation:
 
 
 def _with_failure(
-    setup: NodeSetup, pod: Pod, steps: tuple[Step, ...], failed: Failed
+    setup: NodeSetup, pod: Pod, steps: tuple[ExplanationStep, ...], failed: Failed
 ) -> Explanation:
     allocation, advice = shortages.explain(setup, pod, failed)
     summary = f"{_who(failed.container)}: {allocation.text}"
@@ -65,11 +65,11 @@ def _with_failure(
 
 
 def _merge_steps(
-    setup: NodeSetup, policy: TopologyPolicy, pod: Pod, merged: Merged, *, in_full: bool
-) -> Iterator[Step]:
+    setup: NodeSetup, policy: TopologyPolicy, pod: Pod, merged: ObservedMerge, *, in_full: bool
+) -> Iterator[ExplanationStep]:
     asked = _asks(setup, pod, merged)
     name = merged.container.name if merged.container else None
-    yield Request(name, asked, _asks_text(pod, merged.container, asked))
+    yield RequestedResources(name, asked, _asks_text(pod, merged.container, asked))
     if in_full:
         for one in merged.hints:
             yield from hint_steps(setup, pod, one, asked)
@@ -81,17 +81,17 @@ def _merge_steps(
     yield Merge(policy.name, numa, preferred, merged.admitted, text)
 
 
-def _asks(setup: NodeSetup, pod: Pod, merged: Merged) -> dict[str, int]:
+def _asks(setup: NodeSetup, pod: Pod, merged: ObservedMerge) -> dict[str, int]:
     devices = next(one.manager for one in merged.hints if isinstance(one.manager, DeviceManager))
     return requests.asks(setup, devices.state, pod, merged.container)
 
 
 def _request(
     setup: NodeSetup, devices: DeviceState, pod: Pod, container: Container | None
-) -> Request:
+) -> RequestedResources:
     asked = requests.asks(setup, devices, pod, container)
     name = container.name if container else None
-    return Request(name, asked, _asks_text(pod, container, asked))
+    return RequestedResources(name, asked, _asks_text(pod, container, asked))
 
 
 def _asks_text(pod: Pod, container: Container | None, asked: dict[str, int]) -> str:
@@ -106,6 +106,6 @@ def _who(container: Container | None) -> str:
 def _advice(node: Node, policy: TopologyPolicy, pod: Pod) -> Iterator[str]:
     for name in _WEAKER.get(policy.name, ()):
         weaker = replace(policy, name=name, rules=replace(policy.rules, single=False))
-        if watch(node, pod, weaker).admitted:
+        if observe(node, pod, weaker).admitted:
             yield f"with topologyManagerPolicy: {name} the pod would be admitted"
             return

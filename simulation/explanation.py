@@ -8,7 +8,7 @@ import msgspec
 
 from numaproof.protocol.sets import NUMASet
 
-Mark = Literal["preferred", "possible", "impossible"]
+Preference = Literal["preferred", "possible", "impossible"]
 """Whether a set of NUMA nodes is a preferred hint, another hint, or no hint for a request."""
 
 
@@ -19,7 +19,7 @@ class Candidate(msgspec.Struct, frozen=True):
     """
 
     numa: NUMASet
-    mark: Mark
+    mark: Preference
     text: str
     alike: int = 0
 
@@ -31,7 +31,7 @@ class Candidates(msgspec.Struct, frozen=True):
     more: int = 0
 
 
-class Request(msgspec.Struct, frozen=True, tag_field="step", tag="request"):
+class RequestedResources(msgspec.Struct, frozen=True, tag_field="step", tag="request"):
     """The aligned resources that a container (None: the pod as a whole) asks for."""
 
     container: str | None
@@ -39,7 +39,7 @@ class Request(msgspec.Struct, frozen=True, tag_field="step", tag="request"):
     text: str
 
 
-class Hints(msgspec.Struct, frozen=True, tag_field="step", tag="hints"):
+class ManagerHints(msgspec.Struct, frozen=True, tag_field="step", tag="hints"):
     """The hints of a manager for a resource (None: it has no preference for any)."""
 
     manager: str
@@ -77,7 +77,7 @@ class Scheduling(msgspec.Struct, frozen=True, tag_field="step", tag="scheduling"
     text: str
 
 
-Step = Request | Hints | Merge | Allocation | Scheduling
+ExplanationStep = RequestedResources | ManagerHints | Merge | Allocation | Scheduling
 
 
 class Explanation(msgspec.Struct, frozen=True):
@@ -87,5 +87,5 @@ class Explanation(msgspec.Struct, frozen=True):
     """
 
     summary: str
-    steps: tuple[Step, ...]
+    steps: tuple[ExplanationStep, ...]
     advice: tuple[str, ...] = ()

@@ -13,7 +13,7 @@ from numaproof.reference.topology.policy import SINGLE_NUMA_NODE
 from numaproof.simulation import requests, shortages
 from numaproof.simulation.amounts import amount, is_memory, nodes_text
 from numaproof.simulation.candidates import candidates, places
-from numaproof.simulation.explanation import Hints
+from numaproof.simulation.explanation import ManagerHints
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from numaproof.reference.topology.hints import Hints as ResourceHints
     from numaproof.reference.topology.policy import TopologyPolicy
     from numaproof.simulation.explanation import Candidate
-    from numaproof.simulation.observation import Hinted, Merged
+    from numaproof.simulation.observation import ObservedHints, ObservedMerge
 
 _MOST_IN_SENTENCE = 3
 
 
 def hint_steps(
-    setup: NodeSetup, pod: Pod, hinted: Hinted, asked: dict[str, int]
-) -> Iterator[Hints]:
+    setup: NodeSetup, pod: Pod, hinted: ObservedHints, asked: dict[str, int]
+) -> Iterator[ManagerHints]:
     """The manager's hints for each requested resource (`asked` has the amounts)."""
     if not hinted.resources:
         yield _without(setup, pod, hinted, asked)
@@ -39,14 +39,14 @@ def hint_steps(
     for resource, hints in hinted.resources.items():
         if first and is_memory(resource):
             text = f"the hints for {first} cover this as well"
-            yield Hints(shortages.name(hinted.manager), resource, text)
+            yield ManagerHints(shortages.name(hinted.manager), resource, text)
         else:
             yield _resource(pod, hinted, resource, hints, asked.get(resource, 0))
             first = resource
 
 
 def why_not_preferred(
-    policy: TopologyPolicy, pod: Pod, merged: Merged, asked: dict[str, int]
+    policy: TopologyPolicy, pod: Pod, merged: ObservedMerge, asked: dict[str, int]
 ) -> str:
     """What kept the hints from agreeing on a preferred set of nodes."""
     wanted: dict[str, list[NUMASet]] = {}
@@ -80,7 +80,7 @@ def _wishes(wanted: dict[str, list[NUMASet]]) -> str:
 
 
 def _judged(
-    policy: TopologyPolicy, pod: Pod, hinted: Hinted, resource: str, count: int
+    policy: TopologyPolicy, pod: Pod, hinted: ObservedHints, resource: str, count: int
 ) -> tuple[tuple[Candidate, ...], str | None]:
     """The candidates for a resource, and why none is acceptable; None if one is."""
     hints = hinted.resources[resource]
@@ -101,7 +101,9 @@ def _judged(
     return found, None
 
 
-def _without(setup: NodeSetup, pod: Pod, hinted: Hinted, asked: dict[str, int]) -> Hints:
+def _without(
+    setup: NodeSetup, pod: Pod, hinted: ObservedHints, asked: dict[str, int]
+) -> ManagerHints:
     """Why a manager has no preference for any resource."""
     manager, container = hinted.manager, hinted.container
     name = shortages.name(manager)
@@ -114,29 +116,29 @@ def _without(setup: NodeSetup, pod: Pod, hinted: Hinted, asked: dict[str, int]) 
             sizes = {kind: size for kind, size in asked.items() if is_memory(kind)}
             demand = shortages.memory_demand(manager, pod, sizes)
             text = "no set of nodes has enough, which it reports as no preference"
-            return Hints(name, None, text, candidates(demand, tuple(sizes)))
-    return Hints(name, None, f"no preference: {reason}")
+            return ManagerHints(name, None, text, candidates(demand, tuple(sizes)))
+    return ManagerHints(name, None, f"no preference: {reason}")
 
 
 def _resource(
-    pod: Pod, hinted: Hinted, resource: str, hints: ResourceHints | None, count: int
-) -> Hints:
+    pod: Pod, hinted: ObservedHints, resource: str, hints: ResourceHints | None, count: int
+) -> ManagerHints:
     manager = shortages.name(hinted.manager)
     if hints is None:
-        return Hints(manager, resource, "no preference: its plugin reports no NUMA nodes")
+        return ManagerHints(manager, resource, "no preference: its plugin reports no NUMA nodes")
     if not isinstance(hints, Demand):
-        return Hints(manager, resource, _nowhere(pod, hinted, resource, count))
+        return ManagerHints(manager, resource, _nowhere(pod, hinted, resource, count))
     where = "available" if evaluation.satisfiable(hints) else "not available on any set of nodes"
     found = candidates(hints, _needed(hinted, resource))
-    return Hints(manager, resource, f"{amount(resource, count)} {where}", found)
+    return ManagerHints(manager, resource, f"{amount(resource, count)} {where}", found)
 
 
-def _needed(hinted: Hinted, resource: str) -> tuple[str, ...]:
+def _needed(hinted: ObservedHints, resource: str) -> tuple[str, ...]:
     """The resource of each need of a resource's hints: all types of memory share their hints."""
     return tuple(hinted.resources) if is_memory(resource) else (resource,)
 
 
-def _nowhere(pod: Pod, hinted: Hinted, resource: str, count: int) -> str:
+def _nowhere(pod: Pod, hinted: ObservedHints, resource: str, count: int) -> str:
     if isinstance(hinted.manager, DeviceManager):
         short = shortages.devices_text(hinted.manager.state, pod, resource, count)
         if short is not None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numaproof.reference.node import Node
 
 
-class Policies(msgspec.Struct, frozen=True):
+class NodePolicies(msgspec.Struct, frozen=True):
     """The policies of the node's managers, by their names in KubeletConfiguration."""
 
     cpu: str
@@ -52,7 +52,7 @@ class DeviceOfNode(msgspec.Struct, frozen=True):
 class NodeView(msgspec.Struct, frozen=True):
     """The node after the last admission; `memory` is empty unless the policy is Static."""
 
-    policies: Policies
+    policies: NodePolicies
     shared: CPUSet
     reserved: CPUSet
     memory: tuple[MemoryOfNode, ...]
@@ -63,7 +63,7 @@ def view(node: Node) -> NodeView:
     """What is on the node now."""
     setup = node.setup
     return NodeView(
-        policies=Policies(
+        policies=NodePolicies(
             setup.cpu_policy,
             setup.memory_policy,
             setup.topology_policy.name if setup.topology_policy else "none",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Hinted:
+class ObservedHints:
     """A manager's hints, and the manager as it was when it was asked.
 
     `container` is None for the pod as a whole.
@@ -39,11 +39,11 @@ class Hinted:
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
+class ObservedMerge:
     """The hints for a container or for the pod, the merged hint, and whether it is admitted."""
 
     container: Container | None
-    hints: tuple[Hinted, ...]
+    hints: tuple[ObservedHints, ...]
     affinity: KeptHint
     admitted: bool
 
@@ -62,11 +62,11 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class ObservedAdmission:
     """Everything that happened at an admission, in order; `failed` is None if nothing failed."""
 
     pod: Pod
-    merges: tuple[Merged, ...]
+    merges: tuple[ObservedMerge, ...]
     failed: Failed | None
 
     @property
@@ -75,17 +75,17 @@ class Watched:
         return self.failed is None and all(one.admitted for one in self.merges)
 
 
-class _Watch:
+class _ObservedManager:
     """A manager that records its hints and a failed allocation."""
 
-    def __init__(self, manager: Manager[Any], hinted: list[Hinted]) -> None:
+    def __init__(self, manager: Manager[Any], hinted: list[ObservedHints]) -> None:
         self._manager = manager
         self._hinted = hinted
         self.failed: Failed | None = None
 
     def hints(self, pod: Pod, container: Container | None) -> Resources:
         found = self._manager.hints(pod, container)
-        self._hinted.append(Hinted(container, copy.copy(self._manager), found))
+        self._hinted.append(ObservedHints(container, copy.copy(self._manager), found))
         return found
 
     def allocate(self, pod: Pod, container: Container, affinity: KeptHint) -> None:
@@ -115,25 +115,25 @@ def snapshot(node: Node) -> Node:
     return twin
 
 
-def watch(node: Node, pod: Pod, policy: TopologyPolicy | None) -> Watched:
+def observe(node: Node, pod: Pod, policy: TopologyPolicy | None) -> ObservedAdmission:
     """What would happen if the pod were admitted now; the node does not change.
 
     `policy` is the Topology Manager's policy: the node's own, or another one to try.
     """
-    hinted: list[Hinted] = []
+    hinted: list[ObservedHints] = []
     managers = snapshot(node).providers
     for manager in managers:
         manager.reclaim({**node.pods, pod.uid: pod})
-    watches = [_Watch(manager, hinted) for manager in managers]
+    watches = [_ObservedManager(manager, hinted) for manager in managers]
     with suppress(AdmissionError):
         scope.admit(policy, node.setup.scope, watches, pod, lambda *_: None)
     failed = next((one.failed for one in watches if one.failed), None)
-    return Watched(pod, tuple(_merges(policy, hinted)), failed)
+    return ObservedAdmission(pod, tuple(_merges(policy, hinted)), failed)
 
 
-def _merges(policy: TopologyPolicy | None, hinted: list[Hinted]) -> Iterator[Merged]:
+def _merges(policy: TopologyPolicy | None, hinted: list[ObservedHints]) -> Iterator[ObservedMerge]:
     for container, group in groupby(hinted, key=lambda one: one.container):
         asked = tuple(group)
         if policy is not None:
             affinity, admitted = policy.merge([one.resources for one in asked])
-            yield Merged(container, asked, affinity, admitted)
+            yield ObservedMerge(container, asked, affinity, admitted)

@@ -50,7 +50,7 @@ MOST_PODS = 1000
 """More than any node runs (Kubernetes documentation, "Considerations for large clusters": 110)."""
 
 
-class Asked(msgspec.Struct, frozen=True):
+class DescribedPod(msgspec.Struct, frozen=True):
     """A pod that a document describes; `name` is also its uid.
 
     The name is ``KIND/NAMESPACE/NAME``, followed by ``#NUMBER`` for one of several replicas.
@@ -63,7 +63,7 @@ class Asked(msgspec.Struct, frozen=True):
 class Reading(msgspec.Struct, frozen=True):
     """The pods of some documents in order, and notes on what was skipped."""
 
-    pods: tuple[Asked, ...]
+    pods: tuple[DescribedPod, ...]
     notes: tuple[str, ...]
 
 
@@ -76,7 +76,7 @@ def read(files: Iterable[tuple[str, str]], replicas: int | None = None) -> Readi
         fakesys.DocumentError: a document cannot be read, two describe the same pod, or there are
             more than `MOST_PODS`.
     """
-    found: dict[str, Asked] = {}
+    found: dict[str, DescribedPod] = {}
     notes = []
     for file, text in files:
         for document in parts(text, file):
@@ -137,17 +137,17 @@ def _count(document: Document, item: dict[str, Any], path: PathTuple, replicas: 
     return min(given, default=1)
 
 
-def _replicated(asked: Asked, count: int) -> Iterator[Asked]:
+def _replicated(asked: DescribedPod, count: int) -> Iterator[DescribedPod]:
     if count == 1:
         yield asked
         return
     for number in range(1, count + 1):
         name = f"{asked.name}#{number}"
         metadata = {**asked.manifest["metadata"], "uid": name}
-        yield Asked(name, {**asked.manifest, "metadata": metadata})
+        yield DescribedPod(name, {**asked.manifest, "metadata": metadata})
 
 
-def _asked(document: Document, item: dict[str, Any], path: PathTuple) -> Asked:
+def _asked(document: Document, item: dict[str, Any], path: PathTuple) -> DescribedPod:
     metadata = mapping(document, item.get("metadata"), (*path, "metadata"))
     name = metadata.get("name")
     if not isinstance(name, str) or not name:
@@ -182,7 +182,7 @@ def _asked(document: Document, item: dict[str, Any], path: PathTuple) -> Asked:
     except PodError as error:
         raise _placed(document, place, str(error)) from None
     api_server.check(document, containers)
-    return Asked(full, manifest)
+    return DescribedPod(full, manifest)
 
 
 def _placed(document: Document, place: PathTuple, text: str) -> DocumentError:

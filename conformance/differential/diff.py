@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from numaproof.conformance.differential.lockstep import LockstepResult, Pair
     from numaproof.conformance.execution.harness_run import HarnessRun
-    from numaproof.conformance.execution.machines import Machine
+    from numaproof.conformance.execution.machines import ProfileMachine
     from numaproof.protocol.messages import Hello
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -104,7 +104,7 @@ def generated(
 
 
 def given(
-    cases: Iterable[Case], catalogue: Sequence[Machine], kubernetes: str
+    cases: Iterable[Case], catalogue: Sequence[ProfileMachine], kubernetes: str
 ) -> Iterator[NamedScenario]:
     """Cases on every machine that they apply to, without what they expect."""
     for case in cases:

@@ -71,7 +71,7 @@ class LockstepResult:
     outcome: Outcome
     message: str = ""
     calls: int = 0
-    steps: tuple[events.Step, ...] = ()
+    steps: tuple[events.ReportedCall, ...] = ()
     pictures: tuple[Picture, ...] = ()
     stderr: str = ""
     chance: str = ""
@@ -219,7 +219,7 @@ class _LockstepRun:
         if outcome == "time-out":
             session = self._session
             call = session.calls[-1]
-            asked = crash_attribution.Asked(
+            asked = crash_attribution.BrokenCall(
                 call.operation, call.args, session.config, session.machine
             )
             return crash_attribution.never_answered(asked, known)
@@ -227,10 +227,10 @@ class _LockstepRun:
             return crash_attribution.panicked(faults[0], known)
         return None
 
-    def _step(self, number: int, last: int) -> events.Step:
+    def _step(self, number: int, last: int) -> events.ReportedCall:
         call = self._session.calls[number]
         own = self._left.answer if number == last else None
-        return events.Step(
+        return events.ReportedCall(
             operation=call.operation,
             args=self._session.shown(call.args),
             answer=None if call.answer is None else self._session.shown(call.answer),

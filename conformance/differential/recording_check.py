@@ -86,11 +86,11 @@ def finished(recording: Recording, harness_run: HarnessRun, scratch: Path) -> ev
     )
 
 
-def _turned(step: events.Step) -> events.Step:
+def _turned(step: events.ReportedCall) -> events.ReportedCall:
     """A step with the recorded answer as what was expected."""
     if step.expected is None:
         return step
-    return events.Step(
+    return events.ReportedCall(
         operation=step.operation,
         args=step.args,
         answer=step.expected,
@@ -101,7 +101,7 @@ def _turned(step: events.Step) -> events.Step:
     )
 
 
-def _other_devices(step: events.Step) -> bool:
+def _other_devices(step: events.ReportedCall) -> bool:
     """Whether two answers differ in nothing but which devices containers have.
 
     What later containers of a pod get follows from those of earlier ones, whose devices they may

@@ -63,7 +63,11 @@ class FailedHandshake:
             seconds=self.seconds,
             requirements=(),
             message=str(self.failure),
-            steps=(events.Step("hello", codec.to_plain(hello_args(f"numaproof {self.version}"))),),
+            steps=(
+                events.ReportedCall(
+                    "hello", codec.to_plain(hello_args(f"numaproof {self.version}"))
+                ),
+            ),
             stderr=self.failure.stderr,
             reproduce=self.command,
         )

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Machine:
+class ProfileMachine:
     """A profile; its tree is written below `folder` once something needs its files.
 
     `given` is how a person names it, where that is not the profile's name.
@@ -83,10 +83,10 @@ class GivenMachine:
         return Facts(self.info)
 
 
-AnyMachine = Machine | GivenMachine
+AnyMachine = ProfileMachine | GivenMachine
 
 
-def matches(machine: Machine, wanted: Machines) -> bool:
+def matches(machine: ProfileMachine, wanted: Machines) -> bool:
     """Whether a case that asks for `wanted` runs on the machine.
 
     A machine that can't be discovered has no properties: only its name selects it.
@@ -113,6 +113,6 @@ def _holds(value: Property, comparison: Comparison) -> bool:
     return bool(evaluate(f"value {comparison}", {"value": value}))
 
 
-def select(machines: Iterable[Machine], wanted: Machines) -> list[Machine]:
+def select(machines: Iterable[ProfileMachine], wanted: Machines) -> list[ProfileMachine]:
     """The machines that a case runs on, in the order given."""
     return [machine for machine in machines if matches(machine, wanted)]

@@ -173,7 +173,7 @@ class Run:
         problems = self.player.problems
         return RunResult("fail", problems[0]) if problems else RunResult("pass")
 
-    def steps(self) -> tuple[events.Step, ...]:
+    def steps(self) -> tuple[events.ReportedCall, ...]:
         """Every call that was made, as reports show it."""
         return _steps(self.player.session)
 
@@ -193,9 +193,9 @@ def _oracle(target: Target, scratch: Path) -> Oracle | None:
     return Oracle(target.oracle(), _made(scratch / "reference"))
 
 
-def _steps(session: Session) -> tuple[events.Step, ...]:
+def _steps(session: Session) -> tuple[events.ReportedCall, ...]:
     return tuple(
-        events.Step(
+        events.ReportedCall(
             operation=call.operation,
             args=session.shown(call.args),
             answer=None if call.answer is None else session.shown(call.answer),

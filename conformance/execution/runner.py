@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numaproof.conformance.cases.schema import Case
     from numaproof.conformance.execution.harness_run import HarnessRun
-    from numaproof.conformance.execution.machines import AnyMachine, Machine
+    from numaproof.conformance.execution.machines import AnyMachine, ProfileMachine
     from numaproof.conformance.execution.run import Target
 
 
@@ -33,7 +33,7 @@ class SelectedCase:
 
 
 def select(
-    cases: Iterable[Case], catalogue: Sequence[Machine], target: Target, pattern: str = "*"
+    cases: Iterable[Case], catalogue: Sequence[ProfileMachine], target: Target, pattern: str = "*"
 ) -> list[SelectedCase]:
     """The cases whose id or alias matches, on each machine they apply to.
 
@@ -50,7 +50,7 @@ def select(
     ]
 
 
-def _machines(case: Case, catalogue: Sequence[Machine]) -> Sequence[AnyMachine]:
+def _machines(case: Case, catalogue: Sequence[ProfileMachine]) -> Sequence[AnyMachine]:
     if case.machine is not None:
         return [GivenMachine(case.machine)]
     return machines.select(catalogue, case.machines)

@@ -49,7 +49,7 @@ class Nondeterminism:
     """
 
     scenario: Scenario
-    steps: tuple[events.Step, ...]
+    steps: tuple[events.ReportedCall, ...]
     operation: str
     message: str
 
@@ -137,8 +137,8 @@ class DeterminismCheck:
         )
 
 
-def _both(one: Session, left: Call, two: Session, right: Call, message: str) -> events.Step:
-    return events.Step(
+def _both(one: Session, left: Call, two: Session, right: Call, message: str) -> events.ReportedCall:
+    return events.ReportedCall(
         operation=right.operation,
         args=two.shown(right.args),
         answer=_shown(two, right),

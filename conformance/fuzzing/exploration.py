@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from numaproof.conformance.execution.machines import Machine
+from numaproof.conformance.execution.machines import ProfileMachine
 from numaproof.conformance.execution.run import Run
 from numaproof.conformance.execution.scenario import Scenario
 from numaproof.conformance.fuzzing.generation import trees
@@ -49,7 +49,7 @@ def odd_start(seed: int, capabilities: Capabilities) -> Scenario:
 def tree(seed: int, folder: Path) -> Scenario:
     """A third scenario of a seed: the tree of a machine, made in `folder`, is discovered."""
     name = f"tree-{seed}"
-    machine = Machine(trees.profile(Seeded(seed), name), folder)
+    machine = ProfileMachine(trees.profile(Seeded(seed), name), folder)
     return Scenario(trees.discovery(name), machine.info or MachineInfo(), machine.tree)
 
 

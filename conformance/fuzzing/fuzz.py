@@ -20,13 +20,13 @@ from hypothesis.errors import Flaky
 from hypothesis.stateful import run_state_machine_as_test
 
 from numaproof.conformance.execution.scratch import scratch_folder
-from numaproof.conformance.fuzzing.budget import CI, Budget, FuzzOptions
 from numaproof.conformance.fuzzing.coverage import CoverageTotals, features_of_answers
 from numaproof.conformance.fuzzing.determinism import REPEATS, DeterminismCheck, Nondeterminism
 from numaproof.conformance.fuzzing.example_databases import Scoped
 from numaproof.conformance.fuzzing.example_run import ExampleFailedError, ExampleRun, IdleRun
 from numaproof.conformance.fuzzing.exploration import Explorer, ScenarioRun
 from numaproof.conformance.fuzzing.fuzz_finding import FuzzFinding
+from numaproof.conformance.fuzzing.fuzz_options import CI, Budget, FuzzOptions
 from numaproof.conformance.fuzzing.state_machine import TARGETS, NodeMachine
 from numaproof.protocol import events
 

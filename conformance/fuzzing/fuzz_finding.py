@@ -28,7 +28,7 @@ class FuzzFinding:
     case: Case
     machine: MachineInfo
     outcome: events.Outcome
-    steps: tuple[events.Step, ...]
+    steps: tuple[events.ReportedCall, ...]
     pictures: tuple[events.Picture, ...] = ()
     stderr: str = ""
     replays: bool = True

@@ -63,7 +63,7 @@ _WIDE = 16
 
 
 @dataclass(frozen=True)
-class Asked:
+class BrokenCall:
     """A call that broke: what was asked, and of which node."""
 
     operation: str
@@ -85,7 +85,7 @@ def panicked(fault: messages.Fault, known: frozenset[str]) -> str | None:
     )
 
 
-def never_answered(asked: Asked, known: frozenset[str]) -> str | None:
+def never_answered(asked: BrokenCall, known: frozenset[str]) -> str | None:
     """The known defect that keeps a call from ending, or None."""
     return next(
         (name for name in sorted(known & _NEVER_ENDS.keys()) if _NEVER_ENDS[name](asked)), None
@@ -106,7 +106,7 @@ def _panicked_in(trace: str) -> str:
     return ""
 
 
-def _loops_over_whole_cores(asked: Asked) -> bool:
+def _loops_over_whole_cores(asked: BrokenCall) -> bool:
     """Whether CPUs are taken in whole cores and shared among nodes."""
     if isinstance(asked.args, messages.AssignArgs):
         chosen = switched_on(asked.args.options)
@@ -117,7 +117,7 @@ def _loops_over_whole_cores(asked: Asked) -> bool:
     return chosen >= {"distribute-cpus-across-numa", "full-pcpus-only"}
 
 
-def _walks_all_combinations(asked: Asked) -> bool:
+def _walks_all_combinations(asked: BrokenCall) -> bool:
     """Whether there are too many combinations of the providers' hints."""
     if isinstance(asked.args, messages.MergeArgs):
         lists = (
@@ -128,13 +128,13 @@ def _walks_all_combinations(asked: Asked) -> bool:
     return _is_aligned(asked) and sets ** len(set(_resources(asked.args))) > _TOO_MANY
 
 
-def _walks_all_nodes(asked: Asked) -> bool:
+def _walks_all_nodes(asked: BrokenCall) -> bool:
     """Whether a pod has devices on a machine with too many sets of nodes."""
     devices = any("/" in resource for resource in _resources(asked.args))
     return devices and _is_aligned(asked) and len(asked.machine.topology or ()) > _WIDE
 
 
-_NEVER_ENDS: dict[str, Callable[[Asked], bool]] = {
+_NEVER_ENDS: dict[str, Callable[[BrokenCall], bool]] = {
     assignment.ENDLESS_LOOP.name: _loops_over_whole_cores,
     topology.ALL_COMBINATIONS.name: _walks_all_combinations,
     devices.ALL_NODES_FOR_DEVICES.name: _walks_all_nodes,
@@ -142,7 +142,7 @@ _NEVER_ENDS: dict[str, Callable[[Asked], bool]] = {
 """By defect: whether a call has all that it takes to meet it."""
 
 
-def _is_aligned(asked: Asked) -> bool:
+def _is_aligned(asked: BrokenCall) -> bool:
     return asked.operation == "hints" or topology_policy(asked.config) != "none"
 
 

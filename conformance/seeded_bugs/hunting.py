@@ -12,8 +12,8 @@ from numaproof.conformance.execution.harness_run import HarnessRun
 from numaproof.conformance.execution.implementation import InProcess, handshake
 from numaproof.conformance.execution.run import Target
 from numaproof.conformance.execution.scratch import scratch_folder
-from numaproof.conformance.fuzzing.budget import Budget
 from numaproof.conformance.fuzzing.fuzz import fuzz
+from numaproof.conformance.fuzzing.fuzz_options import Budget
 from numaproof.protocol.events import GOOD, CaseFinished, DivergenceFound
 from numaproof.reference.implementation import Reference
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numaproof.conformance.cases.schema import Case
     from numaproof.conformance.execution.implementation import Implementation
-    from numaproof.conformance.execution.machines import Machine
+    from numaproof.conformance.execution.machines import ProfileMachine
     from numaproof.conformance.execution.runner import SelectedCase
     from numaproof.conformance.requirements import Registry
     from numaproof.conformance.seeded_bugs.seeding import Bug
@@ -68,7 +68,7 @@ class Suite:
     """What bugs are looked for with: the cases, the machines they run on, the requirements."""
 
     cases: Sequence[Case]
-    catalogue: Sequence[Machine]
+    catalogue: Sequence[ProfileMachine]
     registry: Registry
 
     def by_table(self, bug: Bug, most: int | None = None) -> CaseFinished | None:
@@ -104,7 +104,7 @@ class Suite:
 
 
 def in_turn(
-    cases: Iterable[Case], catalogue: Sequence[Machine], one: Target
+    cases: Iterable[Case], catalogue: Sequence[ProfileMachine], one: Target
 ) -> Iterator[SelectedCase]:
     """Each case once, on the first of its machines, then each on its second, and so on."""
     left: list[Iterator[SelectedCase]] = [
@@ -121,7 +121,7 @@ def in_turn(
 
 
 def firsts(
-    cases: Iterable[Case], catalogue: Sequence[Machine], one: Target
+    cases: Iterable[Case], catalogue: Sequence[ProfileMachine], one: Target
 ) -> Iterator[SelectedCase]:
     """Each case on the first of its machines; none of a case that has none."""
     for case in cases:
@@ -129,7 +129,7 @@ def firsts(
 
 
 def others(
-    cases: Iterable[Case], catalogue: Sequence[Machine], one: Target
+    cases: Iterable[Case], catalogue: Sequence[ProfileMachine], one: Target
 ) -> Iterator[SelectedCase]:
     """Each case on the second of its machines, then each on its third, and so on."""
     seen: set[str] = set()

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from numaproof import fakesys
 from numaproof.conformance.cases import loading
-from numaproof.conformance.execution.machines import Machine
+from numaproof.conformance.execution.machines import ProfileMachine
 from numaproof.conformance.execution.parallel import ProcessWorker, spread
 from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.conformance.fuzzing.generation.choices import Seeded
@@ -111,7 +111,7 @@ class Hunter:
 def _suite(folder: Path) -> Suite:
     """All cases, and all machines, the quick ones first."""
     others = [name for name in fakesys.bundled_profiles() if name not in MACHINES]
-    machines = [Machine(fakesys.load_profile(name), folder) for name in (*MACHINES, *others)]
+    machines = [ProfileMachine(fakesys.load_profile(name), folder) for name in (*MACHINES, *others)]
     return Suite(loading.bundled_cases(), machines, load_registry())
 
 

@@ -14,7 +14,7 @@ import pytest
 from numaproof import fakesys
 from numaproof.conformance.cases import loading
 from numaproof.conformance.execution.implementation import Implementation, InProcess, handshake
-from numaproof.conformance.execution.machines import Machine
+from numaproof.conformance.execution.machines import ProfileMachine
 from numaproof.conformance.execution.run import Run, RunResult, Target
 from numaproof.protocol import messages
 from numaproof.reference.implementation import Reference
@@ -60,13 +60,13 @@ def target_of(
 
 
 @pytest.fixture(scope="session")
-def laptop() -> Machine:
+def laptop() -> ProfileMachine:
     """4 cores of 2 threads, siblings adjacent; one node, one cache. It has no tree."""
-    return Machine(fakesys.load_profile("laptop-4c8t"), Path("/nonexistent"))
+    return ProfileMachine(fakesys.load_profile("laptop-4c8t"), Path("/nonexistent"))
 
 
 @pytest.fixture(scope="session")
-def info(laptop: Machine) -> MachineInfo:
+def info(laptop: ProfileMachine) -> MachineInfo:
     """What discovery makes of the laptop."""
     assert laptop.info is not None
     return laptop.info

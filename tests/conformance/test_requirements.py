@@ -14,7 +14,7 @@ from numaproof import fakesys
 from numaproof.conformance.cases import loading, releases
 from numaproof.conformance.cases.schema import Case
 from numaproof.conformance.execution import machines
-from numaproof.conformance.execution.machines import Machine
+from numaproof.conformance.execution.machines import ProfileMachine
 from numaproof.conformance.requirements import (
     Registry,
     Requirement,
@@ -183,7 +183,7 @@ def test_every_defect_that_a_case_names_is_in_the_release_table() -> None:
 
 def test_every_case_runs_on_a_bundled_machine() -> None:
     names = fakesys.bundled_profiles()
-    catalogue = [Machine(fakesys.load_profile(name), Path("/nonexistent")) for name in names]
+    catalogue = [ProfileMachine(fakesys.load_profile(name), Path("/nonexistent")) for name in names]
     homeless = [
         case.id
         for case in loading.bundled_cases()

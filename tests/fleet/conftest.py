@@ -21,7 +21,7 @@ import pytest
 from numaproof import fakesys
 from numaproof.conformance.cases import loading
 from numaproof.conformance.execution.implementation import handshake
-from numaproof.conformance.execution.machines import Machine
+from numaproof.conformance.execution.machines import ProfileMachine
 from numaproof.conformance.execution.run import Target
 from numaproof.conformance.execution.subprocesses import Subprocess
 from numaproof.fleet.campaign import FailedUnit
@@ -156,7 +156,7 @@ def start() -> type[Command]:
 
 def spec(trap: Trap, folder: Path, *, select: str = "example-*", stop: int = 12) -> CampaignSpec:
     """A campaign of a few cases and seeds against the trap's program, in two releases."""
-    machines = (Machine(fakesys.load_profile("laptop-4c8t"), folder / "trees"),)
+    machines = (ProfileMachine(fakesys.load_profile("laptop-4c8t"), folder / "trees"),)
     words = shlex.split(trap.command)
     program = Subprocess(words, PATIENCE)
     try:

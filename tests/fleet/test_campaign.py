@@ -14,7 +14,7 @@ import pytest
 from numaproof.fleet.campaign import run
 from numaproof.fleet.journal import Journal, JournalError
 from numaproof.fleet.worker import UnitWorker, WorkerMismatchError
-from numaproof.protocol.campaign import CaseSlice, SeedRange, Seeds, Shrink
+from numaproof.protocol.campaign import CaseSlice, Seeds, SeedSlice, Shrink
 from numaproof.reports.campaign import as_json, as_text
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def test_units_are_slices_of_cases_by_machine_and_ranges_of_seeds_of_each_releas
     assert {unit.machine for unit in slices} == {"laptop-4c8t"}
     assert [len(unit.cases) for unit in slices] == [3, 3, 1] * 2
     assert planned.plan.runs == 14
-    ranges = [unit for unit in units if isinstance(unit, SeedRange)]
+    ranges = [unit for unit in units if isinstance(unit, SeedSlice)]
     assert [(unit.first, unit.count) for unit in ranges] == [(0, 5), (5, 5), (10, 2)] * 2
 
 
@@ -125,7 +125,7 @@ def test_a_unit_that_cant_be_done_is_tried_again_next_time(
     tmp_path: Path,
 ) -> None:
     def breaks(unit: Unit) -> bool:
-        return isinstance(unit, SeedRange) and unit.first == 5
+        return isinstance(unit, SeedSlice) and unit.first == 5
 
     partly = conducted(tmp_path / "other", planned, one_by_one(worker, breaks=breaks))
     assert not partly.complete
@@ -226,7 +226,7 @@ def test_a_failure_that_stays_away_when_made_again_has_no_case_file(
     passing = next(
         seed
         for seed in range(100)
-        if worker.do(SeedRange(configuration, seed, 1)).lines.count(b"\n") == 1
+        if worker.do(SeedSlice(configuration, seed, 1)).lines.count(b"\n") == 1
     )
     result = worker.do(Shrink(configuration, "0" * 12, passing))
     assert not result.files

@@ -86,7 +86,7 @@ def tree(program: Any, tmp_path: Path) -> Any:
     file = tmp_path / "numaproof" / "reference" / "shapes.py"
     file.parent.mkdir(parents=True)
     file.write_text(MODULE)
-    return program.tree.Tree(tmp_path)
+    return program.tree.SourceTree(tmp_path)
 
 
 def mutations(program: Any, tree: Any) -> set[tuple[int, str]]:
@@ -203,7 +203,7 @@ def test_how_a_process_ended_says_what_killed_a_mutation(
     program: Any, code: int, last: str, by: str
 ) -> None:
     verdict = program.processes.outcome(code, last)
-    assert verdict == program.processes.Verdict(killed=code != 0, by=by)
+    assert verdict == program.processes.CheckResult(killed=code != 0, by=by)
 
 
 def made(program: Any, tree: Any, outcomes: dict[int, str], explained: str) -> Any:
@@ -212,7 +212,13 @@ def made(program: Any, tree: Any, outcomes: dict[int, str], explained: str) -> A
     change = results.Change("shapes.py", "share", "return given // count", "return given / count")
     mutants = [
         results.Mutant(
-            number, change, 22, "core/X", results.Outcome(outcomes.get(number, "killed")), "", DIFF
+            number,
+            change,
+            22,
+            "core/X",
+            results.MutantOutcome(outcomes.get(number, "killed")),
+            "",
+            DIFF,
         )
         for number in range(1, 21)
     ]

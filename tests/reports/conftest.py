@@ -11,10 +11,10 @@ from numaproof.protocol.events import (
     DivergenceFound,
     Owner,
     Picture,
+    ReportedCall,
     Requirement,
     RunEnded,
     RunStarted,
-    Step,
 )
 from numaproof.protocol.machine import Core, HugePages, MachineInfo, Node, UncoreCache
 from numaproof.protocol.messages import Hello, Options, Policies
@@ -134,10 +134,10 @@ def _story(text: str = "CPU 0 is reserved", **changes: Any) -> CaseFinished:
     fields: dict[str, Any] = {
         "message": text,
         "steps": (
-            Step(
+            ReportedCall(
                 "start", {"machine": {"num_cores": 8, "topology": [{}]}, "note": text}, {"ok": {}}
             ),
-            Step(
+            ReportedCall(
                 "admit",
                 {"pod": {"metadata": {"name": text}}},
                 {"ok": {"cpus": "0-1", "note": text}},
@@ -184,7 +184,7 @@ def divergence() -> MakeDivergence:
             "outcome": "fail",
             "message": "CPU 1 is exclusive twice",
             "machine": grid(1, 1, 2, 1),
-            "steps": (Step("admit", {}, {"ok": {}}, ("wrong",)),),
+            "steps": (ReportedCall("admit", {}, {"ok": {}}, ("wrong",)),),
             "file": "failure-1.yaml",
             "reproduce": "numaproof replay failure-1.yaml",
         }

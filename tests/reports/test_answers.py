@@ -13,9 +13,9 @@ from rich.text import Text
 from numaproof.protocol.events import Owner
 from numaproof.protocol.machine import MachineInfo, Node
 from numaproof.reports import answer_page, answer_text
-from numaproof.reports.answers import Answer, Item, Row, Step, Story
+from numaproof.reports.answers import AnswerReport, ContainerRow, Item, Story, StoryStep
 from numaproof.reports.drawing import draw_svg, draw_text
-from numaproof.reports.drawing_stock import Device, Memory, Stock
+from numaproof.reports.drawing_stock import DrawnDevice, DrawnMemory, Stock
 from numaproof.reports.terminal import as_plain
 
 if TYPE_CHECKING:
@@ -26,25 +26,32 @@ EVIL = '<script>alert(1)</script>"\u202e'
 
 STOCK = Stock(
     (
-        Memory(0, "memory", 4 * GIB, GIB // 10, GIB),
-        Memory(0, "hugepages-1Gi", 2 * GIB, 0, 0),
-        Memory(1, "memory", 4 * GIB, 0, 2 * GIB, "0-1"),
+        DrawnMemory(0, "memory", 4 * GIB, GIB // 10, GIB),
+        DrawnMemory(0, "hugepages-1Gi", 2 * GIB, 0, 0),
+        DrawnMemory(1, "memory", 4 * GIB, 0, 2 * GIB, "0-1"),
     ),
     (
-        Device("v.example/nic", "eth0", (0,), owner="db/main"),
-        Device("v.example/nic", "eth1", (0,), healthy=False),
-        Device("v.example/gpu", "gpu0", (0, 1)),
-        Device("v.example/gpu", "gpu1"),
+        DrawnDevice("v.example/nic", "eth0", (0,), owner="db/main"),
+        DrawnDevice("v.example/nic", "eth1", (0,), healthy=False),
+        DrawnDevice("v.example/gpu", "gpu0", (0, 1)),
+        DrawnDevice("v.example/gpu", "gpu1"),
     ),
 )
 OWNERS = (Owner("db/main", "2-3"), Owner("web/app", ""), Owner("reserved", "0"))
 
 
-def answer(machine: MachineInfo, text: str = "no node can give 4 CPUs") -> Answer:
+def answer(machine: MachineInfo, text: str = "no node can give 4 CPUs") -> AnswerReport:
     items = (Item("bad", "node 0", text), Item("fair", "nodes 0-1", "5 CPUs free"))
-    story = Story(text, False, text, text, (Step(text, items, 3), Step("merged")), (text,))
-    rows = (Row(text, "main", "2-3", "1 GiB", "eth0", "node 0"), Row("web", refusal=text))
-    return Answer(text, False, (("machine", text),), rows, (story,), machine, OWNERS, "0", STOCK)
+    story = Story(
+        text, False, text, text, (StoryStep(text, items, 3), StoryStep("merged")), (text,)
+    )
+    rows = (
+        ContainerRow(text, "main", "2-3", "1 GiB", "eth0", "node 0"),
+        ContainerRow("web", refusal=text),
+    )
+    return AnswerReport(
+        text, False, (("machine", text),), rows, (story,), machine, OWNERS, "0", STOCK
+    )
 
 
 def test_nodes_are_drawn_with_their_memory_and_devices(make_machine: MakeMachine) -> None:
@@ -61,7 +68,7 @@ def test_nodes_are_drawn_with_their_memory_and_devices(make_machine: MakeMachine
 
 
 def test_nodes_with_one_core_each_have_room_for_what_they_have(make_machine: MakeMachine) -> None:
-    stock = Stock((Memory(0, "memory", GIB, 0, 1),))
+    stock = Stock((DrawnMemory(0, "memory", GIB, 0, 1),))
     lines = draw_text(make_machine(1, 2, 1, 2), stock=stock).split("\n")
     assert "      memory [=...................] 1 B of 1 GiB allocated" in [
         line.replace("│", " ") for line in lines
@@ -79,13 +86,13 @@ def test_nodes_without_cpus_are_told_one_by_one_if_something_is_on_them(
         memory_capacity=GIB,
         topology=(*(machine.topology or ()), Node(1, GIB), Node(2, GIB), Node(3, GIB)),
     )
-    text = draw_text(machine, stock=Stock((Memory(2, "memory", GIB, 0, GIB),)))
+    text = draw_text(machine, stock=Stock((DrawnMemory(2, "memory", GIB, 0, GIB),)))
     assert "Node 2 · 1 GiB" in text
     assert "[====================] 1 GiB of 1 GiB allocated" in text
 
 
 def test_many_devices_are_in_several_lines(make_machine: MakeMachine) -> None:
-    stock = Stock((), tuple(Device("v.example/nic", f"device-{n}", (0,)) for n in range(20)))
+    stock = Stock((), tuple(DrawnDevice("v.example/nic", f"device-{n}", (0,)) for n in range(20)))
     lines = draw_text(make_machine(1, 1, 2, 1), stock=stock, width=60).split("\n")
     assert max(map(len, lines)) <= 60
     assert sum(line.count("device-") for line in lines) == 20

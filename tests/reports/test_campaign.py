@@ -10,12 +10,12 @@ import msgspec
 import pytest
 
 from numaproof.protocol.campaign import (
+    CampaignFinding,
     CampaignPlanned,
     CampaignSummary,
+    CampaignTally,
     Configuration,
-    Finding,
     Seeds,
-    Tally,
 )
 from numaproof.protocol.messages import Hello, Options, Policies
 from numaproof.reports.campaign import as_text, write_summary
@@ -53,7 +53,7 @@ PLAN = CampaignPlanned(
     shrinks=1,
     units=5,
 )
-FINDING = Finding(
+FINDING = CampaignFinding(
     signature="0123",
     subject="scenario",
     outcome="crash",
@@ -63,7 +63,7 @@ FINDING = Finding(
     configurations=("1.36 kubelet",),
     reproduce="numaproof replay findings/x.yaml",
 )
-TALLY = Tally({"pass": 3}, {"crash": 1, "pass": 1})
+TALLY = CampaignTally({"pass": 3}, {"crash": 1, "pass": 1})
 SUMMARY = CampaignSummary(
     plan=PLAN,
     complete=True,

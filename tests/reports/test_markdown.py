@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from numaproof.protocol.events import Step
+from numaproof.protocol.events import ReportedCall
 from numaproof.reports.markdown import LIMIT, escaped, markdown
 from numaproof.reports.summary import summarize
 
@@ -74,7 +74,7 @@ def test_a_fault_s_trace_is_called_a_trace(stream: MakeStream, run: MakeRun) -> 
 def test_the_call_in_which_a_program_broke_is_shown(
     stream: MakeStream, story: MakeRun, outcome: Outcome
 ) -> None:
-    steps = (story().steps[0], Step("remove", {"pod": "web"}, None, (), {"ok": {}}))
+    steps = (story().steps[0], ReportedCall("remove", {"pod": "web"}, None, (), {"ok": {}}))
     text = markdown(summarize(stream(story(outcome=outcome, steps=steps))))
     assert 'Step 2: remove {"pod": "web"}\n  answer (none' in text
     assert "Step 1" not in text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numaproof.protocol.events import AnyEvent, Coverage, DivergenceFound, Step
+from numaproof.protocol.events import AnyEvent, Coverage, DivergenceFound, ReportedCall
 from numaproof.reports.html import html
 from numaproof.reports.junit import junit
 from numaproof.reports.markdown import markdown
@@ -60,7 +60,7 @@ def test_answers_that_changed_stand_side_by_side(
     stream: MakeStream, divergence: MakeDivergence
 ) -> None:
     step: dict[str, Any] = {"expected": {"cpus": "0-1"}, "answer": {"cpus": "2-3"}}
-    found = divergence(outcome="nondeterministic", steps=(Step("admit", {}, **step),))
+    found = divergence(outcome="nondeterministic", steps=(ReportedCall("admit", {}, **step),))
     events = stream(found, start=FUZZ, outcomes={"pass": 99, "nondeterministic": 1})
     summary = summarize(events)
     assert (summary.verdict, summary.exit_code) == ("failed", 1)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from numaproof.protocol.events import Progress, RunEnded, Step
+from numaproof.protocol.events import Progress, ReportedCall, RunEnded
 from numaproof.reports.terminal import MOST_FAILURE_LINES, Terminal, is_live
 
 if TYPE_CHECKING:
@@ -88,7 +88,10 @@ def test_a_failure_is_shown_when_it_comes_and_told_at_the_end(
 def test_the_call_in_which_a_program_broke_is_shown(
     stream: MakeStream, story: MakeRun, outcome: Outcome
 ) -> None:
-    steps = (story().steps[0], Step("remove", {"pod": "web"}, None, (), {"ok": {"cpus": "1"}}))
+    steps = (
+        story().steps[0],
+        ReportedCall("remove", {"pod": "web"}, None, (), {"ok": {"cpus": "1"}}),
+    )
     text = shown(stream(story(outcome=outcome, steps=steps)))
     assert re.search(r'step 2, remove {"pod": "web"}\n +answer +\(none', text)
     assert "step 1" not in text

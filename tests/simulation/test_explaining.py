@@ -19,9 +19,9 @@ from numaproof.reference.topology.hints import Demand, Need, Supply
 from numaproof.simulation import devices
 from numaproof.simulation.admission import Question, Simulation, begin, simulate
 from numaproof.simulation.candidates import candidates
-from numaproof.simulation.explanation import Allocation, Hints, Merge
-from numaproof.simulation.observation import watch
-from numaproof.simulation.pods import Asked
+from numaproof.simulation.explanation import Allocation, ManagerHints, Merge
+from numaproof.simulation.observation import observe
+from numaproof.simulation.pods import DescribedPod
 
 if TYPE_CHECKING:
     from numaproof.protocol.machine import MachineInfo
@@ -48,7 +48,7 @@ def question(name: str, config: dict[str, Any], *given: str) -> Question:
     return Question(found, all_of, "1.36", devices=devices.read(given, found))
 
 
-def pod(name: str, *limits: dict[str, Any], init: tuple[dict[str, Any], ...] = ()) -> Asked:
+def pod(name: str, *limits: dict[str, Any], init: tuple[dict[str, Any], ...] = ()) -> DescribedPod:
     def containers(kind: str, all_limits: tuple[dict[str, Any], ...]) -> list[dict[str, Any]]:
         return [
             {"name": f"{kind}{number}", "resources": {"limits": {"memory": "1Gi", **each}}}
@@ -56,15 +56,15 @@ def pod(name: str, *limits: dict[str, Any], init: tuple[dict[str, Any], ...] = (
         ]
 
     spec = {"initContainers": containers("i", init), "containers": containers("c", limits)}
-    return Asked(name, {"metadata": {"uid": name, "name": name}, "spec": spec})
+    return DescribedPod(name, {"metadata": {"uid": name, "name": name}, "spec": spec})
 
 
-def ask(asked: Question, *pods: Asked, explain_all: bool = False) -> Simulation:
+def ask(asked: Question, *pods: DescribedPod, explain_all: bool = False) -> Simulation:
     with tempfile.TemporaryDirectory() as folder:
         return simulate(asked, pods, folder, explain_all=explain_all)
 
 
-def why(asked: Question, *pods: Asked) -> Explanation:
+def why(asked: Question, *pods: DescribedPod) -> Explanation:
     """The explanation of the last pod, which must be refused."""
     last = ask(asked, *pods).pods[-1]
     assert last.refusal is not None
@@ -146,10 +146,10 @@ def test_what_is_told_of_sets_of_nodes_is_what_the_hints_say(
             node = reference.node
             assert node is not None
             manifest = pod(f"p{number}", *limits).manifest
-            watched = watch(node, node.read_pod(manifest), node.setup.topology_policy)
+            observed = observe(node, node.read_pod(manifest), node.setup.topology_policy)
             demands = [
                 (tuple(hinted.resources), hints)
-                for merged in watched.merges
+                for merged in observed.merges
                 for hinted in merged.hints
                 for hints in hinted.resources.values()
                 if isinstance(hints, Demand)
@@ -177,7 +177,7 @@ def test_watching_leaves_the_node_as_it_is() -> None:
         assert node is not None
         before = reference.call("state", messages.NoArgs())
         manifest = pod("p", {"cpu": 2}, init=({"cpu": 3},)).manifest
-        assert watch(node, node.read_pod(manifest), node.setup.topology_policy).admitted
+        assert observe(node, node.read_pod(manifest), node.setup.topology_policy).admitted
         assert reference.call("state", messages.NoArgs()) == before
 
 
@@ -301,7 +301,7 @@ def test_watching_leaves_the_node_as_it_is() -> None:
     ],
 )
 def test_a_refusal_is_summed_up_in_a_sentence(
-    config: dict[str, Any], pods: list[Asked], given: tuple[str, ...], told: str
+    config: dict[str, Any], pods: list[DescribedPod], given: tuple[str, ...], told: str
 ) -> None:
     assert why(question("xeon-gold-6230-2s", config, *given), *pods).summary == told
 
@@ -318,8 +318,12 @@ def test_advice_is_given_only_when_it_certainly_helps() -> None:
 def test_only_the_refused_containers_hints_are_shown() -> None:
     asked = question("laptop-4c8t", {"topologyManagerPolicy": "restricted"})
     steps = why(asked, pod("a", {"cpu": 2}, {"cpu": 5})).steps
-    assert [type(one).__name__ for one in steps[:3]] == ["Request", "Merge", "Request"]
-    hints = [one for one in steps if isinstance(one, Hints)]
+    assert [type(one).__name__ for one in steps[:3]] == [
+        "RequestedResources",
+        "Merge",
+        "RequestedResources",
+    ]
+    hints = [one for one in steps if isinstance(one, ManagerHints)]
     assert [one.text for one in hints if one.resource] == [
         "5 CPUs not available on any set of nodes"
     ]
@@ -348,7 +352,7 @@ def test_a_manager_without_preference_says_why(
     lines = [
         f"{one.manager}{f' {one.resource}' if one.resource else ''}: {one.text}"
         for one in verdict.explanation.steps
-        if isinstance(one, Hints)
+        if isinstance(one, ManagerHints)
     ]
     assert any(line.startswith(told) for line in lines), lines
 
@@ -368,7 +372,7 @@ def test_memory_of_all_types_has_hints_together() -> None:
     explanation = why(asked, pod("a", limits))
     assert explanation.summary.endswith("cpu on 1 node, hugepages-1Gi on 2 nodes")
     both = [one for one in explanation.steps if getattr(one, "manager", "") == "Memory Manager"]
-    texts = [one.text for one in both if isinstance(one, Hints)]
+    texts = [one.text for one in both if isinstance(one, ManagerHints)]
     assert texts == [
         "1 GiB of hugepages-1Gi available",
         "the hints for hugepages-1Gi cover this as well",

@@ -14,7 +14,7 @@ import msgspec
 from numaproof import fakesys
 from numaproof.conformance.cases import loading, releases
 from numaproof.conformance.execution.implementation import handshake
-from numaproof.conformance.execution.machines import Machine
+from numaproof.conformance.execution.machines import ProfileMachine
 from numaproof.conformance.execution.run import Run, Target
 from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.conformance.execution.subprocesses import Subprocess
@@ -101,7 +101,7 @@ def _play(target: Target, case: Case, scratch: Path) -> RunResult:
     machine = case.machine
     if machine is None:
         (name,) = case.machines.names
-        machine = Machine(fakesys.load_profile(name), scratch).info
+        machine = ProfileMachine(fakesys.load_profile(name), scratch).info
     assert machine is not None
     return Run(target, case, machine, None, scratch).play()
 

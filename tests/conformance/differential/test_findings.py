@@ -13,7 +13,7 @@ from numaproof import fakesys
 from numaproof.conformance.cases import loading
 from numaproof.conformance.execution.harness_run import HarnessRun
 from numaproof.conformance.execution.implementation import InProcess, handshake
-from numaproof.conformance.execution.machines import GivenMachine, Machine
+from numaproof.conformance.execution.machines import GivenMachine, ProfileMachine
 from numaproof.conformance.execution.run import Target
 from numaproof.conformance.execution.runner import SelectedCase, run_case
 from numaproof.conformance.requirements import load_registry
@@ -73,7 +73,7 @@ def outcome(name: str, kubernetes: str, folder: Path, *, documented: bool) -> st
         machine = GivenMachine(case.machine)
     else:
         (profile,) = case.machines.names
-        machine = Machine(fakesys.load_profile(profile), folder / "trees")
+        machine = ProfileMachine(fakesys.load_profile(profile), folder / "trees")
     reference = InProcess(lambda: Reference(documented=documented))
     hello = handshake(reference, "tests")
     target = Target(reference, hello, kubernetes, hello.level, documented=documented)

@@ -179,7 +179,7 @@ def test_what_follows_from_other_devices_of_an_earlier_container_is_no_failure(
     answer: dict[str, Any], *, excused: bool
 ) -> None:
     pod = {"spec": {"initContainers": [{"name": "z"}], "containers": [{"name": "a"}]}}
-    step = events.Step(
+    step = events.ReportedCall(
         operation="admit",
         args={"pod": pod},
         answer=answer,

@@ -11,7 +11,7 @@ import pytest
 from numaproof import fakesys
 from numaproof.conformance.cases.expressions import ExpressionError
 from numaproof.conformance.cases.machine_selection import Machines
-from numaproof.conformance.execution.machines import GivenMachine, Machine, matches, select
+from numaproof.conformance.execution.machines import GivenMachine, ProfileMachine, matches, select
 
 if TYPE_CHECKING:
     from numaproof.protocol.machine import MachineInfo
@@ -34,21 +34,23 @@ if TYPE_CHECKING:
     ],
 )
 def test_machines_are_chosen_by_name_property_and_condition(
-    laptop: Machine, wanted: Machines, *, chosen: bool
+    laptop: ProfileMachine, wanted: Machines, *, chosen: bool
 ) -> None:
     assert matches(laptop, wanted) is chosen
 
 
-def test_a_condition_that_is_not_in_the_language_is_an_error(laptop: Machine) -> None:
+def test_a_condition_that_is_not_in_the_language_is_an_error(laptop: ProfileMachine) -> None:
     with pytest.raises(ExpressionError, match="threads"):
         matches(laptop, Machines(where="threads > 1"))
     with pytest.raises(ExpressionError, match="value about 2"):
         matches(laptop, Machines(smt="about 2"))
 
 
-def test_a_machine_that_cannot_be_discovered_is_chosen_by_name_alone(laptop: Machine) -> None:
+def test_a_machine_that_cannot_be_discovered_is_chosen_by_name_alone(
+    laptop: ProfileMachine,
+) -> None:
     profile = msgspec.structs.replace(laptop.profile, lacks=("proc/meminfo",))
-    broken = Machine(profile, laptop.folder)
+    broken = ProfileMachine(profile, laptop.folder)
     assert broken.info is None
     assert not matches(broken, Machines())
     assert not matches(broken, Machines(cpus=">= 0"))
@@ -56,19 +58,19 @@ def test_a_machine_that_cannot_be_discovered_is_chosen_by_name_alone(laptop: Mac
 
 
 def test_a_machine_without_cpus_is_chosen_by_name_alone() -> None:
-    empty = Machine(fakesys.load_profile("arm64-no-core-ids"), Path("/nonexistent"))
+    empty = ProfileMachine(fakesys.load_profile("arm64-no-core-ids"), Path("/nonexistent"))
     assert not matches(empty, Machines())
     assert matches(empty, Machines(names=("arm64-*",)))
 
 
-def test_the_order_given_is_kept(laptop: Machine) -> None:
-    other = Machine(fakesys.load_profile("vm-1-cpu"), Path("/nonexistent"))
+def test_the_order_given_is_kept(laptop: ProfileMachine) -> None:
+    other = ProfileMachine(fakesys.load_profile("vm-1-cpu"), Path("/nonexistent"))
     assert select([other, laptop], Machines()) == [other, laptop]
     assert select([other, laptop], Machines(cpus=8)) == [laptop]
 
 
 def test_the_tree_is_written_once_something_needs_its_files(tmp_path: Path) -> None:
-    machine = Machine(fakesys.load_profile("vm-1-cpu"), tmp_path)
+    machine = ProfileMachine(fakesys.load_profile("vm-1-cpu"), tmp_path)
     assert machine.info is not None
     assert list(tmp_path.iterdir()) == []
     assert (machine.tree() / "proc" / "cpuinfo").is_file()

@@ -16,7 +16,7 @@ from numaproof.conformance.execution.implementation import (
     InProcess,
     TimedOut,
 )
-from numaproof.conformance.execution.machines import Machine
+from numaproof.conformance.execution.machines import ProfileMachine
 from numaproof.conformance.execution.player import CaseError
 from numaproof.conformance.execution.run import Run, RunResult, Target
 from numaproof.protocol import messages
@@ -144,7 +144,7 @@ steps:
 
 
 def test_a_tree_is_discovered_where_there_is_one(
-    tmp_path: Path, laptop: Machine, reference: Target, make_case: Callable[[str], Any]
+    tmp_path: Path, laptop: ProfileMachine, reference: Target, make_case: Callable[[str], Any]
 ) -> None:
     case = make_case(
         """
@@ -156,7 +156,7 @@ def test_a_tree_is_discovered_where_there_is_one(
           expect: {all: "${all}"}
         """
     )
-    machine = Machine(laptop.profile, tmp_path)
+    machine = ProfileMachine(laptop.profile, tmp_path)
     assert machine.info is not None
     run = Run(reference, case, machine.info, machine.tree, tmp_path / "scratch")
     assert run.play() == RunResult("pass")

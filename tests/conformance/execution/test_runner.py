@@ -23,7 +23,7 @@ from numaproof.conformance.execution.implementation import (
     TimedOut,
     handshake,
 )
-from numaproof.conformance.execution.machines import Machine
+from numaproof.conformance.execution.machines import ProfileMachine
 from numaproof.conformance.execution.run import Target
 from numaproof.conformance.requirements import load_registry
 from numaproof.protocol import events, messages
@@ -54,7 +54,7 @@ def harness_run(target: Target) -> HarnessRun:
     return HarnessRun(target, load_registry(), "numaproof check", "0.1")
 
 
-def played(target: Target, cases: list[Case], *catalogue: Machine) -> list[events.AnyEvent]:
+def played(target: Target, cases: list[Case], *catalogue: ProfileMachine) -> list[events.AnyEvent]:
     runs = runner.select(cases, catalogue, target)
     return list(check(runs, harness_run(target)))
 
@@ -69,7 +69,7 @@ def untimed(stream: list[events.AnyEvent]) -> list[events.AnyEvent]:
 
 
 def test_a_run_begins_finishes_every_case_and_ends(
-    reference: Target, cases: list[Case], laptop: Machine
+    reference: Target, cases: list[Case], laptop: ProfileMachine
 ) -> None:
     started, good, bad, ended = played(reference, cases, laptop)
     assert isinstance(started, events.RunStarted)
@@ -90,7 +90,7 @@ def test_a_run_begins_finishes_every_case_and_ends(
 
 
 def test_two_runs_give_the_same_events_times_aside(
-    reference: Target, cases: list[Case], laptop: Machine
+    reference: Target, cases: list[Case], laptop: ProfileMachine
 ) -> None:
     one, two = (untimed(played(reference, cases, laptop)) for _ in range(2))
     assert one == two
@@ -106,14 +106,14 @@ def test_two_runs_give_the_same_events_times_aside(
     ],
 )
 def test_cases_are_selected_by_id_or_alias(
-    reference: Target, cases: list[Case], laptop: Machine, pattern: str, chosen: list[str]
+    reference: Target, cases: list[Case], laptop: ProfileMachine, pattern: str, chosen: list[str]
 ) -> None:
     runs = runner.select(cases, [laptop], reference, pattern)
     assert [run.case.id for run in runs] == chosen
 
 
 def test_cases_beyond_the_level_or_for_other_releases_are_left_out(
-    make_target: MakeTarget, cases: list[Case], laptop: Machine
+    make_target: MakeTarget, cases: list[Case], laptop: ProfileMachine
 ) -> None:
     target = make_target(InProcess(Reference), level="invariants")
     assert runner.select(cases, [laptop], target) == []
@@ -135,7 +135,7 @@ def test_a_case_with_a_machine_of_its_own_runs_on_that(
 
 
 def test_the_command_that_reproduces_a_case_names_all_that_matters(
-    cases: list[Case], laptop: Machine
+    cases: list[Case], laptop: ProfileMachine
 ) -> None:
     with closing(InProcess(Reference)) as implementation:
         hello = handshake(implementation, "tests")
@@ -147,7 +147,7 @@ def test_the_command_that_reproduces_a_case_names_all_that_matters(
             command=("./my driver", "--x"),
             documented=True,
         )
-        given = Machine(laptop.profile, laptop.folder, given="dir/my.yaml")
+        given = ProfileMachine(laptop.profile, laptop.folder, given="dir/my.yaml")
         _, finished, _, _ = played(target, cases, given)
     assert isinstance(finished, events.CaseFinished)
     words = shlex.split(finished.reproduce)
@@ -159,12 +159,12 @@ def test_the_command_that_reproduces_a_case_names_all_that_matters(
 
 
 def test_a_machine_that_cannot_be_discovered_serves_cases_about_discovery(
-    reference: Target, make_case: MakeCase, laptop: Machine, tmp_path: Path
+    reference: Target, make_case: MakeCase, laptop: ProfileMachine, tmp_path: Path
 ) -> None:
     profile = msgspec.structs.replace(laptop.profile, lacks=("proc/meminfo",))
     case = make_case("steps: [{discover: {}, expect: {refused: discovery}}]")
     case = msgspec.structs.replace(case, machines=loading.Machines(names=("laptop-*",)))
-    started, finished, _ = played(reference, [case], Machine(profile, tmp_path))
+    started, finished, _ = played(reference, [case], ProfileMachine(profile, tmp_path))
     assert isinstance(started, events.RunStarted)
     assert started.machines == {}
     assert isinstance(finished, events.CaseFinished)

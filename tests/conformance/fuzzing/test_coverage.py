@@ -13,9 +13,9 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from numaproof.conformance.execution.implementation import InProcess, handshake
 from numaproof.conformance.execution.run import Target
-from numaproof.conformance.fuzzing.budget import BATCH
 from numaproof.conformance.fuzzing.example_run import ExampleRun, IdleRun
 from numaproof.conformance.fuzzing.fuzz import STEPS
+from numaproof.conformance.fuzzing.fuzz_options import BATCH
 from numaproof.conformance.fuzzing.state_machine import TARGETS, NodeMachine
 from numaproof.protocol import messages
 from numaproof.reference.implementation import Reference

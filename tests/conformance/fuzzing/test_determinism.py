@@ -15,9 +15,9 @@ from numaproof.conformance.execution.harness_run import HarnessRun
 from numaproof.conformance.execution.implementation import Crashed, Implementation, InProcess
 from numaproof.conformance.execution.run import Target
 from numaproof.conformance.execution.scenario import Scenario
-from numaproof.conformance.fuzzing.budget import Budget, FuzzOptions
 from numaproof.conformance.fuzzing.determinism import DeterminismCheck
 from numaproof.conformance.fuzzing.fuzz import fuzz
+from numaproof.conformance.fuzzing.fuzz_options import Budget, FuzzOptions
 from numaproof.conformance.requirements import load_registry
 from numaproof.protocol import events, messages
 from numaproof.protocol.sets import CPUSet

@@ -17,9 +17,9 @@ from numaproof.conformance.execution.harness_run import HarnessRun
 from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.execution.run import Target
 from numaproof.conformance.fuzzing import example_databases
-from numaproof.conformance.fuzzing.budget import Budget, FuzzOptions
 from numaproof.conformance.fuzzing.example_databases import DatabaseError, Scoped
 from numaproof.conformance.fuzzing.fuzz import fuzz
+from numaproof.conformance.fuzzing.fuzz_options import Budget, FuzzOptions
 from numaproof.conformance.requirements import load_registry
 from numaproof.protocol import events, messages
 from numaproof.protocol.sets import CPUSet

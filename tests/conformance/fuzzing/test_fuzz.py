@@ -15,8 +15,8 @@ from numaproof.conformance.execution import runner
 from numaproof.conformance.execution.harness_run import HarnessRun
 from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.execution.run import Target
-from numaproof.conformance.fuzzing.budget import Budget
 from numaproof.conformance.fuzzing.fuzz import fuzz
+from numaproof.conformance.fuzzing.fuzz_options import Budget
 from numaproof.conformance.requirements import load_registry
 from numaproof.protocol import events, messages
 from numaproof.protocol.sets import CPUSet

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from numaproof.conformance.judging.crash_attribution import Asked, never_answered, panicked
+from numaproof.conformance.judging.crash_attribution import BrokenCall, never_answered, panicked
 from numaproof.conformance.judging.known_defects import known_defects
 from numaproof.protocol import messages
 from numaproof.protocol.machine import MachineInfo, Node
@@ -117,9 +117,9 @@ def pod(**limits: int) -> messages.Pod:
     return {"metadata": {"uid": "u"}, "spec": {"containers": [{"resources": {"limits": named}}]}}
 
 
-def asked(operation: str, args: messages.Args, nodes: int = 2, **config: Any) -> Asked:
+def asked(operation: str, args: messages.Args, nodes: int = 2, **config: Any) -> BrokenCall:
     machine = MachineInfo(topology=tuple(Node(node_id=one) for one in range(nodes)))
-    return Asked(operation, args, config, machine)
+    return BrokenCall(operation, args, config, machine)
 
 
 BOTH = {"distribute-cpus-across-numa": "true", "full-pcpus-only": "true"}
@@ -160,7 +160,7 @@ def merge(hints: int) -> messages.MergeArgs:
         ),
     ],
 )
-def test_a_call_without_an_end_is_told_by_what_it_takes(call: Asked, name: str | None) -> None:
+def test_a_call_without_an_end_is_told_by_what_it_takes(call: BrokenCall, name: str | None) -> None:
     assert never_answered(call, known("1.35")) == name
 
 

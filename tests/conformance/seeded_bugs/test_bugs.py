@@ -21,7 +21,7 @@ from numaproof.conformance.cases import loading
 from numaproof.conformance.execution import runner
 from numaproof.conformance.execution.harness_run import HarnessRun
 from numaproof.conformance.execution.implementation import InProcess
-from numaproof.conformance.execution.machines import Machine
+from numaproof.conformance.execution.machines import ProfileMachine
 from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.conformance.requirements import load_registry
 from numaproof.conformance.seeded_bugs import catalogue, hunting
@@ -48,7 +48,7 @@ EXAMPLES = 50
 def suite() -> Iterator[Suite]:
     """The project's cases, and a few machines of different shapes."""
     with scratch_folder() as folder:
-        machines = [Machine(fakesys.load_profile(name), folder) for name in hunting.MACHINES]
+        machines = [ProfileMachine(fakesys.load_profile(name), folder) for name in hunting.MACHINES]
         yield Suite(loading.bundled_cases(), machines, load_registry())
 
 

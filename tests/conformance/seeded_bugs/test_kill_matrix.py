@@ -8,7 +8,7 @@ import pytest
 
 from numaproof import fakesys
 from numaproof.conformance.cases import loading
-from numaproof.conformance.execution.machines import Machine
+from numaproof.conformance.execution.machines import ProfileMachine
 from numaproof.conformance.fuzzing.generation import trees
 from numaproof.conformance.fuzzing.generation.choices import Seeded
 from numaproof.conformance.requirements import load_registry
@@ -34,7 +34,7 @@ def table(tmp_path: Path) -> Table:
     cases = [
         case for case in loading.bundled_cases() if case.id.startswith(("reconcile", "checkpoint"))
     ]
-    machine = Machine(fakesys.load_profile("core-i7-9700"), tmp_path)
+    machine = ProfileMachine(fakesys.load_profile("core-i7-9700"), tmp_path)
     return Table(Suite(cases, [machine], load_registry()), tmp_path / "table")
 
 
@@ -93,7 +93,7 @@ def test_scenarios_that_are_not_kept_are_made_again(
 def test_every_made_up_tree_is_a_machine_with_its_own_nodes(tmp_path: Path) -> None:
     for seed in range(30):
         profile = trees.profile(Seeded(seed), f"tree-{seed}")
-        info = Machine(profile, tmp_path).info
+        info = ProfileMachine(profile, tmp_path).info
         assert info is not None
         assert len(info.topology or ()) == len(profile.nodes)
         assert info.num_cores
@@ -101,7 +101,7 @@ def test_every_made_up_tree_is_a_machine_with_its_own_nodes(tmp_path: Path) -> N
 
 def test_each_case_is_tried_on_one_machine_before_any_is_on_another(tmp_path: Path) -> None:
     names = ("laptop-4c8t", "core-i7-9700")
-    machines = [Machine(fakesys.load_profile(name), tmp_path) for name in names]
+    machines = [ProfileMachine(fakesys.load_profile(name), tmp_path) for name in names]
     cases = [case for case in loading.bundled_cases() if case.id.startswith("reconcile")]
     target = hunting.target(named("reconcile-tells-nobody").implementation())
     firsts = list(hunting.firsts(cases, machines, target))

@@ -10,7 +10,7 @@ import msgspec
 
 from numaproof.protocol import messages
 from numaproof.reference.implementation import Reference
-from numaproof.simulation import blame, lint
+from numaproof.simulation import lint, refused_fields
 from numaproof.simulation.admission import CannotAnswerError
 
 if TYPE_CHECKING:
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
     from numaproof.reference.node import NodeSetup
     from numaproof.simulation.admission import Question
-    from numaproof.simulation.blame import Path, Rule
+    from numaproof.simulation.refused_fields import Path, Rule
 
 _VALIDATION = "failed to validate kubelet configuration, error: "
 _INVALID = "invalid configuration: "
 
 
-class Finding(msgspec.Struct, frozen=True):
+class ConfigurationFinding(msgspec.Struct, frozen=True):
     """An error, a warning, or a fault of the reference, about the field at a path.
 
     The `message` of an error is the kubelet's; `fix` says what to do; `section` is the page of the
@@ -39,7 +39,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class _Outcome:
+class _StartOutcome:
     """How a start ended: with a setup, a refusal or a fault."""
 
     setup: NodeSetup | None = None
@@ -47,7 +47,7 @@ class _Outcome:
     fault: str = ""
 
 
-def judge(question: Question) -> tuple[Finding, ...]:
+def judge(question: Question) -> tuple[ConfigurationFinding, ...]:
     """The findings: errors in the order in which starts run into them, then warnings.
 
     Whatever a refusal is about is fixed or removed, and the rest is started again, until nothing
@@ -56,7 +56,7 @@ def judge(question: Question) -> tuple[Finding, ...]:
     Raises:
         CannotAnswerError: the reference does not support what the configuration asks for.
     """
-    found: list[Finding] = []
+    found: list[ConfigurationFinding] = []
     seen: list[messages.StartRefused] = []
     config = dict(question.config)
     outcome = _start(question, config)
@@ -72,14 +72,16 @@ def judge(question: Question) -> tuple[Finding, ...]:
         outcome = _start(question, config)
     if outcome.fault:
         fix = "this is a bug in numaproof, not in the file; please report it"
-        found.append(Finding("fault", (), f"the reference failed: {outcome.fault}", fix))
+        found.append(
+            ConfigurationFinding("fault", (), f"the reference failed: {outcome.fault}", fix)
+        )
     if outcome.setup is not None:
         wrong = [one.path for one in found]
         fixed = msgspec.structs.replace(question, config=config)
         for warning in lint.warnings(fixed, outcome.setup):
             path = warning[0]
             if path[0] in question.config and not any(_related(path, other) for other in wrong):
-                found.append(Finding("warning", *warning))
+                found.append(ConfigurationFinding("warning", *warning))
     return tuple(found)
 
 
@@ -88,7 +90,7 @@ def _related(one: Path, other: Path) -> bool:
     return all(mine == others for mine, others in zip(one, other, strict=False))
 
 
-def _start(question: Question, config: dict[str, Any]) -> _Outcome:
+def _start(question: Question, config: dict[str, Any]) -> _StartOutcome:
     reference = Reference(documented=question.documented)
     with tempfile.TemporaryDirectory() as state_dir:
         args = messages.StartArgs(
@@ -100,25 +102,28 @@ def _start(question: Question, config: dict[str, Any]) -> _Outcome:
         answer = reference.call("start", args)
     match answer:
         case messages.StartRefused():
-            return _Outcome(refusal=answer)
+            return _StartOutcome(refusal=answer)
         case messages.Unsupported():
             raise CannotAnswerError(f"not supported: {answer.what}")
         case messages.Fault():
-            return _Outcome(fault=answer.message)
+            return _StartOutcome(fault=answer.message)
     assert reference.node is not None
-    return _Outcome(setup=reference.node.setup)
+    return _StartOutcome(setup=reference.node.setup)
 
 
 def _past(
     question: Question,
     config: dict[str, Any],
     refusal: messages.StartRefused,
-    found: list[Finding],
+    found: list[ConfigurationFinding],
 ) -> dict[str, Any]:
     """The configuration without what is refused, which is added to `found`."""
     after = config
     for problem in _problems(refusal.message):
-        rule, meant = blame.rule_for(refusal.stage, problem) or (blame.UNKNOWN, ())
+        rule, meant = refused_fields.rule_for(refusal.stage, problem) or (
+            refused_fields.UNKNOWN,
+            (),
+        )
         paths = [path for path in (meant, *rule.others) if path and path[0] in config]
         whole = [path for path in paths if _deepest(config, path) == path]
         if paths:
@@ -126,7 +131,7 @@ def _past(
         else:
             path = _by_trial(question, config, refusal)
         where = _deepest(question.config, path)
-        found.append(Finding("error", where, problem, rule.fix, rule.section))
+        found.append(ConfigurationFinding("error", where, problem, rule.fix, rule.section))
         after = rule.cure(after, question.machine) if rule.cure else _less(after, path)
     if after == config:
         return _less(config, _by_trial(question, config, refusal))
@@ -165,7 +170,7 @@ def _refined(question: Question, config: dict[str, Any], path: Path, rule: Rule)
 
 
 def _applies(rule: Rule, refusal: messages.StartRefused) -> bool:
-    known = (blame.rule_for(refusal.stage, one) for one in _problems(refusal.message))
+    known = (refused_fields.rule_for(refusal.stage, one) for one in _problems(refusal.message))
     return any(one is not None and one[0] is rule for one in known)
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numaproof.protocol.machine import MachineInfo
 
 Path = tuple[str | int, ...]
-Fields = dict[str, Any]
+ConfigFields = dict[str, Any]
 
 _NODE_ALLOCATABLE = "Reserve Compute Resources for System Daemons"
 _CPU = "Control CPU Management Policies on the Node"
@@ -40,11 +40,11 @@ class Rule:
     path: tuple[str, ...]
     fix: str
     section: str
-    cure: Callable[[Fields, MachineInfo], Fields] | None = None
+    cure: Callable[[ConfigFields, MachineInfo], ConfigFields] | None = None
     others: tuple[Path, ...] = ()
 
 
-def _with_reserved_cpu(config: Fields, machine: MachineInfo) -> Fields:
+def _with_reserved_cpu(config: ConfigFields, machine: MachineInfo) -> ConfigFields:
     cpus = sorted(
         cpu
         for node in machine.topology or ()
@@ -54,7 +54,7 @@ def _with_reserved_cpu(config: Fields, machine: MachineInfo) -> Fields:
     return {**config, "reservedSystemCPUs": str(cpus[0])} if cpus else config
 
 
-def _with_reserved_memory(config: Fields, machine: MachineInfo) -> Fields:
+def _with_reserved_memory(config: ConfigFields, machine: MachineInfo) -> ConfigFields:
     """The configuration with a memory reservation that adds up, without huge pages."""
     nodes = sorted(node.node_id for node in machine.topology or ())
     amounts = {nodes[0] if nodes else 0: 100 << 20}
