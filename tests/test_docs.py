@@ -138,3 +138,16 @@ def test_tox_environments_exist(page: Path) -> None:
     for text in quoted(page):
         for name in re.findall(r"tox (?:run )?-e ([\w-]+)", text):
             assert f"testenv:{name}" in file, name
+
+
+@pytest.mark.parametrize(
+    ("page", "begins", "source"),
+    [
+        ("gauntlet.md", "@seeds", "conformance/seeded_bugs/bugs/cpus.py"),
+        ("mutation.md", "- module", "mutation/survivors.yaml"),
+    ],
+)
+def test_examples_taken_from_a_file_are_in_it(page: str, begins: str, source: str) -> None:
+    blocks = [block for _, block in FENCE.findall((ROOT / "docs" / page).read_text("utf-8"))]
+    (example,) = [block for block in blocks if block.startswith(begins)]
+    assert example in (ROOT / source).read_text("utf-8")

@@ -312,7 +312,7 @@ def test_the_machine_may_be_a_profile_file(ask: Command) -> None:
         (
             PODS.replace("- name: main", "- image: main"),
             CONFIG,
-            "pods.yaml:7: spec.containers[0].name: must be a text",
+            "pods.yaml:7: spec.containers[0].name: must be a non-empty string",
         ),
         (
             PODS.replace("  containers:", "  others:", 1),
