@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from numaproof.protocol import messages
 from numaproof.protocol.operations import OPERATIONS
-from numaproof.reference import startup
+from numaproof.reference import operations, startup
 from numaproof.reference.cadvisor.discovery import DiscoveryError, discover
-from numaproof.reference.cpu import operations as cpu_operations
-from numaproof.reference.cpu.topology import TopologyError
 from numaproof.reference.departures import releases
 from numaproof.reference.errors import (
     AdmissionError,
@@ -24,9 +22,6 @@ from numaproof.reference.errors import (
     NotStartedError,
     StartError,
 )
-from numaproof.reference.kubelet.options import OptionError
-from numaproof.reference.topology import operations as topology_operations
-from numaproof.reference.topology.distances import Distances
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -158,8 +153,7 @@ class Reference:
         Raises:
             StartError: invalid options, or distances are missing.
         """
-        release = self._release(args.kubernetes)
-        return topology_operations.merge(args, release.topology_options, release.rule(Distances))
+        return operations.merge(args, self._release(args.kubernetes))
 
     def assign(self, args: messages.AssignArgs) -> messages.Assigned:
         """Assigns CPUs, without a node.
@@ -168,12 +162,7 @@ class Reference:
             StartError: invalid options, or a machine without CPUs.
             AdmissionError: the CPUs are not available.
         """
-        release = self._release(args.kubernetes)
-        try:
-            rules = startup.cpu_rules(release)
-            return messages.Assigned(cpu_operations.assign(args, release.cpu_options, rules))
-        except (OptionError, TopologyError) as error:
-            raise StartError("cpu", str(error)) from None
+        return messages.Assigned(operations.assign(args, self._release(args.kubernetes)))
 
     def discover(self, args: messages.DiscoverArgs) -> MachineInfo:
         """The machine that a tree with ``sys/`` and ``proc/`` describes.

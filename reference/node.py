@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from numaproof.protocol import messages
 from numaproof.protocol.sets import CPUSet, NUMASet
 from numaproof.reference.errors import AdmissionError, NotBuiltError
+from numaproof.reference.operations import to_messages
 from numaproof.reference.pods.manifest import read_pod
 from numaproof.reference.pods.pod import PodError
 from numaproof.reference.topology import scope
-from numaproof.reference.topology.operations import to_messages
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

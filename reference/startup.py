@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference.cpu import options as cpu_options
 from numaproof.reference.cpu import topology as cpu_topology
-from numaproof.reference.cpu.assignment import Assignment
-from numaproof.reference.cpu.distribution import DistributedAssignment
 from numaproof.reference.cpu.manager import CPUManager
-from numaproof.reference.cpu.policy import CPURules, PolicyError, StaticPolicy, make_static
+from numaproof.reference.cpu.policy import PolicyError, StaticPolicy, make_static
 from numaproof.reference.cpu.state import CPUState
 from numaproof.reference.devices.hints import DeviceHints
 from numaproof.reference.devices.manager import DeviceManager
@@ -155,13 +153,6 @@ def pod_level(config: Config, release: Release) -> PodLevel:
     return release.pod_level if on else release.pod_level_without_gate
 
 
-def cpu_rules(release: Release) -> CPURules:
-    """What the CPU Manager's static policy is made of in a release."""
-    return CPURules(
-        release.rule(StaticPolicy), release.rule(Assignment), release.rule(DistributedAssignment)
-    )
-
-
 def make_cpu_policy(
     config: Config, topology: CPUTopology, reserved: Fraction, release: Release
 ) -> StaticPolicy | None:
@@ -195,7 +186,7 @@ def make_cpu_policy(
             options,
             math.ceil(reserved),
             config.named_cpus.mask,
-            cpu_rules(release),
+            release.cpu_rules,
         )
     except (OptionError, PolicyError) as error:
         raise StartError("cpu", f"new static policy error: {error}") from None

@@ -118,11 +118,8 @@ class Assignment:
 
     def whole_nodes(self, progress: Progress) -> Progress:
         """Takes NUMA nodes that are entirely free."""
-        nodes = self.topology.nodes
         order = nodes_in_order(self.topology, progress.free)
-        return progress.take_units(
-            [nodes[node] for node in order if not nodes[node] & ~progress.free]
-        )
+        return progress.take_units(_entirely_free(self.topology.nodes, order, progress.free))
 
     def whole_sockets(self, progress: Progress) -> Progress:
         """Takes sockets that are entirely free."""
@@ -130,9 +127,7 @@ class Assignment:
 
     def free_sockets(self, free: int) -> list[int]:
         """The sockets whose CPUs are all free, in the order in which they are taken."""
-        sockets = self.topology.sockets
-        order = sockets_in_order(self.topology, free)
-        return [sockets[socket] for socket in order if not sockets[socket] & ~free]
+        return _entirely_free(self.topology.sockets, sockets_in_order(self.topology, free), free)
 
     def uncore_caches(self, progress: Progress) -> Progress:
         """Takes whole uncore caches, and the rest of the request out of a part of one."""
@@ -147,11 +142,8 @@ class Assignment:
         return progress
 
     def _whole_caches(self, progress: Progress) -> Progress:
-        uncores = self.topology.uncores
         order = self.caches_in_order(progress.free)
-        return progress.take_units(
-            [uncores[uncore] for uncore in order if not uncores[uncore] & ~progress.free]
-        )
+        return progress.take_units(_entirely_free(self.topology.uncores, order, progress.free))
 
     def caches_in_order(self, free: int) -> list[int]:
         """The uncore caches with free CPUs, each once, in the order in which they are used up."""
@@ -170,9 +162,7 @@ class Assignment:
 
     def free_cores(self, free: int) -> list[int]:
         """The cores whose CPUs are all free, in the order in which they are taken."""
-        cores = self.topology.cores
-        order = cores_in_order(self.topology, free)
-        return [cores[core] for core in order if not cores[core] & ~free]
+        return _entirely_free(self.topology.cores, cores_in_order(self.topology, free), free)
 
     def threads_by_core(self, progress: Progress) -> Progress:
         """Takes single CPUs, core by core."""
@@ -194,6 +184,10 @@ class Assignment:
             for _, cpus in sorted(turns.items()):
                 progress = progress.take_threads(cpus)
         return progress
+
+
+def _entirely_free(groups: Groups, order: list[int], free: int) -> list[int]:
+    return [groups[number] for number in order if not groups[number] & ~free]
 
 
 # The order in which units are looked at

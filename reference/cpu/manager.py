@@ -7,11 +7,8 @@ from typing import TYPE_CHECKING
 from numaproof.reference.cpu import hints as cpu_hints
 from numaproof.reference.cpu.assignment import NotEnoughCPUsError
 from numaproof.reference.cpu.distribution import AccountingError
-from numaproof.reference.cpu.policy import SMTAlignmentError
 from numaproof.reference.cpu.state import CPUState, ReusableCPUs
-from numaproof.reference.errors import AdmissionError
 from numaproof.reference.manager import ContainerManager, unexpected
-from numaproof.reference.pods.budget import EmptySharedPoolError
 
 if TYPE_CHECKING:
     from numaproof.reference.cpu.policy import StaticPolicy
@@ -49,8 +46,6 @@ class CPUManager(ContainerManager[CPUState]):
             self.state, self.reuse = self._policy.allocate(
                 self.state, self.reuse, pod, container, affinity.numa
             )
-        except SMTAlignmentError as error:
-            raise AdmissionError("SMTAlignmentError", str(error)) from None
         except (NotEnoughCPUsError, AccountingError) as error:
             raise unexpected(error) from None
 
@@ -61,9 +56,5 @@ class CPUManager(ContainerManager[CPUState]):
         try:
             self.state = self._policy.allocate_pod(self.state, pod, affinity.numa)
             self.state = self._policy.share_out(self.state, pod)
-        except EmptySharedPoolError as error:
-            raise AdmissionError("EmptyPodSharedPoolError", str(error)) from None
-        except SMTAlignmentError as error:
-            raise AdmissionError("SMTAlignmentError", str(error)) from None
         except (NotEnoughCPUsError, AccountingError) as error:
             raise unexpected(error) from None

@@ -14,6 +14,7 @@ from numaproof.reference.cpu.assignment import Assignment, NotEnoughCPUsError
 from numaproof.reference.cpu.distribution import DistributedAssignment
 from numaproof.reference.cpu.state import CPUState, ReusableCPUs
 from numaproof.reference.cpu.topology import touching, union
+from numaproof.reference.errors import AdmissionError
 from numaproof.reference.pods import budget
 from numaproof.reference.pods.readmission import Readmission
 from numaproof.reference.topology import evaluation
@@ -31,8 +32,12 @@ class PolicyError(Exception):
     """The policy cannot be made, or cannot start from the restored state."""
 
 
-class SMTAlignmentError(Exception):
+class SMTAlignmentError(AdmissionError):
     """Whole physical cores were asked for and cannot be had."""
+
+    def __init__(self, message: str) -> None:
+        """Takes the kubelet's text."""
+        super().__init__("SMTAlignmentError", f"SMT Alignment Error: {message}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +84,11 @@ class StaticPolicy(Readmission):
         per_core = self.assignment.cpus_per_core
         if count % per_core:
             raise SMTAlignmentError(
-                f"SMT Alignment Error: requested {count} cpus not multiple cpus per core = "
-                f"{per_core}"
+                f"requested {count} cpus not multiple cpus per core = {per_core}"
             )
         if count > free:
             raise SMTAlignmentError(
-                "SMT Alignment Error: not enough free physical CPUs: available physical CPUs = "
+                "not enough free physical CPUs: available physical CPUs = "
                 f"{free}, requested CPUs = {count}, CPUs per core = {per_core}"
             )
 
@@ -210,7 +214,7 @@ class StaticPolicy(Readmission):
             if not core & ~available and (chosen | core).bit_count() <= count:
                 chosen |= core
         if chosen.bit_count() < count:
-            raise SMTAlignmentError(f"SMT Alignment Error: {count} CPUs cannot be whole cores")
+            raise SMTAlignmentError(f"{count} CPUs cannot be whole cores")
         return chosen
 
     def aligned(self, affinity: NUMASet) -> int:

@@ -74,10 +74,6 @@ class CPUTopology:
         """Whether a NUMA node is the larger unit: there are no more nodes than sockets."""
         return self.socket_count >= len(self.nodes)
 
-    def sockets_of_nodes(self, cpus: int) -> list[int]:
-        """The sockets that have one of the CPUs in mask `cpus`, ascending."""
-        return touching(self.sockets, cpus)
-
     def whole_cores(self, cpus: int) -> int:
         """The mask of all CPUs of the cores that have one of the CPUs in mask `cpus`."""
         return union(self.cores[core] for core in touching(self.cores, cpus))

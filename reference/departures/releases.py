@@ -13,6 +13,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from numaproof.reference.cadvisor.discovery import NO_CPU
+from numaproof.reference.cpu.assignment import Assignment
+from numaproof.reference.cpu.distribution import DistributedAssignment
+from numaproof.reference.cpu.policy import CPURules, StaticPolicy
 from numaproof.reference.departures.defects import OVERRIDES
 from numaproof.reference.departures.departure import defect_of, departure_of
 from numaproof.reference.kubelet import gates
@@ -69,6 +72,13 @@ class Release:
         """The class of a rule with the departures from it that this release has."""
         rule: type = documented
         return cast("type[Rule]", _departing(rule, self.departures))
+
+    @property
+    def cpu_rules(self) -> CPURules:
+        """What the CPU Manager's static policy is made of."""
+        return CPURules(
+            self.rule(StaticPolicy), self.rule(Assignment), self.rule(DistributedAssignment)
+        )
 
     def under(self, gates: Mapping[str, bool]) -> Release:
         """The release as it behaves with these feature gates."""

@@ -52,8 +52,7 @@ class DeviceHints:
         for resource, count in allocation.requested(state, container).items():
             held = state.of(pod.uid, container.name).get(resource, NONE)
             reusable = state.reuse.of(pod.uid, resource)
-            need = DeviceNeed(resource, count, held, reusable)
-            found[resource] = self.of_resource(state, need)
+            found[resource] = self.of_resource(state, DeviceNeed(resource, count, held, reusable))
         return found
 
     def for_pod(self, state: DeviceState, pod: Pod) -> dict[str, Hints | None]:

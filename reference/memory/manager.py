@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from numaproof.reference.errors import AdmissionError
 from numaproof.reference.manager import ContainerManager, unexpected
 from numaproof.reference.memory.requests import AllocationError
 from numaproof.reference.memory.state import MemoryState, ReusableMemory
-from numaproof.reference.pods.budget import EmptySharedPoolError
 
 if TYPE_CHECKING:
     from numaproof.reference.kubelet.checkpoints.files import CheckpointFile
@@ -55,7 +53,5 @@ class MemoryManager(ContainerManager[MemoryState]):
             return
         try:
             self.state = self._policy.allocate_pod(self.state, self.reuse, pod, affinity)
-        except EmptySharedPoolError as error:
-            raise AdmissionError("EmptyPodSharedPoolError", str(error)) from None
         except AllocationError as error:
             raise unexpected(error) from None

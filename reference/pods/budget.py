@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from numaproof.reference.errors import AdmissionError
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -15,8 +17,12 @@ if TYPE_CHECKING:
     Amounts = Mapping[str, int]
 
 
-class EmptySharedPoolError(Exception):
+class EmptySharedPoolError(AdmissionError):
     """Nothing is left for containers without a part; the text is the kubelet's."""
+
+    def __init__(self, message: str) -> None:
+        """Takes the kubelet's text."""
+        super().__init__("EmptyPodSharedPoolError", message)
 
 
 _ALSO_CALLED = {"cpu": ("cpus", "cpus")}

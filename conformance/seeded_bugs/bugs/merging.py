@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from numaproof.conformance.seeded_bugs.seeding import Changes, Seeds
-from numaproof.reference.topology import evaluation, operations, policy
+from numaproof.reference import operations
+from numaproof.reference.topology import evaluation, policy
 from numaproof.reference.topology.distances import average
 from numaproof.reference.topology.hints import Hint
 from numaproof.reference.topology.merge import IMPOSSIBLE, NO_PREFERENCE, Rules

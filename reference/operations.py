@@ -1,12 +1,16 @@
-"""Hints in the protocol: as the providers' answers, and merged without a started node."""
+"""What the protocol asks without a started node: CPU assignment alone, and merging alone."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from numaproof.protocol import messages
-from numaproof.protocol.sets import NUMASet
-from numaproof.reference.errors import StartError
+from numaproof.protocol.sets import CPUSet, NUMASet
+from numaproof.reference.cpu import options as cpu_options
+from numaproof.reference.cpu.assignment import NotEnoughCPUsError
+from numaproof.reference.cpu.distribution import AccountingError
+from numaproof.reference.cpu.topology import TopologyError, derive
+from numaproof.reference.errors import AdmissionError, StartError
 from numaproof.reference.kubelet.options import OptionError
 from numaproof.reference.topology import evaluation
 from numaproof.reference.topology import options as topology_options
@@ -15,24 +19,41 @@ from numaproof.reference.topology.distances import Distances
 from numaproof.reference.topology.hints import ANYWHERE, Hint
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numaproof.reference.kubelet.gates import Maturity
+    from numaproof.reference.departures.releases import Release
     from numaproof.reference.topology.hints import Resources
 
 _POLICIES = (policies.BEST_EFFORT, policies.RESTRICTED, policies.SINGLE_NUMA_NODE)
 _LARGEST_NODE = 63
 
 
-def merge(
-    args: messages.MergeArgs,
-    available: Mapping[str, Maturity],
-    distances: type[Distances] = Distances,
-) -> messages.Merged:
-    """What a policy makes of the given hints, with every option open and any number of nodes.
+def assign(args: messages.AssignArgs, release: Release) -> CPUSet:
+    """The CPUs that a request gets out of those available, with every option open.
 
-    `available` has the options that exist and their maturity; `distances` orders sets of nodes if
-    the closest are wanted.
+    Nothing is reserved, and there is no affinity.
+
+    Raises:
+        StartError: invalid policy options, or a machine without CPUs.
+        AdmissionError: the request cannot be met.
+    """
+    try:
+        topology = derive(args.machine)
+        options = cpu_options.parse(args.options, release.cpu_options, gates=None)
+        cpu_options.validate(options, topology, "none")
+    except (OptionError, TopologyError) as error:
+        raise StartError("cpu", str(error)) from None
+    policy = release.cpu_rules.bare(topology, options)
+    if args.count < 1:
+        return CPUSet()
+    available = args.available.mask
+    try:
+        policy.check_alignment(args.count, available.bit_count())
+        return CPUSet.from_mask(policy.assignment.take(available, args.count))
+    except (NotEnoughCPUsError, AccountingError) as error:
+        raise AdmissionError("UnexpectedAdmissionError", str(error)) from None
+
+
+def merge(args: messages.MergeArgs, release: Release) -> messages.Merged:
+    """What a policy makes of the given hints, with every option open and any number of nodes.
 
     Raises:
         StartError: invalid policy options, or missing distances.
@@ -41,11 +62,11 @@ def merge(
     if args.policy == policies.NONE:
         return messages.Merged(messages.Hint(None, preferred=False), admit=True)
     try:
-        options = topology_options.parse(args.options, available, gates=None)
+        options = topology_options.parse(args.options, release.topology_options, gates=None)
         rows = {node: (args.distances or {}).get(str(node)) for node in _checked(args.nodes)}
         if args.policy not in _POLICIES:
             raise ValueError(f"no Topology Manager policy {args.policy!r}")
-        policy = policies.of_nodes(args.policy, options, rows, distances)
+        policy = policies.of_nodes(args.policy, options, rows, release.rule(Distances))
     except (OptionError, policies.TopologyManagerError) as error:
         raise StartError("topology", str(error)) from None
     kept, admit = policy.merge([_resources(provider) for provider in args.providers])
