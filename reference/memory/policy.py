@@ -363,17 +363,7 @@ def _same_kind(
 ) -> bool:
     sides = (real, expected)
     fixed = [side[node].tables[kind]._replace(reserved=0, free=0) for side in sides]
-    sums = [
-        [
-            sum(amounts)
-            for amounts in zip(
-                *(
-                    (side[member].tables[kind].free, side[member].tables[kind].reserved)
-                    for member in NUMASet.from_mask(real[node].cells)
-                ),
-                strict=True,
-            )
-        ]
-        for side in sides
-    ]
+    group = NUMASet.from_mask(real[node].cells)
+    tables = [[side[member].tables[kind] for member in group] for side in sides]
+    sums = [(sum(one.free for one in of), sum(one.reserved for one in of)) for of in tables]
     return fixed[0] == fixed[1] and sums[0] == sums[1]
