@@ -1,4 +1,4 @@
-"""A campaign over many workers: units of work, what they find, and a file that can be gone on with.
+"""A campaign over many workers: units of work, their findings, and a journal to resume from.
 
 Only `numaproof.fleet.cluster` knows of Dask; everything else runs without it.
 """

@@ -1,4 +1,4 @@
-"""A campaign from its first unit to its last: what is left is done, and what comes is kept."""
+"""Runs a campaign from its first unit to its last, and journals every result."""
 
 from __future__ import annotations
 
@@ -15,39 +15,39 @@ if TYPE_CHECKING:
     from numaproof.protocol.campaign import Unit, UnitFinished
 
 _SHOWN = 3
-"""Broken units that the end names."""
+"""Failed units that the end names."""
 
 
 class ClusterError(Exception):
-    """The workers can't be reached, or no more; the message says why."""
+    """The workers cannot be reached; the message says why."""
 
 
 @dataclass(frozen=True)
 class FailedUnit:
-    """A unit that could not be done: nothing about the implementation, which was not asked."""
+    """A unit that could not be done; this says nothing about the implementation."""
 
     unit: Unit
     why: str
 
 
 class UnitExecutor(Protocol):
-    """Whoever does units."""
+    """Does units."""
 
     def do(self, units: Iterator[Unit]) -> Iterator[UnitResult | FailedUnit]:
-        """Does units and yields what comes of them, in any order.
+        """Does units and yields their results, in any order.
 
         Raises:
-            ClusterError: it can't go on.
+            ClusterError: it cannot continue.
         """
 
 
 def run(
     journal: Journal, units: Callable[[], Iterable[Unit]], workers: UnitExecutor
 ) -> Iterator[UnitFinished]:
-    """Has every unit done that is not done yet, and yields each as it is kept.
+    """Has every remaining unit done, and yields each once it is in the journal.
 
-    Once all are done, the first scenario of each signature is made smaller. A unit that can't be
-    done is left for another time, when the same is tried again; the campaign is incomplete then.
+    Once all are done, the first scenario of each signature is shrunk. A unit that fails stays
+    undone until the campaign is resumed, and leaves it incomplete.
 
     Args:
         journal: where it goes, and what is in it already.
@@ -55,7 +55,7 @@ def run(
         workers: who does them.
 
     Raises:
-        ClusterError: the workers can't go on; what came back is kept.
+        ClusterError: the workers cannot continue; the results so far are kept.
     """
     failed: list[FailedUnit] = []
     yield from _done(journal, units(), workers, failed)

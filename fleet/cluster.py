@@ -44,7 +44,7 @@ _NOTHING = logging.CRITICAL + 1
 
 
 class _Plugin(distributed.WorkerPlugin):
-    """Gives each worker process its workshop, and closes it when the worker goes."""
+    """Gives each worker process its `UnitWorker`, and closes it when the process ends."""
 
     def __init__(self, job: Job, *, ours: bool) -> None:
         self.name = f"numaproof-{job.key}"
@@ -119,9 +119,9 @@ class WorkerPool:
         return self._threads
 
     def do(self, units: Iterator[Unit]) -> Iterator[UnitResult | FailedUnit]:
-        """Has units done, and yields what comes of them in the order in which it comes.
+        """Has units done, and yields their results as they arrive.
 
-        A unit whose worker is lost is done by another.
+        If a worker is lost, another does its unit.
 
         Raises:
             ClusterError: the scheduler is gone.
@@ -160,7 +160,7 @@ class WorkerPool:
 
 
 def _come(future: distributed.Future[Any], unit: Unit) -> UnitResult | FailedUnit:
-    """What came of one unit.
+    """The result of one unit.
 
     Raises:
         ClusterError: nothing will.
@@ -173,7 +173,7 @@ def _come(future: distributed.Future[Any], unit: Unit) -> UnitResult | FailedUni
             error = future.exception()
             if isinstance(error, WorkerMismatchError | ImplementationFailure):
                 # It would say the same of every unit.
-                raise ClusterError(f"a worker can't do what was asked of it: {error}")
+                raise ClusterError(f"a worker cannot do its units: {error}")
             return FailedUnit(unit, f"{type(error).__name__}: {error}")
         case _:
             raise ClusterError("the scheduler is gone")

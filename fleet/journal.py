@@ -1,7 +1,7 @@
-"""The file of a campaign: what came back, unit by unit, so that a killed campaign can go on.
+"""The journal of a campaign: its results, unit by unit, from which a killed campaign resumes.
 
-A unit's events are written at once and end with its `UnitFinished`. Whatever follows the last
-such end is what a kill left behind, and is cut off when the campaign goes on.
+A unit's events are written at once and end with its `UnitFinished`. Whatever follows the last such
+end is left over from a kill, and is cut off when the campaign resumes.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ EVENTS = "events.jsonl"
 
 
 class JournalError(Exception):
-    """A campaign can't go on with a file; the message names the file and says what to do."""
+    """A campaign cannot resume from a journal; the message names the file and says what to do."""
 
 
 class Journal:
-    """The file of a campaign, opened to go on with it. Use it in a ``with``.
+    """The journal of a campaign, opened to resume it. Use it in a ``with``.
 
     Args:
-        folder: of the campaign; made where there is none.
+        folder: of the campaign; made if missing.
         plan: of the campaign.
-        elapsed: seconds since it began, or went on.
-        fresh: whether to begin anew, whatever was done before.
+        elapsed: seconds since it began or resumed.
+        fresh: whether to start over, whatever was done before.
 
     Raises:
         JournalError: another campaign's file is there, or somebody else is writing to it.
-        OSError: it can't be written.
+        OSError: it cannot be written.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class Journal:
 
     @property
     def seconds(self) -> float:
-        """Seconds that the campaign took so far, without those between a kill and going on."""
+        """Seconds that the campaign has run, not counting the time between a kill and resuming."""
         return self._before + self._elapsed()
 
     def _read(self) -> int:
@@ -131,9 +131,9 @@ class Journal:
         try:
             event: CampaignEvent = codec.decode(line, CampaignEvent)  # type: ignore[arg-type]
         except codec.ProtocolError as error:
-            raise self._unusable(f"line {number} is not of a campaign: {error}") from None
+            raise self._unusable(f"line {number} is not an event of a campaign: {error}") from None
         if isinstance(event, CampaignPlanned) != (number == 1):
-            raise self._unusable(f"line {number} is not where it belongs")
+            raise self._unusable(f"line {number} is out of place")
         return event
 
     def _compare(self, found: CampaignPlanned) -> None:
@@ -141,13 +141,13 @@ class Journal:
             old, new = getattr(found, name), getattr(self._plan, name)
             if old != new:
                 raise self._unusable(
-                    f"it is of another campaign; its {name.replace('_', ' ')}: {_shown(old)},"
+                    f"it belongs to another campaign: its {name.replace('_', ' ')}: {_shown(old)},"
                     f" now: {_shown(new)}"
                 )
 
     def _unusable(self, why: str) -> JournalError:
         return JournalError(
-            f"{self.path}: {why}\nGive another --out, or --fresh to begin anew in this one."
+            f"{self.path}: {why}\nGive another --out, or --fresh to start over in this one."
         )
 
     def add(self, result: UnitResult) -> UnitFinished | None:
@@ -165,7 +165,7 @@ class Journal:
         return msgspec.structs.replace(ended, at=now)
 
     def end(self, *, complete: bool, message: str = "") -> None:
-        """Writes the last line. An end that is not complete goes when the campaign goes on."""
+        """Writes the last line. An incomplete end is removed when the campaign resumes."""
         tally = self.finished.summary().tally
         outcomes: dict[str, int] = {
             one: tally.cases.get(one, 0) + tally.scenarios.get(one, 0)

@@ -1,4 +1,4 @@
-"""What a campaign is to do, and its units, in an order that follows from that alone."""
+"""What a campaign does, and its units, in an order that depends on nothing else."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ SEEDS_PER_UNIT = 50
 
 @dataclass(frozen=True)
 class CampaignSpec:
-    """What is asked for.
+    """What the user asked for.
 
     Attributes:
         targets: what is tested, once for each configuration; it may have ended since.
         cases: the table, of which those count whose id matches `select`.
         machines: that cases run on.
         select: a glob.
-        seeds: of the scenarios; none are made where no `start` is claimed.
+        seeds: of the scenarios; none are made for an implementation without `start`.
         cases_per_unit: at the most.
         seeds_per_unit: at the most.
-        shrinks: unlike failures of scenarios that are made small.
+        shrinks: distinct failures of scenarios to shrink.
         timeout: seconds that one call of a program may take.
         numaproof: the version of this project.
     """

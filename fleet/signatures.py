@@ -1,4 +1,4 @@
-"""What tells one finding from another, wherever and however often it was found."""
+"""Signatures: findings with the same one are the same failure, wherever they were found."""
 
 from __future__ import annotations
 

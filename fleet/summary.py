@@ -1,4 +1,4 @@
-"""What the finished units of a campaign amount to, in whatever order they come."""
+"""Sums up the finished units of a campaign, in whatever order they arrive."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class _Counted:
 
 
 class FinishedUnits:
-    """Counts units as they are finished; each once, whoever did it."""
+    """Counts units as they finish, each once, whoever did it."""
 
     def __init__(self, plan: CampaignPlanned) -> None:
         self.plan = plan
@@ -106,11 +106,11 @@ class FinishedUnits:
 
     @property
     def signatures(self) -> int:
-        """How many of them are not alike."""
+        """How many of them are distinct."""
         return len(self._alike)
 
     def shrinks(self) -> list[Shrink]:
-        """One scenario of each signature to be made smaller, the first of them that there is.
+        """The first scenario of each signature, to be shrunk.
 
         It follows from the plan alone once all units of seeds are done, and only then.
         """
@@ -157,7 +157,7 @@ class FinishedUnits:
             smallest = self._smallest.get(like)
             after = like
             if smallest is not None:
-                # What looked different may have come down to the same.
+                # Distinct failures may have shrunk to the same one.
                 after = signature(_SCENARIO, smallest.outcome, smallest.message)
             merged.setdefault(after, []).append((like, alike))
         for name, group in merged.items():

@@ -1,4 +1,4 @@
-"""Where a worker does its units: everything that is opened once and used for all of them."""
+"""Does units of a campaign, with everything that is opened once and shared by all of them."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ FINDINGS = "findings"
 
 
 class WorkerMismatchError(Exception):
-    """A worker has something else than the campaign was planned with; the message says what."""
+    """A worker differs from what the campaign was planned with; the message says how."""
 
 
 @dataclass(frozen=True)
 class UnitResult:
-    """What came of a unit: its events as lines of the campaign's file, and files beside that."""
+    """The result of a unit: its events as lines of the journal, and files beside it."""
 
     lines: bytes
     files: Mapping[str, str]
@@ -112,7 +112,7 @@ class UnitWorker:
         return {case.id: case for case in cases}
 
     def _implementation(self, *, documented: bool) -> Implementation:
-        """The calling thread's own implementation, greeted."""
+        """The calling thread's own implementation, after the handshake."""
         kept: dict[bool, Implementation] = self._own.__dict__.setdefault("kept", {})
         which = documented and not self._job.program  # a program behaves as it does
         if which not in kept:
@@ -157,8 +157,8 @@ class UnitWorker:
 
         Raises:
             WorkerMismatchError: this worker can't do units of the campaign.
-            ImplementationFailure: the implementation does not greet here.
-            CaseError: a case can't be played as it is written.
+            ImplementationFailure: the handshake failed here.
+            CaseError: a case cannot be played as written.
         """
         began = time.monotonic()
         scratch = self._folder / f"unit-{next(self._number)}"
@@ -192,7 +192,7 @@ def _reference(*, documented: bool) -> InProcess:
 
 
 class _UnitRun:
-    """What has come of a unit so far."""
+    """The events of a unit so far."""
 
     def __init__(self, target: Target, scratch: Path) -> None:
         self._target = target

@@ -38,7 +38,9 @@ def opened(
         raise _failed(f"numaproof: {error.format_message()}") from None
     except ImplementationFailure as failure:
         log = f"\n{failure.stderr}" if failure.stderr else ""
-        raise _failed(f"numaproof: {implementation!r} does not greet: {failure}{log}") from None
+        raise _failed(
+            f"numaproof: {implementation!r} did not answer hello: {failure}{log}"
+        ) from None
 
 
 def _one_of(name: str, said: str | None, known: Sequence[str]) -> str | None:

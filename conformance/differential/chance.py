@@ -26,20 +26,20 @@ _ENOUGH = 8
 
 
 def examine(pair: Pair, scenario: Scenario, scratch: Path, tries: int = TRIES) -> LockstepResult:
-    """Plays a scenario as often as it takes to tell chance from a difference.
+    """Plays a scenario often enough to tell chance from a difference.
 
-    Where one run agrees to its end, chance alone stood between the sides. Otherwise the runs that
-    agree longest are what counts: where they end in different answers of the right side, the rest
-    of the scenario can't be compared (`LockstepResult.chance`).
+    If one run agrees to its end, only chance made the sides differ. Otherwise the runs that agree
+    longest count: if they end in different answers of the right side, the rest of the scenario
+    cannot be compared (`LockstepResult.chance`).
 
     Args:
         pair: the two sides.
         scenario: the scenario and its machine.
         scratch: where state directories are made.
-        tries: how often it is played at the most; a side that broke is not asked again.
+        tries: the most runs to make; a side that broke is not tried again.
 
     Raises:
-        CaseError: the case can't be played as it is written.
+        CaseError: the case cannot be played as written.
     """
     runs: list[LockstepResult] = []
     for _ in range(tries):

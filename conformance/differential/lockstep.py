@@ -38,9 +38,9 @@ class Pair:
     """Two implementations and what is asked of them.
 
     Attributes:
-        left: what is compared with: an implementation, or what one answered before.
-        right: what is tested.
-        capabilities: what may be asked of both, and the release that they behave as.
+        left: what it is compared with: an implementation, or a recording of one.
+        right: what is under test.
+        capabilities: what both can do, and the release that they behave as.
         level: how much of the answers is compared.
     """
 
@@ -90,7 +90,7 @@ class _LeftFailure(Exception):  # noqa: N818 - carries the failure to where it i
 
 
 class _Left:
-    """The left side: what it said last, and its failures apart from the right side's."""
+    """The left side: its last answer, and its failures kept apart from the right side's."""
 
     def __init__(self, implementation: Implementation) -> None:
         self._implementation = implementation
@@ -105,7 +105,7 @@ class _Left:
         return self.answer
 
     def favour(self, devices: Mapping[str, Mapping[str, tuple[str, ...]]]) -> None:
-        """Only the reference in this process can be led; any other takes what it takes."""
+        """Steers the reference in this process; any other side chooses for itself."""
         if isinstance(self._implementation, InProcess):
             self._implementation.favour(devices)
 
@@ -116,7 +116,7 @@ class _Differs(Exception):  # noqa: N818 - ends a scenario at its first differen
 
 @dataclass
 class _PairSession(Session):
-    """A session that ends with the first call that is answered differently."""
+    """A session that ends at the first call whose answers differ."""
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
         answer = super().call(operation, args)
@@ -128,15 +128,15 @@ class _PairSession(Session):
 def play(pair: Pair, scenario: Scenario, scratch: Path) -> LockstepResult:
     """Plays a scenario once on both sides.
 
-    What the case expects is left aside, and a step that makes no sense any more is left out.
+    Expectations of the case are ignored, and a step that makes no sense any more is skipped.
 
     Args:
         pair: the two sides.
         scenario: the scenario and its machine.
-        scratch: where state directories are made; nothing is left in it.
+        scratch: where state directories are made; left empty.
 
     Raises:
-        CaseError: the case can't be played as it is written.
+        CaseError: the case cannot be played as written.
     """
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
         return _LockstepRun(pair, scenario, Path(folder)).play()
@@ -244,7 +244,7 @@ class _LockstepRun:
         return shown
 
     def _pictures(self) -> tuple[Picture, ...]:
-        """Either side after the call that differs, where there is a state to be asked for."""
+        """Both sides after the call whose answers differ, if they can show their state."""
         if self._session.started is None or not self._pair.capabilities.has("state"):
             return ()
         drawn = []

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def seeded_merges(seeds: Sequence[int], capabilities: Capabilities) -> Case:
-    """The merges of seeds, one each, as one case: the same for the same claims."""
+    """One merge for each seed, as one case: the same for the same capabilities."""
     steps = (Step(merge=merge(Seeded(seed), capabilities), expect="anything") for seed in seeds)
     return Case(
         id=f"merges-{seeds[0]}",
@@ -41,18 +41,18 @@ def seeded_merges(seeds: Sequence[int], capabilities: Capabilities) -> Case:
 
 
 def record(target: Target, case: Case, seed: int | None, scratch: Path) -> Recording | None:
-    """What an implementation answers to a scenario; None where it broke or does not support it.
+    """What an implementation answers to a scenario; None if it broke or does not support it.
 
-    A fault is no answer that anyone should be held to.
+    Nobody should be held to a fault.
 
     Args:
         target: what answers.
         case: the scenario, with its machine.
         seed: that it was made from.
-        scratch: where state directories are made; nothing is left in it.
+        scratch: where state directories are made; left empty.
 
     Raises:
-        CaseError: the case can't be played as it is written.
+        CaseError: the case cannot be played as written.
         ImplementationFailure: there was no answer.
     """
     assert case.machine is not None

@@ -1,4 +1,4 @@
-"""An implementation held against what the real kubelet was recorded to answer."""
+"""Compares an implementation with recordings of the real kubelet."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ REQUIREMENT = events.Requirement(
     document="fixtures/recordings",
     section="docs/fidelity.md, Recordings",
 )
-"""What a recording is held to, as reports show it; no document says it."""
+"""The requirement behind recordings, as reports show it; it comes from no document."""
 
 
 def of_target(target: Target) -> tuple[Recording, ...]:
-    """The bundled recordings that a target is held to.
+    """The bundled recordings that a target must match.
 
-    None where it claims to be no kubelet of that release in its answers: at level invariants, or
-    where the documents are expected to be kept against the kubelet.
+    There are none for a target that does not claim to answer like that kubelet: at level
+    invariants, or with the documents preferred to the kubelet.
 
     Raises:
         RecordingError: a bundled file is damaged.
@@ -45,15 +45,15 @@ def of_target(target: Target) -> tuple[Recording, ...]:
 
 
 def name_of(recording: Recording) -> str:
-    """What a recording is called among the cases."""
+    """The case id of a recording."""
     return f"recorded-{recording.case.id}"
 
 
 def compare(recording: Recording, target: Target, scratch: Path) -> LockstepResult:
-    """Plays a recording's calls against a target until an answer is not the recorded one.
+    """Plays a recording's calls against a target until an answer differs from the recorded one.
 
-    The left side of what comes back is the target's. Which of several devices a kubelet took is
-    nothing that another program could know: where only that differs, no more is compared.
+    In the result, the left side is the target. No other program can know which of several devices a
+    kubelet took: if only that differs, nothing more is compared.
     """
     assert recording.case.machine is not None
     pair = Pair(target.implementation, Recorded(recording), target.capabilities, target.level)

@@ -1,4 +1,4 @@
-"""What an implementation answered, kept: scenarios with every answer, in one compressed file.
+"""Recordings: scenarios with every answer of an implementation, in one compressed file.
 
 A file is JSON lines in xz. The first line says what answered, as which release and when; each
 other line is a scenario, as a case that can be played, and the answers in the order of the calls.
@@ -65,7 +65,7 @@ class Recording(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Recorded:
-    """An implementation that answers as it once did, whatever it is asked."""
+    """An implementation that repeats its recorded answers, whatever the request."""
 
     def __init__(self, recording: Recording) -> None:
         self._left = iter(recording.calls)
@@ -83,7 +83,7 @@ class Recorded:
         return codec.decode_answer(codec.encode({"id": 0, **kept.answer}), 0, operation)
 
     def close(self) -> None:
-        """Nothing is left to end."""
+        """Does nothing: there is no program to end."""
 
 
 def kept_answer(answer: messages.Answer) -> dict[str, Any]:
@@ -94,10 +94,10 @@ def kept_answer(answer: messages.Answer) -> dict[str, Any]:
 
 
 def write(path: Path, source: Source, recordings: Iterable[Recording]) -> None:
-    """Writes a file of recordings; never half.
+    """Writes a file of recordings, atomically.
 
     Raises:
-        OSError: the file can't be written.
+        OSError: the file cannot be written.
     """
     lines = [codec.encode(source), *(_line(one) for one in recordings)]
     packed = lzma.compress(b"\n".join(lines) + b"\n", preset=9 | lzma.PRESET_EXTREME)
@@ -145,7 +145,7 @@ def bundled_file(kubernetes: str) -> Traversable:
 
 
 def bundled(kubernetes: str) -> tuple[Recording, ...]:
-    """The project's own recordings of the real kubelet of a release; none where there are none.
+    """The project's own recordings of the real kubelet of a release; empty if there are none.
 
     Raises:
         RecordingError: the file is damaged.

@@ -1,8 +1,8 @@
-"""What an implementation claims to have: nothing else is ever asked of it.
+"""What an implementation says it can do: nothing else is asked of it.
 
 ``hello`` lists operations, policies and policy options (the conformance protocol, "hello"). What
-Kubernetes knows and the list lacks is not asked for. A name that Kubernetes does not know either
-is sent: how it is refused is part of what is tested.
+Kubernetes has and the list lacks is never requested. A name that Kubernetes does not know either is
+sent, because how it is refused is part of the test.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class NotSupportedError(Exception):
-    """The implementation does not have what is asked for; the text names it."""
+    """The implementation does not have what a call needs; the message names it."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,11 @@ _POLICY_FIELDS = {
 
 @dataclass(frozen=True)
 class Capabilities:
-    """The claims of one implementation.
+    """What one implementation can do.
 
     Attributes:
-        hello: its greeting.
-        kubernetes: the release that it is asked to behave as.
+        hello: its answer to the handshake.
+        kubernetes: the release that it behaves as.
     """
 
     hello: Hello
@@ -61,16 +61,16 @@ class Capabilities:
         return operation == "hello" or operation in self.hello.operations
 
     def cpu_policies(self) -> tuple[str, ...]:
-        """The CPU Manager's policies that may be asked for; none where it claims none."""
+        """The CPU Manager policies that may be requested; empty if it lists none."""
         known = _POLICY_FIELDS["cpuManagerPolicy"].known
         return tuple(policy for policy in known if policy in self.hello.policies.cpu)
 
     def cpu_options(self) -> tuple[str, ...]:
-        """The CPU Manager's policy options of the release that may be asked for, by name."""
+        """The CPU Manager policy options of the release that may be requested, by name."""
         return tuple(sorted(release(self.kubernetes).cpu_options.keys() & self.hello.options.cpu))
 
     def require(self, operation: str, args: Args) -> None:
-        """Checks that a call asks for nothing unclaimed.
+        """Checks that a call needs nothing the implementation lacks.
 
         Raises:
             NotSupportedError: it does.
@@ -100,7 +100,7 @@ class Capabilities:
     def _of_policy(self, name: str, policy: object) -> Iterator[str]:
         field = _POLICY_FIELDS[name]
         claimed = getattr(self.hello.policies, field.kind)
-        # Whoever lists no policy does not have the manager, which is as good as switched off.
+        # An implementation that lists no policy lacks the manager, as if it were switched off.
         allowed = claimed or field.known[:1]
         if policy in field.known and policy not in allowed:
             yield f"{field.called} {policy}"
@@ -117,6 +117,6 @@ class Capabilities:
 def _missing(
     called: str, options: object, known: Iterable[str], claimed: tuple[str, ...]
 ) -> Iterator[str]:
-    """Options may be anything: a case can show how a wrong form of them is refused."""
+    """Options may be any value: a case can test how a malformed one is refused."""
     given = sorted(options.keys() & set(known)) if isinstance(options, dict) else []
     return (f"{called} {name}" for name in given if name not in claimed)

@@ -1,4 +1,4 @@
-"""The run that ends before it begins: the implementation did not greet."""
+"""The handshake with an implementation, and the run that ends there because it failed."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
     from numaproof.protocol.messages import Level
 
 CASE = "hello"
-"""What such a run calls its one case."""
+"""The id of the only case of such a run."""
 
 
 @dataclass(frozen=True)
 class FailedHandshake:
-    """A run whose only call was the greeting.
+    """A run whose only call was the handshake.
 
     Attributes:
-        failure: how the greeting failed.
+        failure: how the handshake failed.
         registry: the requirements, for the report.
         command: what a person would type to do this again.
         version: of this project.
         kubernetes: the release that was asked for.
         level: the level that was asked for.
-        seconds: how long the greeting took.
+        seconds: how long the handshake took.
     """
 
     failure: ImplementationFailure
@@ -57,7 +57,7 @@ class FailedHandshake:
         yield events.CaseFinished(
             at=self.seconds,
             case=CASE,
-            title="The implementation answers the greeting",
+            title="The implementation answers hello",
             machine="no machine",
             outcome=self.failure.outcome,
             seconds=self.seconds,

@@ -21,9 +21,9 @@ class HarnessRun:
     """One run of the harness against one target.
 
     Attributes:
-        target: what is tested.
+        target: what is under test.
         registry: the requirements.
-        command: what a person would type to do this again.
+        command: the command line that repeats the run.
         version: of this project.
     """
 

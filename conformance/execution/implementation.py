@@ -1,9 +1,9 @@
-"""How the harness reaches an implementation: one interface, two ways.
+"""How the harness calls an implementation: one interface, in process or as a program.
 
 `InProcess` calls a Python object; `Subprocess` (in
 `numaproof.conformance.execution.subprocesses`) speaks the protocol with a program.
-Whatever can go wrong with a program is an `ImplementationFailure` with its own outcome, so that it
-is never taken for an answer.
+Each way in which a program can fail is an `ImplementationFailure` with an outcome of its own, so it
+is never mistaken for an answer.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Crashed(ImplementationFailure):
 
 
 class CannotStartError(Crashed):
-    """There is no such program, or it can't be run."""
+    """The program does not exist or cannot be run."""
 
 
 class TimedOut(ImplementationFailure):
@@ -47,13 +47,13 @@ class TimedOut(ImplementationFailure):
 
 
 class BrokeProtocol(ImplementationFailure):
-    """The program wrote something that is not the answer to the request."""
+    """The program wrote something other than the answer to the request."""
 
     outcome: Outcome = "protocol error"
 
 
 class Implementation(Protocol):
-    """What the harness calls. After a failure or a `close` the next call reaches a fresh start."""
+    """What the harness calls. After a failure or a `close`, the next call starts it afresh."""
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
         """The answer to one request.
@@ -63,7 +63,7 @@ class Implementation(Protocol):
         """
 
     def close(self) -> None:
-        """Ends it; nothing of it is left behind."""
+        """Ends it and leaves nothing behind."""
 
 
 class Callee(Protocol):
@@ -89,9 +89,9 @@ class InProcess:
             return messages.Fault(f"{type(error).__name__}: {error}", traceback.format_exc())
 
     def favour(self, devices: Mapping[str, Mapping[str, tuple[str, ...]]]) -> None:
-        """Lets the object take these devices, by container and resource, where any would do.
+        """Steers the reference to these devices, by container and resource, where any would do.
 
-        Only the reference can be asked to; any other object takes what it takes.
+        Any other object chooses for itself.
         """
         if isinstance(self._callee, Reference):
             self._callee.favour(devices)
@@ -102,12 +102,12 @@ class InProcess:
 
 
 def hello_args(harness: str) -> messages.HelloArgs:
-    """What the harness says of itself in its greeting."""
+    """How the harness introduces itself."""
     return messages.HelloArgs((messages.PROTOCOL_VERSION, messages.PROTOCOL_VERSION), harness)
 
 
 def handshake(implementation: Implementation, harness: str) -> messages.Hello:
-    """Greets an implementation.
+    """Says hello to an implementation.
 
     Raises:
         ImplementationFailure: it did not answer, or not with a result, or it speaks another

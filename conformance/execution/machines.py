@@ -1,6 +1,6 @@
 """The machines of a run: profiles, their trees and what the reference discovers in them.
 
-Each is made when it is first asked for, and once a run.
+Each is made on first use, once per run.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class ProfileMachine:
     """A profile; its tree is written below `folder` once something needs its files.
 
-    `given` is how a person names it, where that is not the profile's name.
+    `given` is the name that a person used, if that is not the profile's.
     """
 
     profile: Profile
@@ -57,7 +57,7 @@ class ProfileMachine:
 
     @cached_property
     def info(self) -> MachineInfo | None:
-        """What discovery makes of the tree; None for a machine that can't be discovered."""
+        """What discovery makes of the tree; None if it cannot be discovered."""
         try:
             return discover(fakesys.TreePath.root(self._tree))
         except DiscoveryError:
@@ -65,7 +65,7 @@ class ProfileMachine:
 
     @cached_property
     def facts(self) -> Facts | None:
-        """The countable properties; None for a machine that can't be discovered."""
+        """The countable properties; None if it cannot be discovered."""
         return Facts(self.info) if self.info else None
 
 
@@ -89,7 +89,7 @@ AnyMachine = ProfileMachine | GivenMachine
 def matches(machine: ProfileMachine, wanted: Machines) -> bool:
     """Whether a case that asks for `wanted` runs on the machine.
 
-    A machine that can't be discovered has no properties: only its name selects it.
+    A machine that cannot be discovered has no properties: only its name selects it.
 
     Raises:
         ExpressionError: a comparison or condition is not in the language.

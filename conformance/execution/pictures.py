@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 def pictures(checker: InvariantChecker) -> tuple[Picture, ...]:
-    """Up to two pictures: around the last call whose states are known."""
+    """Up to two pictures, before and after the last call whose states are known."""
     views = (("before", checker.before), ("after", checker.now))
     return tuple(picture(title, view) for title, view in views if view is not None)
 
 
 def picture(title: str, view: View) -> Picture:
-    """Who has which CPUs in a view."""
+    """Which container owns which CPUs in a view."""
     owners = [
         Owner(f"{manifests.pod_name(uid)}/{name}", str(cpus))
         for (uid, name), cpus in sorted(view.exclusive().items())

@@ -1,7 +1,7 @@
 """Plays the steps of a case against an implementation, one after the other.
 
-Each step is expanded for the machine at hand, made into calls, and judged: by what the case
-expects, by the invariants, and (in the session) by what the reference answers to the same call.
+Each step is expanded for the machine, turned into calls and judged by what the case expects, by the
+invariants and, in the session, by the oracle.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ if TYPE_CHECKING:
     from numaproof.protocol.messages import Level
 
 _WITHOUT_START = frozenset({"start", "assign", "discover", "tamper", "merge"})
-"""A case that begins with one of these does without the start that the others begin with."""
+"""First steps that need no start; before any other, the managers are started."""
 
 
 class CaseError(ValueError):
-    """A case can't be played as it is written; the message names the case and the step."""
+    """A case cannot be played as written; the message names the case and the step."""
 
 
 @dataclass
 class Player:
-    """One playing of one case.
+    """Plays one case once.
 
     Attributes:
-        broken: the invariants that were broken, in the order in which that was found, each with
-            the machine as it was then.
+        broken: the invariants that were broken, in the order found, each with the machine as it
+            was then.
     """
 
     case: Case
@@ -67,15 +67,15 @@ class Player:
 
     @property
     def problems(self) -> list[str]:
-        """All that was found wrong, in sentences."""
+        """Everything found wrong, one sentence each."""
         return [problem for call in self.session.calls for problem in call.problems]
 
     def play(self) -> None:
-        """Plays until the end, or until something is wrong.
+        """Plays to the end, or until something is wrong.
 
         Raises:
-            NotSupportedError: a call is not claimed, or was answered with unsupported.
-            CaseError: the case can't be played as it is written.
+            NotSupportedError: the implementation lacks what a call needs, or answered unsupported.
+            CaseError: the case cannot be played as written.
             ImplementationFailure: there was no answer.
         """
         self.begin()
@@ -96,11 +96,11 @@ class Player:
     def step(self, step: Step) -> None:
         """Plays one step, in which nothing is left to expand.
 
-        A step that expects anything is left out where it can't be made: on a node that is not
-        up, or about a pod that is not there.
+        A step that expects anything is skipped if it makes no sense: on a node that is not up, or
+        about a pod that is not there.
 
         Raises:
-            NotSupportedError: a call is not claimed, or was answered with unsupported.
+            NotSupportedError: the implementation lacks what a call needs, or answered unsupported.
             ImplementationFailure: there was no answer.
         """
         verb = step.verb

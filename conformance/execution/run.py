@@ -1,7 +1,6 @@
-"""One playing of one case against one implementation, from an empty state directory.
+"""One run of a case against an implementation, from an empty state directory.
 
-This is where running a table, fuzzing and replaying meet: each opens a `Run`, makes steps in
-it, and asks for the verdict.
+Cases, fuzzing and replaying share it: each opens a `Run`, plays steps, and asks for the result.
 """
 
 from __future__ import annotations
@@ -37,16 +36,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Target:
-    """What is being tested, and as what.
+    """What is under test, and as what.
 
     Attributes:
         implementation: how to reach it.
-        hello: what it says of itself.
-        kubernetes: the release that it is asked to behave as.
+        hello: its answer to the handshake.
+        kubernetes: the release that it behaves as.
         level: how much of its answers is compared.
-        command: how a person names it on the command line; empty for the reference.
-        oracle: makes a fresh reference to compare with; None where that makes no sense.
-        documented: whether it claims to keep the documents where the kubelet does not.
+        command: its command line; empty for the reference.
+        oracle: makes a fresh reference to compare with; None if nothing is compared.
+        documented: whether it follows the documents where the kubelet does not.
     """
 
     implementation: Implementation
@@ -63,7 +62,7 @@ class Target:
         return Capabilities(self.hello, self.kubernetes)
 
     def options(self) -> tuple[str, ...]:
-        """The options of the command that name this target again."""
+        """The command-line options that select this target again."""
         return (
             *("--kubernetes", self.kubernetes),
             *(("--level", self.level) if self.level != self.hello.level else ()),
@@ -74,7 +73,7 @@ class Target:
 
 @dataclass(frozen=True)
 class RunResult:
-    """How a playing ended. `message` is one sentence, `stderr` the end of a program's log."""
+    """How a run ended. `message` is one sentence, `stderr` the end of the program's log."""
 
     outcome: Outcome
     message: str = ""
@@ -93,8 +92,8 @@ class Run:
     Args:
         target: what is tested.
         case: the case; its steps are played by `play`, or others one by one through `player`.
-        machine: the machine that the implementation is told of.
-        root: the machine's tree, for steps that discover it; None where there is none.
+        machine: what the implementation is told of the machine.
+        root: makes the machine's tree, for steps that discover it; None if there is none.
         scratch: an empty or missing directory for state directories.
     """
 
@@ -129,14 +128,14 @@ class Run:
         """Plays the steps of the case.
 
         Raises:
-            CaseError: the case can't be played as it is written.
+            CaseError: the case cannot be played as written.
         """
         return self.judge(self.player.play)
 
     def play_on(self) -> RunResult:
-        """Plays the steps as they stand, on after whatever a known defect explains.
+        """Plays the steps as written, continuing past failures that a known defect explains.
 
-        For made-up cases, in which there is nothing to expand.
+        For generated cases, in which there is nothing to expand.
         """
         result = RunResult("pass")
         for step in self.case.steps:
@@ -148,7 +147,7 @@ class Run:
     def judge(self, action: Callable[[], None]) -> RunResult:
         """The verdict after an action of the player: all of its steps, or one more.
 
-        A defect explains broken invariants, and no difference from the reference, which has it.
+        A defect explains broken invariants, but no difference from the reference, which has it too.
         """
         ended = self._ended(action)
         player = self.player

@@ -1,4 +1,4 @@
-"""Folders for state directories and trees that are gone when they are not needed any more."""
+"""Temporary folders for state directories and trees."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _IN_MEMORY = "/dev/shm"  # noqa: S108 - a folder of our own is made in it
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """A new folder, in memory where the system has room for that.
+    """A new folder, in memory if the system allows it.
 
-    A run writes tens of thousands of small files, which a disk can make the slowest part of it.
-    ``TMPDIR`` says otherwise.
+    A run writes tens of thousands of small files, which on a disk can take most of its time.
+    ``TMPDIR`` overrides the place.
     """
     in_memory = "TMPDIR" not in os.environ and os.access(_IN_MEMORY, os.W_OK | os.X_OK)
     place = _IN_MEMORY if in_memory else None

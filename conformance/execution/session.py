@@ -1,8 +1,8 @@
-"""A conversation with one implementation: calls made, answers kept, pods on the node.
+"""A session with one implementation: the calls, their answers and the pods on the node.
 
-The session knows what the harness itself has done (which pods are on the node, which
-configuration is in force) and nothing of how an implementation decides. Every call is recorded
-in plain values, so that it can be shown, saved and made again.
+The session knows what the harness did (which pods are on the node, which configuration is in force)
+and nothing of how an implementation decides. It records every call in plain values, so that the
+call can be shown, saved and repeated.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Call:
 class Session:
     """Drives an implementation on one machine, with one state directory.
 
-    Where there is a `oracle`, every call is made there too, and where the answers differ at
-    `level` the call has that as a problem.
+    With an `oracle`, every call goes to the reference too; answers that differ at `level` are a
+    problem of the call.
 
     Attributes:
         capabilities: what may be called.
@@ -67,7 +67,7 @@ class Session:
         """Makes a call and records it.
 
         Raises:
-            NotSupportedError: it asks for what is not claimed, and is not made.
+            NotSupportedError: it needs what the implementation lacks, and was not made.
             ImplementationFailure: there was no answer; the call is recorded without one.
         """
         self.capabilities.require(operation, args)
@@ -94,7 +94,7 @@ class Session:
         return without_path(answer, self.state_dir)
 
     def tamper(self, file: str, how: str, text: str) -> None:
-        """Changes a checkpoint file by hand, the mirror's too."""
+        """Changes a checkpoint file by hand, the oracle's too."""
         tamper(self.state_dir / file, how, text)
         if self.oracle:
             tamper(self.oracle.state_dir / file, how, text)
@@ -122,9 +122,10 @@ class Session:
         return answer
 
     def admit(self, pod: messages.Pod) -> messages.Answer:
-        """Offers a pod to the node; it stays there when it is admitted.
+        """Offers a pod to the node, where it stays if admitted.
 
-        What has ended of a pod that is on the node already has not come back with that.
+        Containers that ended do not come back when their pod, already on the node, is offered
+        again.
         """
         answer = self.call("admit", messages.AdmitArgs(pod))
         uid = pod["metadata"]["uid"]
@@ -137,7 +138,7 @@ class Session:
         return answer
 
     def remove(self, uid: str, container: str | None = None) -> messages.Answer:
-        """Tells that a pod, or one container of it, has ended."""
+        """Reports that a pod, or one container of it, has ended."""
         answer = self.call("remove", messages.RemoveArgs(uid, container))
         if container is None:
             self.pods.pop(uid, None)
@@ -147,20 +148,20 @@ class Session:
         return answer
 
     def report_devices(self, devices: tuple[messages.DeviceResource, ...]) -> messages.Answer:
-        """Lets the device plugins report new lists."""
+        """Reports new lists of devices, as device plugins do."""
         self.devices = devices
         return self.call("devices", messages.DevicesArgs(devices))
 
     def shown(self, value: object) -> Any:
         """A message as plain values, with the state directory and the tree replaced.
 
-        What is shown, saved or compared must be the same in every run.
+        What is shown, saved or compared must not vary between runs.
         """
         return replace_text(codec.to_plain(value), str(self.state_dir), STATE_DIR)
 
 
 def replace_text(value: Any, old: str, new: str) -> Any:
-    """Plain values with a text replaced wherever it stands in a text."""
+    """Plain values with a text replaced in every string."""
     if isinstance(value, str):
         return value.replace(old, new)
     if isinstance(value, dict):

@@ -37,7 +37,7 @@ _SHOWN = 200
 """Bytes of a bad line that a message shows."""
 
 _PARTING = 1.0
-"""Seconds that a program has to end by itself once its output or its input is closed."""
+"""Seconds that a program has to exit once its output or its input is closed."""
 
 
 class Subprocess:
@@ -87,7 +87,7 @@ class Subprocess:
             raise
 
     def close(self) -> None:
-        """Ends the program's input, gives it a moment to end by itself, and kills what is left."""
+        """Closes the program's input, gives it a moment to exit, and kills what is left."""
         if self._running:
             self._running.end_input()
             self._running.wait(_PARTING)
@@ -194,7 +194,7 @@ class _Process:
         return self._tail.decode("utf-8", "replace")
 
     def end_input(self) -> None:
-        """Tells the program that no request will follow."""
+        """Tells the program that no more requests follow."""
         self._stdin.close()
 
     def wait(self, seconds: float) -> None:

@@ -1,7 +1,7 @@
-"""What fuzzing reached: which machines, policies, options, actions and answers its examples had.
+"""Coverage of fuzzing: the machines, policies, options, actions and answers of its examples.
 
-Everything but the answers follows from what was asked, so the same examples count the same
-whatever implementation is asked.
+All but the answers follow from the requests, so the same examples count the same for every
+implementation.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _POLICIES = {
     "topologyManagerPolicy": ("Topology", "none"),
     "topologyManagerScope": ("scope", "container"),
 }
-"""What a configuration chooses, and what stands for a choice that is left out."""
+"""What a configuration chooses, and the default of each."""
 
 _OPTIONS = ("cpuManagerPolicyOptions", "topologyManagerPolicyOptions")
 
@@ -38,7 +38,7 @@ _OPTIONS = ("cpuManagerPolicyOptions", "topologyManagerPolicyOptions")
 def features_of_steps(
     facts: Facts, steps: Iterable[Step], actions: Iterable[str]
 ) -> Counter[Feature]:
-    """What an example was made of.
+    """The features of an example.
 
     Args:
         facts: of the machine that it began on.
@@ -61,7 +61,7 @@ def features_of_steps(
 
 
 def features_of_answers(calls: Iterable[Call]) -> Counter[Feature]:
-    """How calls were answered, but for the state, which is asked for after each of them."""
+    """The features of answers, except to `state`, which follows every call."""
     return Counter(
         ("answers", f"{call.operation}: {_answer(call.answer)}")
         for call in calls
@@ -120,10 +120,10 @@ def _answer(answer: messages.Answer | None) -> str:
 
 @dataclass
 class CoverageTotals:
-    """What all examples of a run reached together.
+    """The coverage of all examples of a run.
 
     Attributes:
-        examples: how many there were; those count that Hypothesis broke off too.
+        examples: how many there were, including those that Hypothesis broke off.
         features: how often there was what.
         highest: the highest value of each target.
     """

@@ -1,9 +1,9 @@
-"""The same calls made again: whether an implementation answers them as it did.
+"""Plays a scenario again and compares the answers: is the implementation deterministic?
 
-Between the playings it is ended, so that an answer which depends on the process, or on what was
-asked in it before, is told from one that depends on the calls. Answers are compared in the form
-that is the same in every run of a kubelet. Where a kubelet may take any of several devices, and
-others were taken, nothing that comes after is compared.
+The implementation is restarted in between, so that answers that depend on the process, or on
+earlier requests to it, stand out. Answers are compared in the form that is the same in every run of
+a kubelet. Where a kubelet may take any of several devices and took others this time, nothing after
+that is compared.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ if TYPE_CHECKING:
 OUTCOME: Outcome = "nondeterministic"
 
 REPEATS = 3
-"""How often a scenario is played again to see whether it is answered alike."""
+"""How often a scenario is played again to check its answers."""
 
 _TRIES = 60
-"""Scenarios that are tried to make one smaller; each starts the implementation twice."""
+"""Scenarios to try while shrinking one; each starts the implementation twice."""
 
 
 @dataclass(frozen=True)
 class Nondeterminism:
-    """Two playings of a scenario that were answered differently from a call on.
+    """Two runs of a scenario whose answers differ from some call on.
 
     Attributes:
         scenario: the scenario.
-        steps: the calls up to that one, which has the first answer as what was expected.
+        steps: the calls up to that one, which expects the first answer.
         operation: of that call.
-        message: what is different about the answers.
+        message: how the answers differ.
     """
 
     scenario: Scenario
@@ -55,7 +55,7 @@ class Nondeterminism:
 
     @property
     def result(self) -> RunResult:
-        """How the playings ended, taken together."""
+        """How the runs ended, taken together."""
         said = f"the same calls were answered differently: {self.operation}: {self.message}"
         return RunResult(OUTCOME, said)
 
@@ -64,9 +64,9 @@ class DeterminismCheck:
     """Plays scenarios again.
 
     Args:
-        target: what is tested. It is compared with itself, whatever it claims: the exact
-            placement at least.
-        scratch: an empty place for state directories; what is made there stays until it goes.
+        target: what is under test. It is compared with itself, at level placement at least,
+            whatever level it claims.
+        scratch: an empty folder for state directories; the caller removes it.
     """
 
     def __init__(self, target: Target, scratch: Path) -> None:
@@ -78,12 +78,12 @@ class DeterminismCheck:
     def nondeterminism(
         self, scenario: Scenario, first: Run, times: int = REPEATS
     ) -> Nondeterminism | None:
-        """Plays a scenario so many times again; how it is answered differently, None where not.
+        """Plays a scenario again up to `times` times; None if the answers never differ.
 
         Args:
             scenario: the scenario as it was played.
-            first: that playing.
-            times: how often it is played at the most.
+            first: that run.
+            times: the most runs to make.
         """
         for _ in range(times):
             found = self._compare(scenario, first, self._played(scenario))
@@ -92,7 +92,7 @@ class DeterminismCheck:
         return None
 
     def smallest(self, found: Nondeterminism) -> Nondeterminism:
-        """The smallest scenario found in which the same operation is answered differently."""
+        """The smallest scenario found in which answers to the same operation differ."""
         best = found
 
         def shows(scenario: Scenario) -> bool:
@@ -115,7 +115,7 @@ class DeterminismCheck:
         return run
 
     def _compare(self, scenario: Scenario, first: Run, again: Run) -> Nondeterminism | None:
-        """The first call that the two playings have different answers to."""
+        """The first call whose answers differ between two runs."""
         one, two = first.player.session, again.player.session
         for number, (left, right) in enumerate(zip_longest(one.calls, two.calls)):
             if left is None or right is None or _others_taken(left.answer, right.answer):
@@ -128,7 +128,7 @@ class DeterminismCheck:
 
     def _difference(self, one: Session, left: Call, two: Session, right: Call) -> str | None:
         if left.answer is None or right.answer is None:
-            # Where neither has an answer, the load of the machine may decide how it broke.
+            # If neither was answered, the load of the machine may decide how it broke.
             return None if left.answer is right.answer else "an answer against none"
         if isinstance(left.answer, messages.Fault) and isinstance(right.answer, messages.Fault):
             return None  # a trace is never the same

@@ -1,7 +1,7 @@
-"""Where examples that failed are kept for the next run: a directory, or a Redis server.
+"""Keeps failing examples for the next run, in a directory or on a Redis server.
 
-Hypothesis keeps them as the choices that it drew, beside those that reached far. The same choices
-make the same calls for the same claims only, so each implementation has its own.
+Hypothesis stores the choices that it drew. The same choices make the same calls only for the same
+capabilities, so each implementation has examples of its own.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ SCHEMES = ("redis://", "rediss://", "unix://")
 
 
 class DatabaseError(Exception):
-    """A database can't be used; the message says which, why, and what would help."""
+    """A database cannot be used; the message says which, why and how to fix it."""
 
 
 def opened(place: str) -> ExampleDatabase:
     """The database in a directory, or at an address that begins with one of `SCHEMES`.
 
     Raises:
-        DatabaseError: it can't be used.
+        DatabaseError: it cannot be used.
     """
     if place.startswith(SCHEMES):
         return _on_server(place)
@@ -48,7 +48,7 @@ def _in_directory(path: Path) -> ExampleDatabase:
 
 
 def _on_server(address: str) -> ExampleDatabase:
-    """What was not looked for in eight days is forgotten there."""
+    """Redis drops examples that nobody asked for in eight days."""
     try:
         # An extra.
         from hypothesis.extra.redis import RedisExampleDatabase  # noqa: PLC0415
@@ -68,7 +68,7 @@ def _on_server(address: str) -> ExampleDatabase:
 
 
 class Scoped(ExampleDatabase):
-    """What one implementation has in a database that it shares with others.
+    """The examples of one implementation in a database that several share.
 
     Args:
         shared: the database of all.

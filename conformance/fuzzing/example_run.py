@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ExampleFailedError(AssertionError):
-    """An example failed; carries the playing that shows it."""
+    """An example failed; carries the run that shows it."""
 
     def __init__(self, run: ExampleRun, result: RunResult) -> None:
         super().__init__(result.message)
@@ -26,7 +26,7 @@ class ExampleFailedError(AssertionError):
 
 
 class IdleRun:
-    """Stands for a playing once enough has been tried: nothing is asked, nothing found."""
+    """Stands in for a run once enough has been tried: it calls nothing and finds nothing."""
 
     def step(self, step: Step) -> None:
         """Does nothing."""
@@ -36,7 +36,7 @@ class IdleRun:
 
 
 class ExampleRun:
-    """A playing whose steps are made up as it goes; what it finds is added to `seen`."""
+    """A run whose steps are generated as it goes; failures are added to `seen`."""
 
     def __init__(
         self, target: Target, machine: MachineInfo, seen: list[ExampleFailedError]

@@ -1,7 +1,7 @@
-"""Made-up scenarios played on a target: how each ends, what it breaks, and how small it gets.
+"""Plays generated scenarios on a target and shrinks those that fail.
 
-Fuzzing, campaigns and the gauntlet play their scenarios here, so that all of them mean the same
-by "the same failure".
+Fuzzing, campaigns and the gauntlet share this, so that "the same failure" means the same to all of
+them.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ if TYPE_CHECKING:
     from numaproof.conformance.execution.run import RunResult, Target
 
 TRIES = 400
-"""Scenarios that are tried to make one smaller."""
+"""Scenarios to try while shrinking one."""
 
 _TRIES_OF_BROKEN = {"crash": 60, "protocol error": 60, "time-out": 0}
-"""Fewer where the program starts again each time, or takes its whole time."""
+"""Fewer if the program restarts each time, or runs into its time limit."""
 
 
 def life(seed: int, capabilities: Capabilities) -> Scenario:
-    """The scenario of a seed: a node's life as it is made up."""
+    """The scenario of a seed: the life of a node."""
     return _on_its_machine(seeded_scenario(seed, capabilities))
 
 
 def odd_start(seed: int, capabilities: Capabilities) -> Scenario:
-    """Another scenario of a seed: one start with something odd in it."""
+    """Another scenario of a seed: one unusual start."""
     return _on_its_machine(start(Seeded(seed), capabilities, f"start-{seed}"))
 
 
 def tree(seed: int, folder: Path) -> Scenario:
-    """A third scenario of a seed: the tree of a machine, made in `folder`, is discovered."""
+    """A third scenario of a seed: the discovery of a machine's tree, made in `folder`."""
     name = f"tree-{seed}"
     machine = ProfileMachine(trees.profile(Seeded(seed), name), folder)
     return Scenario(trees.discovery(name), machine.info or MachineInfo(), machine.tree)
@@ -71,7 +71,7 @@ class ScenarioRun:
         """What it broke: an invariant, the likeness to the reference, or the program.
 
         The invariant broken last, ``difference``, or the outcome of what is no wrong answer;
-        empty where all is well. It stays the same while a failure gets smaller.
+        empty if all is well. It stays the same while a failure is shrunk.
         """
         if self.result.good:
             return ""
@@ -84,7 +84,7 @@ class ScenarioRun:
 
     @property
     def requirements(self) -> tuple[str, ...]:
-        """The ids of the requirements that it broke, in the order in which it did."""
+        """The ids of the requirements that it broke, in that order."""
         violations = self.run.player.violations
         return tuple(dict.fromkeys(one.requirement for one in violations))
 
@@ -98,8 +98,8 @@ class Explorer:
     """Plays scenarios against a target.
 
     Args:
-        target: what is tested.
-        scratch: an empty place for state directories; what is made there stays until it goes.
+        target: what is under test.
+        scratch: an empty folder for state directories; the caller removes it.
     """
 
     def __init__(self, target: Target, scratch: Path) -> None:
@@ -108,20 +108,20 @@ class Explorer:
         self._number = 0
 
     def play_seed(self, seed: int) -> ScenarioRun:
-        """The scenario of a seed, played to its end or to what is wrong first."""
+        """The scenario of a seed, played to its end or to the first failure."""
         return self.play(life(seed, self._target.capabilities))
 
     def play(self, scenario: Scenario) -> ScenarioRun:
-        """A scenario played from an empty state directory, to its end or what is wrong first."""
+        """A scenario played from an empty state directory to its end or to the first failure."""
         self._number += 1
         folder = self._scratch / f"scenario-{self._number}"
         run = Run(self._target, scenario.case, scenario.machine, scenario.root, folder)
         return ScenarioRun(scenario, run.play_on(), run)
 
     def smallest(self, first: ScenarioRun, tries: int = TRIES) -> ScenarioRun:
-        """The smallest scenario found that breaks the same.
+        """The smallest scenario found that fails in the same way.
 
-        The number of tries bounds the search, not time: the same scenario, the same result.
+        The number of tries bounds the search, not time, so the result is reproducible.
         """
         best = first
 

@@ -1,9 +1,9 @@
-"""Fuzzing: generated nodes and call sequences, until something is wrong or the budget is spent.
+"""Fuzzing: generated nodes and call sequences, until something fails or the budget is spent.
 
-Hypothesis makes the examples, in batches whose seeds follow from one seed, each steered to one
-target. What it finds is shrunk and kept as concrete steps in a case file, never only as a seed.
-Some examples, and whatever fails, are played again: an implementation that answers the same calls
-differently is a finding of its own kind.
+Hypothesis generates the examples in batches, whose seeds follow from one seed; each batch is
+steered to one target. A failure is shrunk and kept as concrete steps in a case file, never only as
+a seed. Failures, and some of the examples that pass, are played again: an implementation whose
+answers to the same calls differ is a finding of its own.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def fuzz(
 ) -> Iterator[events.AnyEvent]:
     """Fuzzes a target and yields what happens; stops at the first finding.
 
-    A target that claims no `start` can't be fuzzed: that is one example, unsupported. Without a
+    A target without `start` cannot be fuzzed: that counts as one unsupported example. Without a
     database and a budget of seconds the same seed yields the same, but for the times.
 
     Args:
@@ -120,7 +120,7 @@ class _Search:
         return taken
 
     def open(self, machine: MachineInfo) -> ExampleRun | IdleRun:
-        """A playing of the next example, for as long as there is a use for it."""
+        """A run of the next example, for as long as it is useful."""
         if self.failed:
             self._left -= 1
         elif self._taken and self.budget.late(self.harness_run.elapsed()):
@@ -136,7 +136,7 @@ class _Search:
         features: Mapping[Feature, int],
         values: Mapping[str, float],
     ) -> None:
-        """Counts what an example reached, and plays it a second time if it is its turn."""
+        """Counts an example's coverage, and plays it again if it is its turn."""
         if not isinstance(run, ExampleRun) or self.failed:
             return
         calls = run.inner.player.session.calls
@@ -175,7 +175,7 @@ class _Search:
 
 
 def _size(found: ExampleFailedError) -> int:
-    """By how much there is to read."""
+    """How much there is to read."""
     return len(msgspec.json.encode((found.run.machine, found.run.steps)))
 
 

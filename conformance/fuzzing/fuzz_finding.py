@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FuzzFinding:
-    """What a run found, as small as it got; `replays` where one playing shows it."""
+    """A shrunk finding; `replays` says whether a single run shows it."""
 
     case: Case
     machine: MachineInfo
@@ -52,7 +52,7 @@ class FuzzFinding:
             title=nondeterminism.result.message,
             machine=nondeterminism.scenario.machine,
         )
-        # Played once, it may end well.
+        # A single run may pass.
         return cls(
             case,
             nondeterminism.scenario.machine,
@@ -62,7 +62,7 @@ class FuzzFinding:
         )
 
     def event(self, harness_run: HarnessRun, findings: Path) -> events.DivergenceFound:
-        """Writes the case file, and tells of it."""
+        """Writes the case file and returns the event about it."""
         findings.mkdir(parents=True, exist_ok=True)
         file = findings / writing.name_of(self.case)
         writing.write(self.case, file)

@@ -1,8 +1,8 @@
-"""Makes a scenario smaller for as long as it still shows what it shows.
+"""Shrinks a scenario for as long as it still fails in the same way.
 
-Hypothesis shrinks what Hypothesis has drawn. A scenario of a seed, or one that somebody wrote, is
-shrunk here by what stands in it: steps are left out, half of them first, then parts of steps,
-then parts of the machine.
+Hypothesis shrinks what Hypothesis has drawn. The scenario of a seed, or one that somebody wrote, is
+shrunk here by leaving parts out: steps first, half of them at a time, then parts of steps, then
+parts of the machine.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class Shrinking:
     """A search for the smallest scenario; it ends with what it has once a bound is reached.
 
     Attributes:
-        shows: whether a scenario still shows it; one that can't be played any more does not, and
-            may end in a LookupError, a ValueError or a ProtocolError.
+        shows: whether a scenario still fails in the same way; one that cannot be played any more
+            may raise a LookupError, a ValueError or a ProtocolError.
         seconds: how long to search.
-        tries: how many scenarios to try. Without `seconds`, the same scenario ends in the same.
+        tries: how many scenarios to try. Without `seconds`, the result is reproducible.
     """
 
     shows: Callable[[Scenario], bool]
@@ -167,7 +167,7 @@ def _without_place(distances: tuple[int, ...] | None, place: int) -> tuple[int, 
 
 
 def case_of(scenario: Scenario, title: str) -> Case:
-    """The scenario as a case of its own, with its machine unless its tree is needed."""
+    """The scenario as a case of its own, with its machine unless it needs the machine's tree."""
     own = scenario.root is None
     return msgspec.structs.replace(
         scenario.case,

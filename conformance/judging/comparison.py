@@ -1,7 +1,7 @@
-"""Two answers to the same call, compared at a level.
+"""Compares two answers to the same call at a level.
 
-Levels are those of the protocol page. What the kubelet itself answers differently from run to
-run is compared in the form that is the same in every run.
+The protocol page describes the levels. Where the kubelet's own answers vary from run to run, only
+what is the same in every run is compared.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _READERS = (_OLDEST, dataclasses.replace(_OLDEST, pod_entries=True))
 
 
 def difference(left: messages.Answer, right: messages.Answer, level: Level) -> str | None:
-    """What two answers disagree about at a level, in a sentence; None where they agree.
+    """How two answers differ at a level, in one sentence; None if they agree.
 
-    An `Unsupported` on either side can't be compared and is no disagreement.
+    An `Unsupported` on either side cannot be compared and counts as agreement.
     """
     if isinstance(left, messages.Unsupported) or isinstance(right, messages.Unsupported):
         return None
@@ -80,7 +80,7 @@ def any_resource(answer: messages.Answer) -> messages.Answer:
     Of several resources that a container can't have the kubelet names any: it walks a map.
     """
     if isinstance(answer, messages.AdmissionRefused):
-        message = _UNAVAILABLE.sub("the devices of a resource can't be had", answer.message)
+        message = _UNAVAILABLE.sub("the devices of a resource are unavailable", answer.message)
         return msgspec.structs.replace(answer, message=message)
     return answer
 
@@ -142,7 +142,7 @@ def _blocks(content: Any) -> list[list[dict[str, Any]]]:
 
 
 def _fits(text: str, policy: str) -> bool:
-    """Whether the checksum is the one of the text as it stands."""
+    """Whether the checksum matches the text."""
     return any(_takes(release, text, policy) for release in _READERS)
 
 

@@ -1,8 +1,8 @@
-"""Which named defect explains that a kubelet panicked, or never answered, at a call.
+"""Attributes a panic or a hang of a kubelet to a named defect.
 
-A panic is told by the function that it happened in, which the trace of a fault names, and by its
-message. A call that never ends says nothing of itself: it is told by what was asked, where that
-has all that the defect needs.
+A panic is recognized by its message and by the function in which it happened, which the trace of a
+fault names. A hang leaves no trace: it is recognized by a request that meets all conditions of the
+defect.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _PANICS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     memory.MEMORYLESS_PANIC.name: (_NIL, ("memorymanager.isAffinitySatisfyRequest",)),
 }
-"""By defect: words of the panic, and the functions that it happens in."""
+"""By defect: words of the panic's message, and the functions in which it happens."""
 
 _TOO_MANY = 10**7
 """Combinations that a kubelet needs more than seconds to walk."""
@@ -64,7 +64,7 @@ _WIDE = 16
 
 @dataclass(frozen=True)
 class BrokenCall:
-    """A call that broke: what was asked, and of which node."""
+    """A call that got no result: the request and the node it went to."""
 
     operation: str
     args: messages.Args
@@ -73,7 +73,7 @@ class BrokenCall:
 
 
 def panicked(fault: messages.Fault, known: frozenset[str]) -> str | None:
-    """The known defect that a fault is due to, or None."""
+    """The known defect that caused a fault, or None."""
     function = _panicked_in(fault.trace)
     return next(
         (

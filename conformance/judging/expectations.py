@@ -1,4 +1,4 @@
-"""What a case expects of an answer, held against the answer."""
+"""Compares what a case expects of an answer with the answer."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ class Context:
 def check(
     expected: Expected | Literal["anything"], answer: messages.Answer, context: Context
 ) -> list[str]:
-    """What is wrong with an answer, a sentence each; none when it is as expected.
+    """What is wrong with an answer, one sentence each; nothing if it is as expected.
 
     Args:
-        expected: with every expression already expanded.
+        expected: with every expression expanded.
         answer: any but an `Unsupported`, which is neither right nor wrong.
         context: what the sets are compared with, and the level that says how much counts.
     """
@@ -63,19 +63,19 @@ def check(
         case messages.StartRefused(stage=word) | messages.AdmissionRefused(reason=word):
             return list(_refusal(expected, word, answer.message, context))
         case _ if expected.refused is not None:
-            return [f"accepted, where a refusal with {expected.refused} is expected"]
+            return [f"accepted: expected a refusal with {expected.refused}"]
     return list(_result(expected, answer, context))
 
 
 def _refusal(expected: Expected, word: str, message: str, context: Context) -> Iterator[str]:
     if expected.refused is None:
-        yield f"refused with {word} ({message}), where success is expected"
+        yield f"refused with {word} ({message}): expected success"
     elif expected.refused != word:
-        yield f"refused with {word} ({message}), where {expected.refused} is expected"
+        yield f"refused with {word} ({message}): expected {expected.refused}"
     elif expected.message is not None and applies("kubelet", context.level):
         shown = message.replace(context.state_dir, "$STATE_DIR")
         if shown != expected.message:
-            yield f"the message is {shown!r}, expected is {expected.message!r}"
+            yield f"the message: expected {expected.message!r}, got {shown!r}"
 
 
 def _result(expected: Expected, answer: messages.Answer, context: Context) -> Iterator[str]:
@@ -112,15 +112,15 @@ def _hints(expected: Mapping[str, Any], answer: messages.NodeHints) -> Iterator[
             for resource, hints in (getattr(answer, provider) or {}).items()
         }
         if wanted != given:
-            yield f"hints of {provider} are {given}, expected are {wanted}"
+            yield f"hints of {provider}: expected {wanted}, got {given}"
 
 
 def _merged(expected: Expected, answer: messages.Merged, level: Level) -> Iterator[str]:
     hint = codec.to_plain(answer.hint)
     if expected.admit is not None and expected.admit != answer.admit:
-        yield f"admit is {answer.admit}, expected is {expected.admit}"
+        yield f"admit: expected {expected.admit}, got {answer.admit}"
     if expected.hint is not None and expected.hint != hint and applies("placement", level):
-        yield f"the merged hint is {hint}, expected is {expected.hint}"
+        yield f"the merged hint: expected {expected.hint}, got {hint}"
 
 
 def _by_node(answer: object) -> dict[str, Any]:
@@ -142,7 +142,7 @@ def _state(expected: Expected, answer: messages.State, context: Context) -> Iter
     if expected.pods is not None:
         wanted = {uid(name) for name in expected.pods}
         if wanted != set(answer.pods):
-            yield f"pods in the state are {sorted(answer.pods)}, expected are {sorted(wanted)}"
+            yield f"pods in the state: expected {sorted(wanted)}, got {sorted(answer.pods)}"
             return
         for name, containers in expected.pods.items():
             yield from _containers(f"{name}/", containers, answer.pods[uid(name)], context)
@@ -157,7 +157,7 @@ def _file(name: str, wanted: str | dict[str, Any], content: str | None) -> Itera
         yield f"there is no file {name}"
     elif isinstance(wanted, str):
         if content != wanted:
-            yield f"{name} is {content!r}, expected is {wanted!r}"
+            yield f"{name}: expected {wanted!r}, got {content!r}"
     else:
         try:
             parsed = msgspec.json.decode(content)
@@ -173,7 +173,7 @@ def _updates(expected: Expected, answer: messages.Reconciled, context: Context) 
     told = [(update.uid, update.container) for update in answer.updates]
     wanted = [(uid(update.pod), update.container) for update in expected.updates]
     if told != wanted:
-        yield f"updates were sent for {_pairs(told)}, expected are {_pairs(wanted)}"
+        yield f"updates: expected {_pairs(wanted)}, got {_pairs(told)}"
         return
     for want, update in zip(expected.updates, answer.updates, strict=True):
         yield from _cpus(_name(want), want.cpus, update.cpus, context)
@@ -205,7 +205,7 @@ def _containers(
         yield from _cpus(f"CPUs of {where}", wanted.cpus, container.cpus, context)
         affinity = codec.to_plain(container.affinity)
         if wanted.affinity is not None and wanted.affinity != affinity:
-            yield f"the affinity of {where} is {affinity}, expected is {wanted.affinity}"
+            yield f"the affinity of {where}: expected {wanted.affinity}, got {affinity}"
         level = context.level
         yield from memory_problems(f"memory of {where}", wanted.memory, container.memory, level)
         held = container.devices or {}
@@ -233,7 +233,7 @@ def _normal(wanted: CPUs) -> CPUsExpected:
 
 def _set_problems(wanted: CPUsExpected, given: CPUSet, context: Context) -> Iterator[str]:
     if wanted.equals is not None and given != (other := _set(wanted.equals, context)):
-        yield f"expected is {str(other)!r}"
+        yield f"expected {str(other)!r}"
     if wanted.within is not None and not given.issubset(_set(wanted.within, context)):
         yield f"not within {_set(wanted.within, context)}"
     if wanted.contains is not None and not _set(wanted.contains, context).issubset(given):
@@ -264,8 +264,17 @@ _RELATIONS = (
 )
 
 
+_WORDS = {
+    "count": "CPUs",
+    "cores": "cores",
+    "sockets": "sockets",
+    "numa_nodes": "NUMA nodes",
+    "uncore_caches": "uncore caches",
+    "per_node": "CPUs per node",
+}
+
 _WHERE = frozenset({"cores", "sockets", "numa_nodes", "uncore_caches", "per_node"})
-"""Where CPUs lie is an implementation's own choice below level placement."""
+"""Fields about where CPUs are: below level placement, the implementation chooses."""
 
 
 def _counts(wanted: CPUsExpected, given: CPUSet, context: Context) -> Iterator[str]:
@@ -287,7 +296,13 @@ def _counts(wanted: CPUsExpected, given: CPUSet, context: Context) -> Iterator[s
             continue
         want = getattr(wanted, field)
         if want is not None and want != value:
-            yield f"{field} is {value}, expected is {want}"
+            yield _expected(field, want, value)
+
+
+def _expected(field: str, want: object, value: object) -> str:
+    if field == "whole_cores":
+        return "expected whole cores only" if want else "expected at least one core in part"
+    return f"expected {want} {_WORDS[field]}, got {value}"
 
 
 def _per_group(groups: Any, given: CPUSet) -> list[int]:
@@ -308,4 +323,4 @@ def _subset(where: str, wanted: Any, given: Any) -> Iterator[str]:
             else:
                 yield from _subset(f"{where}.{key}", value, given[key])
     elif wanted != (list(given) if isinstance(given, tuple) else given):
-        yield f"{where} is {given!r}, expected is {wanted!r}"
+        yield f"{where}: expected {wanted!r}, got {given!r}"

@@ -1,4 +1,4 @@
-"""Watches a session: after every call that may change the node, the invariants are checked."""
+"""Checks the invariants after every call of a session that may change the node."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 class InvariantChecker:
-    """Keeps the last view of a node and compares each new one with it.
+    """Keeps the last view of a node and checks each new one against it.
 
     Attributes:
         facts: of the machine as it is now.
-        before, now: the views around the last call; None where the node was not up, or where
-            the implementation claims no `state` operation.
+        before, now: the views around the last call; None if the node was not up, or if the
+            implementation does not have `state`.
     """
 
     def __init__(self, session: ObservedSession, facts: Facts) -> None:
@@ -30,7 +30,7 @@ class InvariantChecker:
         self.now: View | None = None
 
     def forget(self) -> None:
-        """The checkpoint was changed by hand: sets may differ after the next start."""
+        """Notes that a checkpoint was changed by hand: sets may differ after the next start."""
         self._continuous = False
 
     def after(self, answer: messages.Answer, uid: str = "") -> list[Violation]:

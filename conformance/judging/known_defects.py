@@ -1,8 +1,8 @@
-"""Named defects of the kubelet: which failures are expected of whom.
+"""Decides which failures a named defect of the kubelet explains, and for whom.
 
-The release table of the reference names what the kubelet does against its documents. For the
-reference and for a kubelet of a release that has the defect, a failure that it explains is
-expected, and its absence is reported; for anyone else the same failure is a failure.
+The reference's departures list where a release contradicts its documents. For that kubelet, and for
+the reference, such a failure is expected, and its absence is reported; for anyone else it is a
+failure.
 """
 
 from __future__ import annotations

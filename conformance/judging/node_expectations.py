@@ -1,4 +1,4 @@
-"""What a case expects of memory and devices, held against what a container was given."""
+"""Compares the memory and devices that a case expects with those that a container was given."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Nodes = tuple[int, ...]
 def memory_problems(
     what: str, wanted: Memory | None, given: Iterable[MemoryBlock], level: Level
 ) -> Iterator[str]:
-    """What is wrong with memory blocks, in sentences.
+    """What is wrong with memory blocks, one sentence each.
 
     Args:
         what: whose blocks they are, for the sentence.
@@ -36,12 +36,12 @@ def memory_problems(
         for block in blocks:
             sums[block.type] += block.size
         if dict(sums) != wanted:
-            yield f"{what} is {dict(sums)}, expected is {wanted}"
+            yield f"{what}: expected {wanted}, got {dict(sums)}"
     elif applies("placement", level):
         has = sorted((block.type, tuple(block.numa), block.size) for block in blocks)
         want = sorted((one.type, _ids(one.numa), int(one.size)) for one in wanted)
         if has != want:
-            yield f"{what} is {has}, expected is {want}"
+            yield f"{what}: expected {want}, got {has}"
 
 
 def device_problems(
@@ -51,7 +51,7 @@ def device_problems(
     nodes: Mapping[str, Nodes],
     level: Level,
 ) -> Iterator[str]:
-    """What is wrong with the devices that a container holds of one resource, in sentences.
+    """What is wrong with a container's devices of one resource, one sentence each.
 
     Args:
         what: which devices of whom, for the sentence.
@@ -62,15 +62,15 @@ def device_problems(
     """
     if isinstance(wanted, int | str):
         if len(given) != int(wanted):
-            yield f"{what} are {len(given)}, expected are {wanted}"
+            yield f"{what}: expected {wanted} devices, got {len(given)}"
     elif applies("placement", level):
         if isinstance(wanted, DevicesExpected):
             has = sorted(nodes.get(one, ()) for one in given)
             want = sorted(_ids(one) for one in wanted.numa)
             if has != want:
-                yield f"{what} are on nodes {has}, expected are {want}"
+                yield f"{what}: expected devices on nodes {want}, got {has}"
         elif sorted(given) != sorted(wanted):
-            yield f"{what} are {sorted(given)}, expected are {sorted(wanted)}"
+            yield f"{what}: expected {sorted(wanted)}, got {sorted(given)}"
 
 
 def nodes_of(resource: str, devices: Iterable[DeviceResource]) -> dict[str, Nodes]:

@@ -1,7 +1,7 @@
-"""The reference beside an implementation: the same calls to both, and what they disagree about.
+"""The oracle: makes the same calls to the reference and compares the answers.
 
-Where a kubelet itself may do one thing or another, the reference is led the way that the
-implementation took, or the answers are compared in a form that is the same either way.
+Where a kubelet may do one thing or another, the reference is steered the way the implementation
+went, or the answers are compared in a form that is the same either way.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class SteeredImplementation(Protocol):
-    """An implementation that can be led: the reference in this process."""
+    """An implementation that can be steered: the reference in this process."""
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
         """The answer to one request."""
@@ -33,7 +33,7 @@ class SteeredImplementation(Protocol):
 class Oracle:
     """The reference, in a state directory of its own.
 
-    Where it does not support a start, it has nothing to say until the next one (`silent`).
+    If it does not support a start, it stays `silent` until the next one.
     """
 
     reference: SteeredImplementation
@@ -47,10 +47,10 @@ class Oracle:
         answer: messages.Answer,
         level: messages.Level,
     ) -> str | None:
-        """How the reference's answer to a call differs from `answer`; None where it does not.
+        """How the reference's answer to a call differs from `answer`; None if it does not.
 
-        Of several devices that would do as well a kubelet takes any: the reference takes the
-        same, where it may take them.
+        A kubelet takes any of several equally good devices: the reference takes the same ones if
+        it may.
         """
         if isinstance(args, messages.StartArgs):
             args = msgspec.structs.replace(args, state_dir=str(self.state_dir))
@@ -69,15 +69,15 @@ class Oracle:
 
 
 DIFFERS = "differs from the reference: "
-"""How a disagreement begins."""
+"""What every disagreement starts with."""
 
 
 def disagreement(
     args: messages.Args, left: messages.Answer, right: messages.Answer, level: messages.Level
 ) -> str | None:
-    """What two answers to one call disagree about, in a sentence; None where they agree.
+    """How two answers to one call differ, in one sentence; None if they agree.
 
-    Of several refusals that a kubelet may answer with, any is as good as the other.
+    Of several refusals that a kubelet may give, any one is as good as another.
     """
     if _has_several_options(args):
         left, right = any_option(left), any_option(right)
@@ -87,7 +87,7 @@ def disagreement(
 
 
 STATE_DIR = "$STATE_DIR"
-"""What stands for the state directory in everything that is compared or shown."""
+"""Replaces the state directory in everything that is compared or shown."""
 
 
 def without_path(answer: messages.Answer, state_dir: Path) -> messages.Answer:

@@ -1,8 +1,8 @@
-"""A finding becomes a case of a table: concrete steps get what is to be expected of them.
+"""Turns a finding into a case of the suite: concrete steps get expectations.
 
-What is expected is what the reference answers by the documents. How much of it is expected is
-the least that shows the failure: at the lowest level at which an implementation that has it
-fails, of the last step in full, and of those before it whether they are accepted.
+The reference's documented answers are the expectations, as few of them as still show the failure:
+at the lowest level at which the failing implementation fails, the last step in full, and of the
+steps before it only whether they are accepted.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ _ID = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)+")
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a person says of the case that is to be.
+    """What a person says about the new case.
 
     Attributes:
         id: its id.
         title: the behaviour as a sentence; None for the statement of its first requirement.
-        requirements: that it checks; none for those that the finding names.
+        requirements: that it checks; empty for those that the finding names.
         kubernetes: the release whose answers are expected.
         level: its level; None for the lowest that shows the failure.
         defect: by which a kubelet is known to fail it.
@@ -74,7 +74,7 @@ def promote(
             there is none at hand.
 
     Raises:
-        PromotionError: the id, a requirement or the finding is not one that can be.
+        PromotionError: the id, a requirement or the finding is unsuitable.
         ImplementationFailure: the implementation did not answer at all.
     """
     _check_id(wanted.id, frozenset(taken))

@@ -10,7 +10,7 @@ from numaproof.fleet.signatures import signature
 @pytest.mark.parametrize(
     ("left", "right"),
     [
-        ("cpus are 0-3,8, expected are 4", "cpus are 0, expected are 12-13"),
+        ("cpus: expected 4, got 0-3,8", "cpus: expected 12-13, got 0"),
         ("devices are on nodes [0, 1]", "devices are on nodes [3]"),
         ("state 0xff0 of c1", "state 0x1 of c22"),
     ],

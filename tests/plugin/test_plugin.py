@@ -136,7 +136,7 @@ def test_it(numaproof):
     [
         ({"implementation": ""}, "there is nothing to test: say numaproof_implementation in"),
         ({"implementation": "lost-program"}, "*numaproof: *lost-program*"),
-        ({"implementation": "true"}, "*'true' does not greet: the program ended at hello*"),
+        ({"implementation": "true"}, "*'true' did not answer hello: the program ended at hello*"),
         ({"level": "all"}, "numaproof_level is 'all', which is none of invariants, admission*"),
         ({"kubernetes": "1.12"}, "numaproof_kubernetes is '1.12', which is none of 1.33*"),
         ({"timeout": "soon"}, "numaproof: Invalid value: 'soon' is not a time such as 90s*"),

@@ -69,7 +69,7 @@ def test_a_case_that_is_not_as_expected_fails_and_stops(play: Play, reference: T
     text = ADMIT + "  expect: {containers: {app: {exclusive: 3}}}\n- reconcile: {}\n"
     result, run = play(reference, text)
     assert result.outcome == "fail"
-    assert result.message == "exclusive CPUs of app (2-3): count is 2, expected is 3"
+    assert result.message == "exclusive CPUs of app (2-3): expected 3 CPUs, got 2"
     assert run.steps()[-1].operation == "state"
     assert run.steps()[-2].problems == (result.message,)
 
@@ -199,7 +199,7 @@ def test_a_refused_readmission_must_be_expected(
         return changed(admit=lambda answer: refusal if next(answers) else answer)
 
     result, _ = play(make_target(InProcess(refusing_later)), RESTART % ("", ""))
-    assert result.message == "refused with Other (no), where success is expected"
+    assert result.message == "refused with Other (no): expected success"
     result, _ = play(make_target(InProcess(refusing_later)), RESTART % ("", "a: Other"))
     assert "refused" not in result.message
 

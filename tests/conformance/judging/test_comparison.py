@@ -163,7 +163,7 @@ NIC = "Requested: 2, Available: 1, which is unexpected"
 def test_of_several_resources_without_devices_any_may_be_named(what: str) -> None:
     refused = any_resource(messages.AdmissionRefused("UnexpectedAdmissionError", f"No: {what}"))
     assert isinstance(refused, messages.AdmissionRefused)
-    assert refused.message.startswith("No: the devices of a resource can't be had,")
+    assert refused.message.startswith("No: the devices of a resource are unavailable,")
 
 
 def test_a_refusal_for_another_reason_keeps_its_words() -> None:

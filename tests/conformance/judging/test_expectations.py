@@ -62,16 +62,16 @@ def test_a_set_that_is_as_expected_has_no_problem(context: Context, cpus: CPUs) 
 @pytest.mark.parametrize(
     ("cpus", "problem"),
     [
-        (3, "count is 4, expected is 3"),
-        ("2-6", "expected is '2-6'"),
-        ("shared", "expected is '0-1'"),
+        (3, "expected 3 CPUs, got 4"),
+        ("2-6", "expected '2-6'"),
+        ("shared", "expected '0-1'"),
         (CPUsExpected(within="2-4"), "not within 2-4"),
         (CPUsExpected(contains="7"), "does not contain 7"),
         (CPUsExpected(disjoint_from="5-6"), "shares CPUs with 5-6"),
         (CPUsExpected(at_least=5), "fewer than 5"),
-        (CPUsExpected(whole_cores=False), "whole_cores is True, expected is False"),
-        (CPUsExpected(cores=3), "cores is 2, expected is 3"),
-        (CPUsExpected(per_node=(2, 2)), "per_node is (4,), expected is (2, 2)"),
+        (CPUsExpected(whole_cores=False), "expected at least one core in part"),
+        (CPUsExpected(cores=3), "expected 3 cores, got 2"),
+        (CPUsExpected(per_node=(2, 2)), "expected (2, 2) CPUs per node, got (4,)"),
         (CPUsExpected(same_as="b/app"), "not the CPUs of b/app (4-5)"),
         (CPUsExpected(within_container="b/app"), "not within the CPUs of b/app (4-5)"),
         (CPUsExpected(disjoint_from_container="b/app"), "shares CPUs with b/app (4-5)"),
@@ -104,13 +104,13 @@ def test_a_refusal_is_compared_by_reason_and_text(context: Context) -> None:
     good = {"refused": "SMTAlignmentError", "message": "in $STATE_DIR: no"}
     assert wrong(context, REFUSED, **good) == []
     assert wrong(context, REFUSED) == [
-        "refused with SMTAlignmentError (in /state: no), where success is expected"
+        "refused with SMTAlignmentError (in /state: no): expected success"
     ]
     assert wrong(context, REFUSED, refused="X") == [
-        "refused with SMTAlignmentError (in /state: no), where X is expected"
+        "refused with SMTAlignmentError (in /state: no): expected X"
     ]
     assert wrong(context, REFUSED, **{**good, "message": "yes"}) == [
-        "the message is 'in $STATE_DIR: no', expected is 'yes'"
+        "the message: expected 'yes', got 'in $STATE_DIR: no'"
     ]
 
 
@@ -121,9 +121,7 @@ def test_texts_count_at_level_kubelet_alone(info: MachineInfo) -> None:
 
 def test_an_acceptance_is_not_a_refusal(context: Context) -> None:
     answer = messages.Assigned(CPUSet())
-    assert wrong(context, answer, refused="cpu") == [
-        "accepted, where a refusal with cpu is expected"
-    ]
+    assert wrong(context, answer, refused="cpu") == ["accepted: expected a refusal with cpu"]
 
 
 def test_a_fault_is_wrong_even_where_anything_is_expected(context: Context) -> None:
@@ -136,8 +134,8 @@ def test_a_start_says_all_and_allocatable_cpus(context: Context) -> None:
     answer = messages.Started(cpus, ())
     assert wrong(context, answer, all=8, allocatable="1-7") == []
     assert wrong(context, answer, all=7, allocatable=8) == [
-        "all CPUs (0-7): count is 8, expected is 7",
-        "allocatable CPUs (1-7): count is 7, expected is 8",
+        "all CPUs (0-7): expected 7 CPUs, got 8",
+        "allocatable CPUs (1-7): expected 8 CPUs, got 7",
     ]
 
 
@@ -150,9 +148,9 @@ def test_containers_are_compared_by_their_cpus_and_affinity(context: Context) ->
     assert wrong(context, answer, containers={"app": wanted}) == []
     wanted = ContainerExpected(exclusive="", cpus=1, affinity={"numa": None, "preferred": True})
     assert wrong(context, answer, containers={"app": wanted, "lost": wanted}) == [
-        "exclusive CPUs of app (2-3): expected is ''",
-        "CPUs of app (2-3): count is 2, expected is 1",
-        f"the affinity of app is {KEPT}, expected is {wanted.affinity}",
+        "exclusive CPUs of app (2-3): expected ''",
+        "CPUs of app (2-3): expected 1 CPUs, got 2",
+        f"the affinity of app: expected {wanted.affinity}, got {KEPT}",
         "there is no container lost in the answer",
     ]
 
@@ -167,8 +165,8 @@ def test_a_state_is_compared_by_pool_pods_and_files(context: Context) -> None:
     }
     assert wrong(context, answer, **good) == []
     assert wrong(context, answer, shared=3, pods={"b": {}}) == [
-        "the shared pool (0-1): count is 2, expected is 3",
-        "pods in the state are ['uid-a'], expected are ['uid-b']",
+        "the shared pool (0-1): expected 3 CPUs, got 2",
+        "pods in the state: expected ['uid-b'], got ['uid-a']",
     ]
     assert wrong(
         context,
@@ -181,11 +179,11 @@ def test_a_state_is_compared_by_pool_pods_and_files(context: Context) -> None:
     ) == [
         "there is no file missing",
         "other is not JSON: JSON is malformed: invalid character (byte 4)",
-        "cpu_manager_state.policyName is 'static', expected is 'none'",
+        "cpu_manager_state.policyName: expected 'none', got 'static'",
         "cpu_manager_state has no checksum",
     ]
     assert wrong(context, answer, files={"other": "text"}) == [
-        "other is 'not JSON', expected is 'text'"
+        "other: expected 'text', got 'not JSON'"
     ]
 
 
@@ -194,11 +192,9 @@ def test_updates_are_compared_in_their_order(context: Context) -> None:
     assert wrong(context, answer) == []
     good = UpdateExpected("a", "app", cpus="shared")
     assert wrong(context, answer, updates=(good,)) == []
-    assert wrong(context, answer, updates=()) == [
-        "updates were sent for uid-a/app, expected are nothing"
-    ]
+    assert wrong(context, answer, updates=()) == ["updates: expected nothing, got uid-a/app"]
     assert wrong(context, answer, updates=(UpdateExpected("a", "app", cpus=1),)) == [
-        "the update of a/app (0-1): count is 2, expected is 1"
+        "the update of a/app (0-1): expected 1 CPUs, got 2"
     ]
 
 
@@ -209,7 +205,7 @@ def test_hints_are_compared_exactly_by_provider(context: Context) -> None:
     assert wrong(context, answer, hints=good) == []
     assert wrong(context, answer) == []
     assert wrong(context, answer, hints={"memory": {"memory": []}}) == [
-        "hints of memory are {'memory': None}, expected are {'memory': []}"
+        "hints of memory: expected {'memory': []}, got {'memory': None}"
     ]
 
 
@@ -218,6 +214,6 @@ def test_a_machine_is_compared_by_what_is_named(context: Context, info: MachineI
     assert wrong(context, info, machine=good) == []
     assert wrong(context, info) == []
     assert wrong(context, info, machine={"num_cores": 9, "nodes": {"1": {}}}) == [
-        "machine.num_cores is 8, expected is 9",
+        "machine.num_cores: expected 9, got 8",
         "machine.nodes has no 1",
     ]

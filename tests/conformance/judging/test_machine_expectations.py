@@ -42,12 +42,12 @@ def test_a_part_of_the_machine_can_be_expected(machine: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("machine", "problem"),
     [
-        ({"num_cores": 5}, "machine.num_cores is 4, expected is 5"),
+        ({"num_cores": 5}, "machine.num_cores: expected 5, got 4"),
         ({"nodes": {"0": {}}}, "machine.nodes has no 0"),
         ({"nodes": {"8": {"cores": {"2": {}}}}}, "machine.nodes.8.cores has no 2"),
         (
             {"nodes": {"8": {"distances": None}}},
-            "machine.nodes.8.distances is (10, 20), expected is None",
+            "machine.nodes.8.distances: expected None, got (10, 20)",
         ),
     ],
 )

@@ -42,7 +42,7 @@ def test_memory_that_is_as_expected_has_no_problem(wanted: Any) -> None:
 @pytest.mark.parametrize("wanted", [{}, {"memory": 100}, IN_OTHER_ORDER[1:], ()])
 def test_memory_that_is_not_as_expected_is_told(wanted: Any) -> None:
     (problem,) = memory_problems("it", wanted, BLOCKS, "placement")
-    assert problem.startswith("it is ")
+    assert problem.startswith("it: expected ")
 
 
 def test_where_memory_lies_does_not_count_below_placement() -> None:
@@ -59,12 +59,12 @@ def test_devices_that_are_as_expected_have_no_problem(wanted: Any) -> None:
 @pytest.mark.parametrize(
     ("wanted", "level", "problems"),
     [
-        (1, "invariants", ["nic are 2, expected are 1"]),
-        (("d0", "d2"), "placement", ["nic are ['d0', 'd1'], expected are ['d0', 'd2']"]),
+        (1, "invariants", ["nic: expected 1 devices, got 2"]),
+        (("d0", "d2"), "placement", ["nic: expected ['d0', 'd2'], got ['d0', 'd1']"]),
         (
             DevicesExpected(((0,), (0,))),
             "placement",
-            ["nic are on nodes [(0,), (1,)], expected are [(0,), (0,)]"],
+            ["nic: expected devices on nodes [(0,), (0,)], got [(0,), (1,)]"],
         ),
         (DevicesExpected(((0,), (0,))), "admission", []),
     ],
@@ -118,10 +118,10 @@ def test_a_merge_is_held_against_hint_and_admission(context: expectations.Contex
     wrong = Expected(hint={"numa": [1], "preferred": True}, admit=False)
     assert expectations.check(right, merged, context) == []
     assert expectations.check(wrong, merged, context) == [
-        "admit is True, expected is False",
+        "admit: expected False, got True",
         (
-            "the merged hint is {'numa': [0], 'preferred': True}, "
-            "expected is {'numa': [1], 'preferred': True}"
+            "the merged hint: expected {'numa': [1], 'preferred': True}, "
+            "got {'numa': [0], 'preferred': True}"
         ),
     ]
 
@@ -132,8 +132,8 @@ def test_a_container_without_its_devices_is_told(context: expectations.Context) 
     wanted: Any = {"app": {"devices": {"x/nic": 1}, "memory": {"memory": 64}}}
     expected = msgspec.convert({"containers": wanted}, Expected)
     assert expectations.check(expected, answer, context) == [
-        "memory of app is {}, expected is {'memory': 64}",
-        "x/nic of app are 0, expected are 1",
+        "memory of app: expected {'memory': 64}, got {}",
+        "x/nic of app: expected 1 devices, got 0",
     ]
 
 
