@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from numaproof.conformance.cases import releases
-from numaproof.conformance.cases.machine_selection import Machines
 from numaproof.conformance.cases.schema import (
-    EXPECTED_BY_VERB,
     VERBS,
     Case,
     Expected,
     ExpectedIn,
+    Machines,
     Step,
+    Written,
 )
-from numaproof.conformance.cases.written import Written
+from numaproof.conformance.cases.verbs import EXPECTED_BY_VERB
 from numaproof.fakesys import documents
 from numaproof.protocol.messages import LEVELS, Level
 

@@ -11,8 +11,6 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from numaproof.conformance.cases import releases
-from numaproof.conformance.cases.machine_selection import Machines
-from numaproof.conformance.cases.written import Written
 from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.messages import Level
 
@@ -24,6 +22,10 @@ Expression = Annotated[str, msgspec.Meta(pattern=r"^\$\{[^{}]*\}$")]
 
 Number = int | Expression
 """A count, or an expression for one."""
+
+
+class Written(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A part of a case file: an unknown key is an error."""
 
 
 # Pods
@@ -324,23 +326,44 @@ class Step(Written, frozen=True):
 
 VERBS = tuple(field for field in Step.__struct_fields__ if field != "expect")
 
-EXPECTED_BY_VERB: dict[str, frozenset[str]] = {
-    "start": frozenset({"refused", "message", "all", "allocatable", "readmission", "memory"}),
-    "admit": frozenset({"refused", "message", "containers"}),
-    "remove": frozenset(),
-    "state": frozenset({"shared", "pods", "files", "checkpoints"}),
-    "reconcile": frozenset({"updates"}),
-    "hints": frozenset({"hints"}),
-    "assign": frozenset({"refused", "message", "cpus"}),
-    "discover": frozenset({"refused", "message", "machine"}),
-    "tamper": frozenset(),
-    "devices": frozenset(),
-    "merge": frozenset({"hint", "admit"}),
-}
-"""Which expectations make sense for which verb."""
-
 
 # The case
+
+
+Comparison = int | str
+"""A value, or a comparison with one (``">= 2"``)."""
+
+
+class Machines(Written, frozen=True):
+    """Which machines a case runs on: names (globs), properties, or a condition over properties.
+
+    A property is compared with a value (``2``, ``true``) or a comparison (``">= 2"``); the
+    properties are those of `numaproof.conformance.cases.machine_properties.Facts`.
+    """
+
+    names: tuple[str, ...] = ()
+    where: str = ""
+    cpus: Comparison | None = None
+    cores: Comparison | None = None
+    sockets: Comparison | None = None
+    numa_nodes: Comparison | None = None
+    cpu_nodes: Comparison | None = None
+    memory_only_nodes: Comparison | None = None
+    uncore_caches: Comparison | None = None
+    smt: Comparison | None = None
+    cpus_per_node: Comparison | None = None
+    cpus_per_socket: Comparison | None = None
+    cpus_per_uncore_cache: Comparison | None = None
+    uniform: bool | None = None
+    dense: bool | None = None
+    memory_nodes: Comparison | None = None
+    hugepage_sizes: Comparison | None = None
+    equidistant: bool | None = None
+
+    def comparisons(self) -> dict[str, Comparison]:
+        """The properties that are asked for, by name."""
+        given = {name: getattr(self, name) for name in self.__struct_fields__[2:]}
+        return {name: value for name, value in given.items() if value is not None}
 
 
 class Case(Written, frozen=True):

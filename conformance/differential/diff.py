@@ -13,9 +13,8 @@ import msgspec
 
 from numaproof import fakesys
 from numaproof.conformance.cases import writing
-from numaproof.conformance.cases.machine_selection import Machines
 from numaproof.conformance.cases.releases import includes
-from numaproof.conformance.cases.schema import Case, NoArguments, Step
+from numaproof.conformance.cases.schema import Case, Machines, NoArguments, Step
 from numaproof.conformance.differential.chance import TRIES, examine
 from numaproof.conformance.execution import machines
 from numaproof.conformance.execution.capabilities import Capabilities

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from numaproof.conformance.cases import expressions, releases
-from numaproof.conformance.cases.machine_selection import Machines
+from numaproof.conformance.cases.schema import Machines
 from numaproof.conformance.execution.implementation import InProcess, handshake
 from numaproof.conformance.execution.player import CaseError
 from numaproof.conformance.execution.run import Run, Target

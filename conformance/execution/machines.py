@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from numaproof.conformance.cases.machine_selection import Comparison, Machines
+    from numaproof.conformance.cases.schema import Comparison, Machines
     from numaproof.fakesys import Profile
     from numaproof.protocol.machine import MachineInfo
 

@@ -10,7 +10,7 @@ import pytest
 
 from numaproof import fakesys
 from numaproof.conformance.cases.expressions import ExpressionError
-from numaproof.conformance.cases.machine_selection import Machines
+from numaproof.conformance.cases.schema import Machines
 from numaproof.conformance.execution.machines import GivenMachine, ProfileMachine, matches, select
 
 if TYPE_CHECKING:
