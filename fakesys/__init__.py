@@ -1,8 +1,8 @@
 """Machine profiles, and the `/sys` and `/proc` trees made from them.
 
-A profile (`load_profile`, `docs/profiles.md`) becomes a tree (`build_tree`), which is written
-into pyfakefs, a directory or a tar file; a live machine or a tree (`open_tree`) becomes a
-profile (`capture`).
+A profile (`load_profile`, `docs/profiles.md`) becomes a tree (`build_tree`), which can be written
+to pyfakefs, a directory or a tar file; a live machine or a tree (`open_tree`) becomes a profile
+(`capture`).
 """
 
 from numaproof.fakesys.archive import open_tree

@@ -1,4 +1,4 @@
-"""Where a tree is read from: ``/``, a directory, or a tar file that may be hostile."""
+"""Opens a tree: ``/``, a directory, or a tar file that may be hostile."""
 
 import bz2
 import contextlib
@@ -30,16 +30,16 @@ _SUFFIXES = {
 
 @contextmanager
 def open_tree(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A directory with the tree's ``sys`` and ``proc``, for as long as the context lasts.
+    """A directory with the tree's ``sys`` and ``proc``, valid within the context.
 
     Args:
-        path: ``/``, a directory, or a ``.tar``, ``.tar.gz``, ``.tar.xz``, ``.tar.bz2``. An
-            archive is unpacked into a temporary directory, after all of it has been checked;
-            where all it holds is one directory with ``sys`` below, that is the root.
+        path: ``/``, a directory, or a ``.tar``, ``.tar.gz``, ``.tar.xz`` or ``.tar.bz2`` file. An
+            archive is checked completely and then unpacked into a temporary directory; if it
+            contains only one directory, with ``sys`` below, that directory is the root.
 
     Raises:
-        TreeError: nothing there, no archive, or one with ``..``, absolute names, links that
-            leave it, devices, or absurd sizes.
+        TreeError: there is no such file, it is not an archive, or the archive has ``..``, absolute
+            names, links that leave it, devices, or excessive sizes.
     """
     source = Path(path)
     if source.is_dir():
@@ -49,7 +49,9 @@ def open_tree(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise TreeError(f"{source}: no such file or directory")
     kind = next((s for s in sorted(_SUFFIXES, key=len) if source.name.endswith(s)), None)
     if kind is None:
-        raise TreeError(f"{source}: neither a directory nor a {', '.join(_SUFFIXES)} file")
+        raise TreeError(
+            f"{source}: expected a directory or a file ending in {', '.join(_SUFFIXES)}"
+        )
     with tempfile.TemporaryDirectory(prefix="numaproof-tree-") as directory:
         root = Path(directory)
         try:
@@ -58,7 +60,7 @@ def open_tree(path: str | os.PathLike[str]) -> Iterator[Path]:
         except TreeError as error:
             raise TreeError(f"{source}: {error}") from None
         except (tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, OSError) as error:
-            raise TreeError(f"{source}: cannot be unpacked: {error}") from None
+            raise TreeError(f"{source}: cannot unpack: {error}") from None
         yield _root(root)
 
 
@@ -75,7 +77,7 @@ class _Readable(Protocol):
 
 
 class _Bounded:
-    """A stream that ends with an error after too many bytes, so that no bomb fills the disk."""
+    """A stream that fails after too many bytes, so that no archive bomb fills the disk."""
 
     def __init__(self, stream: _Readable) -> None:
         self._stream = stream
@@ -101,7 +103,7 @@ _OPENERS: dict[str, Callable[[IO[bytes]], AbstractContextManager[_Readable]]] = 
 def _decompressed(raw: IO[bytes], kind: str) -> Iterator[IO[bytes]]:
     open_stream = _OPENERS[kind]
     with open_stream(raw) as stream, tempfile.TemporaryFile() as whole:
-        # Read twice (check, then write), so unpacked once; bounded while it is.
+        # The archive is read twice (to check, then to write), so it is decompressed to a file once.
         bounded = _Bounded(stream)
         while chunk := bounded.read(1 << 20):
             whole.write(chunk)
@@ -121,7 +123,7 @@ def _unpack(stream: IO[bytes], root: Path) -> None:
                 assert content is not None
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(content.read())
-        # Links come last: nothing is ever written through one.
+        # Links come last, so that nothing is ever written through one.
         for name, member in members.items():
             target = root / name
             if member.issym():

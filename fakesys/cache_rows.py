@@ -19,7 +19,7 @@ _TYPES = ("Data", "Instruction", "Unified")
 
 
 class _Kind(NamedTuple):
-    """What the caches of one row have in common; sizes in KiB, None for no file."""
+    """What the caches of a row have in common; sizes in KiB, None if there is no file."""
 
     position: int
     level: int
@@ -31,7 +31,7 @@ class _Kind(NamedTuple):
 
 
 class _Cache(NamedTuple):
-    """One CPU's cache: the CPUs it claims to be shared with, and its id."""
+    """A CPU's cache: the CPUs that it claims to be shared by, and its id."""
 
     cpu: int
     claim: tuple[int, ...]
@@ -41,7 +41,7 @@ class _Cache(NamedTuple):
 def cache_rows(
     snapshot: Snapshot, cpus: tuple[Cpu, ...], nodes: tuple[Node, ...]
 ) -> tuple[CacheRow, ...]:
-    """Rows whose caches are those of the snapshot, odd files apart."""
+    """Rows that describe the caches of the snapshot, except for odd files."""
     found: dict[_Kind, list[_Cache]] = {}
     for kind, cache in _read(snapshot):
         found.setdefault(kind, []).append(cache)
@@ -92,7 +92,7 @@ def _read(snapshot: Snapshot) -> Iterator[tuple[_Kind, _Cache]]:
 
 
 def _claim(snapshot: Snapshot, base: str, cpu: int) -> tuple[int, ...]:
-    """The CPUs that a cache names as its own: its list, or its map if the list lacks the CPU."""
+    """The CPUs that a cache claims: its list, or its map if the list lacks the CPU."""
     for name in ("shared_cpu_list", "shared_cpu_map"):
         claim = snapshot.cpu_set(f"{base}/{name}")
         if claim and cpu in claim:
@@ -128,7 +128,7 @@ def _row(
 
 
 def _groups(caches: Sequence[_Cache], known: set[int]) -> list[tuple[int, ...]]:
-    """Who shares: what the CPUs claim where the claims agree, else those of the same claim."""
+    """The CPUs of each cache: as claimed if the claims agree, otherwise those with equal claims."""
     claimants: dict[tuple[int, ...], list[int]] = {}
     for cache in caches:
         claimants.setdefault(cache.claim, []).append(cache.cpu)
@@ -146,7 +146,7 @@ def _follows(kind: _Kind) -> bool:
 
 
 def _scopes(group: tuple[int, ...], cpus: Sequence[Cpu]) -> Iterator[str]:
-    """Words that may say who shares, the plainest first."""
+    """Candidate words for `shared`, the plainest first."""
     yield from ("core", "cpu", "socket", "node")
     if any(cpu.die is not None for cpu in cpus):
         yield "die"

@@ -21,7 +21,7 @@ _Key = Callable[[Cpu], object]
 def lay_out_caches(
     rows: Sequence[CacheRow], cpus: tuple[Cpu, ...], nodes: tuple[Node, ...]
 ) -> tuple[CacheKind, ...]:
-    """The caches of the rows; ids count on through rows of one level and type.
+    """The caches of the rows; ids continue through rows of the same level and type.
 
     Raises:
         ProfileError: a CPU that does not exist, a CPU in two caches of one row, a bad size.
@@ -68,7 +68,7 @@ def _ids(row: CacheRow, i: int, count: int, start: int) -> tuple[Value, ...]:
     if ids == (None,):
         return ids * count
     if len(ids) != count:
-        raise ProfileError(("caches", i, "ids"), f"{len(ids)} ids for {count} caches")
+        raise ProfileError(("caches", i, "ids"), f"expected {count} ids, got {len(ids)}")
     return ids
 
 
@@ -102,7 +102,7 @@ def _listed(
             if cpu not in known:
                 raise ProfileError(path, f"CPU {cpu} does not exist")
             if cpu in seen:
-                raise ProfileError(path, f"CPU {cpu} is in two caches", "take it out of one")
+                raise ProfileError(path, f"CPU {cpu} is in two caches", "remove it from one")
             seen.add(cpu)
         groups.append(tuple(sorted(group)))
     return groups
@@ -126,14 +126,14 @@ def _sharing(shared: str, i: int, cpus: Sequence[Cpu], nodes: tuple[Node, ...]) 
     if shared not in scopes:
         raise ProfileError(
             ("caches", i, "shared"),
-            f"{shared!r} is nothing that shares a cache",
-            f"one of {', '.join(scopes)}, `4 cores`, or lists of CPUs",
+            f"unknown scope {shared!r}",
+            f"use {', '.join(scopes)}, `4 cores`, or lists of CPUs",
         )
     return scopes[shared]
 
 
 def _places(cpus: Sequence[Cpu]) -> Mapping[tuple[int, ...], int]:
-    """Each core's place among the cores of its socket."""
+    """Each core's position among the cores of its socket."""
     places: dict[tuple[int, ...], int] = {}
     counts: dict[int, int] = {}
     for core in sorted({cpu.core for cpu in cpus}):

@@ -1,4 +1,4 @@
-"""A live machine or a tree becomes a profile that says the same."""
+"""Captures a live machine or a tree as an equivalent profile."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,22 +33,22 @@ _FILES = {
 
 
 def capture(root: Root, name: str, *, title: str = "", source: str = "") -> Profile:
-    """The profile of what is found below a root.
+    """The profile of the machine below a root.
 
-    The tree built from it holds every fact of the original that discovery reads, and the
-    siblings, masks and lists that lscpu and hwloc read.
+    The tree built from it has every fact of the original that discovery reads, and the siblings,
+    masks and lists that lscpu and hwloc read.
 
     Args:
         root: directory with `sys` and `proc` (``/`` for this machine), or the `TreePath` of a tree.
         name: the profile's name: lower-case letters, digits, ``.``, ``_``, ``+``, ``-``.
-        title: one line for people; the shape of the machine, unless given.
-        source: what it is and where it is from.
+        title: one line for people (default: the shape of the machine).
+        source: what the machine is and where the data comes from.
 
     Raises:
-        TreeError: no CPU below the root, or a name that no profile can have.
+        TreeError: there is no CPU below the root, or the name is invalid.
     """
     if not re.fullmatch(r"[a-z0-9][a-z0-9._+-]{0,99}", name):
-        raise TreeError(f"{name!r} cannot name a profile; use lower-case letters, digits and -")
+        raise TreeError(f"invalid profile name {name!r}; use lower-case letters, digits and -")
     snapshot = read_snapshot(root)
     cpus = _cpus(snapshot)
     topology = find_topology(cpus, snapshot.members)
@@ -107,7 +107,7 @@ def _cpus(snapshot: Snapshot) -> tuple[Cpu, ...]:
 def _cpu_rows(
     cpus: Sequence[Cpu], topology: Topology | None, *, any_cache: bool
 ) -> tuple[CpuRow, ...]:
-    """One row with the ids of all CPUs, then rows for those that are switched off or bare."""
+    """One row with the ids of all CPUs, then rows for CPUs that are offline or lack files."""
     columns: dict[str, Any] = {
         name: values[0] if len(set(values)) == 1 else format_sequence(values)
         for name, values in _columns(cpus, topology)
@@ -136,7 +136,7 @@ def _cpu_rows(
 
 
 def _columns(cpus: Sequence[Cpu], topology: Topology | None) -> Iterator[tuple[str, list[Value]]]:
-    """The ids that have to be said: those not regular, and not what a row leaves out."""
+    """The ids that rows must state: those that are neither regular nor the default."""
     regular = {"socket", "core_id"} if topology else set()
     if topology and topology.dies_per_socket:
         regular.add("die")
@@ -151,7 +151,7 @@ def _columns(cpus: Sequence[Cpu], topology: Topology | None) -> Iterator[tuple[s
 
 
 def _node_rows(snapshot: Snapshot, topology: Topology | None) -> tuple[NodeRow, ...]:
-    """Nodes that hold the same stand in one row."""
+    """One row for each set of nodes with the same content."""
     rows: dict[tuple[Any, ...], list[int]] = {}
     placed: set[int] = set()
     overlapping: dict[int, bool] = {}
@@ -215,7 +215,7 @@ def _sysfs(snapshot: Snapshot) -> Any:
 
 
 def _without_what_follows(profile: Profile) -> Profile:
-    """The machine's own memory and pages left out where they are the sums over the nodes."""
+    """The profile without the machine's memory and pages if they are the sums over its nodes."""
     plain = msgspec.structs.replace(profile, memory=None, hugepages=None)
     if profile.nodes:
         found, sums = lay_out(profile), lay_out(plain)
@@ -228,7 +228,7 @@ def _without_what_follows(profile: Profile) -> Profile:
 
 
 def _distances(snapshot: Snapshot, profile: Profile) -> Distances | tuple[str, ...] | None:
-    """The rule that gives the distances found, or else their text."""
+    """The rule that yields the distances, or their text if there is none."""
     rows = tuple(
         " ".join((snapshot.text(f"{NODE}/node{node}/distance") or "").split())
         for node in snapshot.members

@@ -9,13 +9,13 @@ from numaproof.fakesys.ranges import format_list, format_mask
 
 Sysfs = Literal["full", "lists", "masks"]
 
-# Names of the files that hold one set of siblings: mask, list (`_list` is added).
+# Names of the files with a set of siblings as a mask; `_list` is appended for the list.
 _THREADS = {"full": ("thread_siblings", "core_cpus"), "lists": ("thread_siblings",)}
 _PACKAGE = {"full": ("core_siblings", "package_cpus"), "lists": ("core_siblings",)}
 
 
 def cpu_files(machine: Machine, architecture: str, sysfs: Sysfs) -> dict[str, Entry]:
-    """Every file below `cpu`, by path."""
+    """All files below `cpu`, by path."""
     present = [cpu.number for cpu in machine.cpus]
     online = [cpu.number for cpu in machine.cpus if cpu.online]
     offline = sorted(set(machine.possible) - set(online))
@@ -26,7 +26,7 @@ def cpu_files(machine: Machine, architecture: str, sysfs: Sysfs) -> dict[str, En
         f"{CPU}/offline": line(format_list(offline)),
     }
     for cpu in machine.cpus:
-        # The boot CPU of a PC cannot be switched off.
+        # The boot CPU of a PC cannot be taken offline.
         if cpu.number or not cpu.online or architecture not in ("x86_64", "i386"):
             files[f"{CPU}/cpu{cpu.number}/online"] = line(int(cpu.online))
         if cpu.capacity is not None:
@@ -74,7 +74,7 @@ def _topology(machine: Machine, sysfs: Sysfs, width: int) -> Iterator[tuple[str,
 
 
 def _within(cpu: Cpu, part: int | None) -> tuple[int | None, int] | None:
-    """The part of the package; -1 is the kernel's word for a part of its own."""
+    """The part of the package; the kernel writes -1 for a separate part per CPU."""
     if part is None:
         return None
     return (cpu.socket, part) if part >= 0 else (None, cpu.number)
@@ -85,12 +85,12 @@ def _thread_group(cpu: Cpu) -> object:
 
 
 def _package_group(cpu: Cpu) -> object:
-    # Without a package id there is no such group either, unless the profile gives one.
+    # Even a missing package id forms a group, unless the profile says otherwise.
     return ("id", cpu.socket) if cpu.package_group is None else cpu.package_group
 
 
 def _sets(cpus: Iterable[Cpu], key: Callable[[Cpu], object]) -> dict[int, tuple[int, ...]]:
-    """For each CPU that has the key, the CPUs with the same."""
+    """For each CPU with a key, the CPUs with the same key."""
     groups: dict[object, list[int]] = {}
     for cpu in cpus:
         if (value := key(cpu)) is not None:

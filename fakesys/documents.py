@@ -1,9 +1,9 @@
-"""YAML documents that know where each of their values stands.
+"""YAML documents that know the line of each of their values.
 
-What a person writes by hand (a machine profile, a table of cases) is read here, so that
-every complaint about it can name the file, the line and the field. The language is the part
-of YAML that has one meaning: ``true``, ``false``, ``null``, decimal numbers, text, lists and
-mappings. Tags, repeated keys and absurd depth are refused; aliases too, unless asked for.
+Everything that people write by hand (a machine profile, a table of cases) is read here, so that
+every error can name the file, the line and the field. The language is the unambiguous part of
+YAML: ``true``, ``false``, ``null``, decimal numbers, strings, lists and mappings. Tags, duplicate
+keys and excessive depth are errors, and so are aliases unless allowed.
 """
 
 import difflib
@@ -28,29 +28,29 @@ _T = TypeVar("_T")
 MAX_BYTES = 8 * 1024 * 1024
 MAX_DEPTH = 40
 MAX_VALUES = 100_000
-"""How many values a document with aliases may have once they are written out."""
+"""Maximum number of values in a document with its aliases expanded."""
 
 
 class DocumentError(ValueError):
-    """A document is not what it should be; says where, why and what to do.
+    """A document is invalid; says where, why, and how to fix it.
 
     Attributes:
         file: the file's name as the user gave it, or ``<text>``.
-        line: line number from 1; 0 where no line is to blame.
+        line: line number from 1; 0 if the error is not about a line.
         field: the field as a dotted path (``nodes[2].memory``), or ``""``.
         message: what is wrong.
-        mend: what to do about it, or ``""``.
+        fix: how to fix it, or ``""``.
     """
 
-    def __init__(self, file: str, line: int, field: str, message: str, mend: str = "") -> None:
+    def __init__(self, file: str, line: int, field: str, message: str, fix: str = "") -> None:
         where = f"{file}:{line}" if line else file
         about = f"{field}: " if field else ""
-        super().__init__(f"{where}: {about}{message}" + (f" ({mend})" if mend else ""))
+        super().__init__(f"{where}: {about}{message}" + (f" ({fix})" if fix else ""))
         self.file = file
         self.line = line
         self.field = field
         self.message = message
-        self.mend = mend
+        self.fix = fix
 
 
 class _Loader(_SafeLoader):
@@ -79,11 +79,11 @@ _SCALARS: dict[str, Any] = {
 
 
 class Document:
-    """One parsed document.
+    """A parsed document.
 
     Attributes:
-        file: where it came from, for messages.
-        data: its content as dicts, lists, str, int, float, bool and None.
+        file: the name to use in messages.
+        data: the content as dicts, lists, str, int, float, bool and None.
     """
 
     __slots__ = ("_root", "data", "file")
@@ -94,9 +94,9 @@ class Document:
         self._root = root
 
     def line(self, path: PathTuple = ()) -> int:
-        """Line (from 1) of the value at ``path``, or of its nearest parent that exists.
+        """The line (from 1) of the value at ``path``, or of its nearest existing parent.
 
-        A key of a mapping stands at the key's own line.
+        For a value in a mapping, this is the line of its key.
         """
         node = self._root
         if node is None:
@@ -110,24 +110,24 @@ class Document:
             line = mark.line + 1
         return line
 
-    def error(self, path: PathTuple, message: str, mend: str = "") -> DocumentError:
-        """The error for the value at ``path``, ready to raise."""
-        return DocumentError(self.file, self.line(path), dotted(path), message, mend)
+    def error(self, path: PathTuple, message: str, fix: str = "") -> DocumentError:
+        """The error about the value at ``path``, ready to raise."""
+        return DocumentError(self.file, self.line(path), dotted(path), message, fix)
 
 
 def load(
     source: str | os.PathLike[str], *, file: str | None = None, aliases: bool = False
 ) -> Document:
-    """Parse YAML from a file or from text.
+    """Parses YAML from a file or from text.
 
     Args:
-        source: a ``Path`` is read; a ``str`` is the text itself.
+        source: a ``Path`` to read, or the text itself as a ``str``.
         file: the name to use in messages instead of the path.
-        aliases: take aliases, and merge keys (``<<``), as other readers of YAML do.
+        aliases: allow aliases and merge keys (``<<``), as other YAML parsers do.
 
     Raises:
-        DocumentError: unreadable file, bad syntax, alias, repeated or non-text key, unknown
-            tag, too large or too deep.
+        DocumentError: the file is unreadable, too large or too deep, or has bad syntax, an alias, a
+            duplicate or non-string key, or an unknown tag.
     """
     if isinstance(source, str):
         name, text = file or "<text>", source
@@ -135,7 +135,7 @@ def load(
         name = file or os.fspath(source)
         text = _read(name, Path(source))
     if len(text) > MAX_BYTES:
-        raise DocumentError(name, 0, "", f"larger than {MAX_BYTES} characters", "split it")
+        raise DocumentError(name, 0, "", f"longer than {MAX_BYTES} characters", "split it")
     try:
         _screen(name, text, aliases=aliases)
         loader = _Loader(text)
@@ -155,25 +155,25 @@ def load(
 
 
 def convert(document: Document, type_: type[_T]) -> _T:
-    """The document as a typed value (strict: no text for numbers).
+    """The document as a typed value (strict: no strings for numbers).
 
     Raises:
-        DocumentError: what msgspec finds wrong, with the line of the guilty value.
+        DocumentError: the document does not fit the type.
     """
     try:
         return msgspec.convert(document.data, type_)
     except msgspec.ValidationError as error:
         message, path, expected = _locate(str(error), document.data, type_)
-        mend = ""
+        fix = ""
         unknown = re.fullmatch(r"Object contains unknown field `(.*)`", message)
         if unknown:
             message = f"unknown key {unknown[1]!r}"
-            mend = _nearest(unknown[1], expected)
+            fix = _nearest(unknown[1], expected)
             path = (*path, unknown[1])
         missing = re.fullmatch(r"Object missing required field `(.*)`", message)
         if missing:
-            message, mend = f"key {missing[1]!r} is missing", f"add {missing[1]!r}"
-        raise document.error(path, message[0].lower() + message[1:], mend) from None
+            message, fix = f"missing key {missing[1]!r}", f"add {missing[1]!r}"
+        raise document.error(path, message[0].lower() + message[1:], fix) from None
 
 
 def dotted(path: PathTuple) -> str:
@@ -188,7 +188,7 @@ def dotted(path: PathTuple) -> str:
 
 
 def _screen(name: str, text: str, *, aliases: bool) -> None:
-    """Refuse aliases and depth while they are events: composing nodes recurses in C."""
+    """Rejects aliases and depth while parsing events, because composing nodes recurses in C."""
     loader = _Loader(text)
     depth = 0
     try:
@@ -197,7 +197,7 @@ def _screen(name: str, text: str, *, aliases: bool) -> None:
             line = event.start_mark.line + 1
             if isinstance(event, yaml.AliasEvent) and not aliases:
                 raise DocumentError(
-                    name, line, "", "YAML aliases are not allowed", "write the value out"
+                    name, line, "", "YAML aliases are not allowed", "repeat the value"
                 )
             if isinstance(event, yaml.CollectionStartEvent):
                 depth += 1
@@ -216,14 +216,14 @@ def _read(name: str, path: Path) -> str:
             raise DocumentError(name, 0, "", f"larger than {MAX_BYTES} bytes", "split it")
         return path.read_text(encoding="utf-8")
     except OSError as error:
-        raise DocumentError(name, 0, "", f"cannot be read: {error.strerror}") from None
+        raise DocumentError(name, 0, "", f"cannot read: {error.strerror}") from None
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise DocumentError(name, line, "", "not UTF-8 text", "save it as UTF-8") from None
 
 
 class _Constructor:
-    """Turns the node graph into plain values, refusing what is not a tree of a sane size."""
+    """Turns the node graph into plain values, up to a sane size."""
 
     def __init__(self, file: str, *, merges: bool) -> None:
         self._file = file
@@ -233,7 +233,7 @@ class _Constructor:
     def construct(self, node: yaml.Node, path: PathTuple) -> Any:
         self._values += 1
         if len(path) > MAX_DEPTH or self._values > MAX_VALUES:
-            raise self._error(node, path[:1], "aliases make it too large", "write the values out")
+            raise self._error(node, path[:1], "aliases make it too large", "use fewer aliases")
         if isinstance(node, yaml.MappingNode) and node.tag == "tag:yaml.org,2002:map":
             return self._mapping(node, path)
         if isinstance(node, yaml.SequenceNode) and node.tag == "tag:yaml.org,2002:seq":
@@ -250,33 +250,35 @@ class _Constructor:
         merged: dict[str, Any] = {}
         for key_node, value_node in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
-                raise self._error(key_node, path, "a key must be text", "quote the key")
+                raise self._error(key_node, path, "keys must be strings", "quote the key")
             key = key_node.value
             if key == "<<" and self._merges:
                 merged |= self._merged(value_node, path)
                 continue
             if key in result:
                 raise self._error(
-                    key_node, (*path, key), f"key {key!r} stands twice", "remove one of the two"
+                    key_node, (*path, key), f"duplicate key {key!r}", "remove one of the two"
                 )
             result[key] = self.construct(value_node, (*path, key))
         return merged | result
 
     def _merged(self, node: yaml.Node, path: PathTuple) -> dict[str, Any]:
-        """What a merge key adds: a mapping, or several of which the first one wins."""
+        """The value of a merge key: a mapping, or several of which the first wins."""
         value = self.construct(node, (*path, "<<"))
         result: dict[str, Any] = {}
         for mapping in reversed(value if isinstance(value, list) else [value]):
             if not isinstance(mapping, dict):
-                raise self._error(node, path, "only a mapping can be merged", "name its anchor")
+                raise self._error(
+                    node, path, "only mappings can be merged", "use a mapping's anchor"
+                )
             result |= mapping
         return result
 
     def _error(
-        self, node: yaml.Node, path: PathTuple, message: str, mend: str = ""
+        self, node: yaml.Node, path: PathTuple, message: str, fix: str = ""
     ) -> DocumentError:
         line = node.start_mark.line + 1
-        return DocumentError(self._file, line, dotted(path), message, mend)
+        return DocumentError(self._file, line, dotted(path), message, fix)
 
 
 def _child(node: yaml.Node, step: str | int) -> tuple[yaml.Mark, yaml.Node] | None:
@@ -290,10 +292,10 @@ def _child(node: yaml.Node, step: str | int) -> tuple[yaml.Mark, yaml.Node] | No
 
 
 def _locate(text: str, data: Any, type_: Any) -> tuple[str, PathTuple, Any]:
-    """Split msgspec's message into the complaint, the path, and the type expected there.
+    """Splits msgspec's message into the text, the path, and the type expected there.
 
-    msgspec writes ``$.nodes[0].memory``, and ``[...]`` for some key of a mapping: the key is
-    found by trying which of the mapping's values does not fit.
+    msgspec writes ``$.nodes[0].memory``, but ``[...]`` for any key of a mapping; the key is found
+    by trying which of the mapping's values does not fit.
     """
     match = re.fullmatch(r"(.*?) - at `(?:key in )?\$(.*)`", text, re.DOTALL)
     if match is None:

@@ -1,4 +1,4 @@
-"""What a tree is made of."""
+"""The entries of a tree."""
 
 from dataclasses import dataclass
 
@@ -17,12 +17,12 @@ class Symlink:
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """A directory with nothing in it."""
+    """An empty directory."""
 
 
 Entry = bytes | Symlink | Directory
 
 
 def line(value: object) -> bytes:
-    """A value as the kernel's small files hold it."""
+    """A value as the kernel writes it to a file, with a newline."""
     return f"{value}\n".encode()

@@ -1,4 +1,4 @@
-"""Fields of a profile read, with the blame for a bad one said of its place."""
+"""Reads fields of a profile; errors have the path of the field."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
@@ -11,7 +11,7 @@ _T = TypeVar("_T")
 
 
 def read(path: PathTuple, parse: Callable[..., _T], *args: Any) -> _T:
-    """``parse(*args)``, its ValueError said of the field at ``path``."""
+    """``parse(*args)``, with a ValueError turned into a ProfileError about ``path``."""
     try:
         return parse(*args)
     except ValueError as error:
@@ -19,25 +19,25 @@ def read(path: PathTuple, parse: Callable[..., _T], *args: Any) -> _T:
 
 
 def spread(path: PathTuple, text: str | int, count: int, of: str) -> tuple[Value, ...]:
-    """A sequence with one value for each of ``count`` things, or one for all."""
+    """Parses a sequence with one value for each of ``count`` things, or one for all."""
     values = read(path, parse_sequence, text, MAX_CPUS)
     if len(values) == 1:
         return values * count
     if len(values) != count:
         raise ProfileError(
-            path, f"{len(values)} values for {count} {of}", "give one for all, or one for each"
+            path, f"{len(values)} values for {count} {of}", "use one for all, or one for each"
         )
     return values
 
 
 def require_cpus(path: PathTuple, numbers: Iterable[int], cpus: Iterable[int]) -> None:
-    """Refuse numbers that are no CPU of the machine.
+    """Checks that all numbers are CPUs of the machine.
 
     Raises:
-        ProfileError: the first of them, and which CPUs there are.
+        ProfileError: one is not; says which CPUs there are.
     """
     known = set(cpus)
     for number in numbers:
         if number not in known:
-            mend = f"the CPUs are {format_list(known)}"
-            raise ProfileError(path, f"CPU {number} does not exist", mend)
+            fix = f"the CPUs are {format_list(known)}"
+            raise ProfileError(path, f"CPU {number} does not exist", fix)

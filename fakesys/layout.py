@@ -1,4 +1,4 @@
-"""From a profile to its CPUs and nodes: the regular form, then the rows."""
+"""Expands a profile into CPUs and nodes: first the regular form, then the rows."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -31,13 +31,13 @@ def lay_out(profile: Profile) -> Machine:
     """The machine that a profile describes.
 
     Raises:
-        ProfileError: it contradicts itself, names a CPU or node that does not exist, or is
-            larger than Linux allows.
+        ProfileError: the profile contradicts itself, refers to a CPU or node that does not exist,
+            or is larger than Linux allows.
     """
     cpus, node_cpus = lay_out_regular(profile.topology) if profile.topology else ({}, {})
     cpus = _apply_cpu_rows(profile, cpus)
     if not cpus:
-        raise ProfileError(("cpus",), "the machine has no CPU", "give `topology` or `cpus`")
+        raise ProfileError(("cpus",), "the machine has no CPU", "add `topology` or `cpus`")
     nodes = lay_out_nodes(profile, cpus, node_cpus)
     ordered = tuple(cpus[number] for number in sorted(cpus))
     present = tuple(cpu.number for cpu in ordered)
@@ -45,7 +45,7 @@ def lay_out(profile: Profile) -> Machine:
     if profile.possible is not None:
         possible = read(("possible",), parse_list, str(profile.possible), MAX_CPUS)
         if not set(present) <= set(possible):
-            raise ProfileError(("possible",), "a CPU that is present is not possible")
+            raise ProfileError(("possible",), "must include all CPUs that are present")
     memory = sum(node.memory or 0 for node in nodes)
     if profile.memory is not None:
         memory = read(("memory",), parse_kilobytes, profile.memory)
@@ -62,16 +62,16 @@ def lay_out(profile: Profile) -> Machine:
 
 
 def lay_out_regular(topology: Topology) -> tuple[dict[int, Cpu], dict[int, tuple[int, ...]]]:
-    """CPUs by number, and the CPUs of each node, of a regular machine.
+    """The CPUs by number, and the CPUs of each node, of a regular machine.
 
     Raises:
-        ProfileError: parts that are no equal shares, too many CPUs, ids that do not match.
+        ProfileError: the parts are not equal, there are too many CPUs, or the ids do not match.
     """
     cores = topology.sockets * topology.cores_per_socket
     threads = topology.threads_per_core
     if cores * threads > MAX_CPUS:
         raise ProfileError(
-            ("topology",), f"{cores * threads} CPUs, more than the {MAX_CPUS} that Linux allows"
+            ("topology",), f"{cores * threads} CPUs exceed Linux's limit of {MAX_CPUS}"
         )
     _divides("nodes", topology.nodes, cores, "cores")
     _divides("dies_per_socket", topology.dies_per_socket, topology.cores_per_socket, "cores")
@@ -105,8 +105,8 @@ def _divides(field: str, count: int, total: int, of: str) -> None:
     if count and total % count:
         raise ProfileError(
             ("topology", field),
-            f"{total} {of} cannot be shared equally by {count}",
-            "use `cpus` and `nodes` rows for a machine whose parts differ",
+            f"{total} {of} cannot be divided evenly by {count}",
+            "use `cpus` and `nodes` rows for an irregular machine",
         )
 
 
@@ -118,8 +118,8 @@ def _core_ids(topology: Topology, cores: int) -> tuple[Value, ...]:
     if len(values) > cores or cores % len(values):
         raise ProfileError(
             path,
-            f"{len(values)} core ids cannot be repeated over {cores} cores",
-            "give those of one die, one node, one socket, or of all cores",
+            f"{cores} cores are not a multiple of {len(values)} core ids",
+            "list the ids of one die, one node, one socket, or of all cores",
         )
     return values
 
@@ -130,12 +130,12 @@ def _node_ids(topology: Topology) -> tuple[int, ...]:
     path = ("topology", "node_ids")
     ids = read(path, parse_list, str(topology.node_ids), MAX_NODES)
     if len(ids) != topology.nodes:
-        raise ProfileError(path, f"{len(ids)} node ids for {topology.nodes} nodes")
+        raise ProfileError(path, f"expected {topology.nodes} node ids, got {len(ids)}")
     return ids
 
 
 def cpu_number(topology: Topology, core: int, thread: int) -> int:
-    """The CPU number of a thread, of the core counted through the machine."""
+    """The CPU number of a thread; `core` counts the cores of the whole machine."""
     cores = topology.sockets * topology.cores_per_socket
     threads = topology.threads_per_core
     match topology.numbering:
@@ -189,7 +189,7 @@ def _columns(
 
 def _said_twice(path: PathTuple, cpu: int, name: str, first: int) -> ProfileError:
     what = f"CPU {cpu} is in two cores" if name == "core_id" else f"CPU {cpu} has two values"
-    return ProfileError(path, f"{what}: cpus[{first}] says its `{name}` too", "take it out of one")
+    return ProfileError(path, f"{what}: cpus[{first}] also sets `{name}`", "remove it from one")
 
 
 def _settle(cpu: Cpu, said: Mapping[tuple[int, str], int]) -> Cpu:

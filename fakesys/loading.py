@@ -1,4 +1,4 @@
-"""Profiles from files, and back to text."""
+"""Loads profiles from files and writes them as text."""
 
 import os
 from pathlib import Path
@@ -17,49 +17,49 @@ from numaproof.fakesys.tree import build_tree
 
 
 def bundled_profiles() -> tuple[str, ...]:
-    """Names of the machine profiles that come with the project, in alphabetical order."""
+    """The names of the bundled machine profiles, in alphabetical order."""
     return tuple(sorted(fixtures.machine_files()))
 
 
 def load_profile(source: str | os.PathLike[str]) -> Profile:
-    """A profile by its bundled name or from a file, checked.
+    """Loads and checks a bundled profile or a file.
 
     Args:
-        source: a ``str`` without ``/`` and ``.yaml`` is a bundled name; else a path.
+        source: a bundled name, if it is a ``str`` without ``/`` and ``.yaml``; otherwise a path.
 
     Raises:
-        DocumentError: no such profile, or one that is wrong: file, line, field and mend.
+        DocumentError: there is no such profile, or it is invalid.
     """
     text = os.fspath(source)
     if isinstance(source, str) and "/" not in text and not text.endswith((".yaml", ".yml")):
         files = fixtures.machine_files()
         if text not in files:
             known = ", ".join(sorted(files))
-            raise DocumentError(text, 0, "", "no bundled machine has this name", f"one of: {known}")
+            raise DocumentError(text, 0, "", "no such bundled machine", f"choose from {known}")
         content = files[text].read_text(encoding="utf-8")
         return parse_profile(load(content, file=f"{text}.yaml"))
     return parse_profile(load(Path(text), file=text))
 
 
 def parse_profile(document: Document) -> Profile:
-    """The profile in a document, checked against itself.
+    """The profile in a document, checked for consistency.
 
     Raises:
-        DocumentError: unknown key, wrong type, contradiction.
+        DocumentError: it has an unknown key, a wrong type, or contradicts itself.
     """
     profile = convert(document, Profile)
     try:
         check_profile(profile)
     except ProfileError as error:
-        raise document.error(error.path, error.message, error.mend) from None
+        raise document.error(error.path, error.message, error.fix) from None
     return profile
 
 
 def check_profile(profile: Profile) -> None:
-    """Refuse a profile from which no tree can be built.
+    """Checks that a tree can be built from the profile.
 
     Raises:
-        ProfileError: what is wrong with it.
+        ProfileError: it cannot.
     """
     if profile.lacks or profile.files or profile.trailing_nul:
         build_tree(profile)
@@ -76,7 +76,7 @@ def _row(dumper: yaml.SafeDumper, row: "_Row") -> yaml.Node:
 
 
 class _Row(dict[str, Any]):
-    """A mapping that stands on one line."""
+    """A mapping written on one line."""
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
@@ -89,7 +89,7 @@ _Dumper.add_representer(str, _text)
 
 
 def dump_profile(profile: Profile) -> str:
-    """The profile as YAML that :func:`load_profile` reads back; the same text every time."""
+    """The profile as YAML that `load_profile` reads back; deterministic."""
     data = msgspec.to_builtins(profile)
     for field in ("cpus", "nodes", "caches"):
         if field in data:

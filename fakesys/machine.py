@@ -1,6 +1,6 @@
-"""What a profile means: every CPU, node and cache of the machine, one by one.
+"""The machine that a profile describes: every CPU, node and cache.
 
-Values only; `layout` computes them from a profile and `tree` turns them into files.
+These are plain values; `layout` computes them from a profile and `tree` turns them into files.
 """
 
 from collections.abc import Mapping
@@ -9,33 +9,33 @@ from functools import cached_property
 
 from numaproof.fakesys.documents import PathTuple, dotted
 
-# The most that Linux can be built for (NR_CPUS and MAX_NUMNODES of any architecture).
+# The limits of Linux (the largest NR_CPUS and MAX_NUMNODES of any architecture).
 MAX_CPUS = 8192
 MAX_NODES = 1024
 
 
 class ProfileError(ValueError):
-    """A profile contradicts itself or names what does not exist.
+    """A profile contradicts itself or refers to something that does not exist.
 
     Attributes:
-        path: the guilty field, as steps into the profile.
+        path: the field, as steps into the profile.
         message: what is wrong.
-        mend: what to do about it, or ``""``.
+        fix: how to fix it, or ``""``.
     """
 
-    def __init__(self, path: PathTuple, message: str, mend: str = "") -> None:
-        super().__init__(f"{dotted(path)}: {message}" + (f" ({mend})" if mend else ""))
+    def __init__(self, path: PathTuple, message: str, fix: str = "") -> None:
+        super().__init__(f"{dotted(path)}: {message}" + (f" ({fix})" if fix else ""))
         self.path = path
         self.message = message
-        self.mend = mend
+        self.fix = fix
 
 
 @dataclass(frozen=True, slots=True)
 class Cpu:
-    """One logical CPU; None for an id whose file is not there.
+    """A logical CPU; an id is None if its file does not exist.
 
-    `topology` and `cache` tell whether those directories exist; the groups are those of its
-    siblings where they do not follow from the ids.
+    `topology` and `cache` are whether those directories exist; the groups are those of its
+    siblings if they do not follow from the ids.
     """
 
     number: int
@@ -54,7 +54,7 @@ class Cpu:
 
     @property
     def core(self) -> tuple[int, ...]:
-        """What threads of one physical core have in common, in the order of cores."""
+        """The key shared by the threads of a physical core; sorts like cores."""
         if self.core_id is None:
             return (_rank(self.socket), _rank(self.die), 2**31, self.number)
         return (_rank(self.socket), _rank(self.die), self.core_id)
@@ -62,13 +62,13 @@ class Cpu:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One NUMA node.
+    """A NUMA node.
 
     Attributes:
-        number: node id.
+        number: the node id.
         cpus: CPU numbers, ascending.
-        memory: `MemTotal` in KiB, None without `meminfo`.
-        hugepages: page size in KiB to number of pages.
+        memory: `MemTotal` in KiB; None without `meminfo`.
+        hugepages: number of pages by page size in KiB.
         distance: the text of `distance`, without the newline.
     """
 
@@ -81,7 +81,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class CacheGroup:
-    """One cache: the CPUs that share it, and its id."""
+    """A cache: the CPUs that share it, and its id."""
 
     cpus: tuple[int, ...]
     id: int | None
@@ -89,7 +89,7 @@ class CacheGroup:
 
 @dataclass(frozen=True, slots=True)
 class CacheKind:
-    """Caches that differ in their CPUs only; sizes in KiB, lines in bytes."""
+    """Caches that differ only in their CPUs and ids; `size` in KiB, `line` in bytes."""
 
     level: int
     type: str

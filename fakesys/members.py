@@ -1,4 +1,4 @@
-"""What an archive may hold: everything is checked before anything is written."""
+"""What an archive may contain; everything is checked before anything is written."""
 
 import posixpath
 import tarfile
@@ -10,11 +10,15 @@ _MAX_LINK_STEPS = 40
 
 
 class TreeError(ValueError):
-    """A tree cannot be read, or an archive is not safe to unpack; says which member and why."""
+    """A tree cannot be read, or an archive is not safe to unpack; the message says why."""
 
 
 def checked_members(archive: tarfile.TarFile) -> dict[str, tarfile.TarInfo]:
-    """All members by normalised name, once every one is known to be harmless."""
+    """All members by normalised name.
+
+    Raises:
+        TreeError: one of them is not safe to unpack.
+    """
     members: dict[str, tarfile.TarInfo] = {}
     total = 0
     for count, member in enumerate(archive, 1):
@@ -24,12 +28,12 @@ def checked_members(archive: tarfile.TarFile) -> dict[str, tarfile.TarInfo]:
         _check_kind(member)
         total += member.size
         if total > MAX_TOTAL:
-            raise TreeError(f"more than {MAX_TOTAL} bytes in all")
+            raise TreeError(f"more than {MAX_TOTAL} bytes in total")
         if name == "." and member.isdir():
             continue
         old = members.get(name)
         if name == "." or (old is not None and not (old.isdir() and member.isdir())):
-            raise TreeError(f"{member.name}: stands twice")
+            raise TreeError(f"{member.name}: duplicate member")
         members[name] = member
     for name, member in members.items():
         _check_parents(name, members)
@@ -38,50 +42,56 @@ def checked_members(archive: tarfile.TarFile) -> dict[str, tarfile.TarInfo]:
         elif member.islnk():
             linked = members.get(plain_name(member.linkname))
             if linked is None or not linked.isfile():
-                raise TreeError(f"{member.name}: a hard link to no file of the archive")
+                raise TreeError(
+                    f"{member.name}: hard link to something other than a file in the archive"
+                )
     return members
 
 
 def _check_kind(member: tarfile.TarInfo) -> None:
     if not (member.isfile() or member.isdir() or member.issym() or member.islnk()):
-        raise TreeError(f"{member.name}: a device, pipe or other special file")
+        raise TreeError(f"{member.name}: device, pipe or other special file")
     if member.sparse is not None or member.size > MAX_FILE:
         raise TreeError(f"{member.name}: larger than {MAX_FILE} bytes")
 
 
 def plain_name(name: str) -> str:
-    """A member's name, which must stay below the root as it is spelt."""
+    """A member's normalised name, which must stay below the root.
+
+    Raises:
+        TreeError: it does not.
+    """
     if name.startswith("/") or ".." in name.split("/") or "\0" in name:
-        raise TreeError(f"{name}: leaves the archive's root")
+        raise TreeError(f"{name}: outside the archive's root")
     return posixpath.normpath(name)
 
 
 def _check_parents(name: str, members: dict[str, tarfile.TarInfo]) -> None:
-    """Nothing stands below a file or a link."""
+    """Rejects a member below a file or a link."""
     parent = posixpath.dirname(name)
     while parent:
         above = members.get(parent)
         if above is not None and not above.isdir():
-            raise TreeError(f"{name}: stands below {parent}, which is no directory")
+            raise TreeError(f"{name}: {parent} is not a directory")
         parent = posixpath.dirname(parent)
 
 
 def _check_symlink(name: str, members: dict[str, tarfile.TarInfo]) -> None:
-    """Follow a link as the kernel would, inside the archive: it may dangle, but not leave."""
+    """Follows a link within the archive as the kernel would: it may dangle, but not leave."""
     steps = 0
     place: list[str] = name.split("/")[:-1]
     todo = [members[name].linkname]
     while todo:
         text = todo.pop()
         if text.startswith("/"):
-            raise TreeError(f"{name}: a link to an absolute name, {text}")
+            raise TreeError(f"{name}: link to the absolute path {text}")
         parts = text.split("/")
         for i, part in enumerate(parts):
             if part in ("", "."):
                 continue
             if part == "..":
                 if not place:
-                    raise TreeError(f"{name}: a link that leaves the archive's root")
+                    raise TreeError(f"{name}: link out of the archive's root")
                 place.pop()
                 continue
             place.append(part)
@@ -89,7 +99,7 @@ def _check_symlink(name: str, members: dict[str, tarfile.TarInfo]) -> None:
             if below is not None and below.issym():
                 steps += 1
                 if steps > _MAX_LINK_STEPS:
-                    raise TreeError(f"{name}: a link that leads in circles")
+                    raise TreeError(f"{name}: circular link")
                 place.pop()
                 todo.append("/".join(parts[i + 1 :]))
                 todo.append(below.linkname)

@@ -9,12 +9,12 @@ from numaproof.fakesys.entries import NODE, Entry, Symlink, line
 from numaproof.fakesys.machine import Machine, Node
 from numaproof.fakesys.ranges import format_list, format_mask
 
-# Share of the memory that is free, of a machine that has just started.
+# The fraction of memory that is free on a machine that has just started.
 _FREE = 0.9
 
 
 def node_files(machine: Machine) -> dict[str, Entry]:
-    """Every file and link below `node`, by path; none for a machine without nodes."""
+    """All files and links below `node`, by path; none for a machine without nodes."""
     if not machine.nodes:
         return {}
     numbers = [node.number for node in machine.nodes]
@@ -46,7 +46,7 @@ def node_files(machine: Machine) -> dict[str, Entry]:
 def hugepage_files(
     base: str, hugepages: Mapping[int, int], others: tuple[str, ...]
 ) -> dict[str, Entry]:
-    """The directories of each page size (in KiB), all pages free."""
+    """The files for each page size (in KiB), with all pages free."""
     files: dict[str, Entry] = {}
     for size, count in hugepages.items():
         directory = f"{base}/hugepages-{size}kB"
@@ -58,7 +58,7 @@ def hugepage_files(
 
 
 def free_memory(total: int, hugepages: Mapping[int, int]) -> int:
-    """KiB that are free: most of what is not set aside for hugepages."""
+    """Free memory in KiB: most of what huge pages do not take."""
     reserved = sum(size * count for size, count in hugepages.items())
     return int(max(total - reserved, 0) * _FREE)
 

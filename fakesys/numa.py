@@ -1,4 +1,4 @@
-"""The NUMA nodes of a machine: who is in them, what they hold, how far apart they are."""
+"""The NUMA nodes of a machine: their CPUs, memory and distances."""
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -14,7 +14,7 @@ from numaproof.fakesys.sizes import parse_kilobytes
 
 @dataclass
 class _Draft:
-    """What the rows have said about nodes so far; `placed` is each CPU's node."""
+    """The nodes as described by the rows so far; `placed` is each CPU's node."""
 
     members: dict[int, tuple[int, ...]]
     memory: dict[int, int | None] = field(default_factory=dict)
@@ -25,11 +25,11 @@ class _Draft:
 def lay_out_nodes(
     profile: Profile, cpus: Mapping[int, Cpu], regular: Mapping[int, tuple[int, ...]]
 ) -> tuple[Node, ...]:
-    """The nodes of the regular form, changed and added to by the rows.
+    """The nodes of the regular form, changed and extended by the rows.
 
     Raises:
-        ProfileError: a CPU that does not exist or is in two nodes, a node without memory,
-            distances that do not match.
+        ProfileError: a CPU does not exist or is in two nodes, a node has no memory, or distances
+            do not match.
     """
     draft = _Draft(dict(regular))
     for i, row in enumerate(profile.nodes):
@@ -50,16 +50,16 @@ def lay_out_nodes(
 
 
 def read_pages(path: PathTuple, counts: Mapping[str, int]) -> dict[int, int]:
-    """Hugepages by page size in KiB, ascending.
+    """The number of huge pages by page size in KiB, ascending.
 
     Raises:
-        ProfileError: a page size that is none, or that stands twice (``1Gi`` and ``1024Mi``).
+        ProfileError: a page size is invalid, or a duplicate (``1Gi`` and ``1024Mi``).
     """
     pages = {}
     for text, count in counts.items():
         size = read((*path, text), parse_kilobytes, text)
         if size == 0 or size in pages:
-            raise ProfileError((*path, text), "a page size of zero, or one that stands twice")
+            raise ProfileError((*path, text), "page size is zero or a duplicate")
         pages[size] = count
     return dict(sorted(pages.items()))
 
@@ -75,7 +75,7 @@ def _apply(row: NodeRow, path: PathTuple, draft: _Draft, cpus: Mapping[int, Cpu]
         draft.members.setdefault(number, ())
         if row.memory is not None:
             if number in draft.memory:
-                raise ProfileError((*path, "memory"), f"node {number} has its memory twice")
+                raise ProfileError((*path, "memory"), f"duplicate memory of node {number}")
             draft.memory[number] = (
                 None
                 if row.memory == "none"
@@ -91,7 +91,7 @@ def _row_cpus(row: NodeRow, path: PathTuple, count: int) -> list[tuple[int, ...]
         return [None] * count
     lists = row.cpus if isinstance(row.cpus, tuple) else (row.cpus,)
     if len(lists) != count:
-        raise ProfileError((*path, "cpus"), f"{len(lists)} CPU lists for {count} nodes")
+        raise ProfileError((*path, "cpus"), f"got {len(lists)} CPU lists, expected {count}")
     return [read((*path, "cpus"), parse_list, str(text), MAX_CPUS) for text in lists]
 
 
@@ -102,7 +102,7 @@ def _place(path: PathTuple, node: int, listed: tuple[int, ...], placed: dict[int
             raise ProfileError(
                 path,
                 f"CPU {cpu} is in two nodes, {first} and {node}",
-                "take it out of one, or set `overlapping: true` if the machine reports it so",
+                "remove it from one, or set `overlapping: true` if the machine reports both",
             )
 
 
@@ -115,13 +115,13 @@ def _distances(
     rule = profile.distances or Distances()
     if not isinstance(rule, Distances):
         if len(rule) != len(order):
-            raise ProfileError(("distances",), f"{len(rule)} rows for {len(order)} nodes")
+            raise ProfileError(("distances",), f"got {len(rule)} rows, expected {len(order)}")
         return rule
     return apply_distances(rule, [{cpus[cpu].socket for cpu in members[node]} for node in order])
 
 
 def apply_distances(rule: Distances, sockets: Sequence[AbstractSet[int | None]]) -> tuple[str, ...]:
-    """The text of `distance` of nodes whose CPUs are in these sockets."""
+    """The text of each node's `distance`; `sockets` are the sockets of each node's CPUs."""
     return tuple(
         " ".join(
             str(rule.local if a == b else rule.near if sockets[a] & sockets[b] else rule.far)

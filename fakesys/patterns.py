@@ -1,8 +1,8 @@
-"""Patterns that name files of a tree.
+"""Patterns that match files of a tree.
 
-``cpu/cpu{0-3}/topology/core_id``, ``node/node*/distance``: relative to
-``sys/devices/system``, or starting with ``sys/`` or ``proc/``. ``{0-3,8}`` stands for each of
-these numbers, ``*`` for anything within one part of the path.
+Patterns such as ``cpu/cpu{0-3}/topology/core_id`` or ``node/node*/distance`` are relative to
+``sys/devices/system``, or start with ``sys/`` or ``proc/``. ``{0-3,8}`` matches each of these
+numbers, ``*`` anything within one part of the path.
 """
 
 import itertools
@@ -17,23 +17,23 @@ _TOP = ("sys/devices/system/cpu", "sys/devices/system/node", "sys/kernel/mm", "p
 
 
 class PatternError(ValueError):
-    """A pattern cannot be understood, or leaves the tree."""
+    """A pattern is invalid, or leaves the tree."""
 
 
 class Pattern:
-    """One pattern; matches a file when it names the file or a directory above it."""
+    """A pattern; matches a file if it matches the file's path or a directory above it."""
 
     __slots__ = ("_choices", "_literal", "_regex", "_text")
 
     def __init__(self, text: str) -> None:
         path = text if text.startswith(("sys/", "proc/")) else f"{SYSTEM}/{text}"
         if not any(path == top or path.startswith(f"{top}/") for top in _TOP):
-            raise PatternError(f"{text!r} names no part of the tree; start with cpu/ or node/")
+            raise PatternError(f"{text!r} is outside the tree; start with cpu/ or node/")
         parts = re.split(r"(\{[^{}]*\}|\*)", path)
         if any(part in ("", ".", "..") for part in path.split("/")) or re.search(
             r"[{}\0\\]", "".join(parts[::2])
         ):
-            raise PatternError(f"{text!r} is no pattern such as cpu/cpu{{0-3}}/topology")
+            raise PatternError(f"invalid pattern {text!r}; use one such as cpu/cpu{{0-3}}/topology")
         self._text = text
         self._literal: list[str] = parts[::2]
         self._choices: list[tuple[int, ...] | None] = []
@@ -49,24 +49,24 @@ class Pattern:
         self._regex = re.compile(f"{regex}(?:/.*)?", re.DOTALL)
 
     def covers(self, path: str) -> bool:
-        """Whether it names this path, or a directory above it."""
+        """Whether it matches this path, or a directory above it."""
         return self._regex.fullmatch(path) is not None
 
     def expand(self) -> list[str]:
-        """The paths it names, which needs no tree as long as there is no ``*``.
+        """The paths that a pattern without ``*`` matches.
 
         Raises:
-            PatternError: it has a ``*``, or names too many files.
+            PatternError: it has a ``*``, or matches too many files.
         """
         choices: list[tuple[int, ...]] = []
         total = 1
         for choice in self._choices:
             if choice is None:
-                raise PatternError(f"{self._text!r} needs numbers, such as {{0-3}}, not *")
+                raise PatternError(f"{self._text!r}: use numbers such as {{0-3}} instead of *")
             choices.append(choice)
             total *= len(choice)
         if total > _MAX_FILES:
-            raise PatternError(f"{self._text!r} names {total} files, more than {_MAX_FILES}")
+            raise PatternError(f"{self._text!r} matches {total} files; the limit is {_MAX_FILES}")
         return [
             self._literal[0]
             + "".join(

@@ -1,4 +1,4 @@
-"""`/proc/cpuinfo` in each architecture's own form, and `/proc/meminfo`."""
+"""`/proc/cpuinfo` in the format of each architecture, and `/proc/meminfo`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _X86_FLAGS = "fpu tsc msr pae cx8 apic cmov pat mmx fxsr sse sse2 ht"
 
 @dataclass(frozen=True, slots=True)
 class _Processor:
-    """One processor of `/proc/cpuinfo`: the CPU, and the ids shown for it."""
+    """A processor in `/proc/cpuinfo`: the CPU, and the ids shown for it."""
 
     cpu: Cpu
     core_id: Value
@@ -30,7 +30,7 @@ def cpuinfo(profile: Profile, machine: Machine) -> bytes:
     """The text of `/proc/cpuinfo`.
 
     Raises:
-        ProfileError: a processor that does not exist, or ids that do not match in number.
+        ProfileError: a processor does not exist, or the number of ids does not match.
     """
     info = profile.cpuinfo or CpuInfo()
     return _FORMS[profile.architecture](info, _processors(info, machine)).encode()
@@ -59,7 +59,7 @@ def meminfo(machine: Machine) -> bytes:
 
 
 def _default_page(hugepages: Mapping[int, int]) -> int:
-    """`Hugepagesize` in KiB: that of x86 where the machine has it, else its smallest."""
+    """`Hugepagesize` in KiB: that of x86 if the machine has it, otherwise its smallest."""
     usual = 2048
     return usual if usual in hugepages else min(hugepages, default=usual)
 
@@ -91,7 +91,7 @@ def _shown(info: CpuInfo, machine: Machine) -> list[Cpu]:
         numbers = parse_list(str(info.cpus), MAX_CPUS)
     except ValueError as error:
         raise ProfileError(path, str(error)) from None
-    # A processor may be shown here although sysfs has lost its directory.
+    # A processor may be shown here even if sysfs lacks its directory.
     return [machine.by_number.get(number, Cpu(number, None)) for number in numbers]
 
 
@@ -105,16 +105,14 @@ def _ids(field: str, text: str | int | None, ids: list[Value]) -> Sequence[Value
     if len(values) == 1:
         return values * len(ids)
     if len(values) != len(ids):
-        raise ProfileError(
-            ("cpuinfo", field), f"{len(values)} values for {len(ids)} processors shown"
-        )
+        raise ProfileError(("cpuinfo", field), f"expected {len(ids)} values, got {len(values)}")
     return values
 
 
 def _blocks(
     rows_of: Callable[[CpuInfo, _Processor], _Rows], pad: int = 0
 ) -> Callable[[CpuInfo, Sequence[_Processor]], str]:
-    """A form with one block of ``key : value`` lines for each processor, then the trailer."""
+    """A format with a block of ``key : value`` lines for each processor, then the trailer."""
 
     def text(info: CpuInfo, processors: Sequence[_Processor]) -> str:
         blocks = [
@@ -129,7 +127,7 @@ def _blocks(
 
 
 def _lines(rows: Sequence[tuple[str, object]], pad: int) -> str:
-    """``key<tabs>: value`` as x86, Arm and Power write it, or padded with blanks."""
+    """``key<tabs>: value`` as x86, Arm and Power write it, or padded with spaces."""
     if pad:
         return "".join(f"{key:<{pad}}: {value}\n" for key, value in rows)
     return "".join(f"{key}{chr(9) * (2 - len(key) // 8)}: {value}\n" for key, value in rows)
@@ -203,7 +201,7 @@ def _plain(_: CpuInfo, processor: _Processor) -> _Rows:
 
 
 def _s390x(info: CpuInfo, processors: Sequence[_Processor]) -> str:
-    """Common facts first, then a line for each processor, then a block for each."""
+    """Common fields first, then a line for each processor, then a block for each."""
     head: _Rows = [
         ("vendor_id", info.vendor or "IBM/S390"),
         ("# processors", len(processors)),

@@ -1,4 +1,4 @@
-"""What `/proc/cpuinfo` of a snapshot tells: the architecture, and how it differs from sysfs."""
+"""What a snapshot's `/proc/cpuinfo` reveals: the architecture, and differences from sysfs."""
 
 import re
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ _SHOWS_IDS = ("x86_64", "i386", "ia64", "s390x")
 
 
 def cpuinfo_of(snapshot: Snapshot, cpus: Sequence[Cpu]) -> tuple[Architecture, CpuInfo]:
-    """The architecture (x86_64 where nothing tells), and what `/proc/cpuinfo` shows."""
+    """The architecture (x86_64 if unknown), and what `/proc/cpuinfo` shows."""
     text = snapshot.text("proc/cpuinfo") or ""
     architecture: Architecture = next(
         (name for sign, name in _SIGNS if re.search(sign, text)), "x86_64"
@@ -32,7 +32,7 @@ def cpuinfo_of(snapshot: Snapshot, cpus: Sequence[Cpu]) -> tuple[Architecture, C
     processors = snapshot.processors
     numbers = [p.number for p in processors if p.number is not None]
     if len(set(numbers)) != len(processors):
-        # Not a list of processors: the file itself must be kept.
+        # Not a list of processors, so the profile has to keep the file's text.
         return architecture, CpuInfo()
     shown = [by_number.get(number, Cpu(number, None)) for number in sorted(numbers)]
     order = {p.number: p for p in processors}
@@ -56,8 +56,8 @@ def _field(text: str, key: str) -> str | None:
 
 
 def _said(values: Sequence[Value], sysfs: Sequence[Value]) -> str | None:
-    """The sequence, unless it is what sysfs says."""
-    # A negative id cannot be shown, and is read as no id at all.
+    """The sequence, unless it equals sysfs."""
+    # Negative ids cannot be shown, and are read as no id.
     if list(values) == [None if value is None or value < 0 else value for value in sysfs]:
         return None
     return "none" if set(values) == {None} else format_sequence(values)

@@ -1,7 +1,7 @@
-"""The machine profile: what a person writes about a machine, as typed values.
+"""The machine profile, a description of a machine written by people, as typed values.
 
-A profile says what repeats once (`topology`, one row for many CPUs, nodes or caches) and lets
-what is odd be said for a single CPU, node or file. `docs/profiles.md` is the reference.
+A profile states what repeats once (`topology`, one row for many CPUs, nodes or caches) and can
+state oddities for a single CPU, node or file. `docs/profiles.md` is the reference.
 """
 
 from collections.abc import Mapping
@@ -31,22 +31,22 @@ Numbering = Literal[
 
 
 class Topology(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A regular machine: every socket, node and core like the others.
+    """A regular machine: all sockets, nodes and cores are alike.
 
-    Cores are counted through the machine socket by socket; nodes, dies and clusters are equal
-    shares of consecutive cores.
+    Cores are counted socket by socket; nodes, dies and clusters are equal shares of consecutive
+    cores.
 
     Attributes:
         sockets: physical packages.
         cores_per_socket: physical cores in each.
-        threads_per_core: hardware threads of each core.
+        threads_per_core: hardware threads per core.
         nodes: NUMA nodes of the whole machine; 0 for a kernel without NUMA.
         dies_per_socket: dies in each package; 0 for no `die_id` files.
         cores_per_cluster: cores that share a cluster; 0 for no `cluster_id` files.
         numbering: which CPU number each hardware thread has.
         core_ids: sequence of `core_id`s, repeated until every core has one.
-        socket_ids: sequence of `physical_package_id`s, one for each socket.
-        node_ids: list of node numbers, one for each node.
+        socket_ids: sequence of `physical_package_id`s, one per socket.
+        node_ids: list of node numbers, one per node.
     """
 
     sockets: Count
@@ -62,23 +62,23 @@ class Topology(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
 
 
 class CpuRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """CPUs, and what is said about them; a sequence holds one value for each, or one for all.
+    """Properties of some CPUs; a sequence holds one value for each, or one for all.
 
     Attributes:
         cpus: list of the CPUs that the row is about.
         socket: `physical_package_id`.
-        die: `die_id`; none for no such files.
-        cluster: `cluster_id`; none for no such files.
+        die: `die_id`; `none` for no such files.
+        cluster: `cluster_id`; `none` for no such files.
         core_id: `core_id`; threads of one core share socket, die and core id.
         book: s390x `book_id`.
         drawer: s390x `drawer_id`.
-        thread_group: CPUs with the same number name each other as thread siblings; those of
-            one core, unless said.
+        thread_group: CPUs with the same number list each other as thread siblings (default: the
+            CPUs of a core).
         package_group: the same for the siblings of the package.
         capacity: arm64 `cpu_capacity`.
-        online: false for a CPU that is present and switched off.
-        topology: whether `cpuN/topology` exists; as `online`, unless said.
-        cache: whether `cpuN/cache` exists; as `online`, unless said.
+        online: false for a CPU that is present but offline.
+        topology: whether `cpuN/topology` exists (default: `online`).
+        cache: whether `cpuN/cache` exists (default: `online`).
     """
 
     cpus: List
@@ -97,15 +97,15 @@ class CpuRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit
 
 
 class NodeRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """NUMA nodes, and what is said about each of them.
+    """Properties of some NUMA nodes.
 
     Attributes:
         nodes: list of the nodes that the row is about.
-        cpus: their CPUs: one list for each node of the row (a text, where it is one node).
-            Nodes that no row and no `topology` gives CPUs have memory only.
+        cpus: one CPU list per node of the row (a string for a single node). Nodes that get no CPUs
+            from a row or from `topology` have only memory.
         memory: `MemTotal` of each; `none` for a node without `meminfo`.
-        hugepages: page size to number of pages, of each.
-        overlapping: set where the machine really reports a CPU in two nodes.
+        hugepages: number of pages of each by page size.
+        overlapping: set if the machine really reports a CPU in two nodes.
     """
 
     nodes: List
@@ -116,10 +116,10 @@ class NodeRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
 
 
 class Distances(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Distances that follow from the packages.
+    """Distances derived from the packages.
 
     Attributes:
-        local: of a node to itself.
+        local: from a node to itself.
         near: between nodes whose CPUs share a package.
         far: between all others.
     """
@@ -135,16 +135,16 @@ class CacheRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
     Attributes:
         level: 1 and up.
         type: `Data`, `Instruction` or `Unified`.
-        size: of each such cache; `none` for no `size` file.
-        shared: which CPUs share one: `cpu`, `core`, `cluster`, `die`, `node`, `socket`,
+        size: the size of each cache; `none` for no `size` file.
+        shared: which CPUs share a cache: `cpu`, `core`, `cluster`, `die`, `node`, `socket`,
             `machine`, `4 cores` (consecutive cores), or the CPU lists themselves.
-        cpus: list of the CPUs that have such a cache; all, unless said.
-        ids: sequence of cache ids, one for each cache in the order of `shared` (ascending
-            first CPU); `none` for no `id` files; counted from 0, unless said.
+        cpus: list of the CPUs that have such a cache (default: all).
+        ids: sequence of cache ids, one per cache in the order of `shared` (ascending first CPU);
+            `none` for no `id` files (default: counted from 0).
         line: coherency line size in bytes.
         ways: ways of associativity.
-        sets: number of sets; follows from `size`, `line` and `ways`, unless said.
-        index: the N of `indexN`; the place among the CPU's caches, unless said.
+        sets: number of sets (default: derived from `size`, `line` and `ways`).
+        index: the N of `indexN` (default: the position among the CPU's caches).
     """
 
     level: Annotated[int, Meta(ge=1, le=9)]
@@ -160,17 +160,17 @@ class CacheRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
 
 
 class CpuInfo(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What `/proc/cpuinfo` shows; its form follows from the architecture.
+    """What `/proc/cpuinfo` shows, in the format of the architecture.
 
     Attributes:
         vendor: `vendor_id`.
         model: `model name` (x86), `cpu` (ppc64).
-        mhz: clock, in MHz.
+        mhz: clock frequency in MHz.
         fields: further lines of every processor, by key.
         trailer: lines after the last processor, by key.
-        cpus: list of the processors shown; those online, unless said.
-        core_ids: sequence of `core id` lines, one for each processor shown, where they are
-            not those of `topology/core_id`.
+        cpus: list of the processors shown (default: the online CPUs).
+        core_ids: sequence of `core id` lines, one per processor shown, if they differ from
+            `topology/core_id`.
         physical_ids: the same for `physical id`.
     """
 
@@ -190,23 +190,23 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     Attributes:
         name: lower-case; the file's name without its suffix.
         title: one line for people.
-        source: what it is modelled on, and where that is published.
+        source: what the profile is modelled on, and where that is published.
         tags: words to select by.
-        architecture: decides the forms of `/proc/cpuinfo` and some files.
+        architecture: determines the format of `/proc/cpuinfo` and some files.
         sysfs: which topology files the kernel has: `full` (since 5.3: `core_cpus`,
             `package_cpus`), `lists` (before that: masks and lists) or `masks` (before 2.6.27).
         topology: the regular part of the machine.
-        cpus: rows that add CPUs or say what is odd about some.
-        possible: list of the CPU numbers that could appear; those present, unless said.
-        nodes: rows that say what NUMA nodes have, or add some.
-        distances: the rule for them, or the `distance` text of every node in order.
+        cpus: rows that add CPUs or describe how some differ.
+        possible: list of the CPU numbers that could appear (default: those present).
+        nodes: rows that describe NUMA nodes, or add some.
+        distances: the rule for distances, or the `distance` text of every node in order.
         caches: rows of caches.
-        memory: `MemTotal` of `/proc/meminfo`; the sum of the nodes, unless said.
-        hugepages: the machine's pages; the sum of the nodes, unless said.
+        memory: `MemTotal` of `/proc/meminfo` (default: the sum of the nodes).
+        hugepages: the machine's huge pages (default: the sum of the nodes).
         cpuinfo: what `/proc/cpuinfo` shows.
-        lacks: patterns of files that this machine does not have.
+        lacks: patterns of files that the machine does not have.
         trailing_nul: patterns of files whose text ends with a NUL byte.
-        files: the last resort: files (by pattern) with this very text; a newline is added.
+        files: as a last resort, the literal text of files by pattern; a newline is added.
     """
 
     name: Name

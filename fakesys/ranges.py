@@ -1,9 +1,9 @@
-"""The kernel's spellings of CPU sets, and compact spellings of number sequences.
+"""The kernel's notations for CPU sets, and a compact notation for number sequences.
 
-A *list* is the kernel's list format, ``0-3,8`` (Documentation/admin-guide, "cpulist"), here
-with a stride: ``0-14/2``. A *mask* is its hexadecimal form in groups of 32 bits. A *sequence*
-gives one value per CPU: ``0-3`` counts, ``5*4`` repeats, ``0-3:2`` holds each number twice,
-``(0,8)*2`` groups, ``none`` stands for a value that is not there.
+A *list* is the kernel's list format, ``0-3,8`` (Documentation/admin-guide, "cpulist"), here with
+an optional stride: ``0-14/2``. A *mask* is the hexadecimal form in groups of 32 bits. A *sequence*
+has one value per CPU: ``0-3`` counts, ``5*4`` repeats, ``0-3:2`` repeats each number, ``(0,8)*2``
+groups, and ``none`` is a missing value.
 """
 
 import re
@@ -20,27 +20,27 @@ def parse_list(text: str, limit: int) -> tuple[int, ...]:
     """The numbers of a list, in the order written, each below ``limit``.
 
     Raises:
-        ValueError: bad spelling, a number repeated, a number not below ``limit``.
+        ValueError: bad syntax, a duplicate number, or a number not below ``limit``.
     """
     numbers: list[int] = []
     for part in text.split(",") if text.strip() else ():
         match = _LIST_ITEM.fullmatch(part.strip())
         if match is None:
-            raise ValueError(f"{part.strip()!r} is no number or range such as 0-3 or 0-14/2")
+            raise ValueError(f"expected a number or a range such as 0-3, got {part.strip()!r}")
         first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
         if last < first or step == 0:
             raise ValueError(f"{part.strip()!r} is an empty range")
         if last >= limit:
-            raise ValueError(f"{last} is too large, the most is {limit - 1}")
+            raise ValueError(f"{last} is too large; the maximum is {limit - 1}")
         numbers.extend(range(first, last + 1, step))
     if len(set(numbers)) != len(numbers):
         twice = next(n for i, n in enumerate(numbers) if n in numbers[:i])
-        raise ValueError(f"{twice} is named twice")
+        raise ValueError(f"duplicate number {twice}")
     return tuple(numbers)
 
 
 def format_list(numbers: Iterable[int]) -> str:
-    """The kernel's spelling: ascending, ranges joined, no stride; ``""`` for none."""
+    """The kernel's list format: ascending, with ranges, without strides; ``""`` if empty."""
     runs: list[list[int]] = []
     for number in sorted(set(numbers)):
         if runs and number == runs[-1][1] + 1:
@@ -51,7 +51,7 @@ def format_list(numbers: Iterable[int]) -> str:
 
 
 def format_mask(numbers: Iterable[int], width: int) -> str:
-    """The kernel's hexadecimal spelling of a set, ``width`` bits wide.
+    """The kernel's hexadecimal mask of a set, ``width`` bits wide.
 
     Groups of 32 bits, joined by commas, the first as short as the width allows.
     """
@@ -69,7 +69,7 @@ def parse_sequence(text: str | int, limit: int) -> tuple[Value, ...]:
     """The values of a sequence, at most ``limit`` of them.
 
     Raises:
-        ValueError: bad spelling, or more than ``limit`` values.
+        ValueError: bad syntax, or more than ``limit`` values.
     """
     if isinstance(text, int):
         return (text,)
@@ -78,7 +78,7 @@ def parse_sequence(text: str | int, limit: int) -> tuple[Value, ...]:
     while position < len(text.rstrip()):
         match = _SEQUENCE_TOKEN.match(text, position)
         if match is None:
-            raise ValueError(f"cannot read {text[position : position + 12]!r} in a sequence")
+            raise ValueError(f"cannot parse {text[position : position + 12]!r} in a sequence")
         tokens.append(match[1])
         position = match.end()
     values, rest = _parse_items(tokens, limit, depth=0)
@@ -93,13 +93,13 @@ def _parse_items(tokens: list[str], limit: int, depth: int) -> tuple[tuple[Value
     result: list[Value] = []
     while True:
         if not tokens:
-            raise ValueError("a sequence ends where a number should stand")
+            raise ValueError("a sequence ends where a number is expected")
         head, *tokens = tokens
         values: tuple[Value, ...]
         if head == "(":
             values, tokens = _parse_items(tokens, limit, depth + 1)
             if not tokens or tokens[0] != ")":
-                raise ValueError("a parenthesis is not closed")
+                raise ValueError("unclosed parenthesis")
             tokens = tokens[1:]
         else:
             values = _parse_atom(head, limit)
@@ -130,7 +130,7 @@ def _parse_atom(token: str, limit: int) -> tuple[Value, ...]:
         _bound((last - first) // step + 1, limit)
         return tuple(range(first, last + 1, step))
     if not re.fullmatch(r"-?\d{1,18}", token):
-        raise ValueError(f"{token!r} is no number")
+        raise ValueError(f"expected a number, got {token!r}")
     return (int(token),)
 
 
@@ -140,7 +140,7 @@ def _bound(count: int, limit: int) -> None:
 
 
 def format_sequence(values: Sequence[Value]) -> str:
-    """A short spelling that :func:`parse_sequence` reads back (not always the shortest)."""
+    """A short notation that `parse_sequence` reads back (not always the shortest)."""
     if len(values) > 1:
         for count in range(len(values), 1, -1):
             if len(values) % count:
@@ -193,7 +193,7 @@ def _runs(values: Sequence[Value]) -> list[str]:
 
 
 def _repetition(values: Sequence[Value], start: int) -> tuple[int, int]:
-    """The period from ``start`` that repeats over the most values, and how often it does."""
+    """The period from ``start`` whose repetitions cover the most values, and their number."""
     best = (1, 1)
     for period in range(2, min(_MAX_PERIOD, (len(values) - start) // 2) + 1):
         unit = values[start : start + period]
@@ -206,7 +206,7 @@ def _repetition(values: Sequence[Value], start: int) -> tuple[int, int]:
 
 
 def _run_end(values: Sequence[Value], start: int) -> int:
-    """Where the longest run from ``start`` ends: equal values, or a range (of 3 if it strides)."""
+    """The end of the longest run from ``start``: equal values or a range (with a stride, of 3)."""
     end = start + 1
     while end < len(values) and values[end] == values[start]:
         end += 1

@@ -1,4 +1,4 @@
-"""Reading a tree where it is, without writing it anywhere first."""
+"""Reads a tree in memory, without writing it to disk."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_LINKS = 40
 
 
 class _Folders:
-    """The tree's folders with the entries in them, and symbolic links followed."""
+    """The tree's directories and their entries; follows symbolic links."""
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
@@ -56,7 +56,7 @@ class _Folders:
         return entry
 
     def _resolve(self, path: str) -> tuple[str, Entry | None]:
-        """The path without links in it, and what stands there: None for a folder."""
+        """The path with links resolved, and its entry: None for a directory."""
         if path in self._children:
             return path, None
         found: list[str] = []
@@ -90,10 +90,10 @@ def _failure(code: int, path: str) -> OSError:
 
 @dataclass(frozen=True)
 class TreePath:
-    """A place in a tree, with the part of pathlib's interface that reading takes.
+    """A path in a tree, with the part of pathlib's interface that reading needs.
 
-    It is what discovery reads when a machine is needed and its files are not: a tree of 256 CPUs
-    takes seconds to write to a slow disk. `TreePath.root` makes the first one.
+    Discovery reads it when a machine is needed but its files are not: writing a tree of 256 CPUs
+    to a slow disk takes seconds. `TreePath.root` creates the first one.
     """
 
     path: str
@@ -110,22 +110,22 @@ class TreePath:
         return self.path.rpartition("/")[2]
 
     def __truediv__(self, key: str) -> TreePath:
-        """The place `key`, which is relative, below this one."""
+        """The path `key`, relative to this one."""
         return TreePath(f"{self.path}/{key}" if self.path else key, self._folders)
 
     def read_bytes(self) -> bytes:
         """The content of a file.
 
         Raises:
-            OSError: as a file system says it.
+            OSError: as a file system would.
         """
         return self._folders.content(self.path)
 
     def iterdir(self) -> Iterator[TreePath]:
-        """What is in a folder.
+        """The entries of a directory.
 
         Raises:
-            OSError: as a file system says it.
+            OSError: as a file system would.
         """
         for name in self._folders.names(self.path):
             yield self / name

@@ -1,4 +1,4 @@
-"""Whether a machine is regular: the `topology` that lays it out, if there is one."""
+"""Finds the `topology` that describes a regular machine, if there is one."""
 
 from collections.abc import Mapping, Sequence
 from typing import get_args
@@ -14,10 +14,10 @@ Members = Mapping[int, tuple[int, ...]]
 
 
 def find_topology(cpus: Sequence[Cpu], members: Members) -> Topology | None:
-    """The regular form that gives every CPU its socket, core and node, or None.
+    """The regular form that yields the socket, core and node of every CPU, or None.
 
-    Dies and clusters are part of it where they are regular too; else rows must say them. CPUs
-    without a `topology` directory may be anything.
+    It includes dies and clusters if they are regular too; otherwise rows must state them. CPUs
+    without a `topology` directory match anything.
     """
     if [cpu.number for cpu in cpus] != list(range(len(cpus))):
         return None
@@ -61,7 +61,7 @@ def _cluster(cpus: Sequence[Cpu], cores: int) -> int:
 
 
 def _with_ids(topology: Topology, cpus: Sequence[Cpu]) -> Topology:
-    """The topology with the ids that the first threads of its cores have."""
+    """The topology with the ids of the first threads of its cores."""
     cores = topology.sockets * topology.cores_per_socket
     first = [cpus[cpu_number(topology, core, 0)] for core in range(cores)]
     core_ids = _period([cpu.core_id for cpu in first])

@@ -1,4 +1,4 @@
-"""What a profile's tree still gets wrong: files to leave out, to add, to end with a NUL."""
+"""What a profile's tree still gets wrong: files to omit, to add, or to end with a NUL."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -10,7 +10,7 @@ from numaproof.fakesys.snapshot import Snapshot, meaning
 from numaproof.fakesys.tree import Tree
 
 _NUMBERED = re.compile(r"(?<=/)(cpu|index|node)(\d+)(?=/)")
-# Files that a tree has beside those of a snapshot.
+# Files that a tree has in addition to those of a snapshot.
 _UNKNOWN = re.compile(r"/(?:free|surplus)_hugepages$")
 
 
@@ -24,7 +24,7 @@ class Residue:
 
 
 def find_residue(snapshot: Snapshot, tree: Tree) -> Residue:
-    """What must be said beyond the tree so that it means the same as the snapshot."""
+    """What a profile must add to its tree so that it means the same as the snapshot."""
     known = {
         path: entry
         for path, entry in tree.items()
@@ -45,7 +45,7 @@ def find_residue(snapshot: Snapshot, tree: Tree) -> Residue:
 
 
 def _compress(paths: Iterable[str], among: Iterable[str]) -> list[str]:
-    """Patterns that name these paths and no others among all."""
+    """Patterns that match these paths and no others in `among`."""
     chosen, everything = _by_form(paths), _by_form(among)
     patterns = []
     for form, numbers in sorted(chosen.items()):
@@ -85,7 +85,7 @@ def _by_form(paths: Iterable[str]) -> dict[str, set[tuple[int, ...]]]:
 
 
 def _split(path: str) -> tuple[str, tuple[int, ...]]:
-    """``cpu/cpu#/topology/core_id`` and the numbers for the ``#``."""
+    """The path with ``#`` for numbers (``cpu/cpu#/topology/core_id``), and the numbers."""
     numbers = tuple(int(match[2]) for match in _NUMBERED.finditer(path))
     return _NUMBERED.sub(r"\1#", path).removeprefix(f"{SYSTEM}/"), numbers
 

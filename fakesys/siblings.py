@@ -11,9 +11,9 @@ Sets = Mapping[int, tuple[int, ...]]
 
 
 def with_groups(snapshot: Snapshot, cpus: Sequence[Cpu]) -> tuple[Cpu, ...]:
-    """The CPUs with the groups of siblings where the files group them otherwise than the ids.
+    """The CPUs with groups of siblings, if the files group them differently from the ids.
 
-    Siblings that are no groups (that disagree with each other) are left to `files`.
+    Siblings that disagree with each other form no groups and are left to `files`.
     """
     threads = _groups(snapshot, cpus, "thread_siblings", lambda cpu: cpu.core)
     packages = _groups(snapshot, cpus, "core_siblings", lambda cpu: (cpu.socket,))
@@ -30,7 +30,7 @@ def with_groups(snapshot: Snapshot, cpus: Sequence[Cpu]) -> tuple[Cpu, ...]:
 def _groups(
     snapshot: Snapshot, cpus: Sequence[Cpu], name: str, key: Callable[[Cpu], object]
 ) -> Mapping[int, int]:
-    """Each CPU's group, by its first CPU; nothing where they follow from the key."""
+    """Each CPU's group, as its first CPU; empty if the groups follow from the key."""
     sets: dict[int, tuple[int, ...]] = {}
     follows: dict[object, list[int]] = {}
     for cpu in cpus:

@@ -1,4 +1,4 @@
-"""Amounts of memory as profiles write them: bytes, or a number with a binary unit."""
+"""Amounts of memory in profiles: bytes, or a number with a binary unit."""
 
 import re
 
@@ -7,29 +7,29 @@ _SIZE = re.compile(r"(\d{1,18})\s*(?:([KMGT])i?B?)?")
 
 
 def parse_size(text: str | int) -> int:
-    """Bytes of ``96Gi``, ``32K``, ``1048576``.
+    """The bytes of a size such as ``96Gi``, ``32K`` or ``1048576``.
 
     Raises:
-        ValueError: not such an amount, or not below 2**63.
+        ValueError: it is not a size, or not below 2**63.
     """
     match = _SIZE.fullmatch(str(text))
     if match is None:
-        raise ValueError(f"{text!r} is no size such as 96Gi, 32Ki or 1048576")
+        raise ValueError(f"expected a size such as 96Gi, 32Ki or 1048576, got {text!r}")
     size = int(match[1]) * _UNITS[match[2] or ""]
     if size >= 2**63:
-        raise ValueError(f"{text!r} does not fit 63 bits")
+        raise ValueError(f"{text!r} does not fit in 63 bits")
     return size
 
 
 def parse_kilobytes(text: str | int) -> int:
-    """Kilobytes of a size, for files that the kernel writes in ``kB``.
+    """The kilobytes of a size, for files that the kernel writes in ``kB``.
 
     Raises:
-        ValueError: no size, or no whole number of kilobytes.
+        ValueError: it is not a size, or not a whole number of kilobytes.
     """
     size = parse_size(text)
     if size % 1024:
-        raise ValueError(f"{text!r} is no whole number of KiB")
+        raise ValueError(f"{text!r} is not a whole number of KiB")
     return size // 1024
 
 

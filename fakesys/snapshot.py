@@ -1,4 +1,4 @@
-"""A tree as found: the files that profiles can describe, read once, and what they mean."""
+"""A tree as found: the files that profiles can describe, read once, and their meaning."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -53,7 +53,7 @@ _MASKS = frozenset({"shared_cpu_map", "cpumap", *_SIBLINGS})
 
 @dataclass(frozen=True, slots=True)
 class Processor:
-    """One processor of `/proc/cpuinfo`; None for a line that is not there."""
+    """A processor in `/proc/cpuinfo`; None for a missing line."""
 
     number: int | None
     core_id: int | None
@@ -65,9 +65,9 @@ class Snapshot:
     """What was found below a root.
 
     Attributes:
-        files: content of each known file, by path.
-        cpus: numbers of the `cpuN` directories.
-        members: `cpuN` links of each node directory that exist as CPUs too.
+        files: the content of each known file, by path.
+        cpus: the numbers of the `cpuN` directories.
+        members: the `cpuN` links of each node directory that also exist as CPUs.
     """
 
     files: Mapping[str, bytes]
@@ -75,17 +75,17 @@ class Snapshot:
     members: Mapping[int, tuple[int, ...]]
 
     def text(self, path: str) -> str | None:
-        """A file's text without the newline or NUL at its end; None for no such file."""
+        """A file's text without a trailing newline or NUL; None if there is no such file."""
         content = self.files.get(path)
         return None if content is None else _text(content)
 
     def number(self, path: str) -> int | None:
-        """A file's number; None for no file, or no number in it."""
+        """A file's number; None if there is no file or no number in it."""
         text = self.text(path)
         return int(text) if text is not None and re.fullmatch(r"-?\d{1,18}", text) else None
 
     def cpu_set(self, path: str) -> tuple[int, ...] | None:
-        """The CPUs of a list or mask; None for no file, or nonsense in it."""
+        """The CPUs of a list or mask; None if there is no file or it is malformed."""
         content = self.files.get(path)
         value = None if content is None else meaning(path, content)
         return value if isinstance(value, tuple) else None
@@ -97,18 +97,18 @@ class Snapshot:
 
 
 def read_snapshot(root: Root) -> Snapshot:
-    """Read what profiles can describe; a file that cannot be read is not there.
+    """Reads what profiles can describe; unreadable files count as missing.
 
     Raises:
-        TreeError: no CPU directory below the root, or too many.
+        TreeError: there are no CPU directories below the root, or too many.
     """
     cpu_base, node_base = root / CPU, root / NODE
     cpus = tuple(sorted(_numbered(cpu_base, "cpu")))
     nodes = sorted(_numbered(node_base, "node"))
     if not cpus:
-        raise TreeError(f"{root}: no {CPU}/cpu0 or other CPU below it")
+        raise TreeError(f"{root}: no CPUs found in {CPU}")
     if cpus[-1] >= MAX_CPUS:
-        raise TreeError(f"{root}: CPU {cpus[-1]} is above what Linux allows")
+        raise TreeError(f"{root}: CPU {cpus[-1]} exceeds Linux's limit of {MAX_CPUS} CPUs")
     files: dict[str, bytes] = {}
     for path in _paths(root, cpus, nodes):
         content = _content(root / path)
@@ -166,7 +166,7 @@ def _content(path: Root) -> bytes | None:
 
 
 def meaning(path: str, content: bytes) -> object:
-    """What a file says, however it is spelt: sets as sorted tuples, text without its end."""
+    """A file's content independent of its notation: sets as sorted tuples, text stripped."""
     name = path.rpartition("/")[2]
     text = _text(content)
     if name == "meminfo":
@@ -186,7 +186,7 @@ def meaning(path: str, content: bytes) -> object:
 
 
 def mem_total(text: str) -> int | None:
-    """KiB of the `MemTotal` line."""
+    """The KiB of the `MemTotal` line."""
     match = re.search(r"MemTotal:\s*(\d{1,18}) kB", text)
     return int(match[1]) if match else None
 

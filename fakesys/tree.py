@@ -1,4 +1,4 @@
-"""A machine's `/sys` and `/proc` as values: which files there are, and what they hold."""
+"""A machine's `/sys` and `/proc` as values: the files and their content."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from numaproof.fakesys.profile import Profile
 
 Detail = Literal["full", "discovery"]
 
-# What cAdvisor reads, by the last part of the path; of the rest it needs the directories only.
+# What cAdvisor reads, by the last part of the path; of other files it needs only directories.
 _DISCOVERY = frozenset(
     {
         "core_id",
@@ -38,7 +38,7 @@ _DISCOVERY = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Tree(Mapping[str, Entry]):
-    """Relative path (``sys/devices/system/cpu/online``) to entry; directories are implied.
+    """Entries by relative path (``sys/devices/system/cpu/online``); directories are implied.
 
     An entry is the bytes of a file, a symbolic link, or an empty directory.
     """
@@ -65,7 +65,7 @@ def build_tree(profile: Profile, *, detail: Detail = "full") -> Tree:
             cAdvisor reads, a third of the files.
 
     Raises:
-        ProfileError: the profile contradicts itself or names what does not exist.
+        ProfileError: the profile contradicts itself or refers to something that does not exist.
     """
     machine = lay_out(profile)
     entries: dict[str, Entry] = {}
@@ -84,7 +84,7 @@ def build_tree(profile: Profile, *, detail: Detail = "full") -> Tree:
 
 
 def _keep_directories(entries: dict[str, Entry], cpus: Iterable[int]) -> None:
-    """A CPU whose files are all gone still has its directory: that it exists can be seen."""
+    """A CPU without any files keeps its directory, so that it still exists."""
     directories = {path.split("/")[4] for path in entries if path.startswith(f"{CPU}/cpu")}
     for cpu in cpus:
         if f"cpu{cpu}" not in directories:
@@ -133,7 +133,7 @@ def _patch(entries: dict[str, Entry], files: Mapping[str, str]) -> None:
 
 
 def _has_room(entries: Mapping[str, Entry], path: str) -> bool:
-    """Whether a new file can stand at a path: nothing there, below it, or a file above it."""
+    """Whether a file can be created at a path: nothing is there or below, and no file above."""
     if path in entries or any(other.startswith(f"{path}/") for other in entries):
         return False
     parents = path.split("/")

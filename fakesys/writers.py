@@ -1,4 +1,4 @@
-"""A tree written out: into pyfakefs, into a directory, into a tar file."""
+"""Writes a tree to pyfakefs, to a directory, or to a tar file."""
 
 import gzip
 import io
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 
 class WriteError(ValueError):
-    """The place to write to cannot be used; says why and what to do."""
+    """The target cannot be written; the message says why and what to do."""
 
 
 def write_fake(tree: Tree, fs: "FakeFilesystem", root: str = "/") -> None:
-    """Write a tree into a pyfakefs file system.
+    """Writes a tree to a pyfakefs file system.
 
     Args:
         tree: the tree.
         fs: the fake file system (pytest's ``fs`` fixture).
-        root: directory of the fake file system that stands for ``/``.
+        root: the directory of the fake file system to use as ``/``.
     """
     base = PurePosixPath(root)
     for path, entry in tree.items():
@@ -42,34 +42,34 @@ def write_fake(tree: Tree, fs: "FakeFilesystem", root: str = "/") -> None:
 
 
 def write_directory(tree: Tree, path: str | os.PathLike[str]) -> None:
-    """Write a tree into a new or empty directory, all of it or nothing.
+    """Writes a tree to a new or empty directory, completely or not at all.
 
     Raises:
-        WriteError: the directory holds something, is no directory, or cannot be made.
+        WriteError: the path is not a directory, is not empty, or cannot be created.
     """
     target = Path(path)
     if target.exists() and not target.is_dir():
-        raise WriteError(f"{target} is not a directory; name a new one")
+        raise WriteError(f"{target} is not a directory; use a new one")
     if target.is_dir() and any(target.iterdir()):
-        raise WriteError(f"{target} is not empty; name a new or an empty directory")
+        raise WriteError(f"{target} is not empty; use a new or an empty directory")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         beside = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     except OSError as error:
-        raise WriteError(f"{target} cannot be made: {error.strerror}") from None
+        raise WriteError(f"cannot create {target}: {error.strerror}") from None
     try:
         _fill(tree, str(beside))
         beside.chmod(0o755)
-        # Replaces an empty directory in one step, and fails if it got filled meanwhile.
+        # Replaces an empty directory atomically, and fails if it has been filled meanwhile.
         beside.rename(target)
     except OSError as error:
-        raise WriteError(f"{target} cannot be written: {error.strerror}") from None
+        raise WriteError(f"cannot write {target}: {error.strerror}") from None
     finally:
         shutil.rmtree(beside, ignore_errors=True)
 
 
 def _fill(tree: Tree, base: str) -> None:
-    """Directory by directory (the tree is sorted), relative to each, which is fastest."""
+    """Writes directory by directory (the tree is sorted), relative to each, which is fastest."""
     made = {""}
     current, handle = "", os.open(base, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -101,17 +101,17 @@ def _make(base: str, directory: str, made: set[str]) -> None:
 
 
 def write_tar(tree: Tree, path: str | os.PathLike[str]) -> None:
-    """Write a tree into a ``.tar``, ``.tar.gz`` or ``.tar.xz``; same tree, same bytes.
+    """Writes a tree to a ``.tar``, ``.tar.gz`` or ``.tar.xz`` file; same tree, same bytes.
 
     Raises:
-        WriteError: another suffix, the file exists, or it cannot be written.
+        WriteError: the suffix is unknown, the file exists, or it cannot be written.
     """
     target = Path(path)
     compress = next((c for suffix, c in _SUFFIXES.items() if target.name.endswith(suffix)), None)
     if compress is None:
         raise WriteError(f"{target} must end in {', '.join(_SUFFIXES)}")
     if target.exists():
-        raise WriteError(f"{target} exists; name a new file")
+        raise WriteError(f"{target} exists; use a new file")
     data = compress(_tar(tree))
     beside = ""
     try:
@@ -124,7 +124,7 @@ def write_tar(tree: Tree, path: str | os.PathLike[str]) -> None:
     except OSError as error:
         if beside:
             Path(beside).unlink(missing_ok=True)
-        raise WriteError(f"{target} cannot be written: {error.strerror}") from None
+        raise WriteError(f"cannot write {target}: {error.strerror}") from None
 
 
 def _gzip(data: bytes) -> bytes:
@@ -167,7 +167,7 @@ def _tar(tree: Tree) -> bytes:
 
 
 def _header(path: str, kind: bytes, mode: int) -> tarfile.TarInfo:
-    """Owned by root, dated 1970: nothing of the machine that writes it."""
+    """A header owned by root and dated 1970, independent of the machine that writes it."""
     header = tarfile.TarInfo(path)
     header.type = kind
     header.mode = mode

@@ -75,27 +75,30 @@ def test_a_single_folder_around_the_tree_is_looked_into(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("adders", "complaint"),
     [
-        ([member("../evil")], r"\.\./evil: leaves the archive's root"),
-        ([member("sys/../../evil")], "leaves the archive's root"),
-        ([member("/etc/evil")], "leaves the archive's root"),
-        ([member("a", SYM, "/etc/passwd")], "absolute name, /etc/passwd"),
-        ([member("a", SYM, "../x")], "leaves the archive's root"),
-        ([member("d/a", SYM, "../../x")], "leaves the archive's root"),
+        ([member("../evil")], r"\.\./evil: (outside|out of) the archive's root"),
+        ([member("sys/../../evil")], "(outside|out of) the archive's root"),
+        ([member("/etc/evil")], "(outside|out of) the archive's root"),
+        ([member("a", SYM, "/etc/passwd")], "absolute path /etc/passwd"),
+        ([member("a", SYM, "../x")], "(outside|out of) the archive's root"),
+        ([member("d/a", SYM, "../../x")], "(outside|out of) the archive's root"),
         # Each link alone stays inside; followed one through the other, they leave.
         (
             [member("d/e", DIR), member("d/up", SYM, ".."), member("d/e/out", SYM, "../up/../x")],
-            "leaves the archive's root",
+            "(outside|out of) the archive's root",
         ),
-        ([member("a", SYM, "b"), member("b", SYM, "a")], "leads in circles"),
-        ([member("a", SYM, "."), member("a/x")], "stands below a"),
-        ([member("f"), member("f/x")], "stands below f"),
-        ([member("a", HARD, "../../etc/passwd")], "leaves the archive's root"),
-        ([member("a", HARD, "none")], "a hard link to no file"),
-        ([member("s", SYM, "x"), member("a", HARD, "s")], "a hard link to no file"),
+        ([member("a", SYM, "b"), member("b", SYM, "a")], "circular link"),
+        ([member("a", SYM, "."), member("a/x")], "a is not a directory"),
+        ([member("f"), member("f/x")], "f is not a directory"),
+        ([member("a", HARD, "../../etc/passwd")], "(outside|out of) the archive's root"),
+        ([member("a", HARD, "none")], "hard link to something other than a file"),
+        (
+            [member("s", SYM, "x"), member("a", HARD, "s")],
+            "hard link to something other than a file",
+        ),
         ([member("a", tarfile.CHRTYPE)], "special file"),
         ([member("a", tarfile.FIFOTYPE)], "special file"),
-        ([member("a"), member("./a")], "stands twice"),
-        ([member(".", SYM, "x")], "stands twice"),
+        ([member("a"), member("./a")], "duplicate member"),
+        ([member(".", SYM, "x")], "duplicate member"),
         ([member("a", data=b"x" * (members.MAX_FILE + 1))], "larger than"),
     ],
 )
@@ -128,7 +131,7 @@ def test_too_many_members_are_refused(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_too_much_in_all_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(members, "MAX_TOTAL", 3)
     path = pack(tmp_path / "a.tar", *(member(f"sys/{i}") for i in range(4)))
-    with pytest.raises(TreeError, match="more than 3 bytes in all"):
+    with pytest.raises(TreeError, match="more than 3 bytes in total"):
         opened(path)
 
 
@@ -142,20 +145,20 @@ def test_a_compression_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.mark.parametrize("name", ["a.tar", "a.tar.gz", "a.tar.xz", "a.tar.bz2"])
 def test_what_is_no_archive_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b"not an archive at all" * 100)
-    with pytest.raises(TreeError, match="cannot be unpacked"):
+    with pytest.raises(TreeError, match="cannot unpack"):
         opened(tmp_path / name)
 
 
 def test_a_cut_off_archive_is_refused(tmp_path: Path) -> None:
     path = pack(tmp_path / "a.tar.gz", member("sys/x", data=bytes(range(256)) * 90))
     path.write_bytes(path.read_bytes()[:-40])
-    with pytest.raises(TreeError, match="cannot be unpacked"):
+    with pytest.raises(TreeError, match="cannot unpack"):
         opened(path)
 
 
 def test_other_files_and_nothing_are_told_apart(tmp_path: Path) -> None:
     (tmp_path / "a.zip").write_bytes(b"PK")
-    with pytest.raises(TreeError, match=r"neither a directory nor a \.tar"):
+    with pytest.raises(TreeError, match=r"expected a directory or a file ending in \.tar"):
         opened(tmp_path / "a.zip")
     with pytest.raises(TreeError, match="no such file or directory"):
         opened(tmp_path / "none.tar")

@@ -178,7 +178,7 @@ def test_the_machine_at_hand_can_be_captured() -> None:
 
 
 def test_what_cannot_be_captured_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TreeError, match="no sys/devices/system/cpu/cpu0 or other CPU below it"):
+    with pytest.raises(TreeError, match="no CPUs found in sys/devices/system/cpu"):
         capture(tmp_path, "x")
     (tmp_path / "sys/devices/system/cpu/cpu9000").mkdir(parents=True)
     with pytest.raises(TreeError, match="CPU 9000 is above what Linux allows"):

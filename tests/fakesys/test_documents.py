@@ -56,12 +56,12 @@ def test_an_unknown_key_names_its_line_and_the_nearest_known_key() -> None:
 
 
 def test_an_unknown_key_unlike_any_known_one_lists_those() -> None:
-    assert failure("zzz: 1\n").mend == "known keys: leaves, named, either"
+    assert failure("zzz: 1\n").fix == "known keys: leaves, named, either"
 
 
 def test_a_missing_key_names_the_place_that_lacks_it() -> None:
     error = failure("leaves:\n  - colour: red\n")
-    assert str(error) == "case.yaml:2: leaves[0]: key 'size' is missing (add 'size')"
+    assert str(error) == "case.yaml:2: leaves[0]: missing key 'size' (add 'size')"
 
 
 def test_a_wrong_type_deep_below_a_named_key_names_its_line() -> None:
@@ -86,12 +86,12 @@ def test_a_wrong_type_among_alternatives_is_found() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
-        ("a: 1\nb: 2\na: 3\n", 3, "key 'a' stands twice"),
+        ("a: 1\nb: 2\na: 3\n", 3, "duplicate key 'a'"),
         ("a: &x [1]\nb: *x\n", 2, "aliases are not allowed"),
         ("a: &x\n  - *x\n", 2, "aliases are not allowed"),
         ("a: !!python/name:os.system x\n", 1, "tag .* is not allowed"),
         ("a: !thing x\n", 1, "tag .* is not allowed"),
-        ("? [1]\n: 2\n", 1, "a key must be text"),
+        ("? [1]\n: 2\n", 1, "keys must be strings"),
         ("a: [1\nb: 2\n", 2, "not YAML"),
         ("a: *missing\n", 1, "aliases"),
         ("a: !!int x\n", 1, "not a number"),
@@ -119,16 +119,16 @@ def test_endless_nesting_is_refused() -> None:
 
 
 def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
-    with pytest.raises(DocumentError, match=r"none\.yaml: cannot be read: No such file"):
+    with pytest.raises(DocumentError, match=r"none\.yaml: cannot read: No such file"):
         load(tmp_path / "none.yaml")
     (tmp_path / "latin.yaml").write_bytes(b"a: 1\nb: \xe9\n")
     with pytest.raises(DocumentError, match=r"latin\.yaml:2: not UTF-8"):
         load(tmp_path / "latin.yaml")
     with (tmp_path / "large.yaml").open("wb") as file:
         file.truncate(MAX_BYTES + 1)
-    with pytest.raises(DocumentError, match="larger than"):
+    with pytest.raises(DocumentError, match=r"l(arg|ong)er than"):
         load(tmp_path / "large.yaml")
-    with pytest.raises(DocumentError, match="larger than"):
+    with pytest.raises(DocumentError, match=r"l(arg|ong)er than"):
         load(" " * (MAX_BYTES + 1))
 
 
@@ -170,5 +170,5 @@ def test_aliases_that_never_end_or_grow_without_bounds_are_refused(text: str) ->
 
 
 def test_only_mappings_can_be_merged() -> None:
-    with pytest.raises(DocumentError, match="only a mapping can be merged"):
+    with pytest.raises(DocumentError, match="only mappings can be merged"):
         load("a: {<<: [5]}", aliases=True)

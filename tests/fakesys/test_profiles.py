@@ -46,15 +46,15 @@ def complaint(text: str) -> str:
         (
             HEAD + "cpus:\n  - {cpus: 0-3, core_id: 0-3}\n  - {cpus: 3-5, core_id: 3-5}\n",
             (
-                "m.yaml:7: cpus[1].core_id: CPU 3 is in two cores: cpus[0] says its `core_id` too"
-                " (take it out of one)"
+                "m.yaml:7: cpus[1].core_id: CPU 3 is in two cores: cpus[0] also sets `core_id`"
+                " (remove it from one)"
             ),
         ),
         (
             HEAD + "cpus:\n  - {cpus: 0-3, socket: 0}\n  - {cpus: 3-5, socket: 1}\n",
             (
-                "m.yaml:7: cpus[1].socket: CPU 3 has two values: cpus[0] says its `socket` too"
-                " (take it out of one)"
+                "m.yaml:7: cpus[1].socket: CPU 3 has two values: cpus[0] also sets `socket`"
+                " (remove it from one)"
             ),
         ),
         (
@@ -68,8 +68,8 @@ def complaint(text: str) -> str:
         (
             HEAD + "cpus: [{cpus: 0-3}]\nnodes:\n  - {nodes: 0-1, memory: 1Gi, cpus: [0-2, 2-3]}\n",
             (
-                "m.yaml:7: nodes[0].cpus: CPU 2 is in two nodes, 0 and 1 (take it out of one, or set"
-                " `overlapping: true` if the machine reports it so)"
+                "m.yaml:7: nodes[0].cpus: CPU 2 is in two nodes, 0 and 1 (remove it from one, or set"
+                " `overlapping: true` if the machine reports both)"
             ),
         ),
         (
@@ -85,11 +85,11 @@ def complaint(text: str) -> str:
         ),
         (
             HEAD + "memory: 1Gi\n",
-            "m.yaml:1: cpus: the machine has no CPU (give `topology` or `cpus`)",
+            "m.yaml:1: cpus: the machine has no CPU (add `topology` or `cpus`)",
         ),
         (
             HEAD + "topology: {sockets: 8000, cores_per_socket: 8000}\n",
-            "m.yaml:5: topology: 64000000 CPUs, more than the 8192 that Linux allows",
+            "m.yaml:5: topology: 64000000 CPUs exceed Linux's limit of 8192",
         ),
         (
             HEAD + "topology: {sockets: 99999, cores_per_socket: 1}\n",
@@ -98,69 +98,69 @@ def complaint(text: str) -> str:
         (
             HEAD + "topology: {sockets: 1, cores_per_socket: 4, nodes: 3}\n",
             (
-                "m.yaml:5: topology.nodes: 4 cores cannot be shared equally by 3 (use `cpus` and"
-                " `nodes` rows for a machine whose parts differ)"
+                "m.yaml:5: topology.nodes: 4 cores cannot be divided evenly by 3 (use `cpus` and"
+                " `nodes` rows for an irregular machine)"
             ),
         ),
         (
             HEAD + "topology: {sockets: 1, cores_per_socket: 4, core_ids: 0-2}\n",
             (
-                "m.yaml:5: topology.core_ids: 3 core ids cannot be repeated over 4 cores (give those"
+                "m.yaml:5: topology.core_ids: 4 cores are not a multiple of 3 core ids (list the ids"
                 " of one die, one node, one socket, or of all cores)"
             ),
         ),
         (
             HEAD + "topology: {sockets: 1, cores_per_socket: 4, nodes: 2, node_ids: 8}\n",
-            "m.yaml:5: topology.node_ids: 1 node ids for 2 nodes",
+            "m.yaml:5: topology.node_ids: expected 2 node ids, got 1",
         ),
         (
             HEAD + "cpus:\n  - cpus: 0-3\n    socket: 0-1\n",
-            "m.yaml:7: cpus[0].socket: 2 values for 4 CPUs (give one for all, or one for each)",
+            "m.yaml:7: cpus[0].socket: 2 values for 4 CPUs (use one for all, or one for each)",
         ),
         (
             HEAD + "cpus:\n  - cpus: 0-99999\n",
-            "m.yaml:6: cpus[0].cpus: 99999 is too large, the most is 8191",
+            "m.yaml:6: cpus[0].cpus: 99999 is too large; the maximum is 8191",
         ),
         (
             SMALL + MEMORY + "nodes: []\n",
-            "m.yaml:7: nodes: key 'nodes' stands twice (remove one of the two)",
+            "m.yaml:7: nodes: duplicate key 'nodes' (remove one of the two)",
         ),
         (
             SMALL + "nodes: [{nodes: 0, memory: lots}]\n",
-            "m.yaml:6: nodes[0].memory: 'lots' is no size such as 96Gi, 32Ki or 1048576",
+            "m.yaml:6: nodes[0].memory: expected a size such as 96Gi, 32Ki or 1048576, got 'lots'",
         ),
         (
             SMALL + "nodes: [{nodes: 0, memory: 1000}]\n",
-            "m.yaml:6: nodes[0].memory: 1000 is no whole number of KiB",
+            "m.yaml:6: nodes[0].memory: 1000 is not a whole number of KiB",
         ),
         (
             SMALL + "nodes: [{nodes: 0, memory: 99999999T}]\n",
-            "m.yaml:6: nodes[0].memory: '99999999T' does not fit 63 bits",
+            "m.yaml:6: nodes[0].memory: '99999999T' does not fit in 63 bits",
         ),
         (
             SMALL + "nodes: [{nodes: 0, memory: 1Gi}, {nodes: 0, memory: 1Gi}]\n",
-            "m.yaml:6: nodes[1].memory: node 0 has its memory twice",
+            "m.yaml:6: nodes[1].memory: duplicate memory of node 0",
         ),
         (
             SMALL + "nodes: [{nodes: 0, memory: 1Gi, hugepages: {1Gi: 1, 1024Mi: 1}}]\n",
-            "m.yaml:6: nodes[0].hugepages.1024Mi: a page size of zero, or one that stands twice",
+            "m.yaml:6: nodes[0].hugepages.1024Mi: page size is zero or a duplicate",
         ),
         (
             SMALL + "nodes: [{nodes: 0, memory: 1Gi, cpus: [0, 1]}]\n",
-            "m.yaml:6: nodes[0].cpus: 2 CPU lists for 1 nodes",
+            "m.yaml:6: nodes[0].cpus: got 2 CPU lists, expected 1",
         ),
         (
             SMALL + MEMORY + "distances: ['10 20', '20 10']\n",
-            "m.yaml:7: distances: 2 rows for 1 nodes",
+            "m.yaml:7: distances: got 2 rows, expected 1",
         ),
         (
             SMALL + MEMORY + "possible: 0-2\n",
-            "m.yaml:7: possible: a CPU that is present is not possible",
+            "m.yaml:7: possible: must include all CPUs that are present",
         ),
         (
             SMALL + MEMORY + "caches:\n  - {level: 3, type: Unified, size: 8M, shared: sockets}\n",
             (
-                "m.yaml:8: caches[0].shared: 'sockets' is nothing that shares a cache (one of cpu, core,"
+                "m.yaml:8: caches[0].shared: unknown scope 'sockets' (use cpu, core,"
                 " cluster, die, node, socket, machine, `4 cores`, or lists of CPUs)"
             ),
         ),
@@ -168,7 +168,7 @@ def complaint(text: str) -> str:
             SMALL
             + MEMORY
             + "caches:\n  - {level: 3, type: Unified, size: 8M, shared: [0-1, 1-2]}\n",
-            "m.yaml:8: caches[0].shared: CPU 1 is in two caches (take it out of one)",
+            "m.yaml:8: caches[0].shared: CPU 1 is in two caches (remove it from one)",
         ),
         (
             SMALL + MEMORY + "caches:\n  - {level: 3, type: Unified, size: 8M, shared: [0-9]}\n",
@@ -178,35 +178,35 @@ def complaint(text: str) -> str:
             SMALL
             + MEMORY
             + "caches:\n  - {level: 3, type: Unified, size: 8M, shared: core, cpus: x}\n",
-            "m.yaml:8: caches[0].cpus: 'x' is no number or range such as 0-3 or 0-14/2",
+            "m.yaml:8: caches[0].cpus: expected a number or a range such as 0-3, got 'x'",
         ),
         (
             SMALL
             + MEMORY
             + "caches:\n  - {level: 3, type: Unified, size: 8M, shared: core, ids: 0-2}\n",
-            "m.yaml:8: caches[0].ids: 3 ids for 2 caches",
+            "m.yaml:8: caches[0].ids: expected 2 ids, got 3",
         ),
         (
             SMALL
             + MEMORY
             + "caches:\n  - {level: 3, type: Unified, size: 8M, shared: core, ids: x}\n",
-            "m.yaml:8: caches[0].ids: cannot read 'x' in a sequence",
+            "m.yaml:8: caches[0].ids: cannot parse 'x' in a sequence",
         ),
         (
             SMALL + MEMORY + "caches:\n  - {level: 3, type: Unified, size: big, shared: core}\n",
-            "m.yaml:8: caches[0].size: 'big' is no size such as 96Gi, 32Ki or 1048576",
+            "m.yaml:8: caches[0].size: expected a size such as 96Gi, 32Ki or 1048576, got 'big'",
         ),
         (
             SMALL + MEMORY + "cpuinfo: {core_ids: 0-1}\n",
-            "m.yaml:7: cpuinfo.core_ids: 2 values for 4 processors shown",
+            "m.yaml:7: cpuinfo.core_ids: expected 4 values, got 2",
         ),
         (
             SMALL + MEMORY + "cpuinfo: {core_ids: x}\n",
-            "m.yaml:7: cpuinfo.core_ids: cannot read 'x' in a sequence",
+            "m.yaml:7: cpuinfo.core_ids: cannot parse 'x' in a sequence",
         ),
         (
             SMALL + MEMORY + "cpuinfo: {cpus: x}\n",
-            "m.yaml:7: cpuinfo.cpus: 'x' is no number or range such as 0-3 or 0-14/2",
+            "m.yaml:7: cpuinfo.cpus: expected a number or a range such as 0-3, got 'x'",
         ),
         (
             SMALL + MEMORY + "lacks:\n  - cpu/online\n  - cpu/onlin\n",
@@ -214,25 +214,25 @@ def complaint(text: str) -> str:
         ),
         (
             SMALL + MEMORY + "lacks: [../etc]\n",
-            "m.yaml:7: lacks[0]: '../etc' names no part of the tree; start with cpu/ or node/",
+            "m.yaml:7: lacks[0]: '../etc' is outside the tree; start with cpu/ or node/",
         ),
         (
             SMALL + MEMORY + "lacks: [cpu/../x]\n",
-            "m.yaml:7: lacks[0]: 'cpu/../x' is no pattern such as cpu/cpu{0-3}/topology",
+            "m.yaml:7: lacks[0]: invalid pattern 'cpu/../x'; use one such as cpu/cpu{0-3}/topology",
         ),
         (
             SMALL + MEMORY + "lacks: ['cpu/cpu{a}']\n",
-            "m.yaml:7: lacks[0]: 'cpu/cpu{a}': 'a' is no number or range such as 0-3 or 0-14/2",
+            "m.yaml:7: lacks[0]: 'cpu/cpu{a}': expected a number or a range such as 0-3, got 'a'",
         ),
         (
             SMALL + MEMORY + "files: {cpu/cpu*/online: '1'}\n",
-            "m.yaml:7: files.cpu/cpu*/online: 'cpu/cpu*/online' needs numbers, such as {0-3}, not *",
+            "m.yaml:7: files.cpu/cpu*/online: 'cpu/cpu*/online': use numbers such as {0-3} instead of *",
         ),
         (
             SMALL + MEMORY + "files: {'cpu/cpu{0-999}/cache/index{0-99}/id': '1'}\n",
             (
                 "m.yaml:7: files.cpu/cpu{0-999}/cache/index{0-99}/id: 'cpu/cpu{0-999}/cache/index{0-99}/id'"
-                " names 100000 files, more than 20000"
+                " matches 100000 files; the limit is 20000"
             ),
         ),
         (
@@ -248,20 +248,20 @@ def complaint(text: str) -> str:
         ),
     ],
 )
-def test_a_bad_profile_is_refused_with_file_line_field_and_mend(text: str, said: str) -> None:
+def test_a_bad_profile_is_refused_with_file_line_field_and_fix(text: str, said: str) -> None:
     assert complaint(text) == said
 
 
 def test_a_profile_without_lines_is_refused_with_its_field() -> None:
     wrong = msgspec.structs.replace(profile(SMALL + MEMORY), possible="0")
-    with pytest.raises(ProfileError, match="possible: a CPU that is present is not possible"):
+    with pytest.raises(ProfileError, match="possible: must include all CPUs that are present"):
         check_profile(wrong)
     with pytest.raises(ProfileError):
         build_tree(wrong)
 
 
 def test_an_unknown_name_lists_the_bundled_machines() -> None:
-    with pytest.raises(DocumentError, match=r"no bundled machine has this name .*raspberry-pi-4"):
+    with pytest.raises(DocumentError, match=r"no such bundled machine .*raspberry-pi-4"):
         load_profile("no-such-machine")
 
 

@@ -82,12 +82,12 @@ def test_an_empty_directory_is_filled(tree: Tree, tmp_path: Path) -> None:
 
 def test_a_directory_with_something_in_it_is_left_alone(tree: Tree, tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("mine")
-    with pytest.raises(WriteError, match="is not empty; name a new"):
+    with pytest.raises(WriteError, match="is not empty; use a new"):
         write_directory(tree, tmp_path)
     assert found(tmp_path) == {"mine": b"mine"}
     with pytest.raises(WriteError, match="is not a directory"):
         write_directory(tree, tmp_path / "mine")
-    with pytest.raises(WriteError, match="cannot be made"):
+    with pytest.raises(WriteError, match="cannot create"):
         write_directory(tree, tmp_path / "mine/below")
 
 
@@ -99,10 +99,10 @@ def test_a_failed_write_leaves_nothing_behind(
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", full)
-        with pytest.raises(WriteError, match="cannot be written: No space left on device"):
+        with pytest.raises(WriteError, match=r"cannot write .*: No space left on device"):
             write_directory(tree, tmp_path / "new")
     monkeypatch.setattr(Path, "replace", lambda *_: full(0, b""))
-    with pytest.raises(WriteError, match="cannot be written: No space left on device"):
+    with pytest.raises(WriteError, match=r"cannot write .*: No space left on device"):
         write_tar(tree, tmp_path / "new.tar")
     assert list(tmp_path.iterdir()) == []
 
@@ -128,8 +128,8 @@ def test_archives_of_other_kinds_and_existing_ones_are_refused(tree: Tree, tmp_p
     with pytest.raises(WriteError, match=r"must end in \.tar, \.tar\.gz, \.tar\.xz"):
         write_tar(tree, tmp_path / "a.zip")
     (tmp_path / "a.tar").write_text("mine")
-    with pytest.raises(WriteError, match="exists; name a new file"):
+    with pytest.raises(WriteError, match="exists; use a new file"):
         write_tar(tree, tmp_path / "a.tar")
     (tmp_path / "file").write_text("")
-    with pytest.raises(WriteError, match="cannot be written"):
+    with pytest.raises(WriteError, match="cannot write"):
         write_tar(tree, tmp_path / "file/a.tar")

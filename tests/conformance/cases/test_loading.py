@@ -138,7 +138,7 @@ def test_what_is_expected_by_release_is_written_as_it_was_read() -> None:
         (
             'kubernetes: "< 1.35", ',
             "",
-            r"cases.yaml:22: .*expect\[0\]: key 'kubernetes' is missing",
+            r"cases.yaml:22: .*expect\[0\]: missing key 'kubernetes'",
         ),
         ("refused:", "refusal:", r"cases.yaml:22: .*refusal: unknown key 'refusal' \(did you mean"),
         (
