@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 
 class NotEnoughCPUsError(Exception):
-    """Fewer CPUs are available than requested."""
+    """Fewer CPUs are available than requested.
+
+    Requirements: CPU-ERROR-004.
+    """
 
     def __init__(self, requested: int, available: int) -> None:
         """Takes both counts."""
@@ -72,12 +75,18 @@ class Assignment:
 
     @property
     def only_whole_cores(self) -> bool:
-        """Whether nothing but whole cores is handed out (option ``full-pcpus-only``)."""
+        """Whether nothing but whole cores is handed out (option ``full-pcpus-only``).
+
+        Requirements: CPU-OPT-FULLPCPUS-002.
+        """
         return self.options.full_cores
 
     @property
     def cpus_per_core(self) -> int:
-        """The CPUs that a request must be a multiple of with ``full-pcpus-only``."""
+        """The CPUs that a request must be a multiple of with ``full-pcpus-only``.
+
+        Requirements: CPU-OPT-FULLPCPUS-008.
+        """
         return self.topology.most_cpus_per_core
 
     def take(self, available: int, count: int, beside: int = 0, least: int = 0) -> int:
@@ -93,7 +102,10 @@ class Assignment:
         return self.pack(available, count, beside)
 
     def pack(self, available: int, count: int, beside: int = 0) -> int:
-        """`count` CPUs out of `available` on as few units as possible; else as `take`."""
+        """`count` CPUs out of `available` on as few units as possible; else as `take`.
+
+        Requirements: CPU-STATIC-012, CPU-STATIC-015, CPU-STATIC-022.
+        """
         free = available & self.topology.cpus
         if count > free.bit_count():
             raise NotEnoughCPUsError(count, available.bit_count())
@@ -117,12 +129,18 @@ class Assignment:
         return steps
 
     def whole_nodes(self, progress: Progress) -> Progress:
-        """Takes NUMA nodes that are entirely free."""
+        """Takes NUMA nodes that are entirely free.
+
+        Requirements: CPU-STATIC-012.
+        """
         order = nodes_in_order(self.topology, progress.free)
         return progress.take_units(_entirely_free(self.topology.nodes, order, progress.free))
 
     def whole_sockets(self, progress: Progress) -> Progress:
-        """Takes sockets that are entirely free."""
+        """Takes sockets that are entirely free.
+
+        Requirements: CPU-STATIC-008.
+        """
         return progress.take_units(self.free_sockets(progress.free))
 
     def free_sockets(self, free: int) -> list[int]:
@@ -130,7 +148,10 @@ class Assignment:
         return _entirely_free(self.topology.sockets, sockets_in_order(self.topology, free), free)
 
     def uncore_caches(self, progress: Progress) -> Progress:
-        """Takes whole uncore caches, and the rest of the request out of a part of one."""
+        """Takes whole uncore caches, and the rest of the request out of a part of one.
+
+        Requirements: CPU-OPT-UNCORE-002, CPU-OPT-UNCORE-003, CPU-OPT-UNCORE-004.
+        """
         for uncore in self.caches_in_order(progress.free):
             if progress.wanted >= self.topology.cpus_per_uncore:
                 progress = self._whole_caches(progress)
@@ -150,29 +171,44 @@ class Assignment:
         return list(dict.fromkeys(caches_by_node(self.topology, free)))
 
     def part_of_cache(self, progress: Progress, cache: int) -> int:
-        """The rest of the request out of a cache with room for it, whole cores first; else none."""
+        """The rest of the request out of a cache with room for it, whole cores first; else none.
+
+        Requirements: CPU-OPT-UNCORE-005, CPU-OPT-UNCORE-006.
+        """
         inside = Progress(progress.free & cache, 0, progress.wanted)
         if inside.free.bit_count() < inside.wanted:
             return 0
         return self.threads_by_core(self.whole_cores(inside)).taken
 
     def whole_cores(self, progress: Progress) -> Progress:
-        """Takes cores that are entirely free."""
+        """Takes cores that are entirely free.
+
+        Requirements: CPU-STATIC-009.
+        """
         return progress.take_units(self.free_cores(progress.free))
 
     def free_cores(self, free: int) -> list[int]:
-        """The cores whose CPUs are all free, in the order in which they are taken."""
+        """The cores whose CPUs are all free, in the order in which they are taken.
+
+        Requirements: CPU-POOL-006, CPU-RESERVE-013, CPU-STATIC-023.
+        """
         return _entirely_free(self.topology.cores, cores_in_order(self.topology, free), free)
 
     def threads_by_core(self, progress: Progress) -> Progress:
-        """Takes single CPUs, core by core."""
+        """Takes single CPUs, core by core.
+
+        Requirements: CPU-STATIC-010, CPU-STATIC-013.
+        """
         free = progress.free
         for core in cores_in_order(self.topology, free):
             progress = progress.take_threads(self.topology.cores[core] & free)
         return progress
 
     def threads_of_other_cores(self, progress: Progress) -> Progress:
-        """Takes a CPU of every core of a socket before it takes a second one of any."""
+        """Takes a CPU of every core of a socket before it takes a second one of any.
+
+        Requirements: CPU-OPT-DISTCORES-002, CPU-OPT-DISTCORES-003.
+        """
         topology, free = self.topology, progress.free
         for socket in sockets_in_order(topology, free):
             turns: dict[int, int] = {}
@@ -205,7 +241,10 @@ def _fullest_first(groups: Groups, free: int, within: int) -> list[int]:
 
 
 def nodes_in_order(topology: CPUTopology, free: int) -> list[int]:
-    """The NUMA nodes with free CPUs in the order in which they are used up."""
+    """The NUMA nodes with free CPUs in the order in which they are used up.
+
+    Requirements: CPU-STATIC-011.
+    """
     nodes, sockets = topology.nodes, topology.sockets
     if topology.nodes_within_sockets:
         return _fullest_first(nodes, free, free)

@@ -65,6 +65,8 @@ class DistributedAssignment(Assignment):
         Raises:
             NotEnoughCPUsError: `available` has fewer.
             AccountingError: the chosen nodes did not have the CPUs after all.
+
+        Requirements: CPU-HINT-018.
         """
         del beside
         if self.options.by_socket:
@@ -72,7 +74,10 @@ class DistributedAssignment(Assignment):
         return self.distribute(available, count, least)
 
     def of_one_socket(self, available: int, count: int) -> int:
-        """The part of `available` on one socket that has `count` CPUs; all where none has."""
+        """The part of `available` on one socket that has `count` CPUs; all where none has.
+
+        Requirements: CPU-OPT-ALIGNSOCKET-006.
+        """
         for socket in sockets_in_order(self.topology, available):
             on_socket = available & self.topology.sockets[socket]
             if on_socket.bit_count() >= count:
@@ -84,6 +89,9 @@ class DistributedAssignment(Assignment):
 
         A request that is no multiple of a group, or that no combination of nodes can share
         evenly, is packed instead. Raises what `take` does.
+
+        Requirements: CPU-OPT-DISTNUMA-003, CPU-OPT-DISTNUMA-005, CPU-OPT-DISTNUMA-006,
+        CPU-OPT-DISTNUMA-007.
         """
         nodes = self.topology.nodes
         group = self.cpus_per_core if self.options.full_cores else 1
@@ -122,7 +130,10 @@ class DistributedAssignment(Assignment):
         return best
 
     def over(self, request: CPURequest, nodes: tuple[int, ...]) -> Distribution | None:
-        """The best distribution over just these nodes, if there is one."""
+        """The best distribution over just these nodes, if there is one.
+
+        Requirements: CPU-OPT-DISTNUMA-002, CPU-OPT-DISTNUMA-004.
+        """
         free, count, group = request
         if sum(free[node] // group for node in nodes) * group < count:
             return None
@@ -190,7 +201,10 @@ def _after_remainder(
 
 
 def standard_deviation(values: Iterable[int]) -> float:
-    """The population standard deviation, mean and result rounded to three decimals."""
+    """The population standard deviation, mean and result rounded to three decimals.
+
+    Requirements: CPU-OPT-DISTNUMA-008.
+    """
     numbers = list(values)
     mean = _thousandths(sum(numbers) / len(numbers))
     squares = sum((number - mean) * (number - mean) for number in numbers)

@@ -30,7 +30,11 @@ UNSATISFIABLE: Resources = {"cpu": ()}
 def for_container(
     policy: StaticPolicy, state: CPUState, reuse: ReusableCPUs, pod: Pod, container: Container
 ) -> Resources:
-    """The hints for one container; empty where it is due no exclusive CPUs."""
+    """The hints for one container; empty where it is due no exclusive CPUs.
+
+    Requirements: CPU-HINT-001, CPU-HINT-002, CPU-HINT-003, CPU-HINT-005, CPU-HINT-010,
+    CPU-HINT-011, TOPO-RESTART-001, TOPO-RESTART-002.
+    """
     count = pod.exclusive_cpus(container)
     if count == 0:
         return {}
@@ -43,7 +47,10 @@ def for_container(
 
 
 def for_pod(policy: StaticPolicy, state: CPUState, reuse: ReusableCPUs, pod: Pod) -> Resources:
-    """The hints for the pod as a whole; empty where it is due no exclusive CPUs."""
+    """The hints for the pod as a whole; empty where it is due no exclusive CPUs.
+
+    Requirements: TOPO-RESTART-002.
+    """
     count = pod.exclusive_cpus_at_once()
     if count == 0:
         return {}
@@ -73,7 +80,10 @@ def _reusing(policy: StaticPolicy, available: int, reusable: int, count: int) ->
 
 
 def generate(policy: StaticPolicy, available: int, reusable: int, count: int) -> Demand:
-    """The hints for `count` CPUs: all sets of nodes that hold `reusable` and have enough."""
+    """The hints for `count` CPUs: all sets of nodes that hold `reusable` and have enough.
+
+    Requirements: CPU-HINT-006, CPU-HINT-008, CPU-HINT-009, CPU-HINT-017.
+    """
     nodes = policy.topology.nodes
     total = {node: cpus.bit_count() for node, cpus in nodes.items()}
     free = {

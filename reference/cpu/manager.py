@@ -31,7 +31,10 @@ class CPUManager(ContainerManager[CPUState]):
         self.reuse = ReusableCPUs()
 
     def hints(self, pod: Pod, container: Container | None) -> Resources:
-        """Where the request could be met."""
+        """Where the request could be met.
+
+        Requirements: CPU-HINT-004, CPU-HINT-016.
+        """
         if self._policy is None:
             return {}
         if container is None:
@@ -39,7 +42,10 @@ class CPUManager(ContainerManager[CPUState]):
         return cpu_hints.for_container(self._policy, self.state, self.reuse, pod, container)
 
     def allocate(self, pod: Pod, container: Container, affinity: KeptHint) -> None:
-        """Gives the container its exclusive CPUs."""
+        """Gives the container its exclusive CPUs.
+
+        Requirements: CPU-NONE-002, CPU-STATIC-014.
+        """
         if self._policy is None:
             return
         try:

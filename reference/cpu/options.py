@@ -29,7 +29,7 @@ INCOMPATIBLE = (
     (BY_UNCORE, ACROSS_CORES),
     (BY_UNCORE, ACROSS_NUMA),
 )
-"""Options that conflict with each other (CPU-OPT-PAIR-001, CPU-OPT-PAIR-002)."""
+"""Options that conflict with each other."""
 
 _GATES = {
     "alpha": ("Alpha", "CPUManagerPolicyAlphaOptions"),
@@ -59,6 +59,9 @@ def parse(
 
     Raises:
         OptionError: unknown, hidden by its gate, not a boolean, or in conflict with another.
+
+    Requirements: CPU-CONFIG-007, CPU-ERROR-006, CPU-OPT-001, CPU-OPT-PAIR-001, CPU-OPT-PAIR-002,
+    CPU-OPT-PAIR-003, CPU-OPT-PAIR-004.
     """
     on = {name: value(name, given[name], known.get(name), gates) for name in sorted(given)}
     for one, other in INCOMPATIBLE:
@@ -81,10 +84,10 @@ def value(
 ) -> bool:
     """Whether an option of this maturity is on; None is an option that there is not.
 
-    (CPU-GATE-001, CPU-GATE-002.)
-
     Raises:
         OptionError: unknown, hidden by its gate, or not a boolean.
+
+    Requirements: CPU-CONFIG-004, CPU-GATE-002, CPU-GATE-004, CPU-GATE-005, CPU-GATE-006.
     """
     if maturity is None:
         raise OptionError(f'unknown CPU Manager Policy option: "{name}"')
@@ -103,6 +106,8 @@ def validate(options: StaticOptions, topology: CPUTopology, topology_policy: str
 
     Raises:
         OptionError: ``align-by-socket`` does not go with one of them.
+
+    Requirements: CPU-OPT-ALIGNSOCKET-004, CPU-OPT-ALIGNSOCKET-005.
     """
     if not options.by_socket:
         return

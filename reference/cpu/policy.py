@@ -64,11 +64,17 @@ class StaticPolicy(Readmission):
 
     @property
     def allocatable(self) -> int:
-        """The CPUs that exclusive assignment may use."""
+        """The CPUs that exclusive assignment may use.
+
+        Requirements: CPU-RESERVE-001.
+        """
         return self.topology.cpus & ~self.reserved
 
     def available(self, state: CPUState) -> int:
-        """The CPUs that can be assigned now."""
+        """The CPUs that can be assigned now.
+
+        Requirements: CPU-POOL-008, CPU-RESERVE-008.
+        """
         free = state.shared & ~self.reserved
         whole = self.assignment.only_whole_cores
         return self.topology.complete_cores(free) if whole else free
@@ -78,6 +84,8 @@ class StaticPolicy(Readmission):
 
         Raises:
             SMTAlignmentError: they cannot (option ``full-pcpus-only``).
+
+        Requirements: CPU-ERROR-005, CPU-OPT-FULLPCPUS-003, CPU-OPT-FULLPCPUS-006.
         """
         if not self.options.full_cores:
             return
@@ -107,6 +115,10 @@ class StaticPolicy(Readmission):
         Raises:
             SMTAlignmentError: whole cores cannot be had.
             NotEnoughCPUsError: too few CPUs are left.
+
+        Requirements: CPU-HINT-015, CPU-INIT-001, CPU-INIT-003, CPU-INIT-004, CPU-OPT-FULLPCPUS-007,
+        CPU-OPT-FULLPCPUS-009, CPU-RESTART-003, CPU-RESTART-006, CPU-STATIC-006, CPU-STATIC-007,
+        TOPO-ORDER-005, TOPO-RESTART-003.
         """
         count = pod.exclusive_cpus(container)
         if count == 0:
@@ -131,6 +143,8 @@ class StaticPolicy(Readmission):
             EmptySharedPoolError: nothing would be left for containers without a part.
             SMTAlignmentError: whole cores cannot be had.
             NotEnoughCPUsError: too few CPUs are left.
+
+        Requirements: NODE-PODLEVEL-009.
         """
         count = pod.exclusive_cpus_at_once()
         if count == 0 or self.keeps(state, pod):
@@ -147,6 +161,8 @@ class StaticPolicy(Readmission):
 
         Raises:
             NotEnoughCPUsError: parts are larger than the whole.
+
+        Requirements: NODE-PODLEVEL-008, NODE-PODLEVEL-010.
         """
         if pod.exclusive_cpus_at_once() == 0:
             return state
@@ -165,19 +181,27 @@ class StaticPolicy(Readmission):
         return state
 
     def in_unbroken_cores(self, state: CPUState, reusable: int) -> int:
-        """How many CPUs there are in cores that can be handed out whole."""
+        """How many CPUs there are in cores that can be handed out whole.
+
+        Requirements: CPU-OPT-FULLPCPUS-004.
+        """
         if self.assignment.only_whole_cores:
             return (self.available(state) | reusable).bit_count()
         return (state.shared & ~self.broken).bit_count()
 
     def taken_again(self, reusable: int, available: int, count: int) -> int:
-        """The CPUs of ended init containers that a request takes first: all, where it fits."""
+        """The CPUs of ended init containers that a request takes first: all, where it fits.
+
+        Requirements: CPU-INIT-002.
+        """
         return reusable if count <= (available | reusable).bit_count() else 0
 
     def binds(self, near: Demand) -> bool:
         """Whether a container must be near the CPUs of ended init containers of its pod.
 
         `near` are its hints there. Without a preferred one it may be anywhere.
+
+        Requirements: CPU-INIT-008.
         """
         best = evaluation.narrowest(near)
         return best is not None and best.preferred
@@ -218,7 +242,10 @@ class StaticPolicy(Readmission):
         return chosen
 
     def aligned(self, affinity: NUMASet) -> int:
-        """The CPUs that count as being on the nodes of `affinity`."""
+        """The CPUs that count as being on the nodes of `affinity`.
+
+        Requirements: CPU-OPT-ALIGNSOCKET-003.
+        """
         nodes = union(self.topology.nodes.get(node, 0) for node in affinity)
         if not self.options.by_socket:
             return nodes
@@ -230,6 +257,10 @@ class StaticPolicy(Readmission):
 
         Raises:
             PolicyError: the file does not fit this machine and this reservation.
+
+        Requirements: CPU-CHECKPOINT-016, CPU-CHECKPOINT-017, CPU-CHECKPOINT-018, CPU-ERROR-001,
+        CPU-OPT-STRICT-002, CPU-OPT-STRICT-003, CPU-OPT-STRICT-005, CPU-POOL-001, CPU-RESERVE-009,
+        CPU-RESTART-007.
         """
         cpus = self.topology.cpus & ~(self.reserved if self.options.strict else 0)
         if not state.shared:
@@ -253,7 +284,10 @@ class StaticPolicy(Readmission):
         return state
 
     def is_used_up(self, state: CPUState, cpus: int) -> bool:
-        """Whether exclusive CPUs are all that there is, with the reserved ones kept apart."""
+        """Whether exclusive CPUs are all that there is, with the reserved ones kept apart.
+
+        Requirements: CPU-OPT-STRICT-006.
+        """
         return self.options.strict and state.all_cpus() == cpus
 
     def _check_reserved(self, shared: int) -> None:
@@ -300,6 +334,9 @@ def make_static(
 
     Raises:
         PolicyError: so many CPUs cannot be reserved.
+
+    Requirements: CPU-OPT-STRICT-004, CPU-RESERVE-005, CPU-RESERVE-007, CPU-RESERVE-010,
+    CPU-RESERVE-012.
     """
     bare, reserved = rules.bare(topology, options), named
     if not named:

@@ -21,6 +21,8 @@ class ReusableCPUs(NamedTuple):
     """CPUs of a pod's ended init containers, free for its next containers.
 
     Kept for the pod that was last allocated to, and for no other.
+
+    Requirements: CPU-INIT-007.
     """
 
     uid: str = ""
@@ -38,6 +40,8 @@ class CPUState:
     `pods` are the CPUs that a pod has as a whole, by its uid; its containers share them. This is
     what the checkpoint file holds. A change makes a new value, so identity tells whether the file
     has to be written.
+
+    Requirements: CPU-POOL-007.
     """
 
     shared: int = 0
@@ -49,7 +53,10 @@ class CPUState:
         return self.exclusive.get(uid, {}).get(container)
 
     def where(self, uid: str, container: str) -> int:
-        """The CPUs the container may run on: its exclusive ones, else the shared pool."""
+        """The CPUs the container may run on: its exclusive ones, else the shared pool.
+
+        Requirements: CPU-POOL-002.
+        """
         own = self.of(uid, container)
         return self.shared if own is None else own
 
@@ -60,7 +67,10 @@ class CPUState:
                 yield uid, name, cpus
 
     def assign(self, uid: str, container: str, cpus: int) -> CPUState:
-        """The state with `cpus` moved from the shared pool to the container."""
+        """The state with `cpus` moved from the shared pool to the container.
+
+        Requirements: CPU-POOL-005, CPU-STATIC-003.
+        """
         shared = CPUState(self.shared & ~cpus, self.exclusive, self.pods)
         return shared.share(uid, container, cpus)
 
@@ -79,6 +89,9 @@ class CPUState:
         Its CPUs return to the shared pool, save those that other containers of the pod hold too:
         an app container may run on what its init container had. What a pod has as a whole returns
         with its last container.
+
+        Requirements: CPU-INIT-005, CPU-INIT-006, CPU-REMOVE-001, CPU-REMOVE-002, CPU-REMOVE-005,
+        NODE-PODLEVEL-014.
         """
         own = self.of(uid, container)
         if own is None:

@@ -101,6 +101,8 @@ def derive(machine: MachineInfo) -> CPUTopology:
 
     Raises:
         TopologyError: there are no CPUs, a core without threads, or one that names a thread twice.
+
+    Requirements: CPU-OPT-UNCORE-007, DISCOVERY-004, DISCOVERY-023.
     """
     if machine.num_cores == 0:
         raise TopologyError("could not detect number of cpus")
