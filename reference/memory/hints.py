@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 def demand(
     state: MemoryState, reuse: ReusableMemory, uid: str, amounts: Mapping[str, int]
 ) -> Demand:
-    """The sets of nodes that have `amounts` (bytes by memory type) free."""
+    """The sets of nodes that have `amounts` (bytes by memory type) free.
+
+    Requirements: MEM-GROUP-004, MEM-GROUP-005, MEM-HINT-003, MEM-HINT-004, MEM-STATIC-010.
+    """
     return Demand(
         nodes=tuple(sorted(state.nodes)),
         needs=tuple(_need(state, reuse, uid, kind, size) for kind, size in amounts.items()),
@@ -54,7 +57,10 @@ def _need(state: MemoryState, reuse: ReusableMemory, uid: str, kind: str, amount
 def calculated(
     state: MemoryState, reuse: ReusableMemory, uid: str, amounts: Mapping[str, int]
 ) -> Resources:
-    """Hints for each of `amounts`: a set of nodes has all of them, or is a hint for none."""
+    """Hints for each of `amounts`: a set of nodes has all of them, or is a hint for none.
+
+    Requirements: MEM-HINT-002, MEM-HINT-005, MEM-HINT-006, TOPO-ORDER-004.
+    """
     described = demand(state, reuse, uid, amounts)
     if not amounts or not evaluation.satisfiable(described):
         return {}
@@ -62,7 +68,10 @@ def calculated(
 
 
 def regenerated(blocks: Blocks, amounts: Mapping[str, int]) -> Resources:
-    """Hints for what is allocated already: just there; nothing where the amounts differ."""
+    """Hints for what is allocated already: just there; nothing where the amounts differ.
+
+    Requirements: MEM-HINT-007, MEM-RESTART-004, TOPO-RESTART-001.
+    """
     if len(blocks) != len(amounts):
         return {}
     if any(amounts.get(block.kind) != block.size for block in blocks):

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 
 class MemoryManager(ContainerManager[MemoryState]):
-    """The Memory Manager; its `policy` is None for the policy None."""
+    """The Memory Manager; its `policy` is None for the policy None.
+
+    Requirements: MEM-NONE-001.
+    """
 
     def __init__(
         self, policy: StaticPolicy | None, state: MemoryState, file: CheckpointFile[MemoryState]

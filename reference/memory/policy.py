@@ -56,6 +56,8 @@ class StaticPolicy(Readmission):
         """The table of an empty node that has `total` bytes of a type.
 
         `system` is reserved, `pages` lie in huge pages of the node.
+
+        Requirements: MEM-RESERVE-001, MEM-RESERVE-004.
         """
         left = cls.left(total, system + pages)
         return Table(total, system % UNSIGNED, left, 0, left)
@@ -133,6 +135,9 @@ class StaticPolicy(Readmission):
 
         Raises:
             AllocationError: it cannot have it.
+
+        Requirements: MEM-ERROR-001, MEM-ERROR-004, MEM-GROUP-002, MEM-GROUP-007, MEM-HUGE-002,
+        MEM-HUGE-005, MEM-HUGE-007, MEM-INIT-002, MEM-RESTART-001, MEM-STATIC-003, MEM-STATIC-012.
         """
         if not is_served(pod):
             return state, reuse
@@ -162,6 +167,8 @@ class StaticPolicy(Readmission):
         Raises:
             AllocationError: it cannot have it.
             EmptySharedPoolError: nothing would be left for containers without a part.
+
+        Requirements: NODE-PODLEVEL-009.
         """
         if not is_served(pod) or self.keeps(state, pod):
             return state
@@ -222,7 +229,10 @@ class StaticPolicy(Readmission):
         return chosen.nodes
 
     def breaks_group(self, state: MemoryState, nodes: int) -> bool:
-        """Whether one of these nodes is in use alone, or with other nodes than these."""
+        """Whether one of these nodes is in use alone, or with other nodes than these.
+
+        Requirements: MEM-ERROR-005, MEM-GROUP-001.
+        """
         return any(
             state.nodes[node].assignments and state.nodes[node].cells != nodes
             for node in NUMASet.from_mask(nodes)
@@ -233,6 +243,8 @@ class StaticPolicy(Readmission):
 
         Raises:
             RestoreError: the file does not fit this machine and this reservation.
+
+        Requirements: MEM-CHECKPOINT-010, MEM-RESTART-005.
         """
         if not state.nodes:
             if state.entries:
@@ -268,6 +280,8 @@ def make_static(
 
     Raises:
         NotBuiltError: a node has a negative id, which the protocol cannot name.
+
+    Requirements: MEM-HUGE-001, MEM-HUGE-008, MEM-STATIC-011.
     """
     if any(node.node_id < 0 for node in machine.topology or ()):
         raise NotBuiltError("memory on NUMA nodes with negative ids")
@@ -292,7 +306,10 @@ def _blocks(nodes: int, amounts: Amounts) -> Blocks:
 
 
 def reused(reuse: ReusableMemory, pod: Pod, container: Container, blocks: Blocks) -> ReusableMemory:
-    """What may be taken again once the container has these blocks."""
+    """What may be taken again once the container has these blocks.
+
+    Requirements: MEM-INIT-001, MEM-INIT-005.
+    """
     sizes = dict(reuse.sizes) if reuse.uid == pod.uid else {}
     for block in blocks:
         place = (block.nodes, block.kind)
@@ -306,7 +323,9 @@ def reused(reuse: ReusableMemory, pod: Pod, container: Container, blocks: Blocks
 def shrunk(state: MemoryState, pod: Pod, container: Container, blocks: Blocks) -> MemoryState:
     """The state in which earlier init containers no longer have what these blocks took over.
 
-    So the blocks of a pod sum up to what it occupies (MEM-INIT-003).
+    So the blocks of a pod sum up to what it occupies.
+
+    Requirements: MEM-INIT-003.
     """
     for block in blocks:
         left = block.size
@@ -326,12 +345,18 @@ def shrunk(state: MemoryState, pod: Pod, container: Container, blocks: Blocks) -
 
 
 def is_served(pod: Pod) -> bool:
-    """Whether the policy pins the memory of a pod's containers at all (MEM-STATIC-002)."""
+    """Whether the policy pins the memory of a pod's containers at all.
+
+    Requirements: MEM-HINT-001, MEM-STATIC-002, MEM-STATIC-005.
+    """
     return pod.qos == "Guaranteed" and not pod.shared_pool
 
 
 def satisfies(state: MemoryState, nodes: int, amounts: Amounts) -> bool:
-    """Whether nodes have enough free memory of every type together (MEM-STATIC-009)."""
+    """Whether nodes have enough free memory of every type together.
+
+    Requirements: MEM-HUGE-003, MEM-STATIC-009.
+    """
     return all(
         sum(
             state.nodes[node].tables[kind].free
@@ -346,7 +371,7 @@ def satisfies(state: MemoryState, nodes: int, amounts: Amounts) -> bool:
 def same_memory(real: Mapping[int, NodeMemory], expected: Mapping[int, NodeMemory]) -> bool:
     """Whether two machines have the same memory, and as much of it in use by groups of nodes.
 
-    (MEM-CHECKPOINT-011.)
+    Requirements: MEM-CHECKPOINT-002, MEM-CHECKPOINT-011, MEM-RESTART-006, MEM-RESTART-007.
     """
     if real.keys() != expected.keys():
         return False

@@ -30,6 +30,8 @@ def part(pod: Pod, container: Container) -> Amounts:
 
     Raises:
         AllocationError: an amount is not an integer to the API machinery.
+
+    Requirements: MEM-ERROR-002, MEM-STATIC-001.
     """
     return {} if pod.shares_budget(container) else _amounts(container.requests)
 
@@ -77,6 +79,8 @@ def at_once(pod: Pod) -> Amounts:
 
     Raises:
         AllocationError: an amount is not an integer to the API machinery.
+
+    Requirements: MEM-HINT-008, MEM-HUGE-009.
     """
     if pod.budget is not None:
         return {kind: size for kind, size in _amounts(pod.budget).items() if size > 0}

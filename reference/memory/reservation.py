@@ -34,6 +34,8 @@ def by_node(config: Config, machine: MachineInfo) -> Reserved:
     Raises:
         ReservationError: a node that there is not, a sum that is not Node Allocatable's, an
             amount that is no integer, or nothing reserved at all.
+
+    Requirements: MEM-RESERVE-003, MEM-RESERVE-009, MEM-RESERVE-010, MEM-RESERVE-012.
     """
     found: Reserved = {node.node_id: {} for node in machine.topology or ()}
     for node, _ in config.reserved_memory:
@@ -57,10 +59,10 @@ def by_node(config: Config, machine: MachineInfo) -> Reserved:
 def check_sums(config: Config, machine: MachineInfo) -> None:
     """Checks that what is reserved by node sums up to Node Allocatable's reservation.
 
-    (MEM-RESERVE-002.)
-
     Raises:
         ReservationError: it does not, for a memory type.
+
+    Requirements: MEM-ERROR-003, MEM-RESERVE-002, MEM-RESERVE-005, MEM-RESERVE-008, MEM-RESERVE-011.
     """
     expected = [
         amount

@@ -26,7 +26,10 @@ Blocks = tuple[Block, ...]
 
 
 class Table(NamedTuple):
-    """One memory type on one node: `allocatable` is what is left of `total` beside `system`."""
+    """One memory type on one node: `allocatable` is what is left of `total` beside `system`.
+
+    Requirements: NODE-STATE-002.
+    """
 
     total: int
     system: int
@@ -58,13 +61,18 @@ class ReusableMemory:
     """Memory of a pod's ended init containers, by its nodes and type.
 
     Kept for the pod that was last allocated to, and for no other.
+
+    Requirements: MEM-INIT-004.
     """
 
     uid: str = ""
     sizes: Mapping[tuple[int, str], int] = field(default_factory=dict)
 
     def of(self, uid: str, nodes: int, kind: str) -> int:
-        """What containers of this pod may take again on exactly these nodes."""
+        """What containers of this pod may take again on exactly these nodes.
+
+        Requirements: MEM-INIT-007.
+        """
         return self.sizes.get((nodes, kind), 0) if uid == self.uid else 0
 
 
@@ -106,6 +114,8 @@ class MemoryState:
         """The state in which the container has nothing.
 
         What a pod has as a whole returns with its last container.
+
+        Requirements: MEM-HUGE-006, MEM-REMOVE-001, MEM-REMOVE-002, NODE-PODLEVEL-014.
         """
         blocks = self.of(uid, name)
         if blocks is None:
@@ -126,7 +136,10 @@ class MemoryState:
 
 
 def reserved(nodes: Mapping[int, NodeMemory], block: Block, size: int) -> Nodes:
-    """The nodes with the block on them, `size` of it newly taken, lowest node first."""
+    """The nodes with the block on them, `size` of it newly taken, lowest node first.
+
+    Requirements: MEM-GROUP-003.
+    """
     found = dict(nodes)
     for node in NUMASet.from_mask(block.nodes):
         memory = found[node]
@@ -142,7 +155,9 @@ def reserved(nodes: Mapping[int, NodeMemory], block: Block, size: int) -> Nodes:
 def give_back(nodes: Nodes, node: int, kind: str, size: int) -> int:
     """Gives back up to `size` on the node, and says how much it was.
 
-    With its last block, the node leaves its group (MEM-GROUP-006).
+    With its last block, the node leaves its group.
+
+    Requirements: MEM-GROUP-006.
     """
     memory = nodes[node]
     table = memory.tables[kind]
