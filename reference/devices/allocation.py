@@ -56,6 +56,8 @@ def requested(state: DeviceState, container: Container) -> dict[str, int]:
     """How many devices of each resource the container's limits ask for, by name in order.
 
     A request that is no whole number is rounded up.
+
+    Requirements: DEV-ALLOCATE-003.
     """
     return {
         resource: quantity.value(container.limits[resource])
@@ -80,6 +82,8 @@ def allocate(
 
     Raises:
         DeviceError: a resource cannot be had.
+
+    Requirements: DEV-INIT-001, DEV-INIT-003.
     """
     kept = state.reuse.devices if state.reuse.uid == pod.uid else {}
     state = state.with_reuse(ReusableDevices(pod.uid, kept))
@@ -99,10 +103,12 @@ def allocate_resource(
 ) -> DeviceState:
     """The state once a container has the devices of one resource that it asks for.
 
-    What it holds already stays; what its pod can reuse comes first (DEV-ALLOCATE-003).
+    What it holds already stays; what its pod can reuse comes first.
 
     Raises:
         DeviceError: the request changed, devices fell ill, or too few are available.
+
+    Requirements: DEV-ALLOCATE-005, DEV-ERROR-001, DEV-ERROR-002.
     """
     uid, name, resource, count, _ = request
     held = state.of(uid, name).get(resource)
@@ -133,10 +139,10 @@ def allocate_resource(
 def check_health(state: DeviceState, resource: str, held: frozenset[str]) -> None:
     """Checks that devices can be allocated, and that those held are still healthy.
 
-    (DEV-HEALTH-001, DEV-HEALTH-003.)
-
     Raises:
         DeviceError: the resource has no plugin or no healthy device, or a held one fell ill.
+
+    Requirements: DEV-ERROR-003, DEV-HEALTH-003.
     """
     devices = state.lists.get(resource)
     if devices is None:
@@ -158,7 +164,7 @@ def by_affinity(
 ) -> list[str]:
     """The devices in the order they are taken: near the affinity, far, near no node at all.
 
-    (DEV-ALLOCATE-001, DEV-ALLOCATE-006.)
+    Requirements: DEV-ALLOCATE-001, DEV-ALLOCATE-006, DEV-ALLOCATE-007.
     """
     if affinity is None:
         return sorted(available, key=request.order)

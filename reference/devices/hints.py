@@ -47,7 +47,10 @@ class DeviceHints:
     def for_container(
         self, state: DeviceState, pod: Pod, container: Container
     ) -> dict[str, Hints | None]:
-        """The hints for one container."""
+        """The hints for one container.
+
+        Requirements: DEV-HINT-010, NODE-PODLEVEL-003.
+        """
         found: dict[str, Hints | None] = {}
         for resource, count in allocation.requested(state, container).items():
             held = state.of(pod.uid, container.name).get(resource, NONE)
@@ -60,6 +63,8 @@ class DeviceHints:
 
         The pod asks for what its containers need together when they need most. What its
         containers hold counts only when it is exactly that.
+
+        Requirements: DEV-HINT-009.
         """
         resources = {resource for container in pod.containers for resource in container.limits}
         found: dict[str, Hints | None] = {}
@@ -72,7 +77,10 @@ class DeviceHints:
         return found
 
     def of_resource(self, state: DeviceState, need: DeviceNeed) -> Hints | None:
-        """The hints for devices of one resource."""
+        """The hints for devices of one resource.
+
+        Requirements: DEV-HINT-002, DEV-HINT-005, DEV-HINT-007, DEV-HINT-008.
+        """
         resource, count, held, reusable = need
         devices = state.lists.get(resource, Devices())
         if not devices.aligned:
@@ -100,6 +108,8 @@ class DeviceHints:
         """The nodes that hints may name: those that devices are near to, in ascending order.
 
         All of the machine's where there are none.
+
+        Requirements: DEV-HINT-003, TOPO-OPT-011.
         """
         touched = 0
         for mask in near:

@@ -84,12 +84,18 @@ class DeviceManager(Manager[DeviceState]):
         """Gives nothing: the Device Manager does not serve pods as a whole."""
 
     def reclaim(self, pods: Mapping[str, Pod]) -> None:
-        """Takes back the devices of all pods but these, the ones on the node."""
+        """Takes back the devices of all pods but these, the ones on the node.
+
+        Requirements: DEV-REMOVE-003.
+        """
         if self.state.held:
             self.state = self.state.reclaim(pods.keys())
 
     def end(self, uid: str, name: str) -> None:
-        """Leaves the container its devices until its pod leaves the node."""
+        """Leaves the container its devices until its pod leaves the node.
+
+        Requirements: DEV-REMOVE-002.
+        """
 
     def save(self) -> None:
         """Writes the state as of the last report or allocation: taking back is not written."""

@@ -56,7 +56,10 @@ class Devices:
 
     @property
     def aligned(self) -> bool:
-        """Whether any device is near a NUMA node, so that the resource can be aligned at all."""
+        """Whether any device is near a NUMA node, so that the resource can be aligned at all.
+
+        Requirements: DEV-HINT-001, DEV-HINT-004.
+        """
         return any(self.nodes.values())
 
 
@@ -73,7 +76,10 @@ class DeviceState:
     reuse: ReusableDevices = _NO_REUSE
 
     def report(self, lists: Iterable[DeviceResource]) -> DeviceState:
-        """The state once plugins reported `lists`; resources not in them stay as they are."""
+        """The state once plugins reported `lists`; resources not in them stay as they are.
+
+        Requirements: DEV-HEALTH-004.
+        """
         known = dict(self.lists)
         for one in lists:
             known[one.resource] = Devices(
@@ -89,6 +95,8 @@ class DeviceState:
         """The state without what is held by pods whose uid is not among `present`.
 
         Pods on the node keep the devices of containers that have ended.
+
+        Requirements: DEV-INIT-002, DEV-REMOVE-001, DEV-RESTART-002.
         """
         held = {uid: containers for uid, containers in self.held.items() if uid in present}
         if len(held) == len(self.held):
@@ -109,11 +117,17 @@ class DeviceState:
         return NONE.union(*(devices.get(resource, NONE) for devices in containers))
 
     def available(self, resource: str) -> frozenset[str]:
-        """The healthy devices that nobody has."""
+        """The healthy devices that nobody has.
+
+        Requirements: DEV-ALLOCATE-002, DEV-HEALTH-001, DEV-HEALTH-002.
+        """
         return self.lists.get(resource, Devices()).healthy - self.taken.get(resource, NONE)
 
     def serves(self, resource: str) -> bool:
-        """Whether the resource is one of devices: a plugin serves it, or a container holds one."""
+        """Whether the resource is one of devices: a plugin serves it, or a container holds one.
+
+        Requirements: DEV-ALLOCATE-004.
+        """
         return resource in self.lists or resource in self.taken
 
     def give(self, uid: str, container: str, resource: str, ids: frozenset[str]) -> DeviceState:
