@@ -37,6 +37,8 @@ def check(whole: Amounts, parts: Iterable[tuple[Container, Amounts]]) -> None:
 
     Raises:
         EmptySharedPoolError: a container is left with nothing.
+
+    Requirements: NODE-PODLEVEL-011.
     """
     used = dict.fromkeys(whole, 0)
     shared = False

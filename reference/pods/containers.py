@@ -43,6 +43,8 @@ def at_once(containers: tuple[Container, ...], amount: Callable[[Container], Amo
 
     Sidecars run beside everything that starts after them; other init containers run one at a time.
     (Kubernetes documentation, "Resource sharing within containers".)
+
+    Requirements: TOPO-SCOPE-003, TOPO-SCOPE-006.
     """
     zero = amount(_NOBODY)
     sidecars = starting = running = zero

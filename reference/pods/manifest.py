@@ -19,6 +19,8 @@ def read_pod(manifest: Mapping[str, Any], level: PodLevel = "ignored") -> Pod:
 
     Raises:
         PodError: a field that the managers need is missing or of the wrong type.
+
+    Requirements: CPU-STATIC-017, CPU-STATIC-024, NODE-PODLEVEL-002, NODE-PODLEVEL-004.
     """
     uid = _mapping(manifest.get("metadata"), "metadata").get("uid")
     if not isinstance(uid, str) or not uid:
@@ -53,6 +55,8 @@ def read_container(item: Any, where: str, *, init: bool) -> Container:
 
     Raises:
         PodError: a field that the managers need is missing or of the wrong type.
+
+    Requirements: CPU-EXAMPLE-006.
     """
     fields = _mapping(item, where)
     name = fields.get("name")

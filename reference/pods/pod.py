@@ -48,6 +48,8 @@ class Pod:
 
         Only containers of Guaranteed pods that request a whole number of CPUs get exclusive ones
         (Kubernetes documentation, "Static policy").
+
+        Requirements: CPU-POOL-003, CPU-POOL-004, CPU-STATIC-001, CPU-STATIC-002, CPU-STATIC-004.
         """
         if self.qos != "Guaranteed" or self.shared_pool or self.shares_budget(container):
             return 0
@@ -57,6 +59,8 @@ class Pod:
         """The most exclusive CPUs that the pod needs at any one time.
 
         For a pod with a budget, these are the whole CPUs of the budget.
+
+        Requirements: CPU-HINT-012, CPU-HINT-013, NODE-PODLEVEL-012.
         """
         if self.budget is None:
             return containers.at_once(self.containers, self.exclusive_cpus)
@@ -68,5 +72,7 @@ class Pod:
         """Whether the container lives on what the others leave of the pod's budget.
 
         A container gets a part of its own if it would be Guaranteed by itself.
+
+        Requirements: NODE-PODLEVEL-013.
         """
         return self.budget is not None and qos.class_of((container,)) != "Guaranteed"

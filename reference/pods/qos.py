@@ -25,6 +25,8 @@ def class_of(containers: tuple[Container, ...]) -> QoSClass:
 
     Guaranteed: every container limits CPU and memory, and requests exactly as much. BestEffort: no
     container requests or limits either. Burstable: any other pod.
+
+    Requirements: CPU-STATIC-016, MEM-INIT-006.
     """
     requests: dict[str, Fraction] = {}
     limits: dict[str, Fraction] = {}

@@ -42,6 +42,8 @@ def parse(text: str | float) -> Fraction:
 
     Raises:
         QuantityError: the text is not a quantity.
+
+    Requirements: CPU-CONFIG-015.
     """
     text = str(text)
     if not _OUTLINE.fullmatch(text):
@@ -75,7 +77,10 @@ def milli_value(text: str | float) -> int:
 
 
 def whole_cpus(text: str | float) -> int | None:
-    """The quantity as a number of CPUs; None if that is not whole, in thousandths."""
+    """The quantity as a number of CPUs; None if that is not whole, in thousandths.
+
+    Requirements: CPU-STATIC-005.
+    """
     cpus, rest = divmod(milli_value(text), 1000)
     return None if rest else cpus
 
@@ -94,6 +99,8 @@ def exact(text: str | float) -> int | None:
 
     It says so of all that it keeps as a decimal number of any length: fractions, binary suffixes
     with a decimal point (``1.5Gi``), and long numbers. (apimachinery, `Quantity.AsInt64`.)
+
+    Requirements: MEM-STATIC-006, MEM-STATIC-007.
     """
     number = parse(text)
     found = _FORM.fullmatch(str(text))

@@ -28,11 +28,17 @@ class Readmission:
     __slots__ = ()
 
     def keeps(self, state: Holdings, pod: Pod) -> bool:
-        """Whether the pod has what it keeps as a whole."""
+        """Whether the pod has what it keeps as a whole.
+
+        Requirements: CPU-RESTART-009.
+        """
         return pod.uid in state.pods
 
     def has_ended(self, state: Holdings, pod: Pod, container: Container) -> bool:
-        """Whether this init container has finished: an app container of its pod holds its own."""
+        """Whether this init container has finished: an app container of its pod holds its own.
+
+        Requirements: CPU-INIT-009, MEM-RESTART-003.
+        """
         if not container.passes:
             return False
         apps = (other for other in pod.containers if not other.init)

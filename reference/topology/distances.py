@@ -32,7 +32,10 @@ class Distances:
 
     @cached_property
     def table(self) -> Table:
-        """The distance from node to node."""
+        """The distance from node to node.
+
+        Requirements: TOPO-OPT-009.
+        """
         nodes = sorted(self.rows)
         return {
             node: {
@@ -52,17 +55,26 @@ class Distances:
         return True
 
     def ordered(self, sets: Collection[int]) -> list[int]:
-        """Sets with equally many nodes, those with the closest nodes first, then low ids."""
+        """Sets with equally many nodes, those with the closest nodes first, then low ids.
+
+        Requirements: TOPO-OPT-001.
+        """
         return by_average(sets, self.table)
 
 
 def average(nodes: int, table: Table) -> float:
-    """The average distance of a set's nodes from each other and from themselves."""
+    """The average distance of a set's nodes from each other and from themselves.
+
+    Requirements: TOPO-OPT-007.
+    """
     members = tuple(NUMASet.from_mask(nodes))
     total = sum(table[one][other] for one in members for other in members)
     return total / (len(members) * len(members))
 
 
 def by_average(sets: Collection[int], table: Table) -> list[int]:
-    """Sets by their average distance, then by low ids."""
+    """Sets by their average distance, then by low ids.
+
+    Requirements: TOPO-OPT-006.
+    """
     return sorted(sets, key=lambda nodes: (average(nodes, table), nodes))

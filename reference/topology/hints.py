@@ -33,6 +33,8 @@ class Supply(NamedTuple):
     """An `amount` that a set of nodes has if any of `nodes` is in it.
 
     Memory belongs to one node alone; a device may be near several.
+
+    Requirements: DEV-HINT-006.
     """
 
     nodes: int
@@ -84,7 +86,10 @@ class Demand:
     per_socket: int = 0
 
     def met_by(self, nodes: int) -> bool:
-        """Whether a set of nodes is a hint: it meets the demand with what is free now."""
+        """Whether a set of nodes is a hint: it meets the demand with what is free now.
+
+        Requirements: MEM-HUGE-004.
+        """
         return (
             all(need.free_on(nodes) >= need.amount for need in self.needs)
             and all(nodes & group for group in self.touching)
@@ -95,6 +100,8 @@ class Demand:
         """Whether a hint is preferred, where an empty machine would do with `fewest` nodes.
 
         With ``align-by-socket``, so are hints that touch no more sockets than `fewest` nodes fill.
+
+        Requirements: CPU-OPT-ALIGNSOCKET-002.
         """
         if nodes.bit_count() == fewest:
             return True
@@ -116,6 +123,8 @@ def sets_of(nodes: tuple[int, ...]) -> Iterator[int]:
     """All sets of nodes but the empty one, in the kubelet's order.
 
     Smaller sets come first; sets of one size go by the positions of their members in `nodes`.
+
+    Requirements: CPU-HINT-007.
     """
     for size in range(1, len(nodes) + 1):
         for members in combinations(nodes, size):
@@ -126,6 +135,8 @@ def fewest_nodes(demand: Demand) -> int:
     """The size of the smallest set that would meet the needs on an empty machine.
 
     If no set would, it is the number of nodes.
+
+    Requirements: TOPO-POLICY-005.
     """
     for nodes in sets_of(demand.nodes):
         if all(need.total_on(nodes) >= need.amount for need in demand.needs):
@@ -151,7 +162,10 @@ def satisfiable(demand: Demand) -> bool:
 
 
 def narrowest(demand: Demand, containing: int = 0) -> Hint | None:
-    """The best hint with all nodes of `containing`: preferred, then few nodes, then low ids."""
+    """The best hint with all nodes of `containing`: preferred, then few nodes, then low ids.
+
+    Requirements: MEM-STATIC-008.
+    """
     return min(
         (hint for hint in listed(demand) if not containing & ~hint.nodes),
         key=lambda hint: (not hint.preferred, hint.nodes.bit_count(), hint.nodes),

@@ -46,7 +46,10 @@ class Rules:
     single: bool = False
 
     def counted(self, hints: Sequence[Hint]) -> Sequence[Hint]:
-        """Those of a resource's hints that the policy takes into account."""
+        """Those of a resource's hints that the policy takes into account.
+
+        Requirements: TOPO-MERGE-012.
+        """
         if not self.single:
             return hints
         return [
@@ -60,6 +63,8 @@ class Rules:
 
         It is the number of nodes that the most demanding resource needs at least: the largest of
         the sizes that the resources' narrowest hints have.
+
+        Requirements: MEM-GROUP-008.
         """
         return max(
             (
@@ -75,6 +80,8 @@ class Rules:
         A preferred result comes before any other, the fewer nodes the better. Otherwise one of
         exactly `target` nodes is best; then one with fewer, the more the better; then one with
         more, the fewer the better.
+
+        Requirements: TOPO-MERGE-003, TOPO-MERGE-006, TOPO-MERGE-009.
         """
         size = result.nodes.bit_count()
         if result.preferred:
@@ -84,12 +91,18 @@ class Rules:
         return (2, -size) if size < target else (3, size)
 
     def ordered(self, tied: Collection[int]) -> list[int]:
-        """Results of the same rank, the best first: by distance if wanted, then by low ids."""
+        """Results of the same rank, the best first: by distance if wanted, then by low ids.
+
+        Requirements: TOPO-MERGE-008, TOPO-OPT-002, TOPO-OPT-005.
+        """
         return sorted(tied) if self.distances is None else self.distances.ordered(tied)
 
 
 def merge(rules: Rules, providers: Sequence[Resources | None]) -> Hint:
-    """The best result; if none has a node, all nodes of the machine, not preferred."""
+    """The best result; if none has a node, all nodes of the machine, not preferred.
+
+    Requirements: TOPO-MERGE-002, TOPO-MERGE-007, TOPO-MERGE-010.
+    """
     lists = [rules.counted(listed(hints) or IMPOSSIBLE) for hints in by_resource(providers)]
     found = results(rules, lists)
     if not found:
@@ -102,7 +115,10 @@ def merge(rules: Rules, providers: Sequence[Resources | None]) -> Hint:
 
 
 def by_resource(providers: Iterable[Resources | None]) -> Iterator[Hints]:
-    """The hints of every resource; a provider without any counts as one without preference."""
+    """The hints of every resource; a provider without any counts as one without preference.
+
+    Requirements: TOPO-MERGE-001, TOPO-MERGE-005, TOPO-MERGE-011, TOPO-POLICY-011.
+    """
     for resources in providers:
         for hints in resources.values() if resources else (None,):
             yield NO_PREFERENCE if hints is None else hints
@@ -128,7 +144,10 @@ class _Partial(NamedTuple):
 
 
 def results(rules: Rules, lists: Iterable[Sequence[Hint]]) -> set[Hint]:
-    """All results that have a node."""
+    """All results that have a node.
+
+    Requirements: TOPO-MERGE-004, TOPO-MERGE-013.
+    """
     partial = {_Partial(rules.nodes, preferred=True, named=ANYWHERE)}
     for hints in lists:
         partial = {one.taking(hint) for one in partial for hint in hints}

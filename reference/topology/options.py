@@ -42,6 +42,8 @@ def check_gate(given: Mapping[str, str], gates: Mapping[str, bool]) -> None:
 
     Raises:
         OptionError: there are options, and their feature gate is off.
+
+    Requirements: TOPO-ERROR-009.
     """
     if given and not gates[_GATE]:
         written = " ".join(f"{name}:{given[name]}" for name in sorted(given))
@@ -63,6 +65,8 @@ def parse(
 
     Raises:
         OptionError: unknown, hidden by its gate, or not a value that it can have.
+
+    Requirements: TOPO-ERROR-006.
     """
     for name in sorted(given):
         check_available(name, available, gates)
@@ -80,6 +84,8 @@ def check_available(
 
     Raises:
         OptionError: it is unknown, or hidden by its gate.
+
+    Requirements: TOPO-ERROR-004, TOPO-ERROR-010.
     """
     maturity = available.get(name)
     if maturity is None:
@@ -96,6 +102,8 @@ def read_most_nodes(text: str) -> int:
 
     Raises:
         OptionError: it is no integer, or less than `MOST_NODES_BY_DEFAULT`.
+
+    Requirements: TOPO-ERROR-007, TOPO-ERROR-008.
     """
     try:
         most = numbers.signed(text)

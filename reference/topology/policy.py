@@ -54,7 +54,11 @@ class TopologyPolicy:
     negative: bool
 
     def merge(self, providers: Sequence[Resources | None]) -> tuple[KeptHint, bool]:
-        """The hint to keep for what the providers say, and whether it is admitted."""
+        """The hint to keep for what the providers say, and whether it is admitted.
+
+        Requirements: TOPO-POLICY-002, TOPO-POLICY-003, TOPO-POLICY-004, TOPO-POLICY-007,
+        TOPO-POLICY-008, TOPO-POLICY-009.
+        """
         best = evaluation.merge(self.rules, providers)
         nodes: int | None = best.nodes
         if self.name == SINGLE_NUMA_NODE and nodes == self.rules.nodes:
@@ -76,6 +80,8 @@ def on_machine(
     Raises:
         TopologyManagerError: the machine has no distances where they are needed, or more nodes
             than the options allow.
+
+    Requirements: TOPO-OPT-003, TOPO-OPT-004.
     """
     rows = {node.node_id: node.distances for node in machine.topology or ()}
     try:
@@ -101,6 +107,8 @@ def of_nodes(
 
     Raises:
         TopologyManagerError: the closest nodes are preferred, and a row is missing.
+
+    Requirements: TOPO-ERROR-011, TOPO-MERGE-014, TOPO-OPT-008.
     """
     known = {node: row for node, row in rows.items() if row is not None}
     if options.closest and len(known) < len(rows):

@@ -56,6 +56,9 @@ def admit(
         AdmissionError: the policy does not admit the merged hint, or a provider cannot allocate.
         NotBuiltError: hints would have to name nodes with negative ids, on which kubelets panic
             and which the protocol cannot name.
+
+    Requirements: NODE-ALIGN-001, NODE-ALIGN-002, TOPO-POLICY-006, TOPO-POLICY-010, TOPO-SCOPE-002,
+    TOPO-SCOPE-005, TOPO-SCOPE-007, TOPO-SCOPE-008.
     """
     if policy is not None and policy.negative:
         raise NotBuiltError("hints for NUMA nodes with negative ids")
@@ -87,6 +90,8 @@ def affinity_of(
 
     Raises:
         AdmissionError: it does not admit the merged hint.
+
+    Requirements: TOPO-ERROR-001, TOPO-SCOPE-004.
     """
     affinity, admitted = policy.merge([provider.hints(pod, container) for provider in providers])
     if not admitted:

@@ -47,6 +47,8 @@ def merge(rules: Rules, providers: Sequence[Resources | None]) -> Hint:
 
     Raises:
         NotBuiltError: there are too many sets of nodes.
+
+    Requirements: TOPO-OPT-012.
     """
     given = tuple(by_resource(providers))
     classes = _interchangeable(rules, given)
