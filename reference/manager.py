@@ -89,7 +89,10 @@ class ContainerManager(Manager[EntriesT]):
     """A manager whose containers give back what they hold as soon as they end."""
 
     def reclaim(self, pods: Mapping[str, Pod]) -> None:
-        """Takes back what is held by containers of none of these pods, the ones on the node."""
+        """Takes back what is held by containers of none of these pods, the ones on the node.
+
+        Requirements: MEM-REMOVE-003, MEM-RESTART-002.
+        """
         for uid, name, _ in tuple(self.state):
             pod = pods.get(uid)
             if pod is None or all(container.name != name for container in pod.containers):
@@ -101,7 +104,10 @@ class ContainerManager(Manager[EntriesT]):
 
 
 def unexpected(error: Exception) -> AdmissionError:
-    """The refusal of a pod because an allocation failed."""
+    """The refusal of a pod because an allocation failed.
+
+    Requirements: TOPO-ERROR-012.
+    """
     return AdmissionError(
         "UnexpectedAdmissionError", f"Allocate failed due to {error}, which is unexpected"
     )

@@ -85,7 +85,10 @@ class Node:
 
     @property
     def providers(self) -> tuple[Manager[Any], ...]:
-        """The hint providers in the order in which the Topology Manager asks them."""
+        """The hint providers in the order in which the Topology Manager asks them.
+
+        Requirements: TOPO-ORDER-002.
+        """
         return (self.device_manager, self.cpus, self.memory)
 
     def read_pod(self, manifest: messages.Pod) -> Pod:
@@ -97,7 +100,10 @@ class Node:
         return read_pod(manifest, self.setup.pod_level)
 
     def started(self) -> messages.Started:
-        """The answer to the start: all CPUs, and what can be allocated of CPUs and memory."""
+        """The answer to the start: all CPUs, and what can be allocated of CPUs and memory.
+
+        Requirements: CPU-NONE-005.
+        """
         cpu, memory = self.setup.cpu, self.setup.memory
         allocatable = CPUSet.from_mask(cpu.allocatable if cpu else 0)
         return messages.Started(
@@ -111,6 +117,8 @@ class Node:
         Raises:
             AdmissionError: a container does not get what it is due. What earlier containers of the
                 pod got is taken back at the next call.
+
+        Requirements: CPU-OPT-FULLPCPUS-005, TOPO-ORDER-003.
         """
         pod = self.read_pod(args.pod)
         self.pods[pod.uid] = pod
@@ -139,12 +147,18 @@ class Node:
         return (self.cpus, self.memory)
 
     def save(self) -> None:
-        """Writes the checkpoints that changed."""
+        """Writes the checkpoints that changed.
+
+        Requirements: CPU-CHECKPOINT-002.
+        """
         for provider in self.providers:
             provider.save()
 
     def reclaim(self, providers: Iterable[Manager[Any]]) -> None:
-        """Takes back what is held by containers that no pod on the node has."""
+        """Takes back what is held by containers that no pod on the node has.
+
+        Requirements: CPU-REMOVE-003.
+        """
         for provider in providers:
             provider.reclaim(self.pods)
         present = {(pod.uid, one.name) for pod in self.pods.values() for one in pod.containers}
@@ -170,7 +184,10 @@ class Node:
         return messages.Done()
 
     def drop(self, uid: str) -> None:
-        """Forgets a pod; its resources return when the managers reclaim them (CPU-REMOVE-004)."""
+        """Forgets a pod; its resources return when the managers reclaim them.
+
+        Requirements: CPU-REMOVE-004, NODE-REFUSED-001.
+        """
         self.pods.pop(uid, None)
         self.ended = {place for place in self.ended if place[0] != uid}
         self.affinity = {place: kept for place, kept in self.affinity.items() if place[0] != uid}
@@ -199,7 +216,10 @@ class Node:
         )
 
     def state(self, _args: messages.NoArgs) -> messages.State:
-        """What every container on the node holds, and the checkpoint files."""
+        """What every container on the node holds, and the checkpoint files.
+
+        Requirements: NODE-STATE-001.
+        """
         self.reclaim(self.providers)
         self.save()
         return messages.State(
@@ -229,7 +249,11 @@ class Node:
         )
 
     def reconcile(self, _args: messages.NoArgs) -> messages.Reconciled:
-        """Tells the container runtime every CPU set that it has not been told yet."""
+        """Tells the container runtime every CPU set that it has not been told yet.
+
+        Requirements: CPU-NONE-007, CPU-RECONCILE-001, CPU-RECONCILE-004, CPU-RECONCILE-005,
+        CPU-RECONCILE-006, CPU-RECONCILE-007, CPU-RECONCILE-008.
+        """
         self.reclaim([self.cpus])
         self.save()
         updates = []

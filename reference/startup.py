@@ -60,6 +60,9 @@ def start(
     Raises:
         StartError: a stage refused.
         NotBuiltError: the reference does not implement what the configuration asks for.
+
+    Requirements: CPU-ERROR-007, CPU-RESTART-004, CPU-RESTART-005, DISCOVERY-026, NODE-RESTART-001,
+    NODE-RESTART-002, TOPO-ORDER-001.
     """
     config = _configuration(args, release)
     release = release.under(config.gates)
@@ -119,10 +122,12 @@ def _reserved(config: Config, derive: Callable[[], CPUTopology]) -> Fraction:
 def make_topology_policy(
     config: Config, machine: MachineInfo, release: Release
 ) -> TopologyPolicy | None:
-    """The stage that makes the Topology Manager's policy; None for policy none (TOPO-ORDER-001).
+    """The stage that makes the Topology Manager's policy; None for policy none.
 
     Raises:
         StartError: an option or the machine does not go with the policy.
+
+    Requirements: TOPO-ERROR-005, TOPO-OPT-010.
     """
     given = config.topology_options
     try:
@@ -148,7 +153,10 @@ def _topology(derive: Callable[[], CPUTopology]) -> CPUTopology:
 
 
 def pod_level(config: Config, release: Release) -> PodLevel:
-    """What the node makes of pod-level resources (NODE-PODLEVEL-001)."""
+    """What the node makes of pod-level resources.
+
+    Requirements: NODE-PODLEVEL-001, NODE-PODLEVEL-005, NODE-PODLEVEL-006.
+    """
     on = config.gates["PodLevelResources"]
     return release.pod_level if on else release.pod_level_without_gate
 
@@ -156,10 +164,13 @@ def pod_level(config: Config, release: Release) -> PodLevel:
 def make_cpu_policy(
     config: Config, topology: CPUTopology, reserved: Fraction, release: Release
 ) -> StaticPolicy | None:
-    """The stage that makes the CPU Manager's policy; None for policy none (CPU-NONE-001).
+    """The stage that makes the CPU Manager's policy; None for policy none.
 
     Raises:
         StartError: an unknown policy, no reservation, or a bad option.
+
+    Requirements: CPU-CONFIG-001, CPU-CONFIG-002, CPU-CONFIG-003, CPU-NONE-004, CPU-RESERVE-002,
+    CPU-RESERVE-003, CPU-RESERVE-004.
     """
     if config.cpu_policy == "none":
         if config.cpu_options:
@@ -195,10 +206,12 @@ def make_cpu_policy(
 def make_memory_policy(
     config: Config, machine: MachineInfo, release: Release
 ) -> memory_policies.StaticPolicy | None:
-    """The stage that makes the Memory Manager's policy; None for policy None (MEM-NONE-001).
+    """The stage that makes the Memory Manager's policy; None for policy None.
 
     Raises:
         StartError: an unknown policy, or a reservation that does not add up.
+
+    Requirements: MEM-CONFIG-001, MEM-CONFIG-003, MEM-NONE-003.
     """
     if config.memory_policy == "None":
         return None
@@ -227,10 +240,13 @@ def _unreadable(stage: Stage, name: str, path: str, error: Exception) -> StartEr
 def start_cpus(
     setup: NodeSetup, release: Release, state_dir: Path, present: tuple[Pod, ...]
 ) -> CPUManager:
-    """The stage that starts the CPU Manager from its checkpoint (CPU-CHECKPOINT-001).
+    """The stage that starts the CPU Manager from its checkpoint.
 
     Raises:
         StartError: the checkpoint cannot be read, or does not fit the machine.
+
+    Requirements: CPU-CHECKPOINT-012, CPU-CHECKPOINT-020, CPU-ERROR-002, CPU-ERROR-003,
+    CPU-NONE-006, CPU-RESTART-001, CPU-RESTART-008.
     """
     policy = setup.cpu_policy
     dump = partial(cpu_checkpoint.dump, policy=policy, with_pods=release.pod_entries)

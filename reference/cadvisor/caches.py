@@ -49,7 +49,10 @@ class NodeCaches(NamedTuple):
 
 
 def caches_of(tree: SysTree, cores: Sequence[CoreThreads]) -> NodeCaches:
-    """The caches of a node with these cores, each where it belongs."""
+    """The caches of a node with these cores, each where it belongs.
+
+    Requirements: DISCOVERY-010, DISCOVERY-011.
+    """
     by_core = read_until_unreadable(tree, cores)
     node: dict[UncoreCache, None] = {}
     core: list[tuple[UncoreCache, ...]] = []
@@ -74,7 +77,10 @@ def caches_of(tree: SysTree, cores: Sequence[CoreThreads]) -> NodeCaches:
 
 
 def read_until_unreadable(tree: SysTree, cores: Sequence[CoreThreads]) -> list[list[SharedCache]]:
-    """The caches of each core's first CPU; none from the first on that cannot be read."""
+    """The caches of each core's first CPU; none from the first on that cannot be read.
+
+    Requirements: DISCOVERY-009.
+    """
     by_core: list[list[SharedCache]] = [[] for _ in cores]
     for position, threads in enumerate(cores):
         found = caches_of_cpu(tree, threads.cpus[0])
@@ -85,7 +91,10 @@ def read_until_unreadable(tree: SysTree, cores: Sequence[CoreThreads]) -> list[l
 
 
 def caches_of_cpu(tree: SysTree, cpu: int) -> list[SharedCache] | None:
-    """The caches of a CPU in the byte order of their folders' names; None if one is unreadable."""
+    """The caches of a CPU in the byte order of their folders' names; None if one is unreadable.
+
+    Requirements: DISCOVERY-008.
+    """
     folder = f"{CPUS}/cpu{cpu}/cache"
     caches = []
     try:

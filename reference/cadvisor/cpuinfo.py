@@ -26,7 +26,10 @@ _SOCKET = re.compile(r"^physical id[\t\n\f\r ]*:[\t\n\f\r ]*[0-9]+$", re.MULTILI
 
 
 def count_cores_and_sockets(cpuinfo: str, tree: SysTree, online: OnlineCPUs) -> tuple[int, int]:
-    """The numbers of physical cores and of sockets, given the text of ``/proc/cpuinfo``."""
+    """The numbers of physical cores and of sockets, given the text of ``/proc/cpuinfo``.
+
+    Requirements: DISCOVERY-015, DISCOVERY-016.
+    """
     cores = len(set(_CORE.findall(cpuinfo)))
     sockets = len(set(_SOCKET.findall(cpuinfo)))
     if cores and sockets:

@@ -40,6 +40,8 @@ class OnlineCPUs:
 
     Without that file the kernel has no CPU hotplug, and every CPU is online. If the file cannot be
     read or is empty, none is. An entry that is neither a number nor a range hides those after it.
+
+    Requirements: DISCOVERY-005, DISCOVERY-006.
     """
 
     def __init__(self, tree: SysTree) -> None:
@@ -84,6 +86,8 @@ def cores_of(tree: SysTree, paths: Iterable[str], online: OnlineCPUs) -> list[Co
     Raises:
         DiscoveryError: a name holds no CPU number, or an id can't be read.
         NumeralError: an id is not a number.
+
+    Requirements: DISCOVERY-002, DISCOVERY-003, DISCOVERY-007.
     """
     threads: dict[tuple[int, int], list[int]] = {}
     for path in paths:

@@ -67,6 +67,8 @@ def discover(
     Raises:
         DiscoveryError: ``/proc/cpuinfo``, ``/proc/meminfo`` or a pool of huge pages can't be
             understood; the message is cAdvisor's.
+
+    Requirements: DISCOVERY-001, DISCOVERY-013, DISCOVERY-021, DISCOVERY-022, DISCOVERY-024.
     """
     try:
         return _machine(SysTree(root), no_cpu, log)
@@ -102,6 +104,8 @@ def _topology(tree: SysTree, online: OnlineCPUs, no_cpu: str) -> tuple[list[Node
 
     With nodes, a CPU counts if it is part of a core; without, every entry does, also those that
     are offline.
+
+    Requirements: DISCOVERY-014.
     """
     names = tree.numbered(NODES, "node")
     if names:
@@ -134,7 +138,10 @@ def _node(tree: SysTree, name: str, online: OnlineCPUs) -> Node:
 
 
 def _packages(tree: SysTree, paths: Sequence[str], online: OnlineCPUs) -> list[Node]:
-    """The packages in place of nodes; those whose CPUs are all offline are among them."""
+    """The packages in place of nodes; those whose CPUs are all offline are among them.
+
+    Requirements: DISCOVERY-012.
+    """
     by_package: dict[int, list[str]] = {}
     for path in paths:
         package_id = topology_id(tree, path, "physical_package_id")
@@ -148,7 +155,10 @@ def _packages(tree: SysTree, paths: Sequence[str], online: OnlineCPUs) -> list[N
 
 
 def _distances(tree: SysTree, node: str) -> tuple[int, ...] | None:
-    """Distances to all nodes, in the kernel's order; None where the file can't be read."""
+    """Distances to all nodes, in the kernel's order; None where the file can't be read.
+
+    Requirements: DISCOVERY-020.
+    """
     try:
         text = tree.read_trimmed(f"{node}/distance")
     except UnreadableError:

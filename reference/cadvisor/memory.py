@@ -26,6 +26,8 @@ def machine_memory(tree: SysTree) -> int:
     Raises:
         DiscoveryError: the file can't be read, or states no total in kB.
         NumeralError: the total is too large.
+
+    Requirements: DISCOVERY-017.
     """
     return _total(tree.read("/proc/meminfo"))
 
@@ -36,6 +38,8 @@ def node_memory(tree: SysTree, node: str) -> int:
     Raises:
         DiscoveryError: the file states no total in kB.
         NumeralError: the total is too large.
+
+    Requirements: DISCOVERY-018.
     """
     try:
         text = tree.read_trimmed(f"{node}/meminfo")
@@ -61,6 +65,8 @@ def huge_pages(tree: SysTree, folder: str) -> tuple[HugePages, ...] | None:
     Raises:
         DiscoveryError: the count can't be read or is no number.
         NumeralError: the name states no size.
+
+    Requirements: DISCOVERY-019.
     """
     try:
         names = tree.names(folder)

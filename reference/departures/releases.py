@@ -51,6 +51,9 @@ class Release:
         memory_checkpoint_type: what a Memory Manager checkpoint's structure is called, likewise.
         no_cpu: how discovery begins its complaint about a tree without CPUs.
         departures: the classes that override a rule in it.
+
+    Requirements: CPU-OPT-ALIGNSOCKET-001, CPU-OPT-DISTCORES-001, CPU-OPT-DISTNUMA-001,
+    CPU-OPT-FULLPCPUS-001, CPU-OPT-STRICT-001, CPU-OPT-UNCORE-001.
     """
 
     version: str

@@ -52,6 +52,9 @@ def load(given: Mapping[str, Any], known: Mapping[str, Gate]) -> Config:
 
     Raises:
         ConfigError: a value of the wrong type, or one that the kubelet's validation refuses.
+
+    Requirements: CPU-HINT-014, CPU-NONE-001, MEM-CONFIG-007, MEM-CONFIG-008, MEM-NONE-002,
+    TOPO-POLICY-001, TOPO-SCOPE-001.
     """
     fields.duration(given, "cpuManagerReconcilePeriod")
     cpu_policy = fields.text(given, "cpuManagerPolicy", "none")

@@ -54,6 +54,8 @@ def configured(given: Mapping[str, Any]) -> Mapping[str, str]:
 
     Raises:
         ConfigError: a value of the wrong type.
+
+    Requirements: MEM-RESERVE-006.
     """
     merged = given.get("mergeDefaultEvictionSettings")
     if not isinstance(merged, bool | None):
@@ -69,6 +71,8 @@ def check(thresholds: Mapping[str, str]) -> None:
 
     Raises:
         ThresholdError: an unknown signal, or an invalid amount or share.
+
+    Requirements: MEM-CONFIG-011.
     """
     for signal, text in sorted(thresholds.items()):
         if signal not in _SIGNALS:
@@ -83,6 +87,8 @@ def of_memory(thresholds: Mapping[str, str], capacity: int) -> str | None:
     """The threshold for memory as a quantity; None where there is none.
 
     A share is one of `capacity` bytes. `thresholds` have been checked.
+
+    Requirements: MEM-RESERVE-007.
     """
     text = thresholds.get(_MEMORY)
     if text is None or text in _NO_THRESHOLDS:

@@ -29,6 +29,8 @@ def wrong_type(name: str, value: Any, wanted: str, shown: str = "") -> ConfigErr
     """The error for a field whose `value` is not of the Go type `wanted`.
 
     `shown` is how the error calls the value, if not by its type.
+
+    Requirements: MEM-CONFIG-002.
     """
     found = shown or _GO_NAMES.get(type(value), "array")
     struct = "MemoryReservation" if "." in name else "KubeletConfiguration"
@@ -74,6 +76,8 @@ def memory_reservations(given: Mapping[str, Any]) -> MemoryReservations:
 
     Raises:
         ConfigError: a value is of the wrong type, or an amount is not a quantity.
+
+    Requirements: MEM-CONFIG-009.
     """
     entries = given.get("reservedMemory")
     if entries is None:
@@ -112,6 +116,8 @@ def duration(given: Mapping[str, Any], name: str) -> None:
 
     Raises:
         ConfigError: it is neither.
+
+    Requirements: CPU-CONFIG-014.
     """
     if name not in given:
         return

@@ -69,7 +69,10 @@ def table() -> Mapping[str, Mapping[str, Gate]]:
 
 
 def of_release(version: str) -> Mapping[str, Gate]:
-    """The gates of a release, by name."""
+    """The gates of a release, by name.
+
+    Requirements: CPU-GATE-001, CPU-GATE-003.
+    """
     return MappingProxyType(table()[version])
 
 
@@ -89,6 +92,8 @@ def enabled(given: Mapping[str, Any], known: Mapping[str, Gate]) -> Mapping[str,
     Raises:
         ConfigError: a value of the wrong type, a gate that is unknown or locked, or one that is on
             without a gate that it needs.
+
+    Requirements: CPU-GATE-008, CPU-GATE-009, CPU-GATE-010.
     """
     wanted = given.get("featureGates") or {}
     if not isinstance(wanted, dict):
@@ -117,7 +122,10 @@ def enabled(given: Mapping[str, Any], known: Mapping[str, Gate]) -> Mapping[str,
 
 
 def dependency_problems(gates: Mapping[str, bool], known: Mapping[str, Gate]) -> Iterator[str]:
-    """The gates that are on without those they need; the kubelet names them in any order."""
+    """The gates that are on without those they need; the kubelet names them in any order.
+
+    Requirements: CPU-GATE-011, NODE-PODLEVEL-007.
+    """
     for name, gate in known.items():
         if not gate.needs or not gates[name]:
             continue

@@ -14,6 +14,8 @@ def boolean(name: str, value: str) -> bool:
 
     Raises:
         OptionError: the value is neither.
+
+    Requirements: CPU-CONFIG-005, CPU-CONFIG-006.
     """
     try:
         return text.boolean(value)

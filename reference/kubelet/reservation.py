@@ -27,6 +27,8 @@ def reserved_cpus(config: Config, online: CPUSet) -> Fraction:
 
     Raises:
         ConfigError: a CPU reserved by name is not online, or an amount is invalid.
+
+    Requirements: CPU-CONFIG-010, CPU-RESERVE-006, CPU-RESERVE-011.
     """
     kube, system = dict(config.kube_reserved), dict(config.system_reserved)
     if config.named_cpus:
@@ -44,6 +46,8 @@ def cpus_of(amounts: Mapping[str, str], whose: str) -> Fraction:
 
     Raises:
         ConfigError: a resource that cannot be reserved, or an invalid amount of it.
+
+    Requirements: CPU-CONFIG-011, CPU-CONFIG-012, CPU-CONFIG-013, MEM-CONFIG-010.
     """
     problem = f"--{whose}-reserved value failed to parse: "
     for resource, text in sorted(amounts.items()):

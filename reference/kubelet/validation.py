@@ -17,7 +17,10 @@ _SCOPES = ("container", "pod")
 
 
 def topology_problems(policy: str, scope: str) -> Iterator[str]:
-    """What is wrong with the Topology Manager's policy and scope."""
+    """What is wrong with the Topology Manager's policy and scope.
+
+    Requirements: TOPO-ERROR-002, TOPO-ERROR-003.
+    """
     if policy not in _TOPOLOGY_POLICIES:
         known = " ".join(f'"{name}"' for name in _TOPOLOGY_POLICIES)
         yield (
@@ -32,7 +35,10 @@ def topology_problems(policy: str, scope: str) -> Iterator[str]:
 
 
 def named_problems(given: Mapping[str, Any], named: str) -> Iterator[str]:
-    """What is wrong with ``reservedSystemCPUs``, which is `named`."""
+    """What is wrong with ``reservedSystemCPUs``, which is `named`.
+
+    Requirements: CPU-CONFIG-008, CPU-CONFIG-009.
+    """
     if not named:
         return
     if given.get("systemReservedCgroup") or given.get("kubeReservedCgroup"):
@@ -47,7 +53,10 @@ def named_problems(given: Mapping[str, Any], named: str) -> Iterator[str]:
 
 
 def memory_problems(reservations: MemoryReservations) -> Iterator[str]:
-    """What is wrong with ``reservedMemory``."""
+    """What is wrong with ``reservedMemory``.
+
+    Requirements: MEM-CONFIG-004, MEM-CONFIG-005, MEM-CONFIG-006.
+    """
     seen: set[tuple[int, str]] = set()
     for node, limits in reservations:
         for kind, amount in sorted(limits.items()):

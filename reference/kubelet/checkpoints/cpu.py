@@ -49,6 +49,8 @@ def restore(
 
     Raises:
         CheckpointError: the file is damaged, or of another policy.
+
+    Requirements: CPU-CHECKPOINT-007, CPU-CHECKPOINT-013, CPU-CHECKPOINT-014, CPU-CHECKPOINT-015.
     """
     version, found = first_readable(content, release)
     entries = found["entries"] or {}
@@ -109,6 +111,8 @@ def dump(state: CPUState, policy: str, *, with_pods: bool = False) -> bytes:
     """The file that holds the state, byte for byte as the kubelet writes it.
 
     `with_pods` writes the version that has the CPUs of pods as a whole.
+
+    Requirements: CPU-CHECKPOINT-001, CPU-CHECKPOINT-003, CPU-CHECKPOINT-019, NODE-PODLEVEL-015.
     """
     entries = {
         uid: {name: str(CPUSet.from_mask(cpus)) for name, cpus in sorted(containers.items())}
@@ -133,10 +137,10 @@ def dump(state: CPUState, policy: str, *, with_pods: bool = False) -> bytes:
 def first_readable(content: bytes, release: Release) -> tuple[str, dict[str, Any]]:
     """The first format of the release that the content is in, and what it holds in that.
 
-    (CPU-CHECKPOINT-019.)
-
     Raises:
         CheckpointError: it is in none of them; the problem is that with the last.
+
+    Requirements: CPU-CHECKPOINT-008, CPU-CHECKPOINT-009, CPU-CHECKPOINT-019.
     """
     problem: Exception = files.CorruptCheckpointError()
     for version in release.checkpoint_attempts:
@@ -148,11 +152,13 @@ def first_readable(content: bytes, release: Release) -> tuple[str, dict[str, Any
 
 
 def read_as(version: str, content: bytes, release: Release) -> dict[str, Any]:
-    """What the content holds in one format, its checksum checked (CPU-CHECKPOINT-005).
+    """What the content holds in one format, its checksum checked.
 
     Raises:
         GoJSONError: it is not in that format.
         CheckpointError: the checksum is another.
+
+    Requirements: CPU-CHECKPOINT-005, CPU-CHECKPOINT-006, CPU-CHECKPOINT-010, CPU-CHECKPOINT-011.
     """
     found: dict[str, Any] = decoding.decode(
         content,

@@ -45,6 +45,8 @@ def load(content: bytes | None) -> DeviceState:
     """The state that the file's content describes; the empty one if there is no file.
 
     Its resources are known, but have no devices until their plugins report.
+
+    Requirements: DEV-RESTART-001, DEV-RESTART-003.
     """
     if content is None:
         return DeviceState()

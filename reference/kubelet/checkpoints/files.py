@@ -63,7 +63,10 @@ class CorruptCheckpointError(CheckpointError):
 
 
 def checksum(dump: str) -> int:
-    """The 32-bit FNV-1a hash of a textual dump."""
+    """The 32-bit FNV-1a hash of a textual dump.
+
+    Requirements: CPU-CHECKPOINT-004.
+    """
     return fnv1a_32(dump.encode())
 
 

@@ -81,6 +81,9 @@ def restore(content: bytes, policy: str, release: Release) -> MemoryState:
 
     Raises:
         CheckpointError: the file is damaged, or of another policy.
+
+    Requirements: MEM-CHECKPOINT-001, MEM-CHECKPOINT-004, MEM-CHECKPOINT-005, MEM-CHECKPOINT-006,
+    MEM-CHECKPOINT-007, MEM-CHECKPOINT-008, MEM-CHECKPOINT-009.
     """
     with_pods = _with_pods(content) if release.pod_entries else None
     if with_pods and with_pods["checksum"] == _checksum(with_pods, pods=True):
@@ -125,6 +128,8 @@ def dump(state: MemoryState, policy: str, *, with_pods: bool = False) -> bytes:
     """The file that holds the state, byte for byte as the kubelet writes it.
 
     `with_pods` writes the version that has the memory of pods as a whole.
+
+    Requirements: MEM-CHECKPOINT-003, NODE-PODLEVEL-015.
     """
     document = _document(state, policy)
     if not with_pods:
