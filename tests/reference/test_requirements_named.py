@@ -1,0 +1,89 @@
+"""Each requirement is named in the docstring of the rule that keeps it, and only real ones are."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from numaproof.conformance.requirements import load_registry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+REFERENCE = Path(__file__).parents[2] / "reference"
+
+ID = re.compile(r"\b[A-Z]+(?:-[A-Z]+)*-\d{3}\b")
+PARAGRAPH = re.compile(rf"\n\nRequirements: ({ID.pattern}(?:,\s{ID.pattern})*)\.\Z")
+"""The last paragraph of a docstring, the only place for the ids of requirements."""
+
+UNNAMED = {
+    "CPU-EXAMPLE-001": "an example of CPU-POOL-002",
+    "CPU-EXAMPLE-002": "an example of CPU-POOL-003",
+    "CPU-EXAMPLE-003": "an example of CPU-POOL-003",
+    "CPU-EXAMPLE-004": "an example of CPU-STATIC-001 and CPU-STATIC-002",
+    "CPU-EXAMPLE-005": "an example of CPU-POOL-004",
+    "CPU-OPT-PAIR-005": "it follows from the rules of all options together",
+    "TOPO-EXAMPLE-001": "an example of CPU-HINT-002 and TOPO-POLICY-011",
+    "TOPO-EXAMPLE-002": "an example of CPU-HINT-002 and TOPO-POLICY-011",
+    "TOPO-EXAMPLE-003": "an example of TOPO-MERGE-003 and TOPO-MERGE-011",
+    "TOPO-EXAMPLE-004": "an example of CPU-HINT-003 and TOPO-MERGE-001",
+    "TOPO-EXAMPLE-005": "an example of DEV-HINT-002, one resource at a time",
+    "TOPO-EXAMPLE-006": "an example of CPU-HINT-004",
+    "TOPO-EXAMPLE-007": "it follows from TOPO-POLICY-003; there is no scheduler here",
+}
+"""Requirements that have cases but no rule of their own, and why."""
+
+
+@cache
+def named() -> Mapping[str, tuple[tuple[str, ...], ...]]:
+    """What the docstrings of each module name, one group of ids for each docstring."""
+    return {
+        path.relative_to(REFERENCE).as_posix(): tuple(
+            tuple(ID.findall(match[1]))
+            for text in docstrings(path)
+            if (match := PARAGRAPH.search(text))
+        )
+        for path in sorted(REFERENCE.rglob("*.py"))
+    }
+
+
+def docstrings(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            yield ast.get_docstring(node) or ""
+
+
+def rules() -> dict[str, str]:
+    """A module that names each requirement, by its id."""
+    return {one: module for module, groups in named().items() for ids in groups for one in ids}
+
+
+def test_every_requirement_that_the_reference_names_is_in_the_registry() -> None:
+    known = load_registry().by_id()
+    assert {one: module for one, module in rules().items() if one not in known} == {}
+
+
+def test_every_requirement_with_a_case_is_named_by_a_rule_or_has_a_reason_why_not() -> None:
+    tested = {row.id for row in load_registry().requirements if not row.untested}
+    assert sorted(tested - rules().keys() - UNNAMED.keys()) == []
+
+
+def test_only_requirements_with_a_case_and_without_a_rule_have_a_reason_why_not() -> None:
+    tested = {row.id for row in load_registry().requirements if not row.untested}
+    assert sorted(UNNAMED.keys() & rules().keys()) == []
+    assert sorted(UNNAMED.keys() - tested) == []
+
+
+def test_reasons_refer_to_requirements_that_a_rule_names() -> None:
+    assert {one for reason in UNNAMED.values() for one in ID.findall(reason)} <= rules().keys()
+
+
+def test_ids_stand_sorted_in_the_last_paragraph_of_a_docstring_and_nowhere_else() -> None:
+    for module, groups in named().items():
+        found = ID.findall((REFERENCE / module).read_text(encoding="utf-8"))
+        assert sorted(found) == sorted(one for ids in groups for one in ids), module
+        for ids in groups:
+            assert list(ids) == sorted(set(ids)), module
