@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from builders import machines, pods
 from numaproof.protocol import codec
 from numaproof.protocol.operations import OPERATIONS
 from numaproof.reference.implementation import Reference
@@ -19,34 +20,8 @@ if TYPE_CHECKING:
 def make_machine(
     nodes: int = 1, cores: int = 4, smt: int = 2, sockets: int = 1, uncore: int = 0
 ) -> dict[str, Any]:
-    """A regular machine: `cores` a node; sibling threads are numbered apart, as on x86.
-
-    `uncore` cores in a row share an uncore cache; 0 for a machine that reports none.
-    """
-    total = nodes * cores
-    return {
-        "num_cores": total * smt,
-        "num_physical_cores": total,
-        "num_sockets": sockets,
-        "memory_capacity": 1 << 30,
-        "topology": [
-            {
-                "node_id": node,
-                "memory": 1 << 30,
-                "distances": [10 if other == node else 20 for other in range(nodes)],
-                "cores": [
-                    {
-                        "core_id": core,
-                        "thread_ids": [core + thread * total for thread in range(smt)],
-                        "socket_id": node * sockets // nodes,
-                        "uncore_caches": [{"id": core // uncore}] if uncore else None,
-                    }
-                    for core in range(node * cores, (node + 1) * cores)
-                ],
-            }
-            for node in range(nodes)
-        ],
-    }
+    """A regular machine in plain values; `uncore` cores in a row share an uncore cache."""
+    return machines.plain(machines.regular(nodes, cores, smt, sockets, cores_per_cache=uncore))
 
 
 def make_pod(uid: str, *apps: str, init: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -54,16 +29,13 @@ def make_pod(uid: str, *apps: str, init: tuple[str, ...] = ()) -> dict[str, Any]
 
     def container(name: str, cpus: str) -> dict[str, Any]:
         amounts = {"cpu": cpus.rstrip("*"), "memory": "64Mi"}
-        made = {"name": name, "resources": {"limits": amounts, "requests": amounts}}
-        return made | ({"restartPolicy": "Always"} if cpus.endswith("*") else {})
+        return pods.container(name, pods.guaranteed(amounts), sidecar=cpus.endswith("*"))
 
-    return {
-        "metadata": {"uid": uid},
-        "spec": {
-            "initContainers": [container(f"init{n}", cpus) for n, cpus in enumerate(init)],
-            "containers": [container(f"app{n}", cpus) for n, cpus in enumerate(apps)],
-        },
-    }
+    return pods.pod(
+        uid,
+        [container(f"app{n}", cpus) for n, cpus in enumerate(apps)],
+        [container(f"init{n}", cpus) for n, cpus in enumerate(init)],
+    )
 
 
 STATIC = {"cpuManagerPolicy": "static", "kubeReserved": {"cpu": "1"}}

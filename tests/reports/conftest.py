@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from builders.machines import regular
 from numaproof.protocol.events import (
     CaseFinished,
     DivergenceFound,
@@ -16,7 +17,7 @@ from numaproof.protocol.events import (
     RunEnded,
     RunStarted,
 )
-from numaproof.protocol.machine import Core, HugePages, MachineInfo, Node, UncoreCache
+from numaproof.protocol.machine import HugePages, MachineInfo, UncoreCache
 from numaproof.protocol.messages import Hello, Options, Policies
 
 if TYPE_CHECKING:
@@ -61,28 +62,18 @@ def grid(
     memory: int = GIB,
 ) -> MachineInfo:
     """A regular machine: so many sockets, nodes in each, cores in each of those, threads."""
-    total = sockets * nodes * cores
-
-    def core(number: int) -> Core:
-        cache = (
-            (UncoreCache(number // cores_per_cache, 16 << 20, "Unified", 3),)
-            if cores_per_cache
-            else None
-        )
-        cpus = tuple(number + thread * total for thread in range(threads))
-        return Core(number % (nodes * cores), cpus, number // (nodes * cores), cache)
-
-    topology = tuple(
-        Node(
-            node,
-            memory,
-            distances=tuple(10 if other == node else 21 for other in range(sockets * nodes)),
-            hugepages=(HugePages(2048, 4), HugePages(1048576, 0)),
-            cores=tuple(core(node * cores + index) for index in range(cores)),
-        )
-        for node in range(sockets * nodes)
+    return regular(
+        sockets * nodes,
+        cores,
+        threads,
+        sockets,
+        cores_per_cache=cores_per_cache,
+        cache=UncoreCache(0, 16 << 20, "Unified", 3),
+        memory=memory,
+        hugepages=(HugePages(2048, 4), HugePages(1048576, 0)),
+        remote=21,
+        ids_per_socket=True,
     )
-    return MachineInfo(total * threads, total, sockets, memory * sockets * nodes, None, topology)
 
 
 @pytest.fixture

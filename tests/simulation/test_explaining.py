@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from builders import pods
 from numaproof import fakesys
 from numaproof.protocol import messages
 from numaproof.protocol.sets import NUMASet
@@ -51,12 +52,11 @@ def question(name: str, config: dict[str, Any], *given: str) -> Question:
 def pod(name: str, *limits: dict[str, Any], init: tuple[dict[str, Any], ...] = ()) -> DescribedPod:
     def containers(kind: str, all_limits: tuple[dict[str, Any], ...]) -> list[dict[str, Any]]:
         return [
-            {"name": f"{kind}{number}", "resources": {"limits": {"memory": "1Gi", **each}}}
+            pods.container(f"{kind}{number}", {"limits": {"memory": "1Gi", **each}})
             for number, each in enumerate(all_limits)
         ]
 
-    spec = {"initContainers": containers("i", init), "containers": containers("c", limits)}
-    return DescribedPod(name, {"metadata": {"uid": name, "name": name}, "spec": spec})
+    return DescribedPod(name, pods.pod(name, containers("c", limits), containers("i", init)))
 
 
 def ask(asked: Question, *pods: DescribedPod, explain_all: bool = False) -> Simulation:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from builders.machines import regular
 from numaproof.conformance.cases import manifests
 from numaproof.conformance.cases.schema import ContainerSpec, NodeMemory, PodSpec
 from numaproof.conformance.execution.session import replace_text, tamper
@@ -75,13 +76,7 @@ def test_amounts_in_a_configuration_become_texts_and_nothing_else_does() -> None
 
 
 def machine() -> MachineInfo:
-    cores = (Core(0, (0, 1), 0, None), Core(1, (2, 3), 0, None))
-    return MachineInfo(
-        num_cores=4,
-        num_physical_cores=2,
-        num_sockets=1,
-        topology=(Node(node_id=0, memory=1, cores=cores),),
-    )
+    return regular(cores=2, adjacent=True, memory=1)
 
 
 def test_no_cpu_offline_leaves_the_machine_alone() -> None:

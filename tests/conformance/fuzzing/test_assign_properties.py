@@ -9,44 +9,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from builders.machines import regular
 from numaproof.conformance.cases.machine_properties import Facts
 from numaproof.conformance.execution.implementation import InProcess
 from numaproof.protocol import messages
-from numaproof.protocol.machine import Core, MachineInfo, Node
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from numaproof.protocol.machine import MachineInfo
+
 EXAMPLES = settings(max_examples=50, derandomize=True, deadline=None)
 
 
 def machine(sockets: int, nodes: int, cores: int, smt: int, *, adjacent: bool) -> MachineInfo:
     """A machine of `sockets` sockets of `nodes` nodes of `cores` cores of `smt` threads."""
-    total = sockets * nodes * cores
-
-    def threads(core: int) -> tuple[int, ...]:
-        if adjacent:
-            return tuple(range(core * smt, (core + 1) * smt))
-        return tuple(core + thread * total for thread in range(smt))
-
-    return MachineInfo(
-        num_cores=total * smt,
-        num_physical_cores=total,
-        num_sockets=sockets,
-        topology=tuple(
-            Node(
-                node_id=node,
-                memory=1 << 30,
-                cores=tuple(
-                    Core(core, threads(core), node // nodes)
-                    for core in range(node * cores, (node + 1) * cores)
-                ),
-            )
-            for node in range(sockets * nodes)
-        ),
-    )
+    return regular(sockets * nodes, cores, smt, sockets, adjacent=adjacent)
 
 
 machines = st.builds(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from builders.containers import running
 from numaproof.conformance.judging.comparison import any_option, any_resource, difference
 from numaproof.protocol import messages
 from numaproof.protocol.machine import MachineInfo, Node
@@ -17,13 +18,8 @@ if TYPE_CHECKING:
     from numaproof.protocol.messages import Level
 
 
-def container(cpus: str) -> messages.Container:
-    own = CPUSet.parse(cpus)
-    return messages.Container(own, own, (), messages.Hint(None, preferred=True))
-
-
 def admitted(cpus: str) -> messages.Admitted:
-    return messages.Admitted({"app": container(cpus)})
+    return messages.Admitted({"app": running(cpus)})
 
 
 def state(file: str) -> messages.State:

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from builders.machines import bare
+from builders.pods import container, pod
 from numaproof.conformance.judging.crash_attribution import BrokenCall, never_answered, panicked
 from numaproof.conformance.judging.known_defects import known_defects
 from numaproof.protocol import messages
-from numaproof.protocol.machine import MachineInfo, Node
+from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference.departures.defects import DEFECTS
 
@@ -110,23 +112,23 @@ def test_a_fault_that_does_not_say_where_is_due_to_none(trace: str) -> None:
     assert panicked(messages.Fault(NIL, trace), known("1.33")) is None
 
 
-def pod(**limits: int) -> messages.Pod:
+def limited(**limits: int) -> messages.Pod:
     named = {
         name.replace("device", "vendor.example/nic"): amount for name, amount in limits.items()
     }
-    return {"metadata": {"uid": "u"}, "spec": {"containers": [{"resources": {"limits": named}}]}}
+    return pod("u", [container("app", {"limits": named})])
 
 
 def asked(operation: str, args: messages.Args, nodes: int = 2, **config: Any) -> BrokenCall:
-    machine = MachineInfo(topology=tuple(Node(node_id=one) for one in range(nodes)))
+    machine = bare(nodes, distances=False)
     return BrokenCall(operation, args, config, machine)
 
 
 BOTH = {"distribute-cpus-across-numa": "true", "full-pcpus-only": "true"}
 RESTRICTED = {"topologyManagerPolicy": "restricted"}
-ADMIT = messages.AdmitArgs(pod(cpu=2, memory=64))
-DEVICES = messages.AdmitArgs(pod(cpu=2, memory=64, device=1))
-HINTS = messages.HintsArgs(pod(cpu=2, memory=64, device=1), None)
+ADMIT = messages.AdmitArgs(limited(cpu=2, memory=64))
+DEVICES = messages.AdmitArgs(limited(cpu=2, memory=64, device=1))
+HINTS = messages.HintsArgs(limited(cpu=2, memory=64, device=1), None)
 
 
 def assign(options: dict[str, str]) -> messages.AssignArgs:
@@ -153,9 +155,9 @@ def merge(hints: int) -> messages.MergeArgs:
         (asked("hints", HINTS, nodes=8), "merge-of-all-combinations"),
         (asked("admit", DEVICES, nodes=8), None),
         (asked("admit", DEVICES, nodes=4, **RESTRICTED), None),
-        (asked("admit", messages.AdmitArgs(pod(device=1)), nodes=34), None),
+        (asked("admit", messages.AdmitArgs(limited(device=1)), nodes=34), None),
         (
-            asked("admit", messages.AdmitArgs(pod(device=1)), nodes=17, **RESTRICTED),
+            asked("admit", messages.AdmitArgs(limited(device=1)), nodes=17, **RESTRICTED),
             "device-hints-over-all-nodes",
         ),
     ],

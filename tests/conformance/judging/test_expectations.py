@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from builders.containers import running
 from numaproof.conformance.cases.machine_properties import Facts
 from numaproof.conformance.cases.schema import (
     ContainerExpected,
@@ -23,10 +24,7 @@ if TYPE_CHECKING:
 
 
 def container(cpus: str, exclusive: str | None = None) -> messages.Container:
-    own = cpus if exclusive is None else exclusive
-    return messages.Container(
-        CPUSet.parse(cpus), CPUSet.parse(own), (), messages.Hint(NUMASet([0]), preferred=True)
-    )
+    return running(cpus, exclusive, [0])
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
+from builders.containers import running
 from numaproof.conformance.cases import manifests
 from numaproof.conformance.cases.machine_properties import Facts
 from numaproof.conformance.cases.schema import ContainerSpec, PodSpec
@@ -24,9 +25,7 @@ WHOLE = {"cpu": 2, "memory": "1Gi"}
 
 
 def container(cpus: str, exclusive: str = "") -> messages.Container:
-    own = CPUSet.parse(exclusive)
-    hint = messages.Hint(None, preferred=True)
-    return messages.Container(CPUSet.parse(cpus), own, (), hint)
+    return running(cpus, exclusive)
 
 
 def pod(name: str, *containers: str, init: Mapping[str, Any] | None = None) -> messages.Pod:

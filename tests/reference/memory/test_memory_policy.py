@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from builders import pods
+from builders.machines import of_memory
 from numaproof.protocol.machine import HugePages, MachineInfo, Node
 from numaproof.reference.departures import releases
 from numaproof.reference.errors import NotBuiltError
@@ -21,10 +23,7 @@ if TYPE_CHECKING:
     from numaproof.reference.pods.pod import Pod
 
 GI = 1 << 30
-TWO = MachineInfo(
-    memory_capacity=16 * GI,
-    topology=tuple(Node(node, 8 * GI, (HugePages(2048, 512),)) for node in range(2)),
-)
+TWO = of_memory(8 * GI, 8 * GI, hugepages=(HugePages(2048, 512),))
 SYSTEM = {0: {"memory": GI}}
 
 
@@ -39,20 +38,14 @@ def pod(
     init: tuple[str | dict[str, str], ...] = (),
     sidecars: tuple[str, ...] = (),
 ) -> Pod:
-    def container(name: str, memory: str | dict[str, str], **more: str) -> dict[str, Any]:
+    def container(name: str, memory: str | dict[str, str], *, side: bool = False) -> dict[str, Any]:
         amounts = {"cpu": "100m", **({"memory": memory} if isinstance(memory, str) else memory)}
-        return {"name": name, "resources": {"requests": amounts, "limits": amounts}, **more}
+        return pods.container(name, pods.guaranteed(amounts), sidecar=side)
 
-    started = [container(f"s{n}", m, restartPolicy="Always") for n, m in enumerate(sidecars)]
+    started = [container(f"s{n}", memory, side=True) for n, memory in enumerate(sidecars)]
     started += [container(f"i{n}", memory) for n, memory in enumerate(init)]
     return read_pod(
-        {
-            "metadata": {"uid": uid},
-            "spec": {
-                "initContainers": started,
-                "containers": [container(f"c{n}", memory) for n, memory in enumerate(apps)],
-            },
-        }
+        pods.pod(uid, [container(f"c{n}", memory) for n, memory in enumerate(apps)], started)
     )
 
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from numaproof.protocol.machine import MachineInfo, Node
+from builders.machines import of_memory
 from numaproof.reference.departures import releases
 from numaproof.reference.kubelet import configuration
 from numaproof.reference.memory import reservation
 
-MACHINE = MachineInfo(memory_capacity=16 << 30, topology=(Node(0, 8 << 30), Node(1, 8 << 30)))
+MACHINE = of_memory(8 << 30, 8 << 30)
 GATES = releases.release(None).gates
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from builders.pods import container, guaranteed
+from builders.pods import pod as builders_pod
 from numaproof.reference.departures import releases
 from numaproof.reference.kubelet.checkpoints import cpu as cpu_checkpoint
 from numaproof.reference.kubelet.checkpoints import memory as memory_checkpoint
@@ -34,7 +36,7 @@ MEMORY = {
 
 def of(cpu: str, memory: str = "64Mi", **more: str) -> dict[str, Any]:
     amounts = {"cpu": cpu, "memory": memory, **more}
-    return {"requests": amounts, "limits": amounts}
+    return guaranteed(amounts)
 
 
 def pod(
@@ -42,13 +44,13 @@ def pod(
 ) -> dict[str, Any]:
     """A pod with resources of its own; an init container with ``side`` is a sidecar."""
     first = [
-        {"name": f"init{number}", "resources": {key: one[key] for key in one if key != "side"}}
-        | ({"restartPolicy": "Always"} if "side" in one else {})
+        container(
+            f"init{number}", {key: one[key] for key in one if key != "side"}, sidecar="side" in one
+        )
         for number, one in enumerate(init)
     ]
-    rest = [{"name": f"app{number}", "resources": one} for number, one in enumerate(apps)]
-    spec = {"resources": own, "initContainers": first, "containers": rest}
-    return {"metadata": {"uid": "u"}, "spec": spec}
+    rest = [container(f"app{number}", one) for number, one in enumerate(apps)]
+    return builders_pod("u", rest, first, resources=own)
 
 
 def refusal(node: Player, manifest: dict[str, Any]) -> tuple[str, str]:

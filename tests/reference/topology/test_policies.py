@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from builders.machines import bare as machine
 from numaproof.protocol import codec, messages
 from numaproof.protocol.machine import MachineInfo, Node
 from numaproof.reference.departures import releases
@@ -20,11 +21,6 @@ from numaproof.reference.topology.hints import Hint
 def ask(**args: Any) -> Any:
     given = {"nodes": [0, 1], "policy": "restricted", "providers": [], **args}
     return Reference().call("merge", codec.from_plain(given, messages.MergeArgs))
-
-
-def machine(nodes: int, *, distances: bool = True) -> MachineInfo:
-    row = tuple([10] * nodes) if distances else None
-    return MachineInfo(topology=tuple(Node(node, distances=row) for node in range(nodes)))
 
 
 def make(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from numaproof.protocol.machine import MachineInfo, Node
+from builders.machines import of_memory
 from numaproof.reference.departures import releases
 from numaproof.reference.kubelet.checkpoints import files
 from numaproof.reference.kubelet.checkpoints import memory as memory_checkpoint
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 GI = 1 << 30
 SYSTEM = 1124 << 20
 STATIC = policy.make_static(
-    MachineInfo(memory_capacity=16 * GI, topology=tuple(Node(n, 8 * GI) for n in range(2))),
+    of_memory(8 * GI, 8 * GI),
     {0: {"memory": SYSTEM}},
     releases.release("1.35").rule(policy.StaticPolicy),
 )

@@ -1,0 +1,1 @@
+"""The machines, pods and containers that tests are made of."""

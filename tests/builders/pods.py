@@ -1,0 +1,32 @@
+"""Manifests of pods, with what a resource manager reads of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+def guaranteed(amounts: Mapping[str, Any]) -> dict[str, Any]:
+    """Resources whose requests equal their limits."""
+    return {"requests": dict(amounts), "limits": dict(amounts)}
+
+
+def container(name: str, resources: Mapping[str, Any], *, sidecar: bool = False) -> dict[str, Any]:
+    """A container; a sidecar is an init container that keeps running."""
+    made = {"name": name, "resources": dict(resources)}
+    return made | ({"restartPolicy": "Always"} if sidecar else {})
+
+
+def pod(
+    uid: str,
+    containers: Iterable[dict[str, Any]],
+    init: Iterable[dict[str, Any]] = (),
+    **spec: Any,
+) -> dict[str, Any]:
+    """A pod; `spec` has more of its specification, such as `resources`."""
+    return {
+        "metadata": {"uid": uid, "name": uid},
+        "spec": {**spec, "initContainers": list(init), "containers": list(containers)},
+    }
