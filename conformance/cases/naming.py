@@ -1,4 +1,4 @@
-"""The ids of cases: which of them a glob selects, and which ones a wrong glob may have meant."""
+"""The ids of cases: how they begin, which a glob selects, and which a wrong glob may mean."""
 
 from __future__ import annotations
 
@@ -7,12 +7,48 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from numaproof.conformance.cases.schema import Case
 
 _CLOSE = 0.75
 """How alike an id must be to be suggested, from 0 to 1."""
+
+PREFIXES: Mapping[str, tuple[str, ...]] = {
+    "Checkpoint": ("checkpoint",),
+    "Configuration": ("config",),
+    "Device Manager": ("dev",),
+    "Discovery": ("discovery",),
+    "Errors": ("error",),
+    "Feature gates": ("gate",),
+    "Init containers": ("init",),
+    "Memory Manager": ("mem",),
+    "None policy": ("none",),
+    "Pod examples": ("example",),
+    "Policy options": ("opt", "assign"),
+    "Reconcile": ("reconcile",),
+    "Removal": ("remove",),
+    "Reservation": ("reserve",),
+    "Restart": ("restart",),
+    "Shared pool": ("pool",),
+    "Static policy": ("static", "assign"),
+    "Topology errors": ("topo-error",),
+    "Topology examples": ("topo-example",),
+    "Topology hints": ("hint",),
+    "Topology merge": ("topo-merge",),
+    "Topology options": ("topo-opt",),
+    "Topology order": ("topo-order",),
+    "Topology policies": ("topo-policy",),
+    "Topology restart": ("topo-restart",),
+    "Topology scopes": ("topo-scope",),
+    "Whole node": ("node", "podlevel"),
+}
+"""How ids begin, by the area of the first requirement: the area that reports count the case in."""
+
+
+def begins_with(area: str, name: str) -> bool:
+    """Whether an id begins with its area, as the project's own ids do."""
+    return name.startswith(tuple(f"{prefix}-" for prefix in PREFIXES[area]))
 
 
 def names(case: Case) -> tuple[str, ...]:

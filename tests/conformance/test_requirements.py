@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from numaproof import fakesys
-from numaproof.conformance.cases import loading, releases
+from numaproof.conformance.cases import loading, naming, releases
 from numaproof.conformance.cases.schema import Case
 from numaproof.conformance.execution import machines
 from numaproof.conformance.execution.machines import ProfileMachine
@@ -159,6 +159,19 @@ def test_ids_are_unique_and_in_kebab_case() -> None:
     names = [name for case in loading.bundled_cases() for name in (case.id, *case.aliases)]
     assert [name for name, count in Counter(names).items() if count > 1] == []
     assert [name for name in names if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name)] == []
+
+
+def test_every_area_has_its_beginning_of_ids() -> None:
+    assert {row.area for row in load_registry().requirements} == set(naming.PREFIXES)
+
+
+def test_ids_begin_with_the_area_of_the_first_requirement() -> None:
+    areas = {row.id: row.area for row in load_registry().requirements}
+    assert [
+        (case.id, areas[case.requirements[0]])
+        for case in loading.bundled_cases()
+        if not naming.begins_with(areas[case.requirements[0]], case.id)
+    ] == []
 
 
 def test_every_case_has_steps_and_a_title_of_its_own() -> None:
