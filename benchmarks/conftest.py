@@ -1,6 +1,6 @@
-"""What the benchmarks start: a kubelet with everything on, on a bundled machine.
+"""Fixtures of the benchmarks: a kubelet with everything enabled, on a bundled machine.
 
-Ratios that a benchmark takes itself stand below pytest's own table, a line each.
+Ratios that benchmarks compute themselves are listed below pytest's table, one per line.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _RATIOS = pytest.StashKey[list[str]]()
 
 
 def machine(name: str) -> MachineInfo:
-    """A bundled machine as discovery finds it."""
+    """A bundled machine as discovered."""
     return discover(fakesys.TreePath.root(fakesys.build_tree(fakesys.load_profile(name))))
 
 
 def config(nodes: int) -> Mapping[str, Any]:
-    """A kubelet configuration with everything on, for a machine of so many NUMA nodes."""
+    """A kubelet configuration with everything enabled, for a machine with that many NUMA nodes."""
     made: dict[str, Any] = {
         "cpuManagerPolicy": "static",
         "memoryManagerPolicy": "Static",
@@ -71,7 +71,7 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture
 def node_start(folder: Path) -> NodeStart:
-    """Makes the arguments of a start on the bundled machine `name`, with `pods` on the node."""
+    """Returns the arguments of a start on the bundled machine `name`, with `pods` on the node."""
 
     def make(name: str, pods: tuple[messages.Pod, ...] = ()) -> messages.StartArgs:
         found = machine(name)

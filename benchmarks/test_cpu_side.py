@@ -1,6 +1,6 @@
-"""How long the CPU side takes by size of machine; the table shows each as a ratio to the smallest.
+"""Time taken by the CPU side on machines of different sizes, as a ratio to the fastest.
 
-Run by hand: ``tox run -e benchmark``. Nothing here passes or fails by its time.
+Run by hand: ``tox run -e benchmark``. No benchmark fails because of its time.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def started(name: str, folder: Path) -> Reference:
     return reference
 
 
-@pytest.mark.benchmark(group="one admission and removal, checkpoint writes in memory included")
+@pytest.mark.benchmark(group="one admission and removal, with checkpoints written to memory")
 @pytest.mark.parametrize("name", MACHINES)
 def test_admission(benchmark: BenchmarkFixture, name: str, folder: Path) -> None:
     reference = started(name, folder)

@@ -1,9 +1,9 @@
-"""How long a fuzz step takes, beside the same examples with nothing played.
+"""Time taken by a fuzz step, compared with generating the same examples without playing them.
 
-Both sides draw the same machines, configurations and calls, for these do not depend on answers:
-the ratio is what playing against the reference costs on top of Hypothesis itself.
+Both sides draw the same machines, configurations and calls, which do not depend on answers, so the
+ratio is what playing against the reference costs on top of Hypothesis itself.
 
-Run by hand: ``tox run -e benchmark``. Nothing here passes or fails by its time.
+Run by hand: ``tox run -e benchmark``. No benchmark fails because of its time.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SEEDS = (1, 2, 3)
 
 @pytest.fixture
 def target() -> Target:
-    """The reference in this process, with nothing beside it."""
+    """The reference in this process."""
     implementation = InProcess(Reference)
     hello = handshake(implementation, "benchmarks")
     return Target(implementation, hello, hello.kubernetes[-1], hello.level)
@@ -51,22 +51,22 @@ def test_steps_played_and_only_drawn(target: Target, tell_ratio: Callable[[str],
     drawn = played = 0.0
     steps = 0
     for seed in SEEDS:
-        # In turn, so that whatever else the machine does slows down both alike.
+        # Alternating, so that other load on the machine slows both down equally.
         times = [(_run(seed)[0], *_run(seed, target)) for _ in range(ROUNDS)]
         drawn += min(alone for alone, *_ in times)
         played += min(took for _, took, _ in times)
         steps += times[0][2]
     tell_ratio(
-        f"fuzzing, {len(SEEDS)} times {EXAMPLES} examples: {steps / drawn:.0f} steps a second of "
-        f"processor time only drawn, {steps / played:.0f} played, {drawn / played:.2f} of the rate"
+        f"fuzzing, {len(SEEDS)} times {EXAMPLES} examples: {steps / drawn:.0f} steps per second of "
+        f"CPU time only drawn, {steps / played:.0f} played, {drawn / played:.2f} of the rate"
     )
     assert steps
 
 
 def _run(seed: int, target: Target | None = None) -> tuple[float, int]:
-    """The seconds of processor time that the examples of a seed take, and the steps in them.
+    """The CPU time in seconds for the examples of a seed, and their number of steps.
 
-    Without a `target` nothing is played, and no steps are counted.
+    Without a `target`, nothing is played and no steps are counted.
     """
     made: list[list[Step]] = []
     capabilities_of = Capabilities(Reference().hello(hello_args("benchmarks")), NEWEST)
@@ -95,7 +95,7 @@ def _run(seed: int, target: Target | None = None) -> tuple[float, int]:
     return time.process_time() - began, sum(map(len, made))
 
 
-@pytest.mark.benchmark(group="a scenario of a seed, made only")
+@pytest.mark.benchmark(group="generating the scenario of a seed")
 def test_scenario(benchmark: BenchmarkFixture, target: Target) -> None:
     seeds = iter(range(10**9))
     case = benchmark(lambda: strategies.seeded_scenario(next(seeds), target.capabilities))

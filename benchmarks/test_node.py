@@ -1,7 +1,7 @@
-"""How long the whole node takes by size of machine: one admission, hints, and a start.
+"""Time taken by the whole node on machines of different sizes: an admission, hints, and a start.
 
-Policies static and Static, best-effort with the Topology Manager's options as the machine needs
-them. Run by hand: ``tox run -e benchmark``. Nothing here passes or fails by its time.
+The policies are static, Static and best-effort, with the options that the machine needs. Run by
+hand: ``tox run -e benchmark``. No benchmark fails because of its time.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ MACHINES = (
 """8 CPUs on 1 node, 80 on 2, 256 on 8, 192 on 12, 144 on 2 of 34."""
 
 POD = PodSpec("web", {"app": ContainerSpec(limits={"cpu": 3, "memory": "64Mi"})})
-"""What is asked; on every machine it fits one node."""
+"""The pod to admit; it fits on one node of every machine."""
 
 
 def started(args: messages.StartArgs) -> Node:
-    """The reference's node that a start makes; the machine is given."""
+    """The reference's node after a start with a given machine."""
 
     def unused(*_: object) -> MachineInfo:
         raise AssertionError("no tree is read")
@@ -48,7 +48,7 @@ def started(args: messages.StartArgs) -> Node:
 
 
 def fill(node: Node) -> list[messages.Pod]:
-    """Admits pods of one CPU until half of the CPUs are taken; every second one goes again."""
+    """Admits pods with one CPU until half of the CPUs are taken, removing every second one."""
     free = node.cpus.state.shared.bit_count()
     made = [
         manifests.manifest(
@@ -91,7 +91,7 @@ def test_admission(
     assert len(kept) == 1
 
 
-@pytest.mark.benchmark(group="the same through the protocol's calls, files in memory written")
+@pytest.mark.benchmark(group="the same through protocol calls, with files written to memory")
 @pytest.mark.parametrize("name", MACHINES)
 def test_admission_with_files(
     benchmark: BenchmarkFixture, name: str, node_start: NodeStart

@@ -1,9 +1,9 @@
-"""The reference and the real kubelet answer the same calls in turn, one process each.
+"""The reference and the real kubelet answer the same calls in turn, in a process each.
 
-Give the program of `adapters/kubelet` in NUMAPROOF_KUBELET_PROGRAM; a line for each machine tells
-how long both take and the ratio. Both keep their state in memory, and what the harness itself
-needs for a call is in both times. Run by hand: ``tox run -e benchmark``. Nothing here passes or
-fails by its time.
+Set NUMAPROOF_KUBELET_PROGRAM to the program built from `adapters/kubelet`. There is a line for
+each machine with both times and their ratio. Both keep their state in memory, and both times
+include the harness's overhead. Run by hand: ``tox run -e benchmark``. No benchmark fails because
+of its time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 KUBELET = os.environ.get("NUMAPROOF_KUBELET_PROGRAM")
 PATIENCE = 120.0
-"""Seconds; a kubelet takes some for each admission on 12 nodes."""
+"""Time limit in seconds; on 12 nodes a kubelet takes several for each admission."""
 
 MACHINES = (
     *("laptop-4c8t", "core-i7-14700", "graviton2"),
@@ -40,7 +40,7 @@ MACHINES = (
     *("xeon-gold-6430-2s-cxl", "kunpeng-920-2s", "xeon-platinum-9242-2s"),
     *("epyc-7763-2s-nps4", "epyc-12-nodes"),
 )
-"""From 1 node to 12. A kubelet never ends on 34 nodes, so that machine has nobody to compare."""
+"""From 1 node to 12. On 34 nodes a kubelet never finishes, so there is nothing to compare."""
 
 PODS = [
     manifests.manifest(
@@ -50,7 +50,7 @@ PODS = [
 ]
 
 
-@pytest.mark.skipif(not KUBELET, reason="NUMAPROOF_KUBELET_PROGRAM names no program")
+@pytest.mark.skipif(not KUBELET, reason="NUMAPROOF_KUBELET_PROGRAM is not set")
 @pytest.mark.parametrize("name", MACHINES)
 def test_three_admissions_and_removals(
     name: str, folder: Path, node_start: NodeStart, tell_ratio: Callable[[str], None]
@@ -73,7 +73,7 @@ def test_three_admissions_and_removals(
             answer = side.call("start", own_start)
             assert isinstance(answer, messages.Started), answer
             scenario(side)
-        # In turn, so that whatever else the machine does slows down both alike.
+        # Alternating, so that other load on the machine slows both down equally.
         times = [
             [min(scenario(side) for _ in range(rounds)) for side in sides] for _ in range(turns)
         ]
@@ -86,7 +86,7 @@ def test_three_admissions_and_removals(
 
 
 def scenario(side: Subprocess) -> float:
-    """Admits the pods, removes them, and gives the seconds that took."""
+    """Admits the pods and removes them; returns the time taken in seconds."""
     began = time.perf_counter()
     answers = [side.call("admit", messages.AdmitArgs(pod)) for pod in PODS]
     for pod in PODS:

@@ -1,6 +1,6 @@
-"""How long the Topology Manager's merge takes by nodes, providers and kind of hints.
+"""Time taken by the Topology Manager's merge, by nodes, providers and kind of hints.
 
-Run by hand: ``tox run -e benchmark``. Nothing here passes or fails by its time.
+Run by hand: ``tox run -e benchmark``. No benchmark fails because of its time.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def demand(
 def test_listed_hints_of_8_nodes(
     benchmark: BenchmarkFixture, providers: int, preferred: str
 ) -> None:
-    # With "some", each provider prefers other sets, so that none is preferred by all.
+    # With "some", providers prefer different sets, so that all of them prefer none.
     hints = [
         tuple(
             messages.Hint(

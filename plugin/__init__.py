@@ -1,8 +1,7 @@
 """The pytest plugin: numaproof from a project's own test suite.
 
-pytest loads this module in every run, so it imports nothing but pytest; the rest of the project
-is imported by the first test that uses a fixture or the marker. `docs/fuzzing.md` shows how to
-use it.
+pytest loads this module in every run, so it imports only pytest; the first test that uses a
+fixture or the marker imports the rest of the project. `docs/fuzzing.md` shows how to use it.
 """
 
 from __future__ import annotations
@@ -18,21 +17,21 @@ if TYPE_CHECKING:
     from numaproof.plugin.checking import Checker
 
 OPTIONS = {
-    "implementation": "Program that speaks the protocol, as a command; {rootdir} is pytest's.",
-    "kubernetes": "Release to behave as; the newest that the implementation claims.",
-    "level": "How much is compared; what the implementation claims.",
-    "timeout": "Time that one call of the program may take, such as 30s.",
+    "implementation": "Command of the program to test; {rootdir} is pytest's root directory.",
+    "kubernetes": "Kubernetes release to behave as (default: the newest that the program claims).",
+    "level": "Level of comparison (default: the level that the program claims).",
+    "timeout": "Time limit for each call of the program (default: 30s).",
 }
-"""Options ``--numaproof-NAME``, and keys ``numaproof_NAME`` of pytest's configuration file."""
+"""Options ``--numaproof-NAME``, and keys ``numaproof_NAME`` in pytest's configuration file."""
 
 MARKER = (
-    "numaproof(select='*', machine='*', cases=()): the test is run for each case of the tables"
-    " whose id matches, on the first machine that it applies to; `cases` are files of your own"
+    "numaproof(select='*', machine='*', cases=()): run the test for each bundled case whose id"
+    " matches, on the first matching machine it applies to; `cases` names files of your own"
 )
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds `OPTIONS`, on the command line and in the configuration file."""
+    """Adds `OPTIONS` to the command line and the configuration file."""
     group = parser.getgroup("numaproof", "conformance of Kubernetes node resource managers")
     for name, what in OPTIONS.items():
         group.addoption(f"--numaproof-{name}", metavar=name.upper(), help=what)
@@ -40,27 +39,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declares the marker."""
+    """Registers the marker."""
     config.addinivalue_line("markers", MARKER)
 
 
 def option(config: pytest.Config, name: str) -> str | None:
-    """What the command line says of an option, else what the configuration file says."""
-    said: str | None = config.getoption(f"numaproof_{name}") or config.getini(f"numaproof_{name}")
-    return said or None
+    """The value of an option from the command line or, failing that, the configuration file."""
+    value: str | None = config.getoption(f"numaproof_{name}") or config.getini(f"numaproof_{name}")
+    return value or None
 
 
 @pytest.fixture(scope="session")
 def numaproof_implementation(pytestconfig: pytest.Config) -> str:
-    """The command of the program that is tested; a project may say it in a fixture of its own."""
-    said = option(pytestconfig, "implementation")
-    if said is None:
+    """The command of the program to test; a project may override this fixture."""
+    command = option(pytestconfig, "implementation")
+    if command is None:
         pytest.fail(
-            "there is nothing to test: say numaproof_implementation in pytest's configuration"
-            " file, or --numaproof-implementation, or write a fixture of that name",
+            "no program to test: set numaproof_implementation in pytest's configuration file,"
+            " pass --numaproof-implementation, or define a fixture numaproof_implementation",
             pytrace=False,
         )
-    return said.replace("{rootdir}", str(pytestconfig.rootpath))
+    return command.replace("{rootdir}", str(pytestconfig.rootpath))
 
 
 @pytest.fixture(scope="session")
@@ -77,19 +76,19 @@ def numaproof_target(
 
 @pytest.fixture(scope="session")
 def numaproof(numaproof_target: Target) -> Checker:
-    """Plays scenarios and cases on the program, and fails the test where something is wrong."""
+    """Plays scenarios and cases on the program, and fails the test if anything is wrong."""
     from numaproof.plugin.checking import Checker  # noqa: PLC0415 - likewise
 
     return Checker(numaproof_target)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Makes a test for each case that the marker selects."""
+    """Generates a test for each case that the marker selects."""
     if "numaproof_case" not in metafunc.fixturenames:
         return
     from numaproof.plugin.choosing import select, test_id  # noqa: PLC0415 - likewise
 
     marker = metafunc.definition.get_closest_marker("numaproof")
-    said = dict(marker.kwargs) if marker else {}
-    chosen = select(said, metafunc.definition.path.parent, metafunc.config)
+    arguments = dict(marker.kwargs) if marker else {}
+    chosen = select(arguments, metafunc.definition.path.parent, metafunc.config)
     metafunc.parametrize("numaproof_case", chosen, ids=[test_id(one) for one in chosen])

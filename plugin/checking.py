@@ -1,4 +1,4 @@
-"""What tests call: scenarios and cases played on the program, with failures that can be read."""
+"""What tests call to play scenarios and cases on the program, with readable failures."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Checker:
     """Plays on one implementation.
 
     Attributes:
-        target: the implementation, as what it is tested.
+        target: the implementation, and the release and level it is tested for.
     """
 
     def __init__(self, target: Target) -> None:
@@ -39,32 +39,34 @@ class Checker:
 
     @property
     def capabilities(self) -> Capabilities:
-        """What may be asked of it: for the strategies, which then make nothing else."""
+        """What the implementation supports, for strategies that generate only that."""
         return self.target.capabilities
 
     def scenarios(self) -> st.SearchStrategy[Case]:
-        """Scenarios of what it claims; see `numaproof.conformance.fuzzing.strategies.scenarios`."""
+        """Scenarios of what it supports: `numaproof.conformance.fuzzing.strategies.scenarios`."""
         return strategies.scenarios(self.capabilities)
 
     def play(self, scenario: Case) -> None:
-        """Plays a scenario that brings its machine.
+        """Plays a scenario that defines its machine.
 
-        Where it asks for what is not claimed, Hypothesis is told to try another.
+        If it needs something that the implementation does not support, Hypothesis tries another.
 
         Raises:
-            AssertionError: an invariant is broken, an expectation not met, an answer differs from
-                the reference's at the level that is claimed, or there was none.
+            AssertionError: an invariant is broken, an expectation is not met, an answer differs
+                from the reference's at the claimed level, or there is no answer.
         """
         __tracebackhide__ = True
         if scenario.machine is None:
-            raise ValueError(f"{scenario.id} brings no machine: mark the test with numaproof")
+            raise ValueError(
+                f"{scenario.id} defines no machine; use the marker numaproof to choose one"
+            )
         self.check(SelectedCase(scenario, GivenMachine(scenario.machine)))
 
     def check(self, selected: SelectedCase) -> None:
-        """Plays a case on a machine: what `numaproof_case` is.
+        """Plays a case on a machine: the value of `numaproof_case`.
 
-        A case that does not apply is skipped, one that a known defect of the kubelet fails is
-        an expected failure.
+        A case that does not apply is skipped; one that fails because of a known defect of the
+        kubelet is an expected failure.
 
         Raises:
             AssertionError: as for `play`.
@@ -84,7 +86,7 @@ class Checker:
             if not hypothesis.currently_in_test_context():
                 pytest.xfail(f"{result.defect}: {result.message}")
         elif not result.good:
-            raise AssertionError(_told(finished, selected, result))
+            raise AssertionError(_failure(finished, selected, result))
 
 
 def _played(target: Target, selected: SelectedCase) -> tuple[CaseFinished, RunResult]:
@@ -110,7 +112,7 @@ def _played(target: Target, selected: SelectedCase) -> tuple[CaseFinished, RunRe
     return finished, result
 
 
-def _told(finished: CaseFinished, selected: SelectedCase, result: RunResult) -> str:
+def _failure(finished: CaseFinished, selected: SelectedCase, result: RunResult) -> str:
     """What is wrong, the calls that lead there, and the case as a file to keep."""
     parts = [result.message or result.outcome, "\n".join(transcript(finished))]
     if result.stderr:

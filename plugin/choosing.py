@@ -1,4 +1,4 @@
-"""The cases of the tables that become tests, each on a machine."""
+"""Chooses the cases that become tests, each on a machine."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ def test_id(selected: SelectedCase) -> str:
     return selected.case.id if given else f"{selected.case.id}-{selected.machine.name}"
 
 
-def select(said: Mapping[str, Any], folder: Path, config: pytest.Config) -> list[SelectedCase]:
+def select(arguments: Mapping[str, Any], folder: Path, config: pytest.Config) -> list[SelectedCase]:
     """The cases that a marker selects, each on the first machine that it applies to.
 
     Args:
-        said: the arguments of the marker.
-        folder: of the test's file, in which files of cases are looked for.
+        arguments: the arguments of the marker.
+        folder: the folder of the test's file, which case files are relative to.
         config: keeps the machines for all tests.
 
     Raises:
-        pytest.UsageError: the marker has another argument, or selects nothing.
+        pytest.UsageError: the marker has an unknown argument, or selects nothing.
     """
-    unknown = said.keys() - _KNOWN
+    unknown = arguments.keys() - _KNOWN
     if unknown:
         raise pytest.UsageError(
-            f"the marker numaproof has no {', '.join(sorted(unknown))}; it takes select, machine"
-            " and cases"
+            f"unknown argument {', '.join(sorted(unknown))} of the marker numaproof; it takes"
+            " select, machine and cases"
         )
-    pattern, named = said.get("select", "*"), said.get("machine", "*")
-    files = said.get("cases", ())
+    pattern, named = arguments.get("select", "*"), arguments.get("machine", "*")
+    files = arguments.get("cases", ())
     own = [folder / file for file in ([files] if isinstance(files, str) else files)]
     try:
         cases = loading.with_own(() if own else loading.bundled_cases(), own)
@@ -82,7 +82,7 @@ def _first(case: Case, named: str, config: pytest.Config) -> Iterator[AnyMachine
 
 
 def _machines(config: pytest.Config) -> list[ProfileMachine]:
-    """The bundled machines; what is written of their trees is gone with the run."""
+    """The bundled machines; their written trees are removed at the end of the run."""
     if _MACHINES not in config.stash:
         kept = ExitStack()
         config.add_cleanup(kept.close)

@@ -1,4 +1,4 @@
-"""The program that is tested, opened for a session of tests."""
+"""Opens the program under test for a session of tests."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 def opened(
     implementation: str, kubernetes: str | None, level: str | None, timeout: str | None
 ) -> Iterator[Target]:
-    """The target of a command, greeted; it is ended when the block ends.
+    """The target of a command, past its handshake; it is stopped when the block ends.
 
-    What can't be fails the tests that need it, with no traceback of the plugin.
+    An error fails the tests that need the target, without a traceback of the plugin.
     """
     chosen: Any = _one_of("level", level, LEVELS)
     release = _one_of("kubernetes", kubernetes, RELEASES)
@@ -43,10 +43,10 @@ def opened(
         ) from None
 
 
-def _one_of(name: str, said: str | None, known: Sequence[str]) -> str | None:
-    if said is not None and said not in known:
-        raise _failed(f"numaproof_{name} is {said!r}, which is none of {', '.join(known)}")
-    return said
+def _one_of(name: str, value: str | None, known: Sequence[str]) -> str | None:
+    if value is not None and value not in known:
+        raise _failed(f"invalid numaproof_{name} {value!r}: choose from {', '.join(known)}")
+    return value
 
 
 def _failed(message: str) -> BaseException:

@@ -29,9 +29,9 @@ def newest() -> str:
 
 
 def build(release: str, program: Path) -> None:
-    """Builds the adapter of a release with counters of its own and of the managers' packages.
+    """Builds the adapter for a release, counting its own statements and the managers'.
 
-    The counters are atomic: only those can be cleared while the program runs.
+    The counters are atomic, because only those can be cleared while the program runs.
     """
     flags = ("-cover", "-covermode=atomic", f"-coverpkg={','.join(_INSTRUMENTED)}")
     run([str(ADAPTER / "build.sh"), release, str(program), *flags])
@@ -57,7 +57,7 @@ def run(command: list[str]) -> str:
         command, cwd=ADAPTER, check=False, capture_output=True, text=True
     )
     if ended.returncode:
-        sys.exit(f"{' '.join(command)} ended with {ended.returncode}\n{ended.stderr}")
+        sys.exit(f"{' '.join(command)} failed with exit code {ended.returncode}\n{ended.stderr}")
     return ended.stdout
 
 

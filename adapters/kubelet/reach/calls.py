@@ -47,10 +47,10 @@ _OF_DEVICES = "device-plugins/kubelet_internal_checkpoint"
 
 
 class Unwritable:
-    """A program whose state files can't be written once its managers have started.
+    """A program whose state files cannot be written once its managers have started.
 
-    Directories stand in their place then. With those of the CPU and the Memory Manager no start
-    would succeed, so that they are gone for as long as it takes.
+    Directories take their place. With those of the CPU and Memory Managers no start would succeed,
+    so they are removed during a start.
     """
 
     def __init__(self, program: Implementation) -> None:
@@ -90,10 +90,10 @@ def play(command: str) -> None:
     with scratch_folder() as scratch:
         for case in loading.read_file(FILE):
             if releases.includes(case.kubernetes, target.kubernetes):
-                _tell(case.id, _play(target, case, scratch / case.id))
+                _report(case.id, _play(target, case, scratch / case.id))
                 if case.id in UNWRITABLE:
                     again = f"{case.id} unwritable"
-                    _tell(again, _play(unwritable, case, scratch / again))
+                    _report(again, _play(unwritable, case, scratch / again))
     program.close()
 
 
@@ -106,7 +106,7 @@ def _play(target: Target, case: Case, scratch: Path) -> RunResult:
     return Run(target, case, machine, None, scratch).play()
 
 
-def _tell(name: str, result: RunResult) -> None:
+def _report(name: str, result: RunResult) -> None:
     sys.stdout.write(f"{name}: {result.outcome} {result.message}\n")
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 _TIMEOUT = 30.0
-_TOLD = 100
+_PROGRESS_EVERY = 100
 """Number of scenarios between progress messages."""
 
 
@@ -88,14 +88,14 @@ def main() -> int:
         found: dict[int, frozenset[str]] = {}
         for number, (seed, names) in enumerate(play(f"{program} -v=-1", options.seeds), 1):
             found[seed] = names
-            if not number % _TOLD:
+            if not number % _PROGRESS_EVERY:
                 sys.stderr.write(f"{number} scenarios played\n")
     chosen = smallest_cover(found)
     kept = filled_up(chosen, found, options.least)
     sys.stderr.write(
         f"Kubernetes {options.release}: {len(found):,} scenarios reach"
-        f" {len(frozenset().union(*found.values())):,} blocks of statements, and so do"
-        f" {len(chosen)} of them: {as_ranges(chosen)}\n"
+        f" {len(frozenset().union(*found.values())):,} blocks of statements;"
+        f" {len(chosen)} of them reach the same: {as_ranges(chosen)}\n"
     )
     sys.stdout.write(as_ranges(kept) + "\n")
     return 0

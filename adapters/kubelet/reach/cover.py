@@ -62,10 +62,10 @@ def as_ranges(seeds: Iterable[int]) -> str:
 
 
 def from_ranges(text: str) -> list[int]:
-    """The seeds of such a text.
+    """Parses the seeds of such a text.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is malformed.
     """
     seeds: set[int] = set()
     for part in text.split(","):

@@ -101,7 +101,7 @@ class Report:
         ]
 
     def unreached(self, reason: Reason | None) -> Iterator[tuple[str, str, str]]:
-        """File, function and lines not reached for this reason; None stands for what is open."""
+        """File, function and lines not reached for this reason; None means open statements."""
         lines: dict[tuple[str, str], list[str]] = defaultdict(list)
         for block in self.blocks:
             if block.reached or not block.statements or self.reason(block) is not reason:
