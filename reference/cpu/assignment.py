@@ -118,7 +118,7 @@ class Assignment:
 
     def _steps(self) -> list[Callable[[Progress], Progress]]:
         steps: list[Callable[[Progress], Progress]] = [self.whole_nodes, self.whole_sockets]
-        if not self.topology.nodes_within_sockets:
+        if not self.topology.sockets_within_nodes:
             steps.reverse()
         if self.options.by_uncore:
             steps.append(self.uncore_caches)
@@ -246,7 +246,7 @@ def nodes_in_order(topology: CPUTopology, free: int) -> list[int]:
     Requirements: CPU-STATIC-011.
     """
     nodes, sockets = topology.nodes, topology.sockets
-    if topology.nodes_within_sockets:
+    if topology.sockets_within_nodes:
         return _fullest_first(nodes, free, free)
     return [
         node
@@ -258,7 +258,7 @@ def nodes_in_order(topology: CPUTopology, free: int) -> list[int]:
 def sockets_in_order(topology: CPUTopology, free: int) -> list[int]:
     """The sockets with free CPUs in the order in which they are used up."""
     nodes, sockets = topology.nodes, topology.sockets
-    if not topology.nodes_within_sockets:
+    if not topology.sockets_within_nodes:
         return _fullest_first(sockets, free, free)
     return [
         socket
@@ -278,7 +278,7 @@ def caches_by_node(topology: CPUTopology, free: int) -> list[int]:
 
 def cores_in_order(topology: CPUTopology, free: int) -> list[int]:
     """The cores with free CPUs in the order in which they are used up."""
-    if topology.nodes_within_sockets:
+    if topology.sockets_within_nodes:
         units, cores = sockets_in_order(topology, free), topology.cores_by_socket
         masks = topology.sockets
     else:

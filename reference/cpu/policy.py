@@ -207,6 +207,7 @@ class StaticPolicy(Readmission):
         return best is not None and best.preferred
 
     def _choose(self, state: CPUState, count: int, reusable: int, affinity: NUMASet | None) -> int:
+        # First what ended init containers of the pod had, then the affinity, then anywhere.
         available = self.available(state)
         near = -1 if affinity is None else self.aligned(affinity)
         first = self.taken_again(reusable, available, count) & near

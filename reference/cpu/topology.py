@@ -70,7 +70,7 @@ class CPUTopology:
         return max(1, self.cpu_count // len(self.uncores)) if self.uncores else 1
 
     @cached_property
-    def nodes_within_sockets(self) -> bool:
+    def sockets_within_nodes(self) -> bool:
         """Whether a NUMA node is the larger unit: there are no more nodes than sockets."""
         return self.socket_count >= len(self.nodes)
 
