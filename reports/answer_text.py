@@ -63,8 +63,8 @@ def _table(rows: tuple[ContainerRow, ...]) -> Table:
             # The reason is long and appears in the story.
             cells["container"] = "refused"
         style = "red" if row.refusal else ""
-        told = (Text(cell, style) for cell in cells.values())
-        table.add_row(Text(SIGNS[mark], _STYLES[mark]), *told)
+        texts = (Text(cell, style) for cell in cells.values())
+        table.add_row(Text(SIGNS[mark], _STYLES[mark]), *texts)
     return table
 
 
@@ -92,8 +92,8 @@ def _steps(steps: tuple[StoryStep, ...]) -> Table:
             items.add_row(
                 Text("…", "dim"), Text(f"{plural(step.more, 'more set')} of nodes", "dim")
             )
-        told: RenderableType = Text(step.text)
-        grid.add_row(f"{number}.", Group(told, items) if step.items else told)
+        text: RenderableType = Text(step.text)
+        grid.add_row(f"{number}.", Group(text, items) if step.items else text)
     return grid
 
 

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from markupsafe import Markup
 
 from numaproof.reports.drawing import draw_svg
-from numaproof.reports.html_failures import told_failures
+from numaproof.reports.html_failures import failure_cards
 from numaproof.reports.pages import environment, own_file, source_hash
 from numaproof.reports.story import source
 from numaproof.reports.summary import OUTCOMES
@@ -39,7 +39,7 @@ _MOST_DRAWN_CPUS = 8_000
 def html(summary: Summary) -> str:
     """The run as an HTML page."""
     style, script = own_file("report.css"), own_file("report.js")
-    told, untold = told_failures(summary)
+    cards, remaining = failure_cards(summary)
     return _TEMPLATE.render(
         style=Markup(style),  # noqa: S704  # our own file
         script=Markup(script),  # noqa: S704  # our own file
@@ -57,8 +57,8 @@ def html(summary: Summary) -> str:
         cases=_cases(summary),
         registry=_registry(summary),
         reached=reached_lines(summary.reached) if summary.reached else (),
-        told=told,
-        untold=untold,
+        cards=cards,
+        remaining=remaining,
         defects=_defects(summary),
         area_numbers={area: number for number, area in enumerate(_areas(summary))},
         machine_numbers={name: number for number, name in enumerate(summary.machines)},

@@ -70,7 +70,7 @@ class Card:
         return 2_000 + drawn + steps + len(self.stderr) + _LINE * len(self.others)
 
 
-def told_failures(summary: Summary) -> tuple[tuple[Card, ...], tuple[Failure, ...]]:
+def failure_cards(summary: Summary) -> tuple[tuple[Card, ...], tuple[Failure, ...]]:
     """A card for each group of similar failures, and the failures that did not fit."""
     groups = grouped(all_failures(summary))
     cards: list[Card] = []
@@ -81,8 +81,8 @@ def told_failures(summary: Summary) -> tuple[tuple[Card, ...], tuple[Failure, ..
         if room < 0:
             break
         cards.append(card)
-    untold = [one for group in groups[len(cards) :] for one in (group.first, *group.others)]
-    return tuple(cards), tuple(untold[:MOST_LINES])
+    remaining = [one for group in groups[len(cards) :] for one in (group.first, *group.others)]
+    return tuple(cards), tuple(remaining[:MOST_LINES])
 
 
 def _card(group: FailureGroup) -> Card:

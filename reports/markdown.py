@@ -50,21 +50,21 @@ def markdown(summary: Summary, limit: int = LIMIT) -> str:
     foot = "\n".join(_untested(summary)) + "\n"
     room = limit - len(head.encode()) - len(foot.encode()) - 200
     groups = grouped(all_failures(summary))
-    told: list[str] = []
+    shown: list[str] = []
     for group in groups:
         text = "\n".join(_details(group)) + "\n"
         room -= len(text.encode()) + 1
         if room < 0:
             break
-        told.append(text)
-    if left := sum(group.size for group in groups[len(told) :]):
+        shown.append(text)
+    if left := sum(group.size for group in groups[len(shown) :]):
         total = sum(group.size for group in groups)
-        told.append(
+        shown.append(
             f"_{left:,} of {total:,} failures are not shown here; "
             "see `report.html` and `events.jsonl`._\n"
         )
     title = ["## Failures\n"] if groups else []
-    return "\n".join([head, *title, *told, foot]).rstrip("\n") + "\n"
+    return "\n".join([head, *title, *shown, foot]).rstrip("\n") + "\n"
 
 
 def _head(summary: Summary) -> Iterator[str]:
@@ -100,7 +100,9 @@ def _head(summary: Summary) -> Iterator[str]:
         yield f"<details><summary>Covered in {examples}</summary>"
         yield ""
         reached = reached_lines(summary.reached)
-        yield from _table(["", ""], ((escaped(one), escaped(told, 2_000)) for one, told in reached))
+        yield from _table(
+            ["", ""], ((escaped(one), escaped(shown, 2_000)) for one, shown in reached)
+        )
         yield "</details>"
         yield ""
 
@@ -145,8 +147,8 @@ def _details(group: FailureGroup) -> Iterator[str]:
         where = f" ({escaped(source(requirement), 160)})" if source(requirement) else ""
         yield f"- {code(requirement.id)} {escaped(requirement.statement, 400)}{where}"
     yield ""
-    if told := plain_events(failure):
-        yield from _fenced(shortened(told, _STORY, "report.html"), "")
+    if shown := plain_events(failure):
+        yield from _fenced(shortened(shown, _STORY, "report.html"), "")
     if failure.stderr:
         yield f"{failure.log_name}:"
         yield from _fenced(tail(failure.stderr, _TAIL), "")

@@ -136,8 +136,8 @@ def _reached(summary: Summary) -> Iterator[RenderableType]:
         return
     yield Text(f"\nCovered in {plural(summary.reached.examples, 'example')}:", "bold")
     table = Table.grid(padding=(0, _GAP))
-    for subject, told in reached_lines(summary.reached):
-        table.add_row(Text(f"  {one_line(subject, 40)}", "dim"), Text(one_line(told, 2_000)))
+    for subject, shown in reached_lines(summary.reached):
+        table.add_row(Text(f"  {one_line(subject, 40)}", "dim"), Text(one_line(shown, 2_000)))
     yield table
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numaproof.reference.topology.hints import Demand
 
-MOST_TOLD = 8
+MOST_SHOWN = 8
 MOST_OTHERS = 2
 _MOST_IN_SENTENCE = 3
 _MOST_SINGLE = 8
@@ -48,25 +48,25 @@ def candidates(demand: Demand, resources: tuple[str, ...]) -> Candidates:
         wanted = [reduce(or_, (1 << node for node in demand.nodes), 0)]
     # If not all can be shown, prefer sets that work, then those that lack little.
     best = sorted(wanted, key=lambda one: (not isinstance(one, Hint), _lacking(demand, one)))
-    told = [one for one in wanted if one in best[:MOST_TOLD]] + others[:MOST_OTHERS]
+    shown = [one for one in wanted if one in best[:MOST_SHOWN]] + others[:MOST_OTHERS]
     return Candidates(
-        tuple(_told(demand, resources, classes, one) for one in told),
-        len(wanted) + len(others) - len(told),
+        tuple(_candidate(demand, resources, classes, one) for one in shown),
+        len(wanted) + len(others) - len(shown),
     )
 
 
 def places(lacking: Sequence[Candidate]) -> str:
     """Says in a sentence which sets lack what; single nodes that lack the same are grouped."""
-    told = []
+    shown = []
     if all(len(one.numa) == 1 and not one.alike for one in lacking):
         nodes: dict[str, list[int]] = {}
         for one in lacking:
             nodes.setdefault(one.text, []).extend(one.numa)
-        told = [f"{nodes_text(NUMASet(members))}: {text}" for text, members in nodes.items()]
+        shown = [f"{nodes_text(NUMASet(members))}: {text}" for text, members in nodes.items()]
     else:
-        told = [f"{nodes_text(one.numa)}{likewise(one)}: {one.text}" for one in lacking]
-    others = ["and others"] if len(told) > _MOST_IN_SENTENCE else []
-    return "; ".join(told[:_MOST_IN_SENTENCE] + others)
+        shown = [f"{nodes_text(one.numa)}{likewise(one)}: {one.text}" for one in lacking]
+    others = ["and others"] if len(shown) > _MOST_IN_SENTENCE else []
+    return "; ".join(shown[:_MOST_IN_SENTENCE] + others)
 
 
 def likewise(one: Candidate) -> str:
@@ -93,7 +93,7 @@ def lacks(demand: Demand, resources: tuple[str, ...], nodes: int) -> Iterator[st
             yield f"an init container of the pod used {masked(group)}, which must be reused"
 
 
-def _told(
+def _candidate(
     demand: Demand, resources: tuple[str, ...], classes: NodeClasses, one: Hint | int
 ) -> Candidate:
     nodes = one.nodes if isinstance(one, Hint) else one

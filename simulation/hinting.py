@@ -52,11 +52,11 @@ def why_not_preferred(
     wanted: dict[str, list[NUMASet]] = {}
     missing = []
     for hinted in merged.hints:
-        told = None
+        previous = None
         for resource, hints in hinted.resources.items():
-            if hints is None or (told is hints and is_memory(resource)):
+            if hints is None or (previous is hints and is_memory(resource)):
                 continue
-            told = hints
+            previous = hints
             found, reason = _judged(policy, pod, hinted, resource, asked.get(resource, 0))
             if reason is not None:
                 missing.append(reason)

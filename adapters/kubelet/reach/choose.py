@@ -39,7 +39,7 @@ def play(
 ) -> Iterator[tuple[int, frozenset[str]]]:
     """What the scenario of each seed reaches, if it can be recorded.
 
-    The program writes its counters and clears them when it is greeted.
+    The program writes its counters and clears them whenever it answers `hello`.
 
     Args:
         command: of the instrumented adapter.
