@@ -1,12 +1,45 @@
-"""How the reference evaluates hints: this is where the fast way is chosen.
+"""How the reference evaluates hints: by definition on small machines, by search on larger ones.
 
 `numaproof.reference.topology.hints` and `numaproof.reference.topology.merge` define these
-functions; `numaproof.reference.topology.search` gives the same answers, on machines of many NUMA
-nodes too. Everything else in the reference calls them here, so naming the definitions in the
-imports below makes all of it run by the definitions.
+functions; `numaproof.reference.topology.search` gives the same answers, on machines with many NUMA
+nodes too. Everything else in the reference calls them here.
 """
 
-from numaproof.reference.topology.search.enumeration import listed, narrowest, satisfiable
-from numaproof.reference.topology.search.merge import merge
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from numaproof.reference.topology import hints as definition
+from numaproof.reference.topology import merge as merging
+from numaproof.reference.topology.search import enumeration
+from numaproof.reference.topology.search import merge as search
+from numaproof.reference.topology.search.enumeration import listed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numaproof.reference.topology.hints import Demand, Hint, Resources
+    from numaproof.reference.topology.merge import Rules
 
 __all__ = ["listed", "merge", "narrowest", "satisfiable"]
+
+MOST_ENUMERATED = 2
+"""The most NUMA nodes on which the definitions are as fast as the search."""
+
+
+def satisfiable(demand: Demand) -> bool:
+    """Whether any set of nodes is a hint."""
+    few = len(demand.nodes) <= MOST_ENUMERATED
+    return (definition if few else enumeration).satisfiable(demand)
+
+
+def narrowest(demand: Demand, containing: int = 0) -> Hint | None:
+    """The best hint with all nodes of `containing`."""
+    few = len(demand.nodes) <= MOST_ENUMERATED
+    return (definition if few else enumeration).narrowest(demand, containing)
+
+
+def merge(rules: Rules, providers: Sequence[Resources | None]) -> Hint:
+    """The best result of merging the providers' hints."""
+    few = rules.nodes.bit_count() <= MOST_ENUMERATED
+    return (merging if few else search).merge(rules, providers)

@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from numaproof.reference.topology import evaluation, hints
+from numaproof.reference.topology import hints
 from numaproof.reference.topology.hints import Demand, Hint, Need, Supply
+from numaproof.reference.topology.search import enumeration
 
 
-@pytest.fixture(params=[hints, evaluation], ids=["definition", "search"])
+@pytest.fixture(params=[hints, enumeration], ids=["definition", "search"])
 def way(request: pytest.FixtureRequest) -> Any:
-    """The definition, and what the reference uses."""
+    """The definition, and the search."""
     return request.param
 
 

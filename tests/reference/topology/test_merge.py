@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from numaproof.reference.topology import evaluation
 from numaproof.reference.topology import merge as definition
 from numaproof.reference.topology.distances import Distances
 from numaproof.reference.topology.hints import ANYWHERE, Demand, Hint, Need, Supply
 from numaproof.reference.topology.merge import Rules
+from numaproof.reference.topology.search import merge as search
 
 
-@pytest.fixture(params=[definition.merge, evaluation.merge], ids=["definition", "search"])
+@pytest.fixture(params=[definition.merge, search.merge], ids=["definition", "search"])
 def merge(request: pytest.FixtureRequest) -> Any:
-    """Merging by the definition, and as the reference does it."""
+    """Merging by the definition, and by the search."""
     return request.param
 
 

@@ -18,6 +18,8 @@ from numaproof.reference.topology import merge as merging
 from numaproof.reference.topology.hints import Demand, Hint, Need, Supply
 from numaproof.reference.topology.merge import Rules
 from numaproof.reference.topology.options import TopologyOptions
+from numaproof.reference.topology.search import enumeration
+from numaproof.reference.topology.search import merge as search
 from numaproof.reference.topology.search.enumeration import listed, narrowest, satisfiable
 from numaproof.reference.topology.search.merge import merge
 
@@ -35,9 +37,28 @@ DEFINITIONS = {
 _MOST_NODES = 6
 
 
-def test_the_reference_uses_the_search() -> None:
-    used = [getattr(evaluation, name) for name in DEFINITIONS]
-    assert used == [listed, narrowest, satisfiable, merge]
+@pytest.mark.parametrize(
+    ("nodes", "searched"), [(1, False), (2, False), (3, True)], ids=["one", "two", "three"]
+)
+def test_the_reference_searches_on_machines_of_three_nodes_and_more(
+    monkeypatch: pytest.MonkeyPatch, nodes: int, *, searched: bool
+) -> None:
+    found: list[str] = []
+    for module, name in (
+        (search, "merge"),
+        (enumeration, "narrowest"),
+        (enumeration, "satisfiable"),
+    ):
+        monkeypatch.setattr(module, name, lambda *_, name=name: found.append(name))
+    free = tuple(Supply(1 << node, 1) for node in range(nodes))
+    demand = Demand(tuple(range(nodes)), (Need(1, free, free),))
+    evaluation.merge(Rules((1 << nodes) - 1), [{"cpu": demand}])
+    evaluation.narrowest(demand)
+    evaluation.satisfiable(demand)
+    assert found == (["merge", "narrowest", "satisfiable"] if searched else [])
+
+
+def test_the_definitions_can_be_put_in_the_place_of_all_that_is_evaluated() -> None:
     assert sorted(evaluation.__all__) == sorted(DEFINITIONS)
 
 
