@@ -95,7 +95,7 @@ def test_a_program_without_an_answer_is_shown_so(command: Command, program: Prog
             "mine.yaml:3: cases[0].titel: unknown key 'titel'",
         ),
         ("cases: []", "no case in mine.yaml"),
-        ("cases: [*a]", "mine.yaml:1: YAML aliases are not allowed (write the value out)"),
+        ("cases: [*a]", "mine.yaml:1: YAML aliases are not allowed (repeat the value)"),
         ("a: &a [1]\nb: [*a, *a]", "mine.yaml:2: YAML aliases are not allowed"),
         ("cases: [", "mine.yaml:2: not YAML"),
     ],
