@@ -74,7 +74,8 @@ def test_a_bug_that_fuzzing_finds_is_a_case_that_fails_until_it_is_mended(
     assert check == ["check", "--select", "static-found", "--cases", "numaproof-cases.yaml"]
     assert command(*check).code == 0
     assert command(*check, "--documented").code == 0
-    assert command(*shlex.split(again.removeprefix("and: numaproof "))).code == 1
+    assert shlex.split(again)[:2] == ["and:", "numaproof"]
+    assert command(*shlex.split(again)[2:]).code == 1
 
 
 def test_a_promoted_case_passes_and_is_told_how_to_be_run(command: Command) -> None:
