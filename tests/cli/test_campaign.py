@@ -35,8 +35,8 @@ def test_the_reference_passes_and_every_release_is_told(command: Command) -> Non
 
     other = command("campaign", *SMALL, "--no-seeds")
     assert other.code == 2
-    assert "it is of another campaign; its configurations: " in other.err
-    assert "--fresh to begin anew" in other.err
+    assert "it belongs to another campaign: its configurations: " in other.err
+    assert "--fresh to start over" in other.err
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_the_reference_passes_and_every_release_is_told(command: Command) -> Non
     [
         (("--seeds", "3:1"), "'3:1' contains no seeds"),
         (("--seeds", "3"), "'3' is not a range of seeds such as 0:1000"),
-        (("--no-seeds", "--select", "no-such"), "nothing to do"),
+        (("--no-seeds", "--select", "no-such"), "no case matches"),
         (("--workers", "2", "--scheduler", "tcp://127.0.0.1:1"), "the cluster has its own"),
         (("--implementation", "/no/such/program"), "can't start '/no/such/program'"),
         (("--implementation", "false"), "the implementation did not answer hello"),

@@ -163,8 +163,8 @@ def test_a_campaign_is_not_mixed_with_another(
 @pytest.mark.parametrize(
     ("damage", "complaint"),
     [
-        (b'{"event":"what"}\n', "line 2 is not of a campaign: "),
-        (b"nonsense\n", "line 2 is not of a campaign: "),
+        (b'{"event":"what"}\n', "line 2 is not an event of a campaign: "),
+        (b"nonsense\n", "line 2 is not an event of a campaign: "),
     ],
 )
 def test_a_file_that_is_not_of_a_campaign_is_left_alone(
@@ -183,7 +183,7 @@ def test_the_plan_stands_first_and_once(planned: CampaignSpec, tmp_path: Path) -
     with Journal(tmp_path, planned.plan, clock) as journal:
         path = journal.path
     path.write_bytes(path.read_bytes() * 2)
-    with pytest.raises(JournalError, match="line 2 is not where it belongs"):
+    with pytest.raises(JournalError, match="line 2 is out of place"):
         Journal(tmp_path, planned.plan, clock)
 
 
