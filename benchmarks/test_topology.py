@@ -12,9 +12,9 @@ import pytest
 from numaproof.protocol import messages
 from numaproof.protocol.sets import NUMASet
 from numaproof.reference.implementation import Reference
-from numaproof.reference.topology.evaluation import merge
 from numaproof.reference.topology.hints import Demand, Need, Supply
 from numaproof.reference.topology.merge import Rules
+from numaproof.reference.topology.search.evaluation import merge
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,11 +12,11 @@ from numaproof.reference.cpu.distribution import AccountingError
 from numaproof.reference.cpu.topology import TopologyError, derive
 from numaproof.reference.errors import AdmissionError, StartError
 from numaproof.reference.kubelet.options import OptionError
-from numaproof.reference.topology import evaluation
 from numaproof.reference.topology import options as topology_options
 from numaproof.reference.topology import policy as policies
 from numaproof.reference.topology.distances import Distances
 from numaproof.reference.topology.hints import ANYWHERE, Hint
+from numaproof.reference.topology.search import evaluation
 
 if TYPE_CHECKING:
     from numaproof.reference.departures.releases import Release

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from numaproof.reference.cpu.manager import CPUManager
 from numaproof.reference.devices.manager import DeviceManager
 from numaproof.reference.memory.manager import MemoryManager
-from numaproof.reference.topology import evaluation
 from numaproof.reference.topology.hints import Demand
 from numaproof.reference.topology.policy import SINGLE_NUMA_NODE
+from numaproof.reference.topology.search import evaluation
 from numaproof.simulation import requests, shortages
 from numaproof.simulation.amounts import amount, is_memory, nodes_text
 from numaproof.simulation.candidates import candidates, places

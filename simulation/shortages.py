@@ -13,7 +13,7 @@ from numaproof.reference.devices.state import Devices
 from numaproof.reference.memory import hints as memory_hints
 from numaproof.reference.memory.manager import MemoryManager
 from numaproof.reference.memory.requests import AllocationError, at_once, part
-from numaproof.reference.topology import evaluation
+from numaproof.reference.topology.search import evaluation
 from numaproof.simulation.amounts import amount, amounts, nodes_text
 from numaproof.simulation.candidates import candidates, lacks, places
 from numaproof.simulation.explanation import Allocation, Candidates

@@ -17,7 +17,7 @@ from numaproof.reference.cpu.topology import touching, union
 from numaproof.reference.errors import AdmissionError
 from numaproof.reference.pods import budget
 from numaproof.reference.pods.readmission import Readmission
-from numaproof.reference.topology import evaluation
+from numaproof.reference.topology.search import evaluation
 
 if TYPE_CHECKING:
     from numaproof.protocol.sets import NUMASet

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from numaproof.reference.topology import evaluation
 from numaproof.reference.topology.hints import Demand, Hint, Need, Supply
+from numaproof.reference.topology.search import evaluation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -26,8 +26,8 @@ from numaproof.reference.memory.state import (
 from numaproof.reference.pods import quantity
 from numaproof.reference.pods.budget import EmptySharedPoolError
 from numaproof.reference.pods.readmission import Readmission
-from numaproof.reference.topology import evaluation
 from numaproof.reference.topology.hints import Hint
+from numaproof.reference.topology.search import evaluation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,7 +5,7 @@ It is preferred when all of these hints are, and name the same nodes. Of all res
 the best one is the merged hint. (Kubernetes documentation, "Topology Manager: how it works", and
 where it is silent, kubelet, HintMerger.)
 
-This is the definition: it looks at every result. `numaproof.reference.topology.evaluation` finds
+This is the definition: it looks at every result. `numaproof.reference.topology.search.evaluation` finds
 the same winner among too many results for that.
 
 Sets of NUMA nodes are bit masks in this module.

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from numaproof.protocol.sets import NUMASet
-from numaproof.reference.topology import evaluation
 from numaproof.reference.topology.distances import Distances
 from numaproof.reference.topology.merge import Rules
+from numaproof.reference.topology.search import evaluation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -15,8 +15,8 @@ from numaproof import fakesys
 from numaproof.protocol import messages
 from numaproof.protocol.sets import NUMASet
 from numaproof.reference.cadvisor.discovery import discover
-from numaproof.reference.topology.evaluation import listed
 from numaproof.reference.topology.hints import Demand, Need, Supply
+from numaproof.reference.topology.search.evaluation import listed
 from numaproof.simulation import devices
 from numaproof.simulation.admission import Question, Simulation, begin, simulate
 from numaproof.simulation.candidates import candidates

@@ -13,7 +13,7 @@ from numaproof.reference.devices.hints import DeviceHints
 from numaproof.reference.devices.manager import DeviceManager
 from numaproof.reference.devices.state import Devices, DeviceState, ReusableDevices, all_held
 from numaproof.reference.pods import quantity
-from numaproof.reference.topology import evaluation
+from numaproof.reference.topology.search import evaluation
 
 if TYPE_CHECKING:
     from collections.abc import Callable

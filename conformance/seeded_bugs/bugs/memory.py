@@ -11,9 +11,9 @@ from numaproof.reference import node as managers
 from numaproof.reference.memory import hints, policy, requests, reservation, state
 from numaproof.reference.memory.manager import MemoryManager
 from numaproof.reference.memory.state import MemoryState, NodeMemory, ReusableMemory, Table
-from numaproof.reference.topology import evaluation
 from numaproof.reference.topology.hints import Demand, Hint
 from numaproof.reference.topology.policy import KeptHint
+from numaproof.reference.topology.search import evaluation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

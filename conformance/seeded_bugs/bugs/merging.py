@@ -12,11 +12,11 @@ import msgspec
 
 from numaproof.conformance.seeded_bugs.seeding import Changes, Seeds
 from numaproof.reference import operations
-from numaproof.reference.topology import evaluation, policy
+from numaproof.reference.topology import policy
 from numaproof.reference.topology.distances import average
 from numaproof.reference.topology.hints import Hint
 from numaproof.reference.topology.merge import IMPOSSIBLE, NO_PREFERENCE, Rules
-from numaproof.reference.topology.search import merge
+from numaproof.reference.topology.search import evaluation, merge
 
 if TYPE_CHECKING:
     from collections.abc import Callable

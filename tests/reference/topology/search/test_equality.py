@@ -13,12 +13,12 @@ from numaproof.conformance.execution.implementation import InProcess, hello_args
 from numaproof.conformance.fuzzing.exploration import life
 from numaproof.reference.errors import NotBuiltError
 from numaproof.reference.implementation import Reference
-from numaproof.reference.topology import evaluation, hints, policy
+from numaproof.reference.topology import hints, policy
 from numaproof.reference.topology import merge as merging
 from numaproof.reference.topology.hints import Demand, Hint, Need, Supply
 from numaproof.reference.topology.merge import Rules
 from numaproof.reference.topology.options import TopologyOptions
-from numaproof.reference.topology.search import enumeration
+from numaproof.reference.topology.search import enumeration, evaluation
 from numaproof.reference.topology.search import merge as search
 from numaproof.reference.topology.search.enumeration import listed, narrowest, satisfiable
 from numaproof.reference.topology.search.merge import merge
