@@ -5,8 +5,8 @@ The hints are all sets that meet the demand with what is free now. A hint is pre
 smaller set would meet it on an empty machine. (Kubernetes documentation, "Topology Manager: how
 it works"; kubelet, generateCPUTopologyHints and its like in the other managers.)
 
-This is the definition: it looks at every set of nodes. `numaproof.reference.topology.search.evaluation`
-gives the same answers on machines with too many nodes for that.
+This is the definition: it looks at every set of nodes. On machines with too many nodes for that,
+`numaproof.reference.topology.search.evaluation` gives the same answers.
 
 Sets of NUMA nodes are bit masks in this module.
 """

@@ -5,8 +5,8 @@ It is preferred when all of these hints are, and name the same nodes. Of all res
 the best one is the merged hint. (Kubernetes documentation, "Topology Manager: how it works", and
 where it is silent, kubelet, HintMerger.)
 
-This is the definition: it looks at every result. `numaproof.reference.topology.search.evaluation` finds
-the same winner among too many results for that.
+This is the definition: it looks at every result. Among too many results for that,
+`numaproof.reference.topology.search.evaluation` finds the same winner.
 
 Sets of NUMA nodes are bit masks in this module.
 """
