@@ -29,17 +29,20 @@ MOST_ENUMERATED = 2
 
 def satisfiable(demand: Demand) -> bool:
     """Whether any set of nodes is a hint."""
-    few = len(demand.nodes) <= MOST_ENUMERATED
-    return (definition if few else enumeration).satisfiable(demand)
+    if len(demand.nodes) <= MOST_ENUMERATED:
+        return definition.satisfiable(demand)
+    return enumeration.satisfiable(demand)
 
 
 def narrowest(demand: Demand, containing: int = 0) -> Hint | None:
     """The best hint with all nodes of `containing`."""
-    few = len(demand.nodes) <= MOST_ENUMERATED
-    return (definition if few else enumeration).narrowest(demand, containing)
+    if len(demand.nodes) <= MOST_ENUMERATED:
+        return definition.narrowest(demand, containing)
+    return enumeration.narrowest(demand, containing)
 
 
 def merge(rules: Rules, providers: Sequence[Resources | None]) -> Hint:
     """The best result of merging the providers' hints."""
-    few = rules.nodes.bit_count() <= MOST_ENUMERATED
-    return (merging if few else search).merge(rules, providers)
+    if rules.nodes.bit_count() <= MOST_ENUMERATED:
+        return merging.merge(rules, providers)
+    return search.merge(rules, providers)
