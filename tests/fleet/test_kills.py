@@ -1,4 +1,4 @@
-"""A campaign that is killed anywhere goes on, and comes to what an undisturbed one comes to."""
+"""A campaign that is killed anywhere resumes and ends with the result of an undisturbed one."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_worker_that_is_killed_is_replaced_and_its_unit_done_by_another(
     same(tmp_path / "out", undisturbed)
 
 
-def test_a_campaign_goes_on_after_an_interrupt_and_after_a_kill(
+def test_a_campaign_resumes_after_an_interrupt_and_after_a_kill(
     trap: Any, start: Start, undisturbed: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
@@ -62,7 +62,7 @@ def test_a_campaign_goes_on_after_an_interrupt_and_after_a_kill(
     trap.caught()
     command.signal(signal.SIGINT)
     _, written = command.ended()
-    assert written.splitlines()[-1] == "numaproof: interrupted; the same command goes on"
+    assert written.splitlines()[-1] == "numaproof: interrupted; run the same command to resume"
     assert lines(out)[-1]["event"] == "campaign ended"
     assert not lines(out)[-1]["complete"]
     before = units(out)
@@ -77,7 +77,7 @@ def test_a_campaign_goes_on_after_an_interrupt_and_after_a_kill(
         file.write('{"event":"unit fini')  # what a kill in the middle of a line leaves behind
     code, written = start(trap, out, "--workers", "2").ended()
     assert code == 1
-    assert re.search(r"^goes on after \d+ units$", written, re.MULTILINE)
+    assert re.search(r"^resumes after \d+ units$", written, re.MULTILINE)
     assert units(out)[: len(before)] == before
     same(out, undisturbed)
 
@@ -128,7 +128,7 @@ def ended(process: subprocess.Popen[str]) -> None:
     process.communicate()
 
 
-def test_a_scheduler_that_is_killed_ends_the_campaign_which_goes_on_with_another(
+def test_a_scheduler_that_is_killed_ends_the_campaign_which_resumes_with_another(
     trap: Any, start: Start, undisturbed: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
@@ -139,7 +139,7 @@ def test_a_scheduler_that_is_killed_ends_the_campaign_which_goes_on_with_another
         scheduler.kill()
         _, written = command.ended()
         assert written.splitlines()[-1] == (
-            "numaproof: the scheduler is gone; the same command goes on"
+            "numaproof: the scheduler is gone; run the same command to resume"
         )
     with cluster() as (address, _, worker):
         code, written = start(trap, out, "--scheduler", address).ended()
