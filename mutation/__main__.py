@@ -1,9 +1,9 @@
 """Mutation testing of the reference: a seeded sample of small changes, which the checks must catch.
 
 Cosmic Ray makes the changes, in copies of the installed package. A change is killed where a case, a
-bundled recording or a test of the reference fails, and survives where all pass. A session is kept:
-the command goes on with it where it was left, as long as the tree is the same. The exit code is 0
-where enough are killed and every survivor has its explanation in `survivors.yaml`.
+bundled recording or a test of the reference fails, and survives if all pass. A session is kept, and
+the same command resumes it as long as the tree is unchanged. The exit code is 0 if enough mutations
+are killed and every survivor has an explanation in `survivors.yaml`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def prepare(session: Path, pattern: str) -> tuple[trees.SourceTree, str]:
     kept = session / "digest"
     if not kept.exists() or kept.read_text("utf-8") != digest:
         if kept.exists():
-            _say("The tree or its checks are others than those of the session; it begins anew.")
+            _say("The tree or its checks have changed since the session began; starting over.")
         for file in ("digest", "reach.json", "session.sqlite"):
             (session / file).unlink(missing_ok=True)
         _say("Looking at what every check costs and reaches, which takes a few minutes.")
@@ -71,7 +71,7 @@ def measure(session: Path, options: argparse.Namespace) -> Report:
     with use_db(session / "session.sqlite") as work:
         known = {item.job_id: item for item in work.work_items}
         if any(known.get(item.job_id, item) != item for item in sample):
-            _say("The session is one of another sample; it begins anew.")
+            _say("The session is of another sample; starting over.")
             work.clear()
             known = {}
         work.add_work_items(item for item in sample if item.job_id not in known)
@@ -114,7 +114,7 @@ def main() -> int:
         _say(f"Error: {error}")
         return 2
     except KeyboardInterrupt:
-        _say("Left; the same command goes on here.")
+        _say("Interrupted; run the same command to resume.")
         return 130
     report.write(options.out)
     _say(report.summary(), *report.problems, f"The report is {options.out / 'mutation.md'}.")

@@ -146,7 +146,7 @@ def run_tests(
     Args:
         folder: the tree that has them.
         chosen: their names in the order to run them; None for all whose names match the pattern.
-        coming: is told the name of each before it begins.
+        coming: is called with the name of each before it begins.
         pattern: with the wildcards of a shell.
 
     Returns:

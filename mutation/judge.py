@@ -41,7 +41,7 @@ _LOADING = 60.0
 
 
 def loaded() -> tuple[Any, Any]:
-    """The cases by id and the requirements: all that can be had without the reference."""
+    """The cases by id and the requirements: all that needs no reference."""
     made = {case.id: case for case in loading.bundled_cases()}, load_registry()
     assert not any(name.startswith("numaproof.reference") for name in sys.modules)
     return made

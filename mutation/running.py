@@ -1,4 +1,4 @@
-"""Tries the mutations of a session on a few workers; a session can be left and gone on with."""
+"""Tries the mutations of a session on a few workers; a session can be interrupted and resumed."""
 
 from __future__ import annotations
 

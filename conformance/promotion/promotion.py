@@ -117,8 +117,8 @@ def _requirements(names: Sequence[str], registry: Registry) -> tuple[str, ...]:
     for name in names:
         if name not in rows:
             close = get_close_matches(name.upper(), rows, n=3)
-            mend = f"did you mean {' or '.join(close)}?" if close else "docs/cases.md says which"
-            raise PromotionError(f"there is no requirement {name}; {mend}")
+            hint = f"did you mean {' or '.join(close)}?" if close else "docs/cases.md says which"
+            raise PromotionError(f"there is no requirement {name}; {hint}")
     if not names:
         raise PromotionError(
             "the finding names no requirement: give --requirement, an id of"

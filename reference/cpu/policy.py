@@ -33,7 +33,7 @@ class PolicyError(Exception):
 
 
 class SMTAlignmentError(AdmissionError):
-    """Whole physical cores were asked for and cannot be had."""
+    """The request cannot be met with whole physical cores."""
 
     def __init__(self, message: str) -> None:
         """Takes the kubelet's text."""
@@ -113,7 +113,7 @@ class StaticPolicy(Readmission):
         `affinity` is the Topology Manager's hint for it: its nodes are used first.
 
         Raises:
-            SMTAlignmentError: whole cores cannot be had.
+            SMTAlignmentError: whole cores do not suffice.
             NotEnoughCPUsError: too few CPUs are left.
 
         Requirements: CPU-HINT-015, CPU-INIT-001, CPU-INIT-003, CPU-INIT-004, CPU-OPT-FULLPCPUS-007,
@@ -141,7 +141,7 @@ class StaticPolicy(Readmission):
 
         Raises:
             EmptySharedPoolError: nothing would be left for containers without a part.
-            SMTAlignmentError: whole cores cannot be had.
+            SMTAlignmentError: whole cores do not suffice.
             NotEnoughCPUsError: too few CPUs are left.
 
         Requirements: NODE-PODLEVEL-009.

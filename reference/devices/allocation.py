@@ -40,7 +40,7 @@ class DeviceRequest(NamedTuple):
 
 
 class DeviceError(Exception):
-    """Devices cannot be had; the text is the kubelet's.
+    """Devices cannot be allocated; the text is the kubelet's.
 
     `state` is what the failure leaves behind: what the container got before stays in its hands
     until its pod is off the node.
@@ -81,7 +81,7 @@ def allocate(
     no plugin serves are none of the Device Manager's: they are passed over.
 
     Raises:
-        DeviceError: a resource cannot be had.
+        DeviceError: a resource cannot be allocated.
 
     Requirements: DEV-INIT-001, DEV-INIT-003.
     """

@@ -1,4 +1,4 @@
-"""The Device Manager's topology hints: on which NUMA nodes devices could be had.
+"""The Device Manager's topology hints: which NUMA nodes could provide devices.
 
 (Kubernetes documentation, "Device plugin integration with the Topology Manager".)
 """
@@ -38,7 +38,7 @@ class DeviceNeed(NamedTuple):
 class DeviceHints:
     """The hints on a machine whose NUMA nodes are `nodes`, in its order.
 
-    By resource; None is no preference, and a resource without any hint cannot be had. A state
+    By resource; None is no preference, and a resource without any hint is unavailable. A state
     must have been reclaimed for the pods on the node.
     """
 

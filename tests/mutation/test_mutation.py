@@ -313,5 +313,5 @@ def test_a_session_is_gone_on_with_and_another_sample_begins_anew(tmp_path: Path
     assert "[3/3, " in said
     assert three[:2] == two
     said, _ = run("--sample", "1", "--seed", "1")
-    assert "begins anew" in said
+    assert "starting over" in said
     assert "[1/1, " in said
