@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 TESTED = "numaproof/reference"
 """What is mutated, below a tree."""
 
-_TESTS = ("tests/conftest.py", "tests/reference", "pyproject.toml")
+_TESTS = ("tests/conftest.py", "tests/builders", "tests/reference", "pyproject.toml")
 _LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.pyc")
 
 
