@@ -8,12 +8,13 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from numaproof import reference
 from numaproof.conformance.requirements import load_registry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-REFERENCE = Path(__file__).parents[2] / "reference"
+REFERENCE = Path(reference.__file__).parent
 
 ID = re.compile(r"\b[A-Z]+(?:-[A-Z]+)*-\d{3}\b")
 PARAGRAPH = re.compile(rf"\n\nRequirements: ({ID.pattern}(?:,\s{ID.pattern})*)\.\Z")
