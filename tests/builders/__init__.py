@@ -1,1 +1,1 @@
-"""The machines, pods and containers that tests are made of."""
+"""The machines, pods, containers and devices that tests are made of."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+from functools import cache
 from typing import Any
 
 import msgspec
 
+from numaproof import fakesys
 from numaproof.protocol.machine import Core, HugePages, MachineInfo, Node, UncoreCache
+from numaproof.reference.cadvisor.discovery import discover
 
 GIB = 1 << 30
 LOCAL = 10
@@ -25,6 +29,7 @@ def regular(
     hugepages: tuple[HugePages, ...] | None = None,
     remote: int = 20,
     ids_per_socket: bool = False,
+    first_node: int = 0,
 ) -> MachineInfo:
     """A machine whose nodes are alike.
 
@@ -40,6 +45,7 @@ def regular(
         hugepages: in each node.
         remote: the distance between nodes.
         ids_per_socket: whether core ids start again in each socket.
+        first_node: the id of the first node.
     """
     total = nodes * cores
 
@@ -60,7 +66,7 @@ def regular(
 
     topology = tuple(
         Node(
-            node,
+            first_node + node,
             memory,
             hugepages,
             tuple(LOCAL if other == node else remote for other in range(nodes)),
@@ -69,6 +75,32 @@ def regular(
         for node in range(nodes)
     )
     return MachineInfo(total * threads, total, sockets, memory * nodes, None, topology)
+
+
+def uneven(*threads: int) -> MachineInfo:
+    """A machine of one node whose cores have these numbers of threads, numbered in a row."""
+    numbers = itertools.count()
+    cores = tuple(
+        Core(core, tuple(itertools.islice(numbers, count)), 0) for core, count in enumerate(threads)
+    )
+    node = Node(0, GIB, distances=(LOCAL,), cores=cores)
+    return MachineInfo(sum(threads), len(threads), 1, GIB, None, (node,))
+
+
+def with_node(machine: MachineInfo, node_id: int, **changes: Any) -> MachineInfo:
+    """The machine with one of its nodes changed."""
+    topology = tuple(
+        msgspec.structs.replace(node, **changes) if node.node_id == node_id else node
+        for node in machine.topology or ()
+    )
+    return msgspec.structs.replace(machine, topology=topology)
+
+
+@cache
+def discovered(profile: str) -> MachineInfo:
+    """A bundled profile as discovery finds it."""
+    tree = fakesys.build_tree(fakesys.load_profile(profile))
+    return discover(fakesys.TreePath.root(tree))
 
 
 def plain(machine: MachineInfo) -> dict[str, Any]:

@@ -13,6 +13,10 @@ def guaranteed(amounts: Mapping[str, Any]) -> dict[str, Any]:
     return {"requests": dict(amounts), "limits": dict(amounts)}
 
 
+class Sidecar(dict[str, Any]):
+    """The resources of an init container that keeps running."""
+
+
 def container(name: str, resources: Mapping[str, Any], *, sidecar: bool = False) -> dict[str, Any]:
     """A container; a sidecar is an init container that keeps running."""
     made = {"name": name, "resources": dict(resources)}
@@ -30,3 +34,20 @@ def pod(
         "metadata": {"uid": uid, "name": uid},
         "spec": {**spec, "initContainers": list(init), "containers": list(containers)},
     }
+
+
+def numbered(
+    uid: str,
+    apps: Iterable[Mapping[str, Any]],
+    init: Iterable[Mapping[str, Any]] = (),
+    **spec: Any,
+) -> dict[str, Any]:
+    """A pod of containers `app0`, `app1`, ... with these resources, after `init0`, `init1`, ..."""
+
+    def row(prefix: str, resources: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        return [
+            container(f"{prefix}{number}", one, sidecar=isinstance(one, Sidecar))
+            for number, one in enumerate(resources)
+        ]
+
+    return pod(uid, row("app", apps), row("init", init), **spec)

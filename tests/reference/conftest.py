@@ -27,15 +27,11 @@ def make_machine(
 def make_pod(uid: str, *apps: str, init: tuple[str, ...] = ()) -> dict[str, Any]:
     """A Guaranteed pod, one container for each CPU quantity; a sidecar's ends in ``*``."""
 
-    def container(name: str, cpus: str) -> dict[str, Any]:
-        amounts = {"cpu": cpus.rstrip("*"), "memory": "64Mi"}
-        return pods.container(name, pods.guaranteed(amounts), sidecar=cpus.endswith("*"))
+    def resources(cpus: str) -> dict[str, Any]:
+        made = pods.guaranteed({"cpu": cpus.rstrip("*"), "memory": "64Mi"})
+        return pods.Sidecar(made) if cpus.endswith("*") else made
 
-    return pods.pod(
-        uid,
-        [container(f"app{n}", cpus) for n, cpus in enumerate(apps)],
-        [container(f"init{n}", cpus) for n, cpus in enumerate(init)],
-    )
+    return pods.numbered(uid, map(resources, apps), map(resources, init))
 
 
 STATIC = {"cpuManagerPolicy": "static", "kubeReserved": {"cpu": "1"}}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from builders import machines
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -21,20 +23,8 @@ def options(*names: str, reserved: str = "0") -> dict[str, Any]:
     }
 
 
-def uneven(*sizes: int) -> dict[str, Any]:
-    """A machine of one node whose cores have these numbers of threads, numbered in a row."""
-    starts = [sum(sizes[:core]) for core in range(len(sizes))]
-    cores = [
-        {"core_id": core, "thread_ids": [*range(start, start + size)], "socket_id": 0}
-        for core, (start, size) in enumerate(zip(starts, sizes, strict=True))
-    ]
-    return {
-        "num_cores": sum(sizes),
-        "num_physical_cores": len(sizes),
-        "num_sockets": 1,
-        "memory_capacity": 1 << 30,
-        "topology": [{"node_id": 0, "memory": 1 << 30, "distances": [10], "cores": cores}],
-    }
+def uneven(*threads: int) -> dict[str, Any]:
+    return machines.plain(machines.uneven(*threads))
 
 
 def both(node: Player, documented: Player, machine: Any, pod: Any, **config: Any) -> list[Any]:

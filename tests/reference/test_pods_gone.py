@@ -6,21 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from builders import devices, pods
+from numaproof.protocol import codec
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-NICS = [
-    {"resource": "vendor.example/nic", "ids": [{"id": one, "numa": None} for one in ("a", "b")]}
-]
+NICS = [codec.to_plain(devices.reported(a=None, b=None))]
 
 
 def asking(uid: str, *nics: int) -> dict[str, Any]:
     """A pod whose containers ask for so many devices each."""
-    containers = [
-        {"name": f"app{place}", "resources": {"limits": {"vendor.example/nic": str(count)}}}
-        for place, count in enumerate(nics)
-    ]
-    return {"metadata": {"uid": uid}, "spec": {"containers": containers}}
+    return pods.numbered(uid, [{"limits": {devices.NIC: str(count)}} for count in nics])
 
 
 def test_a_container_in_the_shared_pool_is_told_again_when_its_pod_comes_back(
@@ -75,8 +72,7 @@ def test_devices_of_a_refused_pod_stay_its_own_until_the_device_manager_is_asked
     if between == "reconcile":
         node.ask("reconcile")
     elif between == "a pod without devices":
-        bare = {"metadata": {"uid": "b"}, "spec": {"containers": [{"name": "app"}]}}
-        assert "ok" in node.ask("admit", pod=bare)
+        assert "ok" in node.ask("admit", pod=pods.numbered("b", [{}]))
     refused = node.ask("admit", pod=renamed(asking("a", 1)))["refused"]
     assert "Requested: 1, Available: 0" in refused["message"]
 
@@ -93,4 +89,4 @@ def test_a_pod_that_asks_for_devices_frees_those_of_pods_that_are_gone(
 def renamed(pod: dict[str, Any]) -> dict[str, Any]:
     """The pod with containers of other names."""
     containers = [{**one, "name": f"other-{one['name']}"} for one in pod["spec"]["containers"]]
-    return {**pod, "spec": {"containers": containers}}
+    return pods.pod(pod["metadata"]["uid"], containers)

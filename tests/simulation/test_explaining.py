@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import tempfile
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from builders import pods
-from numaproof import fakesys
+from builders import machines, pods
 from numaproof.protocol import messages
 from numaproof.protocol.sets import NUMASet
-from numaproof.reference.cadvisor.discovery import discover
 from numaproof.reference.topology.hints import Demand, Need, Supply
 from numaproof.reference.topology.search.evaluation import listed
 from numaproof.simulation import devices
@@ -25,7 +22,6 @@ from numaproof.simulation.observation import observe
 from numaproof.simulation.pods import DescribedPod
 
 if TYPE_CHECKING:
-    from numaproof.protocol.machine import MachineInfo
     from numaproof.simulation.explanation import Explanation
 
 NIC = "vendor.example/nic"
@@ -37,26 +33,17 @@ MEMORY = {
 WHOLE = {"cpuManagerPolicyOptions": {"full-pcpus-only": "true"}}
 
 
-@cache
-def machine(name: str) -> MachineInfo:
-    tree = fakesys.build_tree(fakesys.load_profile(name))
-    return discover(fakesys.TreePath.root(tree))
-
-
 def question(name: str, config: dict[str, Any], *given: str) -> Question:
-    found = machine(name)
+    found = machines.discovered(name)
     all_of = {"cpuManagerPolicy": "static", "reservedSystemCPUs": "0,1", **config}
     return Question(found, all_of, "1.36", devices=devices.read(given, found))
 
 
 def pod(name: str, *limits: dict[str, Any], init: tuple[dict[str, Any], ...] = ()) -> DescribedPod:
-    def containers(kind: str, all_limits: tuple[dict[str, Any], ...]) -> list[dict[str, Any]]:
-        return [
-            pods.container(f"{kind}{number}", {"limits": {"memory": "1Gi", **each}})
-            for number, each in enumerate(all_limits)
-        ]
+    def resources(each: dict[str, Any]) -> dict[str, Any]:
+        return {"limits": {"memory": "1Gi", **each}}
 
-    return DescribedPod(name, pods.pod(name, containers("c", limits), containers("i", init)))
+    return DescribedPod(name, pods.numbered(name, map(resources, limits), map(resources, init)))
 
 
 def ask(asked: Question, *pods: DescribedPod, explain_all: bool = False) -> Simulation:
@@ -192,8 +179,8 @@ def test_watching_leaves_the_node_as_it_is() -> None:
             [pod("a", {"cpu": 30}), pod("b", {"cpu": 30}), pod("c", {"cpu": 12})],
             (),
             (
-                "container c0: no node can provide 12 CPUs: node 0: 8 of 12 CPUs free; node 1: 10 "
-                "of 12 CPUs free"
+                "container app0: no node can provide 12 CPUs: node 0: 8 of 12 CPUs free; node 1: "
+                "10 of 12 CPUs free"
             ),
         ),
         (
@@ -201,7 +188,7 @@ def test_watching_leaves_the_node_as_it_is() -> None:
             [pod("a", {"cpu": 60})],
             (),
             (
-                "container c0: 60 CPUs need 2 nodes even on an empty machine, and single-"
+                "container app0: 60 CPUs need 2 nodes even on an empty machine, and single-"
                 "numa-node admits only one"
             ),
         ),
@@ -209,7 +196,7 @@ def test_watching_leaves_the_node_as_it_is() -> None:
             {"topologyManagerPolicy": "single-numa-node"},
             [pod("a", {"cpu": 36}), pod("b", {"cpu": 20, NIC: 1})],
             (f"{NIC}=1@0",),
-            f"container c0: no nodes are preferred by all: {NIC} on node 0, cpu on node 1",
+            f"container app0: no nodes are preferred by all: {NIC} on node 0, cpu on node 1",
         ),
         (
             {"topologyManagerPolicy": "restricted", "topologyManagerScope": "pod"},
@@ -221,15 +208,15 @@ def test_watching_leaves_the_node_as_it_is() -> None:
             {},
             [pod("a", {"cpu": 38, NIC: 1}), pod("b", {"cpu": 2, NIC: 2})],
             (f"{NIC}=2@0",),
-            f"container c0: 2 {NIC} requested: 2 on this node, 1 held by containers, 1 free",
+            f"container app0: 2 {NIC} requested: 2 on this node, 1 held by containers, 1 free",
         ),
         (
             {},
             [pod("a", {"cpu": 70}), pod("b", {"cpu": 9})],
             (),
             (
-                "container c0: 9 CPUs requested, 8 free. Of 80 CPUs, reserved: 0-1; exclusive: "
-                "a/c0 2-16,20-39,42-56,60-79."
+                "container app0: 9 CPUs requested, 8 free. Of 80 CPUs, reserved: 0-1; exclusive: "
+                "a/app0 2-16,20-39,42-56,60-79."
             ),
         ),
         (
@@ -237,7 +224,7 @@ def test_watching_leaves_the_node_as_it_is() -> None:
             [pod("a", {"cpu": 3})],
             (),
             (
-                "container c0: full-pcpus-only assigns whole cores of 2 CPUs each: 3 is not a "
+                "container app0: full-pcpus-only assigns whole cores of 2 CPUs each: 3 is not a "
                 "multiple of 2"
             ),
         ),
@@ -246,9 +233,9 @@ def test_watching_leaves_the_node_as_it_is() -> None:
             [pod("a", {"cpu": 70}), pod("b", {"cpu": 8})],
             (),
             (
-                "container c0: full-pcpus-only assigns whole cores of 2 CPUs each: 8 "
+                "container app0: full-pcpus-only assigns whole cores of 2 CPUs each: 8 "
                 "requested, 6 free. CPUs that share a core with a reserved CPU do not count: "
-                "40-41. Of 80 CPUs, reserved: 0-1; exclusive: a/c0 2-16,20-39,42-56,60-79."
+                "40-41. Of 80 CPUs, reserved: 0-1; exclusive: a/app0 2-16,20-39,42-56,60-79."
             ),
         ),
         (
@@ -256,7 +243,7 @@ def test_watching_leaves_the_node_as_it_is() -> None:
             [pod("a", {"cpu": 2, "memory": "1000Gi"})],
             (),
             (
-                "container c0: no set of nodes can provide 1000 GiB of memory: nodes 0-1: "
+                "container app0: no set of nodes can provide 1000 GiB of memory: nodes 0-1: "
                 "189.7 GiB of 1000 GiB of memory free (189.7 GiB of memory in total)"
             ),
         ),
@@ -265,10 +252,10 @@ def test_watching_leaves_the_node_as_it_is() -> None:
             [pod("a", {"cpu": 2, "memory": "100Gi"}), pod("b", {"cpu": 2, "memory": "94Gi"})],
             (),
             (
-                "container c0: no set of nodes can provide 94 GiB of memory: node 0: 0 B of 94 GiB "
-                "of memory free, node 0 is in use as part of the group of nodes 0-1; node 1: "
-                "89.7 GiB of 94 GiB of memory free, node 1 is in use as part of the group of "
-                "nodes 0-1; nodes 0-1: 89.7 GiB of 94 GiB of memory free"
+                "container app0: no set of nodes can provide 94 GiB of memory: node 0: 0 B of "
+                "94 GiB of memory free, node 0 is in use as part of the group of nodes 0-1; "
+                "node 1: 89.7 GiB of 94 GiB of memory free, node 1 is in use as part of the group "
+                "of nodes 0-1; nodes 0-1: 89.7 GiB of 94 GiB of memory free"
             ),
         ),
         (
@@ -279,7 +266,7 @@ def test_watching_leaves_the_node_as_it_is() -> None:
             ],
             (),
             (
-                "container c0: the hints merge to node 0, which the Memory Manager cannot use: "
+                "container app0: the hints merge to node 0, which the Memory Manager cannot use: "
                 "34 GiB of 40 GiB of memory free"
             ),
         ),
@@ -288,15 +275,15 @@ def test_watching_leaves_the_node_as_it_is() -> None:
             [pod("a", {"cpu": 50, "memory": "60Gi"}, init=({"cpu": 2, "memory": "150Gi"},))],
             (),
             (
-                "container c0: the hints merge to nodes 0-1, which the Memory Manager cannot use: "
-                "too little is free without what the pod's init containers used"
+                "container app0: the hints merge to nodes 0-1, which the Memory Manager cannot "
+                "use: too little is free without what the pod's init containers used"
             ),
         ),
         (
             MEMORY,
             [pod("a", {"cpu": 2, "memory": "1.5Gi"})],
             (),
-            "container c0: an amount is not a whole number of bytes to the API machinery",
+            "container app0: an amount is not a whole number of bytes to the API machinery",
         ),
     ],
 )
@@ -360,7 +347,7 @@ def test_a_manager_without_preference_says_why(
 def test_everything_that_is_lacking_is_listed() -> None:
     asked = question("laptop-4c8t", {"topologyManagerPolicy": "restricted"}, f"{NIC}=1@0")
     assert why(asked, pod("a", {"cpu": 7, NIC: 2})).summary == (
-        f"container c0: 2 {NIC} requested: 1 on this node, 0 held by containers, 1 free; and "
+        f"container app0: 2 {NIC} requested: 1 on this node, 0 held by containers, 1 free; and "
         "no node can provide 7 CPUs: node 0: 6 of 7 CPUs free"
     )
 

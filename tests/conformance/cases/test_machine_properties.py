@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from numaproof import fakesys
+from builders.machines import discovered
 from numaproof.conformance.cases.expressions import evaluate
 from numaproof.conformance.cases.machine_properties import Facts
 from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.sets import CPUSet
-from numaproof.reference.cadvisor.discovery import discover
 
 
 def facts(name: str) -> Facts:
-    return Facts(discover(fakesys.TreePath.root(fakesys.build_tree(fakesys.load_profile(name)))))
+    return Facts(discovered(name))
 
 
 def test_a_regular_server_is_counted() -> None:

@@ -9,20 +9,22 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
+from builders import machines
+from builders.containers import running
+from builders.devices import NIC, reported
+from builders.machines import GIB
 from numaproof.conformance.cases import manifests
 from numaproof.conformance.cases.machine_properties import Facts
 from numaproof.conformance.cases.schema import ContainerSpec, PodSpec
 from numaproof.conformance.judging import invariants
 from numaproof.conformance.judging.invariants import View, Violation
 from numaproof.protocol import messages
-from numaproof.protocol.machine import Core, HugePages, MachineInfo, Node
+from numaproof.protocol.machine import HugePages
 from numaproof.protocol.sets import CPUSet, NUMASet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-GIB = 1 << 30
-NIC = "vendor.example/nic"
 PAGES = "hugepages-2Mi"
 
 CONFIG = {
@@ -33,24 +35,18 @@ CONFIG = {
     "reservedMemory": [{"numaNode": 0, "limits": {"memory": "1Gi"}}],
 }
 
-MACHINE = MachineInfo(
-    num_cores=8,
-    num_physical_cores=4,
-    num_sockets=2,
-    memory_capacity=8 * GIB,
-    topology=tuple(
-        Node(
-            node_id=node,
-            memory=4 * GIB,
-            hugepages=(HugePages(2048, 512),) if node else (HugePages(1048576, 0),),
-            distances=(10, 20) if not node else (20, 10),
-            cores=tuple(
-                Core(core, (4 * node + 2 * core, 4 * node + 2 * core + 1), node)
-                for core in range(2)
-            ),
-        )
-        for node in range(2)
+MACHINE = machines.with_node(
+    machines.regular(
+        nodes=2,
+        cores=2,
+        sockets=2,
+        adjacent=True,
+        memory=4 * GIB,
+        hugepages=(HugePages(1048576, 0),),
+        ids_per_socket=True,
     ),
+    1,
+    hugepages=(HugePages(2048, 512),),
 )
 
 
@@ -71,9 +67,10 @@ def held(
     affinity: messages.Hint = NEAR_0,
     devices: tuple[str, ...] | None = ("d0",),
 ) -> messages.Container:
-    own = CPUSet.parse(cpus)
     by_resource = None if devices is None else ({NIC: devices} if devices else {})
-    return messages.Container(own, own, memory, affinity, by_resource)
+    return msgspec.structs.replace(
+        running(cpus), memory=memory, affinity=affinity, devices=by_resource
+    )
 
 
 def spec(restart: Any = None, **amounts: Any) -> ContainerSpec:
@@ -86,15 +83,7 @@ def pod(name: str, init: ContainerSpec | None = None) -> messages.Pod:
     return manifests.manifest(PodSpec(pod=name, containers={"app": spec()}, init=inits))
 
 
-NICS = messages.DeviceResource(
-    NIC,
-    (
-        messages.Device("d0", NUMASet([0])),
-        messages.Device("d1", NUMASet([1])),
-        messages.Device("d2", None),
-        messages.Device("ill", NUMASet([0]), healthy=False),
-    ),
-)
+NICS = reported(d0=(0,), d1=(1,), d2=None, ill=(0,), unhealthy="ill")
 
 
 def state(shared: str, *, files: dict[str, str] | None = None, **pods: Any) -> messages.State:
@@ -259,8 +248,7 @@ def test_a_device_that_was_held_before_may_have_fallen_ill(view: View) -> None:
 
 
 def test_devices_of_a_resource_without_topology_are_near_everything(view: View) -> None:
-    anywhere = messages.DeviceResource(NIC, (messages.Device("d0", None),))
-    assert admitted(replace(view, devices=(anywhere,)), "d0", affinity=hint(1)) == []
+    assert admitted(replace(view, devices=(reported(d0=None),)), "d0", affinity=hint(1)) == []
 
 
 # Affinity
@@ -303,18 +291,7 @@ def test_under_best_effort_an_affinity_need_not_be_preferred_nor_kept_to(view: V
 
 def test_with_align_by_socket_cpus_are_on_the_sockets_of_the_affinity(view: View) -> None:
     config = {**CONFIG, "cpuManagerPolicyOptions": {"align-by-socket": "true"}}
-    one_socket = msgspec.structs.replace(
-        MACHINE,
-        topology=tuple(
-            msgspec.structs.replace(
-                node,
-                cores=tuple(
-                    msgspec.structs.replace(core, socket_id=0) for core in node.cores or ()
-                ),
-            )
-            for node in MACHINE.topology or ()
-        ),
-    )
+    one_socket = machines.regular(nodes=2, cores=2, sockets=1, adjacent=True)
     away = with_a(replace(view, config=config), affinity=hint(1), memory=(block(1),))
     assert "cpus-within-affinity" in names(invariants.on_state(away))
     near = replace(away, facts=Facts(one_socket))

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from numaproof import fakesys
+from builders.machines import discovered
 from numaproof.conformance.cases.machine_properties import Facts
 from numaproof.conformance.execution.implementation import InProcess, handshake
 from numaproof.conformance.execution.run import Run, Target
 from numaproof.conformance.judging import known_defects
 from numaproof.conformance.judging.invariants import Violation
 from numaproof.protocol.sets import CPUSet
-from numaproof.reference.cadvisor.discovery import discover
 from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:
@@ -34,8 +33,7 @@ LOST = Violation("no-cpu-lost", "CPU-POOL-007", "CPU 3 is gone")
 
 @pytest.fixture(scope="module")
 def hybrid() -> Facts:
-    profile = fakesys.load_profile("core-i7-1370p")
-    return Facts(discover(fakesys.TreePath.root(fakesys.build_tree(profile))))
+    return Facts(discovered("core-i7-1370p"))
 
 
 @pytest.fixture

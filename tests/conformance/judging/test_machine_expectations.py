@@ -6,17 +6,14 @@ from typing import Any
 
 import pytest
 
+from builders.machines import regular, with_node
 from numaproof.conformance.cases.machine_properties import Facts
 from numaproof.conformance.cases.schema import Expected
 from numaproof.conformance.judging.expectations import Context, check
-from numaproof.protocol.machine import Core, MachineInfo, Node
 
-MACHINE = MachineInfo(
-    num_cores=4,
-    topology=(
-        Node(node_id=8, distances=(10, 20), cores=(Core(0, (0, 2), 5), Core(1, (1, 3), 5))),
-        Node(node_id=9, cores=()),
-    ),
+# Cores 0 and 1 on node 8, cores 2 and 3 on node 9 with another socket, nothing on node 10.
+MACHINE = with_node(
+    regular(nodes=3, cores=2, sockets=3, first_node=8), 10, distances=None, cores=()
 )
 
 
@@ -29,10 +26,15 @@ def problems(machine: dict[str, Any]) -> list[str]:
 @pytest.mark.parametrize(
     "machine",
     [
-        {"num_cores": 4},
-        {"nodes": {"8": {"cpus": "0-3", "distances": [10, 20]}, "9": {"cpus": "", "cores": {}}}},
-        {"nodes": {"8": {"cores": {"1": {"core_id": 1, "socket_id": 5, "cpus": "1,3"}}}}},
-        {"nodes": {"9": {"distances": None}}},
+        {"num_cores": 12},
+        {
+            "nodes": {
+                "8": {"cpus": "0-1,6-7", "distances": [10, 20, 20]},
+                "10": {"cpus": "", "cores": {}},
+            }
+        },
+        {"nodes": {"9": {"cores": {"3": {"core_id": 3, "socket_id": 1, "cpus": "3,9"}}}}},
+        {"nodes": {"10": {"distances": None}}},
     ],
 )
 def test_a_part_of_the_machine_can_be_expected(machine: dict[str, Any]) -> None:
@@ -42,12 +44,12 @@ def test_a_part_of_the_machine_can_be_expected(machine: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("machine", "problem"),
     [
-        ({"num_cores": 5}, "machine.num_cores: expected 5, got 4"),
+        ({"num_cores": 5}, "machine.num_cores: expected 5, got 12"),
         ({"nodes": {"0": {}}}, "machine.nodes has no 0"),
         ({"nodes": {"8": {"cores": {"2": {}}}}}, "machine.nodes.8.cores has no 2"),
         (
             {"nodes": {"8": {"distances": None}}},
-            "machine.nodes.8.distances: expected None, got (10, 20)",
+            "machine.nodes.8.distances: expected None, got (10, 20, 20)",
         ),
     ],
 )

@@ -7,6 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from builders.containers import running
+from builders.devices import reported
 from numaproof.conformance.cases import manifests
 from numaproof.conformance.cases.machine_properties import Facts
 from numaproof.conformance.cases.schema import BlockExpected, DevicesExpected, Expected
@@ -18,8 +20,8 @@ from numaproof.conformance.judging.node_expectations import (
 )
 from numaproof.protocol import messages
 from numaproof.protocol.machine import HugePages, MachineInfo, Node
-from numaproof.protocol.messages import Device, DeviceResource, Hint, Level, MemoryBlock
-from numaproof.protocol.sets import CPUSet, NUMASet
+from numaproof.protocol.messages import Hint, Level, MemoryBlock
+from numaproof.protocol.sets import NUMASet
 
 BLOCKS = (
     MemoryBlock(NUMASet([0]), "memory", 64),
@@ -77,12 +79,7 @@ def test_devices_that_are_not_as_expected_are_told(
 
 def test_a_written_device_list_becomes_what_a_plugin_reports() -> None:
     lists = manifests.device_lists({"x/nic": [[0], None, {"numa": [1], "healthy": False}]})
-    devices = (
-        Device("d0", NUMASet([0])),
-        Device("d1", None),
-        Device("d2", NUMASet([1]), healthy=False),
-    )
-    assert lists == (DeviceResource("x/nic", devices),)
+    assert lists == (reported("x/nic", d0=(0,), d1=None, d2=(1,), unhealthy="d2"),)
     assert nodes_of("x/nic", lists) == {"d0": (0,), "d1": (), "d2": (1,)}
     assert nodes_of("x/gpu", lists) == {}
 
@@ -108,7 +105,7 @@ def test_memory_and_distances_of_a_machine_are_counted() -> None:
 
 @pytest.fixture
 def context(info: MachineInfo) -> expectations.Context:
-    devices = (DeviceResource("x/nic", (Device("d0", NUMASet([0])),)),)
+    devices = (reported("x/nic", d0=(0,)),)
     return expectations.Context(Facts(info), None, {}, "/state", "placement", devices)
 
 
@@ -127,8 +124,7 @@ def test_a_merge_is_held_against_hint_and_admission(context: expectations.Contex
 
 
 def test_a_container_without_its_devices_is_told(context: expectations.Context) -> None:
-    bare = messages.Container(CPUSet(), CPUSet(), (), Hint(None, preferred=False))
-    answer = messages.Admitted({"app": bare})
+    answer = messages.Admitted({"app": running("")})
     wanted: Any = {"app": {"devices": {"x/nic": 1}, "memory": {"memory": 64}}}
     expected = msgspec.convert({"containers": wanted}, Expected)
     assert expectations.check(expected, answer, context) == [
@@ -172,7 +168,6 @@ def test_devices_and_merges_reach_the_implementation(
     )
     assert (result.outcome, result.message) == ("pass", "")
     calls = dict(seen)
-    nic = DeviceResource("x/nic", (Device("d0", NUMASet([0])),))
-    assert calls["devices"].devices == (nic,)
+    assert calls["devices"].devices == (reported("x/nic", d0=(0,)),)
     assert calls["merge"].providers == ({"nic": ()}, None)
     assert calls["merge"].kubernetes == "1.35"

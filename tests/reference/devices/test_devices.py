@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import starmap
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from numaproof.protocol.messages import Device, DeviceResource
+from builders import pods
+from builders.devices import NIC, reported
 from numaproof.protocol.sets import NUMASet
 from numaproof.reference.departures import releases
 from numaproof.reference.devices import allocation
@@ -20,7 +22,6 @@ from numaproof.reference.topology.hints import Demand, Need, Supply
 if TYPE_CHECKING:
     from numaproof.reference.pods.pod import Pod
 
-NIC = "vendor.example/nic"
 OTHER = "vendor.example/other"
 
 
@@ -30,33 +31,16 @@ def listed(
     return DeviceState().report([reported(resource, unhealthy=unhealthy, **numa)])
 
 
-def reported(
-    resource: str = NIC, *, unhealthy: str = "", **numa: tuple[int, ...] | None
-) -> DeviceResource:
-    return DeviceResource(
-        resource,
-        tuple(
-            Device(name, None if nodes is None else NUMASet(nodes), name not in unhealthy.split())
-            for name, nodes in numa.items()
-        ),
-    )
-
-
-def pod_of(uid: str = "p", init: dict[str, str] | None = None, **containers: str) -> Pod:
+def pod_of(uid: str = "p", init: dict[str, str] | None = None, **apps: str) -> Pod:
     """A pod whose containers ask for that many NICs; an init container's ``*`` makes a sidecar."""
 
-    def container(name: str, count: str) -> dict[str, object]:
-        made = {"name": name, "resources": {"limits": {NIC: count.rstrip("*")}}}
-        return made | ({"restartPolicy": "Always"} if count.endswith("*") else {})
+    def container(name: str, count: str) -> dict[str, Any]:
+        return pods.container(
+            name, {"limits": {NIC: count.rstrip("*")}}, sidecar=count.endswith("*")
+        )
 
     return read_pod(
-        {
-            "metadata": {"uid": uid},
-            "spec": {
-                "initContainers": [container(*item) for item in (init or {}).items()],
-                "containers": [container(*item) for item in containers.items()],
-            },
-        }
+        pods.pod(uid, starmap(container, apps.items()), starmap(container, (init or {}).items()))
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from builders import pods
-from builders.machines import of_memory
+from builders.machines import of_memory, with_node
 from numaproof.protocol.machine import HugePages, MachineInfo, Node
 from numaproof.reference.departures import releases
 from numaproof.reference.errors import NotBuiltError
@@ -38,15 +38,15 @@ def pod(
     init: tuple[str | dict[str, str], ...] = (),
     sidecars: tuple[str, ...] = (),
 ) -> Pod:
-    def container(name: str, memory: str | dict[str, str], *, side: bool = False) -> dict[str, Any]:
-        amounts = {"cpu": "100m", **({"memory": memory} if isinstance(memory, str) else memory)}
-        return pods.container(name, pods.guaranteed(amounts), sidecar=side)
+    """A Guaranteed pod of containers with these amounts of memory; sidecars are its `init0`, ..."""
 
-    started = [container(f"s{n}", memory, side=True) for n, memory in enumerate(sidecars)]
-    started += [container(f"i{n}", memory) for n, memory in enumerate(init)]
-    return read_pod(
-        pods.pod(uid, [container(f"c{n}", memory) for n, memory in enumerate(apps)], started)
-    )
+    def resources(memory: str | dict[str, str]) -> dict[str, Any]:
+        return pods.guaranteed(
+            {"cpu": "100m", **({"memory": memory} if isinstance(memory, str) else memory)}
+        )
+
+    first = [*(pods.Sidecar(resources(one)) for one in sidecars), *map(resources, init)]
+    return read_pod(pods.numbered(uid, map(resources, apps), first))
 
 
 def admitted(
@@ -70,13 +70,13 @@ def test_huge_pages_and_the_reservation_are_not_allocatable_memory() -> None:
 
 def test_a_request_that_fits_takes_the_lowest_single_node() -> None:
     state, _ = admitted(static(), pod("a", "2Gi"))
-    assert state.of("a", "c0") == (Block(1, "memory", 2 * GI),)
+    assert state.of("a", "app0") == (Block(1, "memory", 2 * GI),)
     assert state.nodes[0].tables["memory"].free == 4 * GI
 
 
 def test_a_request_beyond_one_node_takes_a_group_of_nodes() -> None:
     state, _ = admitted(static(), pod("a", "9Gi"))
-    assert state.of("a", "c0") == (Block(3, "memory", 9 * GI),)
+    assert state.of("a", "app0") == (Block(3, "memory", 9 * GI),)
     assert [memory.cells for memory in state.nodes.values()] == [3, 3]
 
 
@@ -87,7 +87,7 @@ def test_a_node_used_alone_joins_no_group() -> None:
 
 def test_a_node_of_a_group_is_not_used_alone_by_default() -> None:
     state, _ = admitted(static(), pod("a", "9Gi"), pod("b", "1Gi"))
-    assert state.of("b", "c0") == (Block(3, "memory", GI),)
+    assert state.of("b", "app0") == (Block(3, "memory", GI),)
 
 
 def test_a_kubelet_takes_a_node_out_of_its_group_when_told_to_and_the_documents_forbid_it() -> None:
@@ -111,7 +111,7 @@ def test_a_hint_that_suffices_to_the_last_byte_is_not_extended() -> None:
     single = pod("b", str(rest))
     hint = KeptHint(2, preferred=False)
     state, _ = static_policy.allocate(state, reuse, single, single.containers[0], hint)
-    assert state.of("b", "c0") == (Block(2, "memory", rest),)
+    assert state.of("b", "app0") == (Block(2, "memory", rest),)
 
 
 def test_a_hint_that_does_not_suffice_is_extended() -> None:
@@ -119,14 +119,14 @@ def test_a_hint_that_does_not_suffice_is_extended() -> None:
     state = static_policy.restore(MemoryState())
     hint = KeptHint(2, preferred=False)
     state, _ = static_policy.allocate(state, ReusableMemory(), one, one.containers[0], hint)
-    assert state.of("a", "c0") == (Block(3, "memory", 9 * GI),)
+    assert state.of("a", "app0") == (Block(3, "memory", 9 * GI),)
 
 
 def test_app_containers_take_over_what_init_containers_had_and_sidecars_keep_theirs() -> None:
     state, _ = admitted(static(), pod("a", "2Gi", init=("3Gi",), sidecars=("1Gi",)))
-    assert state.of("a", "s0") == (Block(1, "memory", GI),)
-    assert state.of("a", "i0") == (Block(1, "memory", GI),)
-    assert state.of("a", "c0") == (Block(1, "memory", 2 * GI),)
+    assert state.of("a", "init0") == (Block(1, "memory", GI),)
+    assert state.of("a", "init0") == (Block(1, "memory", GI),)
+    assert state.of("a", "app0") == (Block(1, "memory", 2 * GI),)
     assert state.nodes[0].tables["memory"].reserved == 4 * GI
 
 
@@ -137,7 +137,7 @@ def test_what_is_released_leaves_the_machine_as_it_was() -> None:
     for uid, name, _ in tuple(state):
         state = state.release(uid, name)
     assert state == empty
-    assert state.release("a", "c0") is state
+    assert state.release("a", "app0") is state
 
 
 def test_amounts_that_are_no_integer_to_the_api_machinery_are_refused() -> None:
@@ -148,7 +148,7 @@ def test_amounts_that_are_no_integer_to_the_api_machinery_are_refused() -> None:
 def test_burstable_pods_get_no_memory() -> None:
     burstable = replace(pod("a", "1Gi"), qos="Burstable")
     state, _ = admitted(static(), burstable)
-    assert state.of("a", "c0") is None
+    assert state.of("a", "app0") is None
     assert static().hints_for_pod(state, ReusableMemory(), burstable) == {}
 
 
@@ -178,7 +178,7 @@ def test_an_init_container_that_has_ended_is_served_again_by_kubelets_alone(
     chosen = static(documented=documented)
     wanted = pod("a", "1Gi", init=("1Gi",))
     state, _ = admitted(chosen, wanted)
-    ended, reuse = state.release("a", "i0"), ReusableMemory()
+    ended, reuse = state.release("a", "init0"), ReusableMemory()
     init = wanted.containers[0]
     assert bool(chosen.hints_for_container(ended, reuse, wanted, init)) is not documented
     after, _ = chosen.allocate(ended, reuse, wanted, init, NO_AFFINITY)
@@ -230,12 +230,6 @@ def test_a_restored_state_that_does_not_fit_the_machine_is_refused(
 
 def test_a_machine_that_lost_a_page_is_refused() -> None:
     state, _ = admitted(static(), pod("a", "1Gi"))
-    smaller = replace_memory(TWO, 8 * GI - 4096)
+    smaller = with_node(TWO, 1, memory=8 * GI - 4096)
     with pytest.raises(policy.RestoreError, match="different from the real one"):
         static(smaller).restore(state)
-
-
-def replace_memory(machine: MachineInfo, size: int) -> MachineInfo:
-    return MachineInfo(
-        topology=tuple(Node(node.node_id, size, node.hugepages) for node in machine.topology or ())
-    )

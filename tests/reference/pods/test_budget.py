@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from builders.pods import container, guaranteed
-from builders.pods import pod as builders_pod
+from builders.pods import Sidecar, guaranteed, numbered
 from numaproof.reference.departures import releases
 from numaproof.reference.kubelet.checkpoints import cpu as cpu_checkpoint
 from numaproof.reference.kubelet.checkpoints import memory as memory_checkpoint
@@ -42,15 +41,8 @@ def of(cpu: str, memory: str = "64Mi", **more: str) -> dict[str, Any]:
 def pod(
     own: dict[str, Any], *apps: dict[str, Any], init: tuple[dict[str, Any], ...] = ()
 ) -> dict[str, Any]:
-    """A pod with resources of its own; an init container with ``side`` is a sidecar."""
-    first = [
-        container(
-            f"init{number}", {key: one[key] for key in one if key != "side"}, sidecar="side" in one
-        )
-        for number, one in enumerate(init)
-    ]
-    rest = [container(f"app{number}", one) for number, one in enumerate(apps)]
-    return builders_pod("u", rest, first, resources=own)
+    """A pod with resources of its own."""
+    return numbered("u", apps, init, resources=own)
 
 
 def refusal(node: Player, manifest: dict[str, Any]) -> tuple[str, str]:
@@ -74,7 +66,7 @@ def test_containers_without_a_part_share_what_the_others_leave(node: Player) -> 
 
 def test_an_init_container_may_use_all_but_what_sidecars_before_it_have(node: Player) -> None:
     node.start(**CONFIG)
-    init = ({}, {**of("1"), "side": True}, {}, of("3"))
+    init = ({}, Sidecar(of("1")), {}, of("3"))
     given = node.admit(pod(of("4", "1Gi"), of("2"), {}, init=init))
     assert given["init0"] == "1-2,5-6"
     assert (given["init1"], given["init2"], given["init3"]) == ("1", "2,5-6", "2,5-6")
@@ -101,11 +93,11 @@ def test_what_a_pod_has_as_a_whole_returns_with_its_last_container(node: Player)
             (),
             "memory requests equals pod budget, leaving no memory",
         ),
-        (of("2", "1Gi"), (of("1"),), ({**of("2"), "side": True}, {}), "but no cpus available"),
+        (of("2", "1Gi"), (of("1"),), (Sidecar(of("2")), {}), "but no cpus available"),
         (
             of("3", "64Mi"),
             (of("1"),),
-            ({**of("2"), "side": True}, {}),
+            (Sidecar(of("2")), {}),
             "but no memory available",
         ),
     ],
@@ -148,7 +140,7 @@ def test_in_scope_container_only_containers_with_requests_are_served(node: Playe
 
 def test_memory_of_a_pod_is_one_block_that_its_containers_divide(node: Player) -> None:
     node.start(**CONFIG, **MEMORY)
-    node.admit(pod(of("4", "512Mi"), of("2"), {}, init=({}, {**of("1"), "side": True})))
+    node.admit(pod(of("4", "512Mi"), of("2"), {}, init=({}, Sidecar(of("1")))))
     file = entries(node, "memory_manager_state")
     blocks = {name: own[0]["size"] >> 20 for name, own in file["entries"]["u"].items()}
     assert blocks == {"app0": 64, "app1": 384, "init0": 512, "init1": 64}

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from builders.pods import Sidecar, numbered
 from numaproof.reference.pods import quantity
 from numaproof.reference.pods.manifest import read_pod
 from numaproof.reference.pods.pod import PodError
@@ -13,16 +14,8 @@ if TYPE_CHECKING:
     from numaproof.reference.pods.pod_level import PodLevel
 
 
-def manifest(*resources: dict[str, Any], **spec: Any) -> dict[str, Any]:
-    return {
-        "metadata": {"uid": "u"},
-        "spec": {
-            "containers": [
-                {"name": f"c{number}", "resources": item} for number, item in enumerate(resources)
-            ],
-            **spec,
-        },
-    }
+def manifest(*resources: dict[str, Any], init: Any = (), **spec: Any) -> dict[str, Any]:
+    return numbered("u", resources, init, **spec)
 
 
 def amounts(cpu: str, memory: str = "64Mi") -> dict[str, str]:
@@ -82,19 +75,18 @@ def test_the_qos_class_in_the_status_wins_over_the_computed_one() -> None:
 
 def test_sidecars_count_beside_everything_that_starts_after_them() -> None:
     init = [
-        {"name": "i0", "resources": {"limits": amounts("5")}},
-        {"name": "s0", "resources": {"limits": amounts("2")}, "restartPolicy": "Always"},
-        {"name": "i1", "resources": {"limits": amounts("4")}},
+        {"limits": amounts("5")},
+        Sidecar({"limits": amounts("2")}),
+        {"limits": amounts("4")},
     ]
-    small = read_pod(manifest({"limits": amounts("1")}, initContainers=init))
+    small = read_pod(manifest({"limits": amounts("1")}, init=init))
     assert small.exclusive_cpus_at_once() == 6
-    large = read_pod(manifest({"limits": amounts("8")}, initContainers=init))
+    large = read_pod(manifest({"limits": amounts("8")}, init=init))
     assert large.exclusive_cpus_at_once() == 10
 
 
 def test_only_an_init_container_can_be_a_sidecar() -> None:
-    spec = {"containers": [{"name": "a", "restartPolicy": "Always"}]}
-    pod = read_pod({"metadata": {"uid": "u"}, "spec": spec})
+    pod = read_pod(manifest(Sidecar()))
     assert not pod.containers[0].sidecar
 
 

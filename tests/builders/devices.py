@@ -1,0 +1,26 @@
+"""Devices as plugins report them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from numaproof.protocol.messages import Device, DeviceResource
+from numaproof.protocol.sets import NUMASet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+NIC = "vendor.example/nic"
+
+
+def reported(
+    resource: str = NIC, *, unhealthy: str = "", **numa: Iterable[int] | None
+) -> DeviceResource:
+    """A resource with devices on these NUMA nodes; None stands for a device without topology."""
+    return DeviceResource(
+        resource,
+        tuple(
+            Device(name, None if nodes is None else NUMASet(nodes), name not in unhealthy.split())
+            for name, nodes in numa.items()
+        ),
+    )
