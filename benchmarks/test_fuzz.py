@@ -23,7 +23,7 @@ from numaproof.conformance.fuzzing import strategies
 from numaproof.conformance.fuzzing.example_run import ExampleRun, IdleRun
 from numaproof.conformance.fuzzing.fuzz import STEPS
 from numaproof.conformance.fuzzing.state_machine import NodeMachine
-from numaproof.reference.departures.releases import NEWEST
+from numaproof.protocol.releases import NEWEST
 from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:

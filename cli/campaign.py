@@ -22,7 +22,7 @@ from numaproof.machine_names import MACHINE, named_machines
 from numaproof.metadata import VERSION
 from numaproof.protocol.campaign import Seeds
 from numaproof.protocol.messages import LEVELS, Level
-from numaproof.reference.departures.releases import RELEASES
+from numaproof.protocol.releases import RELEASES
 from numaproof.reports.campaign import as_json as summary_as_json
 from numaproof.reports.campaign import as_text, write_summary
 from numaproof.reports.campaign_progress import CampaignProgress, Standing

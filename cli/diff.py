@@ -31,7 +31,7 @@ from numaproof.harness import run_harness
 from numaproof.machine_names import MACHINE, named_machines
 from numaproof.outputs import out_option
 from numaproof.protocol.messages import LEVELS
-from numaproof.reference.departures.releases import RELEASES
+from numaproof.protocol.releases import RELEASES
 from numaproof.seeds import SeedsParam
 from numaproof.targets import open_target
 

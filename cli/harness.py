@@ -14,7 +14,7 @@ from numaproof.conformance.requirements import load_registry
 from numaproof.metadata import VERSION
 from numaproof.outputs import follow
 from numaproof.protocol.messages import LEVELS
-from numaproof.reference.departures.releases import NEWEST
+from numaproof.protocol.releases import NEWEST
 from numaproof.targets import open_target
 
 if TYPE_CHECKING:

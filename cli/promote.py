@@ -18,8 +18,8 @@ from numaproof.conformance.promotion.rehearsal import PromotionError
 from numaproof.conformance.requirements import load_registry
 from numaproof.fakesys import DocumentError
 from numaproof.protocol.messages import LEVELS, Level
+from numaproof.protocol.releases import RELEASES
 from numaproof.reference.departures.defects import DEFECTS
-from numaproof.reference.departures.releases import RELEASES
 from numaproof.targets import open_target, timeout_option
 
 if TYPE_CHECKING:

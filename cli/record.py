@@ -14,7 +14,7 @@ from numaproof.conformance.differential.recordings import FORMAT, Recording, Sou
 from numaproof.conformance.execution.implementation import ImplementationFailure
 from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.metadata import VERSION
-from numaproof.reference.departures.releases import RELEASES
+from numaproof.protocol.releases import RELEASES
 from numaproof.seeds import SeedsParam
 from numaproof.targets import open_target, timeout_option
 

@@ -21,7 +21,8 @@ from numaproof.conformance.execution.subprocesses import Subprocess
 from numaproof.durations import Duration
 from numaproof.metadata import VERSION
 from numaproof.protocol.messages import LEVELS, Hello, Level
-from numaproof.reference.departures.releases import RELEASES, UnknownReleaseError
+from numaproof.protocol.releases import NEWEST, RELEASES
+from numaproof.reference.departures.releases import UnknownReleaseError
 from numaproof.reference.implementation import Reference
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -37,8 +38,8 @@ timeout_option = click.option(
 release_option = click.option(
     "--kubernetes",
     type=click.Choice(RELEASES),
-    default=RELEASES[-1],
-    help=f"Kubernetes release (default: {RELEASES[-1]}).",
+    default=NEWEST,
+    help=f"Kubernetes release (default: {NEWEST}).",
 )
 
 
@@ -132,7 +133,7 @@ def _release(hello: Hello, asked: str | None) -> str:
         raise click.BadParameter(
             f"{hello.name} claims {', '.join(claimed)}, not {asked}", param_hint="--kubernetes"
         )
-    return asked or claimed[-1]
+    return asked or (NEWEST if NEWEST in claimed else claimed[-1])
 
 
 def _level(hello: Hello, asked: Level | None) -> Level:

@@ -22,7 +22,7 @@ from numaproof.conformance.execution.machines import GivenMachine, ProfileMachin
 from numaproof.conformance.execution.runner import SelectedCase
 from numaproof.conformance.seeded_bugs import hunting
 from numaproof.protocol.events import GOOD
-from numaproof.reference.departures.releases import RELEASES
+from numaproof.protocol.releases import RELEASES
 from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pytest
 from numaproof.conformance.execution.implementation import ImplementationFailure
 from numaproof.durations import Duration
 from numaproof.protocol.messages import LEVELS
-from numaproof.reference.departures.releases import RELEASES
+from numaproof.protocol.releases import RELEASES
 from numaproof.targets import open_target
 
 if TYPE_CHECKING:

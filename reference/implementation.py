@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from numaproof.protocol import messages
 from numaproof.protocol.operations import OPERATIONS
+from numaproof.protocol.releases import NEWEST, RELEASES
 from numaproof.reference import operations, startup
 from numaproof.reference.cadvisor.discovery import DiscoveryError, discover
 from numaproof.reference.departures import releases
@@ -109,13 +110,13 @@ class Reference:
 
     def hello(self, _args: messages.HelloArgs) -> messages.Hello:
         """Who the reference is and what it implements."""
-        newest = releases.TABLE[releases.NEWEST]
+        newest = releases.TABLE[NEWEST]
         return messages.Hello(
             protocol=messages.PROTOCOL_VERSION,
             name="numaproof reference",
             version=importlib.metadata.version("numaproof"),
             language="Python",
-            kubernetes=releases.RELEASES,
+            kubernetes=RELEASES,
             level="kubelet",
             operations=tuple(name for name in OPERATIONS if name in _OPERATIONS),
             policies=messages.Policies(

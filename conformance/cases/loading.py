@@ -24,6 +24,7 @@ from numaproof.conformance.cases.schema import (
 from numaproof.conformance.cases.verbs import EXPECTED_BY_VERB
 from numaproof.fakesys import documents
 from numaproof.protocol.messages import LEVELS, Level
+from numaproof.protocol.releases import RELEASES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -179,11 +180,7 @@ def _check_releases(
     for number, one in enumerate(expected):
         where = (*path, number, "kubernetes")
         try:
-            named = [
-                release
-                for release in releases.RELEASES
-                if releases.includes(one.kubernetes, release)
-            ]
+            named = [release for release in RELEASES if releases.includes(one.kubernetes, release)]
         except releases.ConstraintError as error:
             raise document.error(where, str(error), 'write "< 1.36" or ">= 1.36"') from None
         if one.anything and one != ExpectedIn(kubernetes=one.kubernetes, anything=True):
@@ -194,7 +191,7 @@ def _check_releases(
                 message = f"Kubernetes {release} is in {taken[release]!r} too"
                 raise document.error(where, message, "let the ranges not overlap")
             taken[release] = one.kubernetes
-    for release in releases.RELEASES:
+    for release in RELEASES:
         if releases.includes(kubernetes, release) and release not in taken:
             message = f"does not say what to expect in Kubernetes {release}"
             raise document.error(path, message, "add an item for it, or narrow the case")

@@ -1,15 +1,9 @@
-"""The Kubernetes releases that cases are about, and which of them a case is for.
-
-Cases are read without the reference: what judges it, or a mutant of it, must not need it.
-"""
+"""Which Kubernetes releases a case is for."""
 
 from __future__ import annotations
 
 import operator
 import re
-
-RELEASES = ("1.33", "1.34", "1.35", "1.36")
-"""The minor releases, oldest first; the reference's own."""
 
 _CONSTRAINT = re.compile(r"(>=|<=|<|>|==)?\s*(\d+)\.(\d+)\Z")
 _COMPARE = {

@@ -12,7 +12,7 @@ from numaproof.conformance.execution.implementation import InProcess, handshake
 from numaproof.conformance.execution.player import CaseError
 from numaproof.conformance.execution.run import Run, Target
 from numaproof.protocol.machine import MachineInfo
-from numaproof.reference.departures.releases import RELEASES
+from numaproof.protocol.releases import RELEASES
 from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from numaproof.conformance.fuzzing.generation.machines import (
     page_kinds,
 )
 from numaproof.conformance.fuzzing.generation.scenarios import scenario, seeded_scenario
-from numaproof.reference.departures.releases import NEWEST
+from numaproof.protocol.releases import NEWEST
 from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ import msgspec
 
 from numaproof.conformance.cases.loading import applies
 from numaproof.protocol import codec, messages
+from numaproof.protocol.releases import RELEASES
 from numaproof.reference.departures import releases
 from numaproof.reference.kubelet.checkpoints import files as checkpoint
 from numaproof.reference.kubelet.checkpoints import memory as memory_checkpoint
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 _SEVERAL = 2
 
 # The oldest release takes no file without a checksum.
-_OLDEST = releases.TABLE[releases.RELEASES[0]]
+_OLDEST = releases.TABLE[RELEASES[0]]
 _READERS = (_OLDEST, dataclasses.replace(_OLDEST, pod_entries=True))
 """Releases that take files without and with what pods have as a whole."""
 

@@ -82,10 +82,13 @@ _ALWAYS_UNPINS = (
     PodResources(unpin=True),
 )
 _POD_LEVEL = {
+    "1.31": _ALPHA_CLASSIFIES,
+    "1.32": _ALPHA_CLASSIFIES,
     "1.33": _ALPHA_CLASSIFIES,
     "1.34": _BETA_UNPINS,
     "1.35": _BETA_UNPINS,
     "1.36": _ALWAYS_UNPINS,
+    "1.37": _ALWAYS_UNPINS,
 }
 """What each release makes of pod-level resources: how mature its gates are, and what nodes do with
 ``PodLevelResources`` on, and off. (NODE-PODLEVEL-002, NODE-PODLEVEL-005, NODE-PODLEVEL-006.)"""

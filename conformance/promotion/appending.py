@@ -9,7 +9,7 @@ import yaml
 
 from numaproof.conformance.cases import loading, writing
 from numaproof.fakesys import documents
-from numaproof.reference.departures.releases import RELEASES
+from numaproof.protocol.releases import RELEASES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

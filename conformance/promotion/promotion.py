@@ -25,7 +25,7 @@ from numaproof.conformance.promotion.rehearsal import (
     rehearse,
 )
 from numaproof.protocol.messages import LEVELS
-from numaproof.reference.departures.releases import RELEASES
+from numaproof.protocol.releases import RELEASES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

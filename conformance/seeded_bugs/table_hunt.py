@@ -12,7 +12,7 @@ from numaproof.conformance.execution.run import Run
 from numaproof.conformance.seeded_bugs import baseline, hunting
 from numaproof.conformance.seeded_bugs.baseline import Noting, Rehearsal
 from numaproof.protocol.machine import MachineInfo
-from numaproof.reference.departures.releases import RELEASES
+from numaproof.protocol.releases import RELEASES
 from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:

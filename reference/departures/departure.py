@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-ALL = ("1.33", "1.34", "1.35", "1.36")
+from numaproof.protocol.releases import RELEASES
+
+ALL = RELEASES
 """Every release in the table."""
 
 ISSUES = "https://github.com/kubernetes/kubernetes/issues/"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from numaproof.protocol.releases import between
 from numaproof.reference.departures.departure import ISSUES, Change, Defect
 from numaproof.reference.devices.hints import DeviceHints
 
@@ -15,7 +16,7 @@ class AllNodesConsidered(DeviceHints):
     """Makes hints from all nodes of the machine, where `ALL_NODES_FOR_DEVICES` comes from."""
 
     departure = Change(
-        ("1.33", "1.34", "1.35"),
+        between("1.31", "1.35"),
         "Hints for devices name all nodes of the machine, in its order.",
     )
 
@@ -27,7 +28,7 @@ class AllNodesConsidered(DeviceHints):
 
 ALL_NODES_FOR_DEVICES = Defect(
     "device-hints-over-all-nodes",
-    ("1.33", "1.34", "1.35"),
+    between("1.31", "1.35"),
     "With max-allowable-numa-nodes nodes with more than 8 NUMA nodes can run with the "
     "Topology Manager enabled.",
     f"{ISSUES}135541",
@@ -38,7 +39,7 @@ ALL_NODES_FOR_DEVICES = Defect(
 
 VANISHED_DEVICE_PANIC = Defect(
     "hints-panic-on-vanished-device",
-    ("1.34", "1.35", "1.36"),
+    between("1.34"),
     "The Topology Manager collects hints from Hint Providers.",
     "",
     "Hints for a container that holds a device which its plugin no longer reports, while "

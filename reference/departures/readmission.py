@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from numaproof.protocol.releases import between
 from numaproof.reference.departures.departure import ALL, AT_ONCE, ISSUES, RESTARTS, Defect
 from numaproof.reference.pods.readmission import Readmission
 
@@ -36,7 +37,7 @@ class PodLevelTakenAnew(Readmission):
 
     departure = Defect(
         "pod-level-cpus-taken-anew",
-        ("1.36",),
+        between("1.36"),
         RESTARTS,
         f"{ISSUES}140989",
         "With the alpha gate PodLevelResourceManagers and scope pod, a pod with resources of its "

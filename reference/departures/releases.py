@@ -12,6 +12,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from numaproof.protocol.releases import NEWEST, RELEASES
 from numaproof.reference.cadvisor.discovery import NO_CPU
 from numaproof.reference.cpu.assignment import Assignment
 from numaproof.reference.cpu.distribution import DistributedAssignment
@@ -146,9 +147,9 @@ def _departures(version: str) -> tuple[type, ...]:
     return tuple(one for one in OVERRIDES if version in departure_of(one).releases)
 
 
-_1_33 = Release(
-    version="1.33",
-    gates=gates.of_release("1.33"),
+_1_31 = Release(
+    version="1.31",
+    gates=gates.of_release("1.31"),
     cpu_options=_OPTIONS_1_33,
     topology_options=_TOPOLOGY_OPTIONS_1_33,
     pod_level="QoS class",
@@ -160,7 +161,13 @@ _1_33 = Release(
     memory_takes_no_checksum=False,
     memory_checkpoint_type="state.MemoryManagerCheckpoint",
     no_cpu="Any CPU is not available",
-    departures=_departures("1.33"),
+    departures=_departures("1.31"),
+)
+_1_32 = replace(
+    _1_31, version="1.32", gates=gates.of_release("1.32"), departures=_departures("1.32")
+)
+_1_33 = replace(
+    _1_32, version="1.33", gates=gates.of_release("1.33"), departures=_departures("1.33")
 )
 _1_34 = replace(
     _1_33,
@@ -192,14 +199,14 @@ _1_36 = replace(
     no_cpu=NO_CPU,
     departures=_departures("1.36"),
 )
+_1_37 = replace(
+    _1_36, version="1.37", gates=gates.of_release("1.37"), departures=_departures("1.37")
+)
 
 TABLE: Mapping[str, Release] = MappingProxyType(
-    {release.version: release for release in (_1_33, _1_34, _1_35, _1_36)}
+    {release.version: release for release in (_1_31, _1_32, _1_33, _1_34, _1_35, _1_36, _1_37)}
 )
-RELEASES = tuple(TABLE)
-"""The minor releases, oldest first."""
-
-NEWEST = RELEASES[-1]
+"""What is known of each release, oldest first."""
 
 
 class UnknownReleaseError(ValueError):

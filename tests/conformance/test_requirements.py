@@ -22,8 +22,8 @@ from numaproof.conformance.requirements import (
     load_registry,
     problems,
 )
+from numaproof.protocol.releases import RELEASES
 from numaproof.reference.departures.defects import DEFECTS
-from numaproof.reference.departures.releases import RELEASES
 
 MakeCase = Callable[[str], Case]
 

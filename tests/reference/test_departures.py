@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from numaproof import reference
+from numaproof.protocol.releases import RELEASES
 from numaproof.reference.cpu.assignment import Assignment
 from numaproof.reference.cpu.distribution import DistributedAssignment
 from numaproof.reference.cpu.policy import StaticPolicy
 from numaproof.reference.departures import assignment, cpu, releases
 from numaproof.reference.departures.defects import DEFECTS, OVERRIDES
 from numaproof.reference.departures.departure import Defect, defect_of, departure_of
-from numaproof.reference.departures.releases import RELEASES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

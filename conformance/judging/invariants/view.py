@@ -7,13 +7,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from numaproof.conformance.cases.loading import applies
-from numaproof.conformance.cases.releases import RELEASES
 from numaproof.conformance.judging import pods
 from numaproof.conformance.judging.entitlement import (
     exclusive_counts,
     has_budget,
     pod_resources,
 )
+from numaproof.protocol.releases import NEWEST
 from numaproof.protocol.sets import CPUSet
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class View:
     started: messages.Started
     state: messages.State
     devices: tuple[messages.DeviceResource, ...] = ()
-    kubernetes: str = RELEASES[-1]
+    kubernetes: str = NEWEST
     level: messages.Level = "kubelet"
 
     @classmethod

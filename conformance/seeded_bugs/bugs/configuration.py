@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from numaproof.conformance.seeded_bugs.seeding import Changes, Seeds
+from numaproof.protocol.releases import NEWEST
 from numaproof.reference.departures import releases
 from numaproof.reference.kubelet import configuration, eviction, gates, reservation, validation
 from numaproof.reference.pods import manifest, qos, quantity
@@ -141,7 +142,7 @@ def named_cpus_may_stand_beside_a_cgroup(changes: Changes) -> None:
 
 @seeds("CPU-GATE-003", kubernetes="1.33")
 def an_older_release_has_the_options_of_the_newest(changes: Changes) -> None:
-    newest = releases.TABLE[releases.NEWEST]
+    newest = releases.TABLE[NEWEST]
     changes.around(
         releases,
         "release",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from numaproof.conformance.cases.releases import RELEASES, ConstraintError, includes
+from numaproof.conformance.cases.releases import ConstraintError, includes
+from numaproof.protocol.releases import RELEASES
 from numaproof.reference.departures import releases
 
 
-def test_cases_are_about_the_releases_that_the_reference_knows() -> None:
-    assert RELEASES == releases.RELEASES
+def test_the_reference_knows_every_release_and_no_other() -> None:
+    assert tuple(releases.TABLE) == RELEASES
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,10 @@ from numaproof.conformance.execution.machines import GivenMachine, ProfileMachin
 from numaproof.conformance.execution.run import Target
 from numaproof.conformance.execution.runner import SelectedCase, run_case
 from numaproof.conformance.requirements import load_registry
+from numaproof.protocol.releases import RELEASES
 from numaproof.reference.departures import releases as table
 from numaproof.reference.departures.defects import DEFECTS
 from numaproof.reference.departures.departure import defect_of
-from numaproof.reference.departures.releases import RELEASES
 from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from numaproof.conformance.fuzzing.generation.focus import Focus
 from numaproof.conformance.fuzzing.generation.machines import machine
 from numaproof.conformance.judging import entitlement, pods
 from numaproof.conformance.judging.pods import PodResources, amount
-from numaproof.reference.departures.releases import NEWEST, RELEASES, release
+from numaproof.protocol.releases import NEWEST, RELEASES
+from numaproof.reference.departures.releases import release
 from numaproof.reference.pods import quantity
 from numaproof.reference.pods.manifest import read_pod
 

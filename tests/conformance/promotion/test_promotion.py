@@ -20,7 +20,7 @@ from numaproof.conformance.requirements import load_registry
 from numaproof.conformance.seeded_bugs.catalogue import BUGS
 from numaproof.conformance.seeded_bugs.hunting import target as target_of
 from numaproof.protocol.messages import LEVELS, Level
-from numaproof.reference.departures.releases import NEWEST
+from numaproof.protocol.releases import NEWEST
 from numaproof.reference.implementation import Reference
 
 REGISTRY = load_registry()

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from numaproof.protocol.machine import Core, HugePages, MachineInfo, Node, UncoreCache
+from numaproof.protocol.releases import RELEASES
 from numaproof.reference.cadvisor.discovery import DiscoveryError, discover
-from numaproof.reference.departures.releases import RELEASES
 
 if TYPE_CHECKING:
     from conftest import MachineTree

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numaproof.reference.departures.releases import RELEASES
+from numaproof.protocol.releases import RELEASES
 from numaproof.reference.kubelet import gates
 
 

@@ -9,6 +9,7 @@ import pytest
 from builders.machines import bare as machine
 from numaproof.protocol import codec, messages
 from numaproof.protocol.machine import MachineInfo, Node
+from numaproof.protocol.releases import RELEASES
 from numaproof.reference.departures import releases
 from numaproof.reference.implementation import Reference
 from numaproof.reference.kubelet import configuration
@@ -106,7 +107,7 @@ def test_the_limit_of_nodes_is_eight_unless_an_option_raises_it() -> None:
     assert str(raised.value) == "unsupported on machines with more than 8 NUMA Nodes"
 
 
-@pytest.mark.parametrize("release", releases.RELEASES)
+@pytest.mark.parametrize("release", RELEASES)
 def test_the_closest_nodes_need_distances_in_every_release(release: str) -> None:
     closest = {"prefer-closest-numa-nodes": "true"}
     with pytest.raises(policy.TopologyManagerError) as raised:

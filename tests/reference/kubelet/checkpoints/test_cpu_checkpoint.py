@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from numaproof.protocol.releases import RELEASES
 from numaproof.reference.cpu.state import CPUState
-from numaproof.reference.departures.releases import RELEASES, TABLE
+from numaproof.reference.departures.releases import TABLE
 from numaproof.reference.kubelet.checkpoints import cpu as cpu_checkpoint
 from numaproof.reference.kubelet.checkpoints import files
 from numaproof.reference.kubelet.checkpoints import memory as memory_checkpoint
