@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from numaproof.conformance.cases import loading
 from numaproof.conformance.differential.chance import TRIES
 from numaproof.conformance.differential.diff import (
     KINDS,
+    UPGRADE,
     DiffOptions,
     NamedScenario,
     differences,
@@ -22,6 +23,7 @@ from numaproof.conformance.differential.diff import (
     generated,
     given,
     shared_capabilities,
+    upgrades,
 )
 from numaproof.conformance.differential.lockstep import Pair
 from numaproof.conformance.execution.scratch import scratch_folder
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from numaproof.conformance.cases.schema import Case
+    from numaproof.conformance.execution.capabilities import Capabilities
     from numaproof.conformance.execution.harness_run import HarnessRun
     from numaproof.conformance.execution.run import Target
     from numaproof.protocol.events import AnyEvent
@@ -51,15 +54,41 @@ _MOST = (1 << 32) - 1
 
 @click.command()
 @click.argument("files", nargs=-1, type=click.Path(exists=True, path_type=Path))
-@click.option("--left", metavar='"CMD ..."', help="Program on the left (default: the reference).")
-@click.option("--right", metavar='"CMD ..."', required=True, help="Program under test.")
+@click.option(
+    "--left",
+    metavar='"CMD ..."',
+    multiple=True,
+    help="Program on the left (default: the reference). Repeatable, with one for each release.",
+)
+@click.option(
+    "--right",
+    metavar='"CMD ..."',
+    multiple=True,
+    required=True,
+    help="Program under test. Repeatable, with one for each release.",
+)
 @click.option("--seeds", type=SeedsParam(), help="Seeds of the scenarios, such as 0:1000 or 3,7:9.")
 @click.option(
     "--kind",
-    type=click.Choice(tuple(KINDS)),
+    type=click.Choice((*KINDS, UPGRADE)),
     default="life",
-    help="life: whole lives of nodes. start: single starts with something odd in them"
+    help="life: whole lives of nodes. start: single starts with something odd in them. upgrade:"
+    " lives that go on in another release, from each to each that both sides claim"
     " (default: life).",
+)
+@click.option(
+    "--from",
+    "before",
+    type=click.Choice(RELEASES),
+    multiple=True,
+    help="Upgrade only from this release. Repeatable.",
+)
+@click.option(
+    "--to",
+    "after",
+    type=click.Choice(RELEASES),
+    multiple=True,
+    help="Upgrade only to this release. Repeatable.",
 )
 @click.option(
     "--examples",
@@ -104,10 +133,12 @@ _MOST = (1 << 32) - 1
 def diff(
     *,
     files: tuple[Path, ...],
-    left: str | None,
-    right: str,
+    left: tuple[str, ...],
+    right: tuple[str, ...],
     seeds: Sequence[int] | None,
     kind: str,
+    before: tuple[str, ...],
+    after: tuple[str, ...],
     examples: int | None,
     seed: int | None,
     machine_names: Iterable[str],
@@ -131,6 +162,8 @@ def diff(
       numaproof diff --right "./my-driver" --kind start --examples 500
       numaproof diff --left "./kubelet-1.35" --right "./my-driver" --level placement
       numaproof diff --right "./my-driver" my-cases.yaml --machine laptop-4c8t
+      numaproof diff --kind upgrade --right "./kubelet-1.35 -v=-1" \\
+        --right "./kubelet-1.36 -v=-1" --seeds 0:48
       numaproof diff --right "./kubelet-1.36 -v=-1" trees/*.tar.xz
     """
     sides = _Sides(left, right, timeout, kubernetes, level)
@@ -139,7 +172,9 @@ def diff(
     cases = tuple(chain.from_iterable(map(loading.read_file, written)))
     trees = tuple(file for file in files if file not in written)
     course = DiffOptions(out / "findings", keep_going, tries, sides.options())
-    what = _What(cases, trees, tuple(machine_names), chosen, kind)
+    if (before or after) and kind != UPGRADE:
+        raise click.UsageError("--from and --to need --kind upgrade")
+    what = _What(cases, trees, tuple(machine_names), chosen, kind, (before, after))
 
     def start(harness_run: HarnessRun) -> Iterator[AnyEvent]:
         return _events(sides, what, harness_run, course)
@@ -151,16 +186,16 @@ def diff(
 class _Sides:
     """Both programs, and what the user asks of them."""
 
-    left: str | None
-    right: str
+    left: tuple[str, ...]
+    right: tuple[str, ...]
     timeout: float
     kubernetes: str | None
     level: Level | None
 
-    def target(self, command: str | None) -> dict[str, Any]:
+    def target(self, commands: tuple[str, ...]) -> dict[str, Any]:
         """The values of `targets.target_options` for one side."""
         return {
-            "implementation": command,
+            "implementation": commands,
             "timeout": self.timeout,
             "kubernetes": self.kubernetes,
             "level": self.level,
@@ -170,8 +205,8 @@ class _Sides:
     def options(self) -> tuple[str, ...]:
         """The options of the command that name both sides again."""
         named = (
-            ("--left", self.left),
-            ("--right", self.right),
+            *(("--left", command) for command in self.left),
+            *(("--right", command) for command in self.right),
             ("--kubernetes", self.kubernetes),
             ("--level", self.level),
         )
@@ -193,13 +228,30 @@ class _Sides:
 
 @dataclass(frozen=True)
 class _What:
-    """The scenarios that are asked for: of cases, of trees, or of seeds."""
+    """The scenarios that are asked for: of cases, of trees, or of seeds.
+
+    `limits` are the releases to upgrade from, and to; all for none.
+    """
 
     cases: tuple[Case, ...]
     trees: tuple[Path, ...]
     machines: tuple[str, ...]
     seeds: Sequence[int]
     kind: str
+    limits: tuple[tuple[str, ...], tuple[str, ...]]
+
+    def generated(self, capabilities: Capabilities) -> tuple[Iterable[NamedScenario], int]:
+        """The scenarios of the seeds, and how many there are."""
+        if self.kind != UPGRADE:
+            return generated(self.seeds, capabilities, self.kind), len(self.seeds)
+        claimed = [one for one in RELEASES if one in capabilities.hello.kubernetes]
+        before, after = (
+            [one for one in claimed if one in (limit or claimed)] for limit in self.limits
+        )
+        steps = list(product(before, after))
+        if not steps:
+            raise click.UsageError(f"both sides claim {', '.join(claimed)}: no upgrade is left")
+        return upgrades(self.seeds, capabilities, steps), len(steps) * len(self.seeds)
 
 
 def _events(
@@ -208,17 +260,17 @@ def _events(
     with sides.pair(harness_run.target) as pair, scratch_folder() as trees:
         # The report names the level at which answers were compared.
         told = replace(harness_run, target=replace(harness_run.target, level=pair.level))
-        scenarios: Iterable[NamedScenario] = generated(what.seeds, pair.capabilities, what.kind)
-        total = len(what.seeds)
         if what.cases or what.trees:
             machines = named_machines(what.machines, trees)
             of_cases = list(given(what.cases, machines, pair.capabilities.kubernetes))
             total = len(of_cases) + len(what.trees)
-            scenarios = chain(of_cases, discovered(what.trees))
+            scenarios: Iterable[NamedScenario] = chain(of_cases, discovered(what.trees))
             if not total:
                 raise click.UsageError(
                     "none of these cases applies to this release on this machine"
                 )
+        else:
+            scenarios, total = what.generated(pair.capabilities)
         yield from differences(pair, scenarios, total, told, course)
 
 

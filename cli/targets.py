@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import click
 
 from numaproof.conformance.cases.loading import applies
+from numaproof.conformance.differential.by_release import ByRelease
 from numaproof.conformance.execution.implementation import (
     CannotStartError,
     Implementation,
@@ -75,13 +76,15 @@ def target_options(command: F) -> F:
 
 @contextmanager
 def open_target(
-    implementation: str | None,
+    implementation: str | Sequence[str] | None,
     timeout: float,
     kubernetes: str | None,
     level: Level | None,
     documented: bool,  # noqa: FBT001 - the command's flag
 ) -> Iterator[Target]:
     """Opens the target that the options name and closes it when the block ends.
+
+    Several programs are one target, each for the releases that it claims.
 
     Raises:
         click.ClickException: the options do not fit the implementation or each other.
@@ -91,28 +94,32 @@ def open_target(
     def reference() -> InProcess:
         return InProcess(lambda: Reference(documented=documented))
 
-    command = _words(implementation)
-    reached: Implementation = Subprocess(command, timeout) if command else reference()
+    given = (implementation,) if isinstance(implementation, str) else implementation or ()
+    commands = [_words(one) for one in given]
+    programs: list[Implementation] = [Subprocess(words, timeout) for words in commands]
+    reached: Implementation = programs[0] if programs else reference()
+    harness = f"numaproof {VERSION}"
     try:
-        hello = handshake(reached, f"numaproof {VERSION}")
+        if len(programs) > 1:
+            reached = ByRelease(programs, harness)
+        hello = handshake(reached, harness)
         yield Target(
             implementation=reached,
             hello=hello,
             kubernetes=_release(hello, kubernetes),
             level=_level(hello, level),
-            command=command,
-            oracle=reference if command else None,
+            command=commands[0] if len(commands) == 1 else (),
+            oracle=reference if commands else None,
             documented=documented,
         )
     except CannotStartError as error:
         raise click.UsageError(str(error)) from None
     finally:
-        reached.close()
+        for one in (*programs, reached):
+            one.close()
 
 
-def _words(implementation: str | None) -> tuple[str, ...]:
-    if implementation is None:
-        return ()
+def _words(implementation: str) -> tuple[str, ...]:
     try:
         words = tuple(shlex.split(implementation))
     except ValueError as error:

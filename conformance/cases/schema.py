@@ -88,6 +88,7 @@ class NodeMemory(Written, frozen=True):
 class StartStep(Written, frozen=True):
     """A kubelet start or restart.
 
+    `kubernetes` is the release that runs from here on, for an upgrade or a downgrade of the node.
     `config` is merged over the case's own. `gone` names pods that left while the kubelet was
     down, `offline` CPUs (Linux list format) that the machine has lost since, `memory` what its
     nodes have now where that has changed. `tree` makes the implementation discover the machine
@@ -101,6 +102,7 @@ class StartStep(Written, frozen=True):
     memory: tuple[NodeMemory, ...] = ()
     tree: bool = False
     devices: Devices | None = None
+    kubernetes: str | None = None
 
 
 class RemoveStep(Written, frozen=True):

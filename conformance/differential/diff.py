@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -15,13 +15,14 @@ from numaproof import fakesys
 from numaproof.conformance.cases import writing
 from numaproof.conformance.cases.releases import includes
 from numaproof.conformance.cases.schema import Case, Machines, NoArguments, Step
+from numaproof.conformance.differential.by_release import common, common_fields
 from numaproof.conformance.differential.chance import TRIES, examine
 from numaproof.conformance.execution import machines
 from numaproof.conformance.execution.capabilities import Capabilities
 from numaproof.conformance.execution.scenario import Scenario
 from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.conformance.fuzzing import shrinking
-from numaproof.conformance.fuzzing.exploration import life, odd_start
+from numaproof.conformance.fuzzing.exploration import life, odd_start, upgrade
 from numaproof.protocol import events
 from numaproof.protocol.machine import MachineInfo
 
@@ -33,14 +34,15 @@ if TYPE_CHECKING:
     from numaproof.conformance.execution.machines import ProfileMachine
     from numaproof.protocol.messages import Hello
 
-T = TypeVar("T", bound=msgspec.Struct)
-
 _SHRINK_SECONDS = 60.0
 _SHRINK_TRIES = 3
 """Playings of each scenario while it is shrunk: one that chance passes is merely not smaller."""
 
 KINDS = {"life": life, "start": odd_start}
-"""What is made of a seed: the life of a node, or one start with something odd in it."""
+"""What is made of a seed in one release: a node's life, or one start with something odd in it."""
+
+UPGRADE = "upgrade"
+"""What is made of a seed in two releases: a node that is upgraded or downgraded."""
 
 _NAMES = {"life": "seed", "start": "start"}
 
@@ -77,21 +79,12 @@ def shared_capabilities(left: Hello, right: Hello, kubernetes: str) -> Capabilit
     """What may be asked of both sides, by the names that the right side has for itself."""
     merged = msgspec.structs.replace(
         right,
-        operations=_both(right.operations, left.operations),
-        policies=_fields(right.policies, left.policies),
-        options=_fields(right.options, left.options),
+        kubernetes=common(right.kubernetes, left.kubernetes),
+        operations=common(right.operations, left.operations),
+        policies=common_fields(right.policies, left.policies),
+        options=common_fields(right.options, left.options),
     )
     return Capabilities(merged, kubernetes)
-
-
-def _fields(ours: T, theirs: T) -> T:
-    names = ours.__struct_fields__
-    kept = {name: _both(getattr(ours, name), getattr(theirs, name)) for name in names}
-    return msgspec.structs.replace(ours, **kept)
-
-
-def _both(ours: Sequence[str], theirs: Sequence[str]) -> tuple[str, ...]:
-    return tuple(one for one in ours if one in theirs)
 
 
 def generated(
@@ -100,6 +93,16 @@ def generated(
     """The scenarios of seeds: the same for the same claims; `kind` is one of `KINDS`."""
     for seed in seeds:
         yield NamedScenario(f"{_NAMES[kind]} {seed}", KINDS[kind](seed, capabilities))
+
+
+def upgrades(
+    seeds: Sequence[int], capabilities: Capabilities, steps: Iterable[tuple[str, str]]
+) -> Iterator[NamedScenario]:
+    """The scenarios of seeds for each step from a release to another, or to itself."""
+    for before, after in steps:
+        for seed in seeds:
+            made = upgrade(seed, capabilities.of(before), after)
+            yield NamedScenario(f"upgrade {seed} from {before} to {after}", made)
 
 
 def given(

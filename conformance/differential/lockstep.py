@@ -214,7 +214,7 @@ class _LockstepRun:
         Both claim to be kubelets of the release where all is compared.
         """
         known = known_defects.known_defects(
-            self._pair.capabilities.kubernetes, self._pair.level, documented=False
+            self._session.kubernetes, self._pair.level, documented=False
         )
         if outcome == "time-out":
             session = self._session

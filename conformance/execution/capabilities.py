@@ -7,7 +7,7 @@ sent, because how it is refused is part of the test.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from numaproof.protocol import messages
@@ -55,6 +55,16 @@ class Capabilities:
 
     hello: Hello
     kubernetes: str
+
+    def of(self, kubernetes: str) -> Capabilities:
+        """What it can do as another release.
+
+        Raises:
+            NotSupportedError: it does not claim that release.
+        """
+        if kubernetes not in self.hello.kubernetes:
+            raise NotSupportedError(f"Kubernetes {kubernetes}")
+        return replace(self, kubernetes=kubernetes)
 
     def has(self, operation: str) -> bool:
         """Whether an operation may be called."""

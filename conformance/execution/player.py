@@ -104,6 +104,8 @@ class Player:
             ImplementationFailure: there was no answer.
         """
         verb = step.verb
+        if step.start is not None and step.start.kubernetes:
+            self.session.change_release(step.start.kubernetes)
         step = step.on(self.session.kubernetes)
         if step.expect == "anything" and not self._makes_sense(step, verb):
             return

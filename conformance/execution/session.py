@@ -99,6 +99,15 @@ class Session:
         if self.oracle:
             tamper(self.oracle.state_dir / file, how, text)
 
+    def change_release(self, kubernetes: str) -> None:
+        """Has the next start be one of another release, on what this one left behind.
+
+        Raises:
+            NotSupportedError: the implementation does not claim that release.
+        """
+        self.capabilities = self.capabilities.of(kubernetes)
+        self.kubernetes = kubernetes
+
     def start(
         self, config: messages.KubeletConfiguration, *, from_tree: bool = False
     ) -> messages.Answer:

@@ -18,6 +18,7 @@ from numaproof.conformance.fuzzing.generation import trees
 from numaproof.conformance.fuzzing.generation.choices import Seeded
 from numaproof.conformance.fuzzing.generation.scenarios import seeded_scenario
 from numaproof.conformance.fuzzing.generation.starts import start
+from numaproof.conformance.fuzzing.generation.upgrades import seeded_upgrade
 from numaproof.conformance.fuzzing.shrinking import Shrinking, case_of
 from numaproof.conformance.judging.oracle import DIFFERS
 from numaproof.protocol.machine import MachineInfo
@@ -46,8 +47,13 @@ def odd_start(seed: int, capabilities: Capabilities) -> Scenario:
     return _on_its_machine(start(Seeded(seed), capabilities, f"start-{seed}"))
 
 
+def upgrade(seed: int, capabilities: Capabilities, after: str) -> Scenario:
+    """Another scenario of a seed: the life of a node that changes to the release `after`."""
+    return _on_its_machine(seeded_upgrade(seed, capabilities, after))
+
+
 def tree(seed: int, folder: Path) -> Scenario:
-    """A third scenario of a seed: the discovery of a machine's tree, made in `folder`."""
+    """Another scenario of a seed: the discovery of a machine's tree, made in `folder`."""
     name = f"tree-{seed}"
     machine = ProfileMachine(trees.profile(Seeded(seed), name), folder)
     return Scenario(trees.discovery(name), machine.info or MachineInfo(), machine.tree)

@@ -101,6 +101,67 @@ def test_answers_by_chance_are_listed_and_fail_nothing(command: Command, program
     assert (one["scenario"], one["call"], one["operation"]) == ("mine on laptop-4c8t", 2, "admit")
 
 
+ONE_RELEASE = """
+args = codec.decode_args(request)
+reply = reference.call(request.op, args)
+plain = json.loads(codec.encode_answer(request.id, reply))
+if request.op == "hello":
+    plain["ok"]["kubernetes"] = ["%s"]
+elif request.op == "start":
+    assert args.kubernetes == "%s"
+print(json.dumps(plain), flush=True)
+"""
+
+
+def test_an_upgrade_is_played_by_the_programs_of_both_releases(
+    command: Command, tmp_path: Path, program: Program
+) -> None:
+    sides: list[str] = []
+    for release in ("1.35", "1.36"):
+        made = program(ONE_RELEASE % (release, release))
+        file = tmp_path / f"kubelet-{release}.py"
+        Path(shlex.split(made)[1]).rename(file)
+        sides += ["--right", shlex.join([sys.executable, str(file)])]
+    up = ("--from", "1.35", "--seeds", "0:1", "--json")
+    ended = command("diff", "--kind", "upgrade", *sides, *up)
+    assert ended.code == 0
+    assert ended.json()["outcomes"] == {"pass": 2}
+    none = ("--from", "1.34", "--seeds", "0:2")
+    ended = command("diff", "--kind", "upgrade", *sides, *none)
+    assert ended.code == 2
+    assert "both sides claim 1.35, 1.36: no upgrade is left" in ended.err
+
+
+def test_a_difference_after_an_upgrade_replays(command: Command, program: Program) -> None:
+    lying = program(
+        """
+        args = codec.decode_args(request)
+        reply = reference.call(request.op, args)
+        plain = json.loads(codec.encode_answer(request.id, reply))
+        if request.op == "start" and args.kubernetes == "1.33":
+            plain["ok"] = {"cpus": {"all": "0", "allocatable": ""}, "memory": []}
+            plain.pop("refused", None)
+        print(json.dumps(plain), flush=True)
+        """
+    )
+    args = ("--kind", "upgrade", "--from", "1.34", "--to", "1.33", "--seeds", "0:1")
+    ended = command("diff", "--right", lying, *args, "--tries", "1")
+    assert ended.code == 1
+    assert "upgrade 0 from 1.34 to 1.33: start: " in ended.out
+    (file,) = (REPORT / "findings").iterdir()
+    assert "kubernetes: '1.33'" in file.read_text()
+    kept = Path("kept.yaml")
+    kept.write_text(file.read_text())
+    assert command("diff", kept, "--right", lying, "--tries", "1").code == 1
+    assert command("replay", kept, "--out", "healthy").code == 0
+
+
+def test_releases_to_upgrade_between_need_the_kind(command: Command, program: Program) -> None:
+    ended = command("diff", "--right", program(HONEST), "--from", "1.34", "--seeds", "0:1")
+    assert ended.code == 2
+    assert "--from and --to need --kind upgrade" in ended.err
+
+
 PANIC = """
 import re
 if request.op == "admit" and re.search(b'"hugepages-', line) and b'"resources":{"limits"' in line:

@@ -74,6 +74,36 @@ def test_a_case_that_is_not_as_expected_fails_and_stops(play: Play, reference: T
     assert run.steps()[-2].problems == (result.message,)
 
 
+UPGRADE = (
+    "config: {cpuManagerPolicy: static, reservedSystemCPUs: '0'}\n"
+    f"steps:\n- admit: {POD}\n- start: {{kubernetes: '1.36'}}\n"
+)
+
+
+def test_a_start_of_another_release_goes_on_with_what_the_first_left_behind(
+    play: Play, reference: Target
+) -> None:
+    text = UPGRADE + (
+        "  expect:\n"
+        "  - {kubernetes: '< 1.36', refused: cpu}\n"
+        "  - {kubernetes: '1.36', allocatable: '1-7'}\n"
+        "- state: {}\n"
+        "  expect: {pods: {a: {app: {exclusive: 2-3}}}}\n"
+    )
+    result, run = play(reference, text)
+    assert result == RunResult("pass")
+    releases = [step.args["kubernetes"] for step in run.steps() if step.operation == "start"]
+    assert releases == ["1.35", "1.36"]
+
+
+def test_a_release_that_is_not_claimed_is_unsupported(play: Play, make_target: MakeTarget) -> None:
+    target = make_target(InProcess(Reference), kubernetes="1.35")
+    hello = msgspec.structs.replace(target.hello, kubernetes=("1.35",))
+    result, _ = play(replace(target, hello=hello), UPGRADE)
+    said = "the implementation does not have Kubernetes 1.36"
+    assert (result.outcome, result.message) == ("unsupported", said)
+
+
 def test_every_verb_can_be_played(play: Play, reference: Target) -> None:
     result, run = play(
         reference,

@@ -1,0 +1,106 @@
+"""Several programs as one implementation, each for the releases that it claims.
+
+A kubelet is one release. When a node is upgraded, its kubelet ends and that of another release
+starts on what it left in the state directory.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from numaproof.conformance.execution.implementation import BrokeProtocol, handshake
+from numaproof.protocol.messages import LEVELS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numaproof.conformance.execution.implementation import Implementation
+    from numaproof.protocol import messages
+    from numaproof.protocol.messages import Hello
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+class ByRelease:
+    """An implementation whose starts choose, by their release, the program that runs.
+
+    A start of another program ends the one that runs.
+
+    Args:
+        implementations: the programs; the first that claims a release answers for it.
+        harness: how the harness introduces itself to them.
+
+    Raises:
+        ImplementationFailure: one did not answer `hello`.
+    """
+
+    def __init__(self, implementations: Sequence[Implementation], harness: str) -> None:
+        """Greets them all; see the class."""
+        greetings = [handshake(one, harness) for one in implementations]
+        self._of_release: dict[str, Implementation] = {}
+        for one, hello in zip(implementations, greetings, strict=True):
+            for release in hello.kubernetes:
+                self._of_release.setdefault(release, one)
+        self._all = tuple(implementations)
+        self._hello = reduce(_together, greetings)
+        self._running = self._all[-1]
+
+    def call(self, operation: str, args: messages.Args) -> messages.Answer:
+        """The answer of the program for the release that a call names, else of the one that runs.
+
+        Raises:
+            ImplementationFailure: there was no answer.
+        """
+        if operation == "hello":
+            return self._hello
+        release = getattr(args, "kubernetes", None)
+        if release is not None:
+            called = self._of_release.get(release)
+            if called is None:
+                raise BrokeProtocol(f"no program claims Kubernetes {release}")
+            if called is not self._running:
+                self._running.close()
+                self._running = called
+        return self._running.call(operation, args)
+
+    def close(self) -> None:
+        """Ends them all."""
+        for one in self._all:
+            one.close()
+
+
+def _together(first: Hello, second: Hello) -> Hello:
+    """What both claim, in the words of the second.
+
+    Each release has options of its own: these add up.
+    """
+    return msgspec.structs.replace(
+        second,
+        kubernetes=_merged(first.kubernetes, second.kubernetes),
+        level=min(first.level, second.level, key=LEVELS.index),
+        operations=common(second.operations, first.operations),
+        policies=common_fields(second.policies, first.policies),
+        options=type(second.options)(
+            cpu=_merged(first.options.cpu, second.options.cpu),
+            topology=_merged(first.options.topology, second.options.topology),
+        ),
+    )
+
+
+def _merged(first: Iterable[str], second: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*first, *second)))
+
+
+def common(ours: Sequence[str], theirs: Sequence[str]) -> tuple[str, ...]:
+    """What both lists have, in the order of ours."""
+    return tuple(one for one in ours if one in theirs)
+
+
+def common_fields(ours: T, theirs: T) -> T:
+    """A message of lists with, in each, what both have."""
+    names = ours.__struct_fields__
+    kept = {name: common(getattr(ours, name), getattr(theirs, name)) for name in names}
+    return msgspec.structs.replace(ours, **kept)
