@@ -249,7 +249,7 @@ def start_cpus(
     CPU-NONE-006, CPU-RESTART-001, CPU-RESTART-008.
     """
     policy = setup.cpu_policy
-    dump = partial(cpu_checkpoint.dump, policy=policy, with_pods=release.pod_entries)
+    dump = partial(cpu_checkpoint.dump, policy=policy, formats=release.cpu_files)
     file = CheckpointFile(state_dir, cpu_checkpoint.FILE_NAME, dump)
     # A container's id, which only version 1 of the file has, is "uid/name" here.
     running = {
@@ -261,7 +261,7 @@ def start_cpus(
     restored = CPUState()
     try:
         if content is not None:
-            restored = cpu_checkpoint.restore(content, policy, running, release)
+            restored = cpu_checkpoint.restore(content, policy, running, release.cpu_files)
         state = setup.cpu.restore(restored) if setup.cpu else restored
     except CheckpointError as error:
         raise _unreadable("cpu", "CPU", file.path, error) from None
@@ -274,13 +274,13 @@ def start_cpus(
 
 def _start_memory(setup: NodeSetup, release: Release, state_dir: Path) -> MemoryManager:
     policy = setup.memory_policy
-    dump = partial(memory_checkpoint.dump, policy=policy, with_pods=release.pod_entries)
+    dump = partial(memory_checkpoint.dump, policy=policy, formats=release.memory_files)
     file = CheckpointFile(state_dir, memory_checkpoint.FILE_NAME, dump)
     content = file.read()
     restored = MemoryState()
     try:
         if content is not None:
-            restored = memory_checkpoint.restore(content, policy, release)
+            restored = memory_checkpoint.restore(content, policy, release.memory_files)
         state = setup.memory.restore(restored) if setup.memory else restored
     except CheckpointError as error:
         raise _unreadable("memory", "memory", file.path, error) from None

@@ -6,28 +6,19 @@ what is the same in every run is compared.
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from numaproof.conformance.cases import checkpoints
 from numaproof.conformance.cases.loading import applies
 from numaproof.protocol import codec, messages
-from numaproof.protocol.releases import RELEASES
-from numaproof.reference.departures import releases
-from numaproof.reference.kubelet.checkpoints import files as checkpoint
-from numaproof.reference.kubelet.checkpoints import memory as memory_checkpoint
 
 if TYPE_CHECKING:
     from numaproof.protocol.messages import Level
 
 _SEVERAL = 2
-
-# The oldest release takes no file without a checksum.
-_OLDEST = releases.TABLE[RELEASES[0]]
-_READERS = (_OLDEST, dataclasses.replace(_OLDEST, pod_entries=True))
-"""Releases that take files without and with what pods have as a whole."""
 
 
 def difference(left: messages.Answer, right: messages.Answer, level: Level) -> str | None:
@@ -128,9 +119,10 @@ def _file(text: str) -> Any:
     blocks = _blocks(content)
     if all(len(one) < _SEVERAL for one in blocks):
         return text
+    fits = _fits(content)
     for one in blocks:
         one.sort(key=lambda block: block["type"])
-    return {**content, "checksum": _fits(text, content["policyName"])}
+    return {**content, checkpoints.CHECKSUM: fits}
 
 
 def _blocks(content: Any) -> list[list[dict[str, Any]]]:
@@ -142,17 +134,13 @@ def _blocks(content: Any) -> list[list[dict[str, Any]]]:
     return pods + [blocks for containers in entries.values() for blocks in containers.values()]
 
 
-def _fits(text: str, policy: str) -> bool:
-    """Whether the checksum matches the text."""
-    return any(_takes(release, text, policy) for release in _READERS)
-
-
-def _takes(release: releases.Release, text: str, policy: str) -> bool:
+def _fits(content: dict[str, Any]) -> bool:
+    """Whether the checksum is that of the content."""
+    fields = {name: value for name, value in content.items() if name != checkpoints.CHECKSUM}
     try:
-        memory_checkpoint.restore(text.encode(), policy, release)
-    except checkpoint.CheckpointError:
+        return bool(content[checkpoints.CHECKSUM] == checkpoints.checksum(fields))
+    except checkpoints.FieldsError:
         return False
-    return True
 
 
 def _first_difference(where: str, left: Any, right: Any) -> str | None:

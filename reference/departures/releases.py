@@ -17,6 +17,7 @@ from numaproof.reference.cadvisor.discovery import NO_CPU
 from numaproof.reference.cpu.assignment import Assignment
 from numaproof.reference.cpu.distribution import DistributedAssignment
 from numaproof.reference.cpu.policy import CPURules, StaticPolicy
+from numaproof.reference.departures import formats
 from numaproof.reference.departures.defects import OVERRIDES
 from numaproof.reference.departures.departure import defect_of, departure_of
 from numaproof.reference.kubelet import gates
@@ -24,11 +25,16 @@ from numaproof.reference.kubelet import gates
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from _typeshed import DataclassInstance
+
+    from numaproof.reference.kubelet.checkpoints.cpu import CPUFormats
+    from numaproof.reference.kubelet.checkpoints.formats import Formats
     from numaproof.reference.kubelet.gates import Gate, Maturity
     from numaproof.reference.pods.pod_level import PodLevel
 
 
 Rule = TypeVar("Rule")
+Changeable = TypeVar("Changeable", bound="DataclassInstance")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +48,10 @@ class Release:
         topology_options: the options of the Topology Manager's policies, likewise.
         pod_level, pod_level_without_gate: what resources of a pod as a whole do with the gate
             ``PodLevelResources`` on, and off.
-        pod_entries: whether checkpoints keep what pods have as a whole, too.
-        checkpoint_attempts: the formats that a CPU Manager checkpoint is tried as, in order.
-        cpu_checkpoint_type: what a CPU Manager checkpoint's structure is called; besides, all
-            releases take the checksum of the name that 1.33 has for it.
-        migration_error: how a failure to move a version 1 checkpoint on begins.
-        memory_takes_no_checksum: whether a Memory Manager checkpoint without checksum is taken
-            as it is.
-        memory_checkpoint_type: what a Memory Manager checkpoint's structure is called, likewise.
+        cpu_files, memory_files: the formats of the CPU Manager's and the Memory Manager's
+            checkpoints.
+        under_gates: what each of these gates changes, where it is on: attributes by name, and of
+            the files' formats theirs.
         no_cpu: how discovery begins its complaint about a tree without CPUs.
         departures: the classes that override a rule in it.
 
@@ -63,12 +65,9 @@ class Release:
     topology_options: Mapping[str, Maturity]
     pod_level: PodLevel
     pod_level_without_gate: PodLevel
-    pod_entries: bool
-    checkpoint_attempts: tuple[str, ...]
-    cpu_checkpoint_type: str
-    migration_error: str
-    memory_takes_no_checksum: bool
-    memory_checkpoint_type: str
+    cpu_files: CPUFormats
+    memory_files: Formats
+    under_gates: Mapping[str, Mapping[str, Any]]
     no_cpu: str
     departures: tuple[type, ...]
 
@@ -86,11 +85,20 @@ class Release:
 
     def under(self, gates: Mapping[str, bool]) -> Release:
         """The release as it behaves with these feature gates."""
-        changed: dict[str, Any] = {}
-        for gate, changes in _UNDER_GATES.items():
+        changed = self
+        for gate, changes in self.under_gates.items():
             if gates.get(gate):
-                changed |= changes
-        return replace(self, **changed) if changed else self
+                changed = _changed(changed, changes)
+        return changed
+
+
+def _changed(whole: Changeable, changes: Mapping[str, Any]) -> Changeable:
+    """The value with other attributes, and others within them where the change is a mapping."""
+    nested = {
+        name: _changed(getattr(whole, name), change) if isinstance(change, dict) else change
+        for name, change in changes.items()
+    }
+    return replace(whole, **nested)
 
 
 @cache
@@ -103,16 +111,6 @@ def _departing(rule: type, departures: tuple[type, ...]) -> type:
 def _overridden(override: type) -> type:
     """The rule that an override departs from, be it by way of another override."""
     return next(base for base in override.__mro__ if "departure" not in vars(base))
-
-
-_UNDER_GATES: Mapping[str, Mapping[str, Any]] = {
-    "PodLevelResourceManagers": {
-        "pod_level": "budget",
-        "pod_entries": True,
-        "checkpoint_attempts": ("V3", "", "V1"),
-    },
-}
-"""What a gate changes in a release that has it."""
 
 
 _OPTIONS_1_33: dict[str, Maturity] = {
@@ -154,12 +152,9 @@ _1_31 = Release(
     topology_options=_TOPOLOGY_OPTIONS_1_33,
     pod_level="QoS class",
     pod_level_without_gate="ignored",
-    pod_entries=False,
-    checkpoint_attempts=("V1", ""),
-    cpu_checkpoint_type="state.CPUManagerCheckpoint",
-    migration_error="error migrating v1 checkpoint state to v2 checkpoint state",
-    memory_takes_no_checksum=False,
-    memory_checkpoint_type="state.MemoryManagerCheckpoint",
+    cpu_files=formats.CPU_1_33,
+    memory_files=formats.MEMORY_1_33,
+    under_gates={},
     no_cpu="Any CPU is not available",
     departures=_departures("1.31"),
 )
@@ -191,11 +186,15 @@ _1_36 = replace(
     gates=gates.of_release("1.36"),
     cpu_options=_OPTIONS_1_36,
     pod_level_without_gate="shared pool alone",
-    checkpoint_attempts=("", "V1"),
-    cpu_checkpoint_type="state.CPUManagerCheckpointV2",
-    migration_error="failed to migrate checkpoint from v1 to v2",
-    memory_takes_no_checksum=True,
-    memory_checkpoint_type="state.MemoryManagerCheckpointV1",
+    cpu_files=formats.CPU_1_36,
+    memory_files=formats.MEMORY_1_36,
+    under_gates={
+        "PodLevelResourceManagers": {
+            "pod_level": "budget",
+            "cpu_files": formats.PODS_CPU_1_36,
+            "memory_files": formats.PODS_MEMORY_1_36,
+        },
+    },
     no_cpu=NO_CPU,
     departures=_departures("1.36"),
 )

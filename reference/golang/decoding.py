@@ -1,23 +1,26 @@
 """JSON as Go's ``encoding/json`` decodes it, error messages included.
 
 A text is first checked for syntax as a whole. Then values are stored in fields, whose names match
-in any case; the first value of a wrong type is reported once all others are stored.
+in any case; the first value of a wrong type is reported once all others are stored. A type that
+decodes itself ends everything with its first error.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reference.golang.syntax import GoJSONError, Number, Pairs, parse
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 # Far more digits than fit, and fewer than Python refuses to read.
 _UNSIGNED = re.compile(r"[0-9]{1,999}")
 _SIGNED = re.compile(r"[+-]?[0-9]{1,999}")
+_NONE: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +77,16 @@ class Listed:
 class Fields:
     """Wants a JSON object with these fields, as the Go structure `go` has them.
 
-    A `pointer` to one is None for ``null``.
+    A `pointer` to one is None for ``null``. `embedded` names the structure inside this one that a
+    field belongs to, which errors say. With `check` the type decodes itself: what `check` raises
+    as a ValueError is an error like a wrong type.
     """
 
     go: str
     fields: Mapping[str, Kind]
     pointer: bool = False
+    embedded: Mapping[str, str] = _NONE
+    check: Callable[[Mapping[str, Any]], object] | None = None
 
 
 Kind = Text | Unsigned | Signed | Anything | Keyed | Listed | Fields
@@ -91,19 +98,29 @@ def decode(data: bytes, kind: Kind) -> Any:
     Raises:
         GoJSONError: bad syntax, or a value of a wrong type.
     """
-    tree = parse(data)
-    store = _Store()
-    found = store.convert(tree, kind, None, None, "")
-    if store.error:
-        raise GoJSONError(store.error)
+    found, error = decode_partly(data, kind)
+    if error:
+        raise GoJSONError(error)
     return found
 
 
+def decode_partly(data: bytes, kind: Kind) -> tuple[Any, str]:
+    """The value of `kind` as far as it was stored, and the error, empty for none."""
+    try:
+        tree = parse(data)
+    except GoJSONError as error:
+        return zero(kind), str(error)
+    store = _Store()
+    found = store.convert(tree, kind, None, None, "")
+    return found, store.error
+
+
 class _Store:
-    """Stores a parsed text in fields, and keeps the first error."""
+    """Stores a parsed text in fields, and keeps the first error, or the one that `ended` it."""
 
     def __init__(self) -> None:
         self.error = ""
+        self.ended = False
 
     def convert(self, tree: Any, kind: Kind, old: Any, struct: str | None, path: str) -> Any:
         """The value for a place that holds `old`, which the text need not replace."""
@@ -123,22 +140,46 @@ class _Store:
                 found = self.keyed(tree, kind, found, struct, path)
             case Listed() if isinstance(tree, list):
                 found = [self.convert(value, kind.values, None, struct, path) for value in tree]
+            case Fields(check=check) if check is not None:
+                found = self.checked(tree, kind, struct, path)
             case Fields() if isinstance(tree, Pairs):
-                found = self.fields(tree, kind, found, path)
+                found = self.fields(tree, kind, found, struct, path)
             case _:
                 self.wrong(_name(tree), kind.go, struct, path)
         return found
 
-    def fields(self, tree: Pairs, kind: Fields, old: Any, path: str) -> dict[str, Any]:
+    def fields(
+        self, tree: Pairs, kind: Fields, old: Any, struct: str | None, path: str
+    ) -> dict[str, Any]:
         found = dict(old or _zeros(kind))
         names = {name.lower(): name for name in kind.fields}
+        # Where a type decodes itself, errors name the structure around it.
+        if kind.check is None or struct is None:
+            struct = kind.go.rpartition(".")[2]
         for key, value in tree:
             name = key if key in kind.fields else names.get(key.lower())
             if name is not None:
-                place = f"{path}.{name}" if path else name
-                found[name] = self.convert(
-                    value, kind.fields[name], found[name], kind.go.rpartition(".")[2], place
-                )
+                place = ".".join(filter(None, (path, kind.embedded.get(name), name)))
+                found[name] = self.convert(value, kind.fields[name], found[name], struct, place)
+                if self.ended:
+                    break
+        return found
+
+    def checked(self, tree: Any, kind: Fields, struct: str | None, path: str) -> dict[str, Any]:
+        own = _Store()
+        found = _zeros(kind)
+        if isinstance(tree, Pairs):
+            found = own.fields(tree, kind, None, struct, path)
+        elif tree is not None:
+            own.wrong(_name(tree), kind.go, struct, path)
+        assert kind.check is not None
+        try:
+            if not own.error:
+                kind.check(found)
+        except ValueError as error:
+            own.error = str(error)
+        if own.error:
+            self.error, self.ended = own.error, True
         return found
 
     def number(
@@ -156,6 +197,8 @@ class _Store:
         found = dict(old or {})
         for key, value in tree:
             stored = self.convert(value, kind.values, None, struct, path)
+            if self.ended:
+                break
             place = _integer(key, Signed()) if kind.numbered else key
             if place is None:
                 self.wrong(f"number {key}", "int", struct, path)

@@ -39,8 +39,8 @@ def parse(data: bytes) -> Any:
     Raises:
         GoJSONError: the text is not JSON.
     """
-    # Python parses plain JSON alike, and faster. Go treats escapes and bad bytes its own way.
-    if b"\\" not in data:
+    # Python parses plain JSON alike, and faster. Go treats surrogates and bad bytes its own way.
+    if b"\\u" not in data:
         with suppress(ValueError, RecursionError):
             return _PLAIN_JSON.decode(data.decode())
     scanner = _Scanner(data)

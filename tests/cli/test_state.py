@@ -10,6 +10,7 @@ import pytest
 
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference.cpu.state import CPUState
+from numaproof.reference.departures.releases import release
 from numaproof.reference.kubelet.checkpoints import cpu
 from numaproof.reference.kubelet.checkpoints import memory as memory_checkpoint
 from numaproof.reference.memory.state import Block, MemoryState, NodeMemory, Table
@@ -29,7 +30,7 @@ def written(shared: str, exclusive: dict[str, dict[str, str]]) -> bytes:
         uid: {name: CPUSet.parse(cpus).mask for name, cpus in containers.items()}
         for uid, containers in exclusive.items()
     }
-    return cpu.dump(CPUState(CPUSet.parse(shared).mask, masks), "static")
+    return cpu.dump(CPUState(CPUSet.parse(shared).mask, masks), "static", release("1.36").cpu_files)
 
 
 @pytest.fixture
@@ -112,7 +113,9 @@ def one_node(
 
 def memory_written(*nodes: NodeMemory, held: dict[str, Block] | None = None) -> bytes:
     entries = {uid: {"c": (block,)} for uid, block in (held or {}).items()}
-    return memory_checkpoint.dump(MemoryState(dict(enumerate(nodes)), entries), "Static")
+    return memory_checkpoint.dump(
+        MemoryState(dict(enumerate(nodes)), entries), "Static", release("1.36").memory_files
+    )
 
 
 @pytest.fixture
@@ -229,10 +232,17 @@ def test_a_damaged_memory_file_is_told_as_such(judge_memory: Command) -> None:
 
 
 def test_the_policy_may_be_set_back_to_that_of_the_file(judge_memory: Command) -> None:
-    ended = judge_memory(memory_checkpoint.dump(MemoryState(), "None"))
+    ended = judge_memory(
+        memory_checkpoint.dump(MemoryState(), "None", release("1.36").memory_files)
+    )
     assert ended.code == 1
     assert "set the policy back to the one it was written with" in ended.out
-    assert judge_memory(memory_checkpoint.dump(MemoryState(), "None"), config="").code == 0
+    assert (
+        judge_memory(
+            memory_checkpoint.dump(MemoryState(), "None", release("1.36").memory_files), config=""
+        ).code
+        == 0
+    )
 
 
 def test_a_configuration_that_never_starts_is_not_put_down_to_the_file(

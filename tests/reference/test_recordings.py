@@ -150,7 +150,7 @@ def memory_content(text: str) -> Any:
     """What a Memory Manager's file says, apart from the order of blocks and the checksum."""
     parsed = json.loads(text)
     policy = parsed["policyName"]
-    memory_checkpoint.restore(text.encode(), policy, releases.release(None))
+    memory_checkpoint.restore(text.encode(), policy, releases.release(None).memory_files)
     del parsed["checksum"]
     for containers in parsed.get("entries", {}).values():
         for blocks in containers.values():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 import zlib
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,9 @@ from numaproof.reference.kubelet.checkpoints import cpu as cpu_checkpoint
 from numaproof.reference.kubelet.checkpoints import devices as device_checkpoint
 from numaproof.reference.kubelet.checkpoints import files
 from numaproof.reference.kubelet.checkpoints import memory as memory_checkpoint
-from numaproof.reference.kubelet.checkpoints.files import CheckpointError, CorruptCheckpointError
+from numaproof.reference.kubelet.checkpoints.cpu import CPUFormats
+from numaproof.reference.kubelet.checkpoints.files import CheckpointError
+from numaproof.reference.kubelet.checkpoints.formats import CORRUPTED, Format, Formats
 from numaproof.reference.memory import policy as memory_policy
 from numaproof.reference.memory.manager import MemoryManager
 from numaproof.reference.memory.state import MemoryState
@@ -27,21 +28,20 @@ from numaproof.reference.memory.state import MemoryState
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from numaproof.reference.departures.releases import Release
+    from numaproof.reference.kubelet.checkpoints.formats import Content
 
 seeds = Seeds("restart")
 
-_CHECKSUM = re.compile(rb'"checksum":\d+')
+
+def _of_cpus(found: Content) -> bool:
+    """Whether this is what a file of the CPU Manager says."""
+    return "defaultCpuSet" in found
 
 
 @seeds("#86676", "CPU-CHECKPOINT-005")
 def a_wrong_cpu_checksum_is_accepted(changes: Changes) -> None:
     changes.around(
-        cpu_checkpoint,
-        "read_as",
-        lambda original, version, content, *rest: original(
-            version, _CHECKSUM.sub(b'"checksum":0', content), *rest
-        ),
+        Format, "takes", lambda original, self, found: _of_cpus(found) or original(self, found)
     )
 
 
@@ -63,12 +63,12 @@ def a_restart_accepts_any_set_of_cpus(changes: Changes) -> None:
 @seeds("#55736", "CPU-CHECKPOINT-007")
 def another_policys_cpu_checkpoint_is_accepted(changes: Changes) -> None:
     def careless(
-        original: Any, content: bytes, wanted: str, running: Any, release: Release
+        original: Any, content: bytes, wanted: str, running: Any, formats: CPUFormats
     ) -> CPUState:
         error: CheckpointError | None = None
         for name in (wanted, "static", "none"):
             try:
-                found: CPUState = original(content, name, running, release)
+                found: CPUState = original(content, name, running, formats)
             except CheckpointError as problem:
                 error = problem
             else:
@@ -119,13 +119,13 @@ def checksums_are_those_of_another_hash(changes: Changes) -> None:
 
 @seeds("CPU-CHECKPOINT-006", "PR #86689")
 def a_cpu_checkpoint_needs_a_checksum(changes: Changes) -> None:
-    def strict(original: Any, *args: Any) -> Any:
-        found = original(*args)
-        if not found["checksum"]:
-            raise CorruptCheckpointError
-        return found
-
-    changes.around(cpu_checkpoint, "read_as", strict)
+    changes.around(
+        Format,
+        "takes",
+        lambda original, self, found: (
+            original(self, found) and not (_of_cpus(found) and not found["checksum"])
+        ),
+    )
 
 
 @seeds("CPU-CHECKPOINT-016")
@@ -133,7 +133,7 @@ def an_empty_default_set_is_damage(changes: Changes) -> None:
     def full(original: Any, content: bytes, policy: str, *rest: Any) -> Any:
         found = original(content, policy, *rest)
         if policy == "static" and not found.all_cpus():
-            raise CorruptCheckpointError
+            raise CheckpointError(CORRUPTED)
         return found
 
     changes.around(cpu_checkpoint, "restore", full)
@@ -141,12 +141,12 @@ def an_empty_default_set_is_damage(changes: Changes) -> None:
 
 @seeds("CPU-CHECKPOINT-019")
 def files_of_before_pod_level_managers_cannot_be_read(changes: Changes) -> None:
-    def latest(original: Any, content: bytes, release: Release) -> Any:
-        if release.pod_entries:
-            release = dataclasses.replace(release, checkpoint_attempts=("V3",))
-        return original(content, release)
+    def latest(original: Any, self: Formats, content: bytes) -> Any:
+        if self.keeps_pods and isinstance(self, CPUFormats):
+            self = dataclasses.replace(self, attempts=self.attempts[:1])
+        return original(self, content)
 
-    changes.around(cpu_checkpoint, "first_readable", latest)
+    changes.around(Formats, "read", latest)
 
 
 # Memory
@@ -155,13 +155,7 @@ def files_of_before_pod_level_managers_cannot_be_read(changes: Changes) -> None:
 @seeds("MEM-CHECKPOINT-001")
 def a_wrong_memory_checksum_is_accepted(changes: Changes) -> None:
     changes.around(
-        memory_checkpoint,
-        "restore",
-        lambda original, content, policy, release: original(
-            _CHECKSUM.sub(b'"checksum":0', content),
-            policy,
-            dataclasses.replace(release, memory_takes_no_checksum=True),
-        ),
+        Format, "takes", lambda original, self, found: not _of_cpus(found) or original(self, found)
     )
 
 

@@ -7,41 +7,91 @@ which shows in the error for a damaged file.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference.cpu.state import CPUState
 from numaproof.reference.golang import decoding
-from numaproof.reference.golang.syntax import GoJSONError
 from numaproof.reference.kubelet.checkpoints import files
+from numaproof.reference.kubelet.checkpoints.formats import Format, Formats
 from numaproof.reference.kubelet.cpulist import CPUListError
 from numaproof.reference.kubelet.cpulist import parse as parse_cpus
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numaproof.reference.departures.releases import Release
-
 FILE_NAME = "cpu_manager_state"
 
-_NAMED = decoding.Keyed(
+_BY_ID = decoding.Keyed(decoding.Text(), "map[string]string", made=True)
+_BY_POD = decoding.Keyed(
     decoding.Keyed(decoding.Text(), "map[string]string"), "map[string]map[string]string", made=True
 )
-_ENTRIES = {
-    "V1": decoding.Keyed(decoding.Text(), "map[string]string", made=True),
-    "": _NAMED,
-    "V3": _NAMED,
-}
 _POD_ENTRIES = decoding.Keyed(
-    decoding.Fields("state.podEntryJSON", {"cpuSet": decoding.Text()}),
+    decoding.Fields(
+        "state.podEntryJSON",
+        {"cpuSet": decoding.Text()},
+        check=lambda entry: _parse_pod(entry["cpuSet"]),
+    ),
     "state.PodCPUAssignments",
     made=True,
 )
+_POLICY: Mapping[str, decoding.Kind] = {
+    "policyName": decoding.Text(),
+    "defaultCpuSet": decoding.Text(),
+}
 _WRITTEN_TYPE = "state.CPUManagerCheckpoint"
+"""The structure whose checksum is written, so that earlier releases take it; all take it."""
+
+
+def version_1() -> Format:
+    """The format with the CPUs of each container by container id."""
+    return Format(
+        f"{_WRITTEN_TYPE}V1",
+        {**_POLICY, "entries": _BY_ID},
+        partial(_dump, _BY_ID.go),
+        (_WRITTEN_TYPE,),
+    )
+
+
+def version_2(structure: str, *more: str) -> Format:
+    """The format with the CPUs of each container by pod uid and container name.
+
+    The file is read into this `structure`; `more` structures' checksums are taken, too.
+    """
+    return Format(
+        structure,
+        {**_POLICY, "entries": _BY_POD},
+        partial(_dump, _BY_POD.go),
+        (_WRITTEN_TYPE, *more),
+    )
+
+
+def version_3(structure: str, *more: str) -> Format:
+    """The format with the CPUs of pods as a whole besides, likewise."""
+    return Format(
+        structure,
+        {**_POLICY, "entries": _BY_POD, "podEntries": _POD_ENTRIES},
+        partial(_dump, _BY_POD.go),
+        (_WRITTEN_TYPE, *more),
+        takes_no_checksum=False,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CPUFormats(Formats):
+    """The formats of the CPU Manager's file in a release.
+
+    Attributes:
+        migration_error: how a failure to move a version 1 file on begins.
+    """
+
+    migration_error: str = ""
 
 
 def restore(
-    content: bytes, policy: str, running: Mapping[str, tuple[str, str]], release: Release
+    content: bytes, policy: str, running: Mapping[str, tuple[str, str]], formats: CPUFormats
 ) -> CPUState:
     """The state that a checkpoint file holds, for the configured policy.
 
@@ -52,10 +102,10 @@ def restore(
 
     Requirements: CPU-CHECKPOINT-007, CPU-CHECKPOINT-013, CPU-CHECKPOINT-014, CPU-CHECKPOINT-015.
     """
-    version, found = first_readable(content, release)
+    found_as, found = formats.read(content)
     entries = found["entries"] or {}
-    if version == "V1":
-        entries = _by_pod(entries, running, release)
+    if found_as.fields["entries"] is _BY_ID:
+        entries = _by_pod(entries, running, formats)
     if found["policyName"] != policy:
         raise files.CheckpointError(
             f'configured policy "{policy}" differs from state checkpoint policy '
@@ -72,21 +122,22 @@ def restore(
         }
         for uid, containers in entries.items()
     }
+    pods = found["podEntries"] or {}
     return CPUState(
         shared,
         {uid: containers for uid, containers in exclusive.items() if containers},
-        _pods(content) if release.pod_entries else {},
+        {uid: parse_cpus(entry["cpuSet"]).mask for uid, entry in pods.items()},
     )
 
 
 def _by_pod(
-    entries: Mapping[str, str], running: Mapping[str, tuple[str, str]], release: Release
+    entries: Mapping[str, str], running: Mapping[str, tuple[str, str]], formats: CPUFormats
 ) -> Mapping[str, Mapping[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for container, cpus in entries.items():
         if container not in running:
             raise files.CheckpointError(
-                f"{release.migration_error}: containerID '{container}' not found in initial "
+                f"{formats.migration_error}: containerID '{container}' not found in initial "
                 "containers list"
             )
         uid, name = running[container]
@@ -94,116 +145,46 @@ def _by_pod(
     return found
 
 
-def _pods(content: bytes) -> dict[str, int]:
-    """The CPUs of pods as a whole, whichever version the rest of the file is read as."""
-    try:
-        found = decoding.decode(
-            content,
-            decoding.Fields("state.CPUManagerCheckpoint", {"podEntries": _POD_ENTRIES}),
-        )
-        entries = found["podEntries"] or {}
-        return {uid: parse_cpus(entry["cpuSet"]).mask for uid, entry in entries.items()}
-    except (GoJSONError, CPUListError):
-        return {}
-
-
-def dump(state: CPUState, policy: str, *, with_pods: bool = False) -> bytes:
+def dump(state: CPUState, policy: str, formats: CPUFormats) -> bytes:
     """The file that holds the state, byte for byte as the kubelet writes it.
-
-    `with_pods` writes the version that has the CPUs of pods as a whole.
 
     Requirements: CPU-CHECKPOINT-001, CPU-CHECKPOINT-003, CPU-CHECKPOINT-019, NODE-PODLEVEL-015.
     """
-    entries = {
-        uid: {name: str(CPUSet.from_mask(cpus)) for name, cpus in sorted(containers.items())}
-        for uid, containers in sorted(state.exclusive.items())
-    }
-    pods = state.pods if with_pods else {}
-    document = {
-        "policyName": policy,
-        "defaultCpuSet": str(CPUSet.from_mask(state.shared)),
-        "entries": entries,
-        "podEntries": {
-            uid: {"cpuSet": str(CPUSet.from_mask(cpus))} for uid, cpus in sorted(pods.items())
-        },
-    }
-    checksum = _checksum("V3" if with_pods else "", document)
-    for name in ("entries", "podEntries"):
-        if not document[name]:
-            del document[name]
-    return files.encode({**document, "checksum": checksum})
-
-
-def first_readable(content: bytes, release: Release) -> tuple[str, dict[str, Any]]:
-    """The first format of the release that the content is in, and what it holds in that.
-
-    Raises:
-        CheckpointError: it is in none of them; the problem is that with the last.
-
-    Requirements: CPU-CHECKPOINT-008, CPU-CHECKPOINT-009, CPU-CHECKPOINT-019.
-    """
-    problem: Exception = files.CorruptCheckpointError()
-    for version in release.checkpoint_attempts:
-        try:
-            return version, read_as(version, content, release)
-        except (GoJSONError, files.CheckpointError) as error:
-            problem = error
-    raise files.CheckpointError(str(problem))
-
-
-def read_as(version: str, content: bytes, release: Release) -> dict[str, Any]:
-    """What the content holds in one format, its checksum checked.
-
-    Raises:
-        GoJSONError: it is not in that format.
-        CheckpointError: the checksum is another.
-
-    Requirements: CPU-CHECKPOINT-005, CPU-CHECKPOINT-006, CPU-CHECKPOINT-010, CPU-CHECKPOINT-011.
-    """
-    found: dict[str, Any] = decoding.decode(
-        content,
-        decoding.Fields(
-            f"state.CPUManagerCheckpoint{version}",
-            {
-                "policyName": decoding.Text(),
-                "defaultCpuSet": decoding.Text(),
-                "entries": _ENTRIES[version],
-                **({"podEntries": _POD_ENTRIES} if version == "V3" else {}),
-                "checksum": decoding.Unsigned("checksum.Checksum"),
+    return formats.written.write(
+        {
+            "policyName": policy,
+            "defaultCpuSet": str(CPUSet.from_mask(state.shared)),
+            "entries": {
+                uid: {
+                    name: str(CPUSet.from_mask(cpus)) for name, cpus in sorted(containers.items())
+                }
+                for uid, containers in sorted(state.exclusive.items())
             },
-        ),
+            "podEntries": {
+                uid: {"cpuSet": str(CPUSet.from_mask(cpus))} if cpus else {}
+                for uid, cpus in sorted(state.pods.items())
+            },
+        }
     )
-    # A file from before there were checksums has none, and is trusted.
-    if not found["checksum"] and version != "V3":
-        return found
-    structures = {_WRITTEN_TYPE}
-    if not version and not release.pod_entries:
-        structures.add(release.cpu_checkpoint_type)
-    try:
-        checksums = {_checksum(version, found, structure) for structure in structures}
-    except CPUListError as error:
-        raise files.CheckpointError(str(error)) from None
-    if found["checksum"] not in checksums:
-        raise files.CorruptCheckpointError
-    return found
 
 
-def _checksum(version: str, found: Mapping[str, Any], structure: str = _WRITTEN_TYPE) -> int:
+def _dump(entries: str, structure: str, content: Mapping[str, Any]) -> str:
+    """Go's textual dump of the structure; `entries` is the type of its entries."""
     pods = ""
-    if version == "V3":
-        entries = {uid: _dumped(entry) for uid, entry in (found["podEntries"] or {}).items()}
-        pods = f"PodEntries:({_POD_ENTRIES.go}){_map(entries)} "
-    return files.checksum(
-        f"(*{structure}){{PolicyName:(string){found['policyName']} "
-        f"DefaultCPUSet:(string){found['defaultCpuSet']} "
-        f"Entries:({_ENTRIES[version].go}){_map(found['entries'])} "
+    if "podEntries" in content:
+        shown = {uid: _dumped(entry) for uid, entry in (content["podEntries"] or {}).items()}
+        pods = f"PodEntries:({_POD_ENTRIES.go}){_map(shown)} "
+    return (
+        f"(*{structure}){{PolicyName:(string){content['policyName']} "
+        f"DefaultCPUSet:(string){content['defaultCpuSet']} "
+        f"Entries:({entries}){_map(content['entries'])} "
         f"{pods}Checksum:(checksum.Checksum)0}}"
     )
 
 
 def _dumped(entry: Mapping[str, str]) -> str:
     """The CPUs of a pod as Go's dump shows a set: a map to empty structures."""
-    cpus = " ".join(f"{cpu}:{{}}" for cpu in parse_cpus(entry["cpuSet"]))
+    cpus = " ".join(f"{cpu}:{{}}" for cpu in parse_cpus(entry.get("cpuSet", "")))
     return f"{{CPUSet:(cpuset.CPUSet){{elems:(map[int]struct {{}})map[{cpus}]}}}}"
 
 
@@ -222,3 +203,10 @@ def _cpus(text: str, problem: str) -> int:
         return parse_cpus(text).mask
     except CPUListError as error:
         raise files.CheckpointError(problem.format(f'"{text}"', error)) from None
+
+
+def _parse_pod(text: str) -> None:
+    try:
+        parse_cpus(text)
+    except CPUListError as error:
+        raise CPUListError(f"failed to parse cpuset: {error}") from None

@@ -54,14 +54,6 @@ class CheckpointError(Exception):
     """A checkpoint cannot be restored; the text is the kubelet's."""
 
 
-class CorruptCheckpointError(CheckpointError):
-    """The checksum is not that of the content."""
-
-    def __init__(self) -> None:
-        """Says what the kubelet says."""
-        super().__init__("checkpoint is corrupted")
-
-
 def checksum(dump: str) -> int:
     """The 32-bit FNV-1a hash of a textual dump.
 

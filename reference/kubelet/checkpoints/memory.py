@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from numaproof.protocol.sets import NUMASet
 from numaproof.reference.golang import decoding
-from numaproof.reference.golang.syntax import GoJSONError
 from numaproof.reference.kubelet.checkpoints import files
+from numaproof.reference.kubelet.checkpoints.formats import Format, Formats
 from numaproof.reference.memory.state import Block, MemoryState, NodeMemory, Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from numaproof.reference.departures.releases import Release
     from numaproof.reference.memory.state import Blocks
 
 FILE_NAME = "memory_manager_state"
@@ -54,19 +53,14 @@ _FIELDS: Mapping[str, decoding.Kind] = {
         "state.ContainerMemoryAssignments",
         made=True,
     ),
-    "checksum": decoding.Unsigned("checksum.Checksum"),
 }
-_FIELDS_OF_2: Mapping[str, decoding.Kind] = {
-    **_FIELDS,
-    "podEntries": decoding.Keyed(
-        decoding.Fields(
-            "state.PodEntry", {"memoryBlocks": decoding.Listed(_BLOCK, "[]state.Block")}
-        ),
-        "state.PodMemoryAssignments",
-        made=True,
-    ),
-}
+_POD_ENTRIES = decoding.Keyed(
+    decoding.Fields("state.PodEntry", {"memoryBlocks": decoding.Listed(_BLOCK, "[]state.Block")}),
+    "state.PodMemoryAssignments",
+    made=True,
+)
 _WRITTEN_TYPE = "state.MemoryManagerCheckpoint"
+"""The structure whose checksum is written, so that earlier releases take it; all take it."""
 _NIL = "<nil>"
 _EMPTY_NODE: Mapping[str, Any] = {"numberOfAssignments": 0, "memoryMap": {}, "cells": []}
 _EMPTY_TABLE = dict.fromkeys(_TABLE_FIELDS, 0)
@@ -76,7 +70,26 @@ _NOWHERE = 1 << 12
 """The id that stands for every node id that no machine has."""
 
 
-def restore(content: bytes, policy: str, release: Release) -> MemoryState:
+def version_1(structure: str, *more: str, takes_no_checksum: bool) -> Format:
+    """The format with the memory of each container.
+
+    The file is read into this `structure`; `more` structures' checksums are taken, too.
+    """
+    return Format(structure, _FIELDS, _dump, (_WRITTEN_TYPE, *more), takes_no_checksum)
+
+
+def version_2(structure: str) -> Format:
+    """The format with the memory of pods as a whole besides."""
+    return Format(
+        structure,
+        {**_FIELDS, "podEntries": _POD_ENTRIES},
+        _dump,
+        (_WRITTEN_TYPE,),
+        takes_no_checksum=False,
+    )
+
+
+def restore(content: bytes, policy: str, formats: Formats) -> MemoryState:
     """The state that a checkpoint file holds, for the configured policy; None ignores it.
 
     Raises:
@@ -85,13 +98,7 @@ def restore(content: bytes, policy: str, release: Release) -> MemoryState:
     Requirements: MEM-CHECKPOINT-001, MEM-CHECKPOINT-004, MEM-CHECKPOINT-005, MEM-CHECKPOINT-006,
     MEM-CHECKPOINT-007, MEM-CHECKPOINT-008, MEM-CHECKPOINT-009.
     """
-    with_pods = _with_pods(content) if release.pod_entries else None
-    if with_pods and with_pods["checksum"] == _checksum(with_pods, pods=True):
-        found = with_pods
-    else:
-        found = _without_pods(content, release)
-        # The kubelet reads the earlier format after the newer one, into the same structure.
-        found["podEntries"] = with_pods["podEntries"] if with_pods else {}
+    _, found = formats.read(content)
     if found["policyName"] != policy:
         raise files.CheckpointError(
             f'[memorymanager] configured policy "{policy}" differs from state checkpoint policy '
@@ -100,47 +107,12 @@ def restore(content: bytes, policy: str, release: Release) -> MemoryState:
     return MemoryState() if policy == "None" else _state(found)
 
 
-def _with_pods(content: bytes) -> dict[str, Any] | None:
-    """The file read as the version with the memory of pods as a whole; None if it is not one."""
-    try:
-        found: dict[str, Any] = decoding.decode(
-            content, decoding.Fields(_WRITTEN_TYPE, _FIELDS_OF_2)
-        )
-    except GoJSONError:
-        return None
-    return found
-
-
-def _without_pods(content: bytes, release: Release) -> dict[str, Any]:
-    try:
-        found: dict[str, Any] = decoding.decode(
-            content, decoding.Fields(release.memory_checkpoint_type, _FIELDS)
-        )
-    except GoJSONError as error:
-        raise files.CheckpointError(str(error)) from None
-    trusted = release.memory_takes_no_checksum and not found["checksum"]
-    if not trusted and found["checksum"] not in _checksums(found, release):
-        raise files.CorruptCheckpointError
-    return found
-
-
-def dump(state: MemoryState, policy: str, *, with_pods: bool = False) -> bytes:
+def dump(state: MemoryState, policy: str, formats: Formats) -> bytes:
     """The file that holds the state, byte for byte as the kubelet writes it.
-
-    `with_pods` writes the version that has the memory of pods as a whole.
 
     Requirements: MEM-CHECKPOINT-003, NODE-PODLEVEL-015.
     """
-    document = _document(state, policy)
-    if not with_pods:
-        del document["podEntries"]
-    checksum = _checksum(document, pods=with_pods)
-    filled = {
-        name: value
-        for name, value in document.items()
-        if value or name not in ("entries", "podEntries")
-    }
-    return files.encode({**filled, "checksum": checksum})
+    return formats.written.write(_document(state, policy))
 
 
 def _state(found: Mapping[str, Any]) -> MemoryState:
@@ -153,8 +125,7 @@ def _state(found: Mapping[str, Any]) -> MemoryState:
         for uid, containers in (found["entries"] or {}).items()
     }
     pods = {
-        uid: _blocks(entry["memoryBlocks"])
-        for uid, entry in (found.get("podEntries") or {}).items()
+        uid: _blocks(entry["memoryBlocks"]) for uid, entry in (found["podEntries"] or {}).items()
     }
     return MemoryState(nodes, entries, pods)
 
@@ -218,20 +189,13 @@ def _listed(blocks: Blocks) -> list[dict[str, Any]]:
     ]
 
 
-def _checksums(found: Mapping[str, Any], release: Release) -> set[int]:
-    """The checksums that a file may have: that of its structure, and of the one kubelets write."""
-    own = _WRITTEN_TYPE if release.pod_entries else release.memory_checkpoint_type
-    return {_checksum(found, name) for name in (own, _WRITTEN_TYPE)}
-
-
-def _checksum(
-    found: Mapping[str, Any], structure: str = _WRITTEN_TYPE, *, pods: bool = False
-) -> int:
+def _dump(structure: str, found: Mapping[str, Any]) -> str:
+    """Go's textual dump of the structure."""
     pod_entries = ""
-    if pods:
+    if "podEntries" in found:
         entries = _map(found["podEntries"], _dumped_pod_entry)
         pod_entries = f"PodEntries:(state.PodMemoryAssignments){entries} "
-    return files.checksum(
+    return (
         f"(*{structure}){{PolicyName:(string){found['policyName']} "
         f"MachineState:(state.NUMANodeMap){_map(found['machineState'], _dumped_node)} "
         f"Entries:{_type('state.ContainerMemoryAssignments', found['machineState'])}"

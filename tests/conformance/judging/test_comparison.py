@@ -11,6 +11,7 @@ from numaproof.conformance.judging.comparison import any_option, any_resource, d
 from numaproof.protocol import messages
 from numaproof.protocol.machine import MachineInfo, Node
 from numaproof.protocol.sets import CPUSet, NUMASet
+from numaproof.reference.departures.releases import release
 from numaproof.reference.kubelet.checkpoints import memory as memory_checkpoint
 from numaproof.reference.memory.state import Block, MemoryState
 
@@ -29,7 +30,8 @@ def state(file: str) -> messages.State:
 def memory_file(*types: str, right: bool = True) -> str:
     """A checkpoint with one container that has a block of each type, in this order."""
     blocks = tuple(Block(1, one, 64) for one in types)
-    written = memory_checkpoint.dump(MemoryState({}, {"uid-a": {"app": blocks}}), "Static").decode()
+    kept = MemoryState({}, {"uid-a": {"app": blocks}})
+    written = memory_checkpoint.dump(kept, "Static", release("1.36").memory_files).decode()
     return written if right else written.replace('"checksum":', '"checksum":1')
 
 
@@ -171,7 +173,8 @@ def test_the_blocks_of_a_pod_as_a_whole_may_stand_in_any_order() -> None:
     def written(*types: str) -> str:
         blocks = tuple(Block(1, one, 64) for one in types)
         kept = MemoryState({}, {"uid-a": {"app": ()}}, {"uid-a": blocks})
-        return memory_checkpoint.dump(kept, "Static", with_pods=True).decode()
+        gated = release("1.36").under({"PodLevelResourceManagers": True})
+        return memory_checkpoint.dump(kept, "Static", gated.memory_files).decode()
 
     one, other = written("memory", "hugepages-2Mi"), written("hugepages-2Mi", "memory")
     assert one != other

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -201,13 +200,13 @@ CPU_FILE = (
 
 
 def read(content: bytes, release: releases.Release = BUDGET) -> dict[str, int]:
-    return dict(cpu_checkpoint.restore(content, "static", {}, release).pods)
+    return dict(cpu_checkpoint.restore(content, "static", {}, release.cpu_files).pods)
 
 
 def test_a_cpu_file_says_what_pods_have_as_a_whole() -> None:
     assert read(CPU_FILE) == {"uid-a": 0b110}
-    state = cpu_checkpoint.restore(CPU_FILE, "static", {}, BUDGET)
-    assert cpu_checkpoint.dump(state, "static", with_pods=True) == CPU_FILE
+    state = cpu_checkpoint.restore(CPU_FILE, "static", {}, BUDGET.cpu_files)
+    assert cpu_checkpoint.dump(state, "static", BUDGET.cpu_files) == CPU_FILE
 
 
 def test_without_the_gate_such_a_file_is_damaged() -> None:
@@ -231,15 +230,15 @@ def test_a_memory_file_without_its_checksum_is_read_as_the_earlier_format(node: 
     node.start(**CONFIG, **MEMORY)
     node.admit(pod(of("2", "256Mi"), of("1"), {}))
     text = json.dumps(entries(node, "memory_manager_state") | {"checksum": 0})
-    state = memory_checkpoint.restore(text.encode(), "Static", BUDGET)
+    state = memory_checkpoint.restore(text.encode(), "Static", BUDGET.memory_files)
     assert state.pods["u"][0].size == 256 << 20
-    strict = dataclasses.replace(BUDGET, memory_takes_no_checksum=False)
+    strict = releases.release("1.35").memory_files
     with pytest.raises(CheckpointError, match="corrupted"):
         memory_checkpoint.restore(text.encode(), "Static", strict)
 
 
 def test_a_memory_file_whose_pods_cannot_be_read_is_told_by_the_earlier_format() -> None:
     text = b'{"policyName":"Static","machineState":{},"podEntries":1,"checksum":0}'
-    assert memory_checkpoint.restore(text, "Static", BUDGET).pods == {}
+    assert memory_checkpoint.restore(text, "Static", BUDGET.memory_files).pods == {}
     with pytest.raises(CheckpointError, match=r"MemoryManagerCheckpointV1\.policyName"):
-        memory_checkpoint.restore(b'{"policyName":1}', "Static", BUDGET)
+        memory_checkpoint.restore(b'{"policyName":1}', "Static", BUDGET.memory_files)

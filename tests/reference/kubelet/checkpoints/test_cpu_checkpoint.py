@@ -46,9 +46,9 @@ MEMORY = "memory_manager_state"
 def test_a_state_is_written_byte_for_byte_and_read_again(
     policy: str, state: CPUState, text: str
 ) -> None:
-    assert cpu_checkpoint.dump(state, policy).decode() == text
     for release in TABLE.values():
-        assert cpu_checkpoint.restore(text.encode(), policy, {}, release) == state
+        assert cpu_checkpoint.dump(state, policy, release.cpu_files).decode() == text
+        assert cpu_checkpoint.restore(text.encode(), policy, {}, release.cpu_files) == state
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_null_and_empty_entries_have_checksums_of_their_own(
 ) -> None:
     text = f'{{"policyName":"static","defaultCpuSet":"0-7",{entries}"checksum":{checksum}}}'
     for release in TABLE.values():
-        state = cpu_checkpoint.restore(text.encode(), "static", {}, release)
+        state = cpu_checkpoint.restore(text.encode(), "static", {}, release.cpu_files)
         assert state == CPUState(0xFF, pods)
 
 
@@ -75,7 +75,7 @@ def test_null_and_empty_entries_have_checksums_of_their_own(
 def test_1_36_also_takes_the_checksum_of_its_own_name(release: str, known: bool) -> None:  # noqa: FBT001 - a parameter of the test
     text = b'{"policyName":"static","defaultCpuSet":"0-7","checksum":1506833380}'
     try:
-        cpu_checkpoint.restore(text, "static", {}, TABLE[release])
+        cpu_checkpoint.restore(text, "static", {}, TABLE[release].cpu_files)
     except files.CheckpointError:
         assert not known
     else:
@@ -206,9 +206,8 @@ def test_a_state_that_does_not_fit_the_machine_refuses_the_start(
 def test_a_damaged_memory_state_refuses_the_start_after_the_cpu_manager_has_started(
     node: Player, text: str, reason: str
 ) -> None:
-    text = text.replace(
-        "3557960191", str(json.loads(memory_checkpoint.dump(MemoryState(), "Static"))["checksum"])
-    )
+    written = memory_checkpoint.dump(MemoryState(), "Static", TABLE["1.35"].memory_files)
+    text = text.replace("3557960191", str(json.loads(written)["checksum"]))
     (node.state_dir / MEMORY).write_text(text)
     assert node.refusal() == ("memory", broken(reason, "memory", MEMORY))
     assert (node.state_dir / NAME).exists()

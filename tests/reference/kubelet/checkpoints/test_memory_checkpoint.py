@@ -69,7 +69,9 @@ def table(total: int, system: int) -> dict[str, int]:
 def start(content: bytes, release: str = "1.35", policy_name: str = "Static") -> str:
     """What the Memory Manager says at its start; nothing where it starts."""
     try:
-        state = memory_checkpoint.restore(content, policy_name, releases.release(release))
+        state = memory_checkpoint.restore(
+            content, policy_name, releases.release(release).memory_files
+        )
         STATIC.restore(state)
     except (files.CheckpointError, policy.RestoreError) as error:
         return str(error)
