@@ -11,7 +11,7 @@ from numaproof.reference.kubelet.checkpoints.formats import Formats
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-CPU_1_33 = CPUFormats(
+CPU_1_31 = CPUFormats(
     attempts=(cpu.version_1(), cpu.version_2("state.CPUManagerCheckpoint")),
     written=cpu.version_2("state.CPUManagerCheckpoint"),
     migration_error="error migrating v1 checkpoint state to v2 checkpoint state",
@@ -38,7 +38,7 @@ PODS_CPU_1_36: Mapping[str, Any] = {
 }
 """Version 3 is written, and tried first."""
 
-MEMORY_1_33 = Formats(
+MEMORY_1_31 = Formats(
     attempts=(memory.version_1("state.MemoryManagerCheckpoint", takes_no_checksum=False),),
     written=memory.version_1("state.MemoryManagerCheckpoint", takes_no_checksum=False),
 )
