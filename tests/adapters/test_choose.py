@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from builders.targets import target_of
 from numaproof.conformance.differential import recorder
-from numaproof.conformance.execution.implementation import InProcess, handshake
-from numaproof.conformance.execution.run import Target
+from numaproof.conformance.execution.implementation import InProcess
+from numaproof.reference.departures.releases import NEWEST
 from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:
@@ -68,8 +69,7 @@ def test_what_a_scenario_reaches_is_its_own_and_what_breaks_is_left_out(
 
     command = shlex.join((sys.executable, str(program)))
     found = dict(choose.play(command, seeds, read))
-    hello = handshake(InProcess(Reference), "tests")
-    target = Target(InProcess(Reference), hello, hello.kubernetes[-1], "kubelet")
+    target = target_of(InProcess(Reference), kubernetes=NEWEST)
     made = {seed: recorder.record_seed(target, seed, tmp_path) for seed in seeds}
     called = {seed: {call.op for call in one.calls} for seed, one in made.items() if one}
     assert found == {

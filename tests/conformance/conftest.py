@@ -8,12 +8,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import pytest
 
+from builders.targets import target_of
 from numaproof import fakesys
 from numaproof.conformance.cases import loading
-from numaproof.conformance.execution.implementation import Implementation, InProcess, handshake
+from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.execution.machines import ProfileMachine
 from numaproof.conformance.execution.run import Run, RunResult, Target
 from numaproof.protocol import messages
@@ -38,25 +38,6 @@ class Changed:
         answer = self._reference.call(operation, args)
         change = self._changes.get(operation)
         return change(answer) if change else answer
-
-
-def target_of(
-    implementation: Implementation,
-    *,
-    oracle: bool = False,
-    kubernetes: str = "1.35",
-    level: messages.Level | None = None,
-    **hello: Any,
-) -> Target:
-    """A target made of an implementation, with some of its claims replaced."""
-    greeting = msgspec.structs.replace(handshake(implementation, "tests"), **hello)
-    return Target(
-        implementation,
-        greeting,
-        kubernetes,
-        level or greeting.level,
-        oracle=(lambda: InProcess(Reference)) if oracle else None,
-    )
 
 
 @pytest.fixture(scope="session")

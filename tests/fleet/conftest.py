@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from builders.targets import target_of
 from numaproof import fakesys
 from numaproof.conformance.cases import loading
-from numaproof.conformance.execution.implementation import handshake
 from numaproof.conformance.execution.machines import ProfileMachine
-from numaproof.conformance.execution.run import Target
 from numaproof.conformance.execution.subprocesses import Subprocess
 from numaproof.fleet.campaign import FailedUnit
 from numaproof.fleet.planning import CampaignSpec
@@ -158,15 +157,11 @@ def spec(trap: Trap, folder: Path, *, select: str = "example-*", stop: int = 12)
     """A campaign of a few cases and seeds against the trap's program, in two releases."""
     machines = (ProfileMachine(fakesys.load_profile("laptop-4c8t"), folder / "trees"),)
     words = shlex.split(trap.command)
-    program = Subprocess(words, PATIENCE)
-    try:
-        hello = handshake(program, "tests")
-    finally:
-        program.close()
-    targets = tuple(
-        Target(program, hello, release, hello.level, command=tuple(words))
-        for release in ("1.35", "1.36")
-    )
+    with closing(Subprocess(words, PATIENCE)) as program:
+        targets = tuple(
+            target_of(program, kubernetes=release, command=tuple(words))
+            for release in ("1.35", "1.36")
+        )
     return CampaignSpec(
         targets=targets,
         cases=loading.bundled_cases(),

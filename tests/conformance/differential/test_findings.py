@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from builders.targets import target_of
 from numaproof import fakesys
 from numaproof.conformance.cases import loading
 from numaproof.conformance.execution.harness_run import HarnessRun
-from numaproof.conformance.execution.implementation import InProcess, handshake
+from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.execution.machines import GivenMachine, ProfileMachine
-from numaproof.conformance.execution.run import Target
 from numaproof.conformance.execution.runner import SelectedCase, run_case
 from numaproof.conformance.requirements import load_registry
 from numaproof.protocol.releases import RELEASES
@@ -75,8 +75,7 @@ def outcome(name: str, kubernetes: str, folder: Path, *, documented: bool) -> st
         (profile,) = case.machines.names
         machine = ProfileMachine(fakesys.load_profile(profile), folder / "trees")
     reference = InProcess(lambda: Reference(documented=documented))
-    hello = handshake(reference, "tests")
-    target = Target(reference, hello, kubernetes, hello.level, documented=documented)
+    target = target_of(reference, kubernetes=kubernetes, documented=documented)
     harness_run = HarnessRun(target, load_registry(), "numaproof replay", "0")
     return run_case(SelectedCase(case, machine), harness_run, folder / "state").outcome
 

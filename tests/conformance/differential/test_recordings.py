@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
+from builders.targets import target_of
 from numaproof.conformance.differential import recorder, recording_check, recordings
 from numaproof.conformance.differential.recordings import (
     Recorded,
@@ -15,8 +16,7 @@ from numaproof.conformance.differential.recordings import (
     RecordingError,
     Source,
 )
-from numaproof.conformance.execution.implementation import BrokeProtocol, InProcess, handshake
-from numaproof.conformance.execution.run import Target
+from numaproof.conformance.execution.implementation import BrokeProtocol, InProcess
 from numaproof.protocol import events, messages
 from numaproof.protocol.releases import RELEASES
 from numaproof.protocol.sets import CPUSet
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from numaproof.conformance.execution.run import Target
+
 RECORDED = tuple(release for release in RELEASES if recordings.bundled_file(release).is_file())
 SOURCE = Source(1, "mine", "1", "Python", "1.35", "0.1.0", "2026-01-02")
 
 
 def target(make: Callable[[], Any] = Reference, kubernetes: str = "1.35", **about: Any) -> Target:
-    implementation = InProcess(make)
-    hello = handshake(InProcess(Reference), "tests")
-    return Target(implementation, hello, kubernetes, **{"level": "kubelet", **about})
+    return target_of(InProcess(make), kubernetes=kubernetes, **about)
 
 
 @pytest.fixture(scope="module")
@@ -112,9 +112,7 @@ def test_what_ends_in_a_fault_is_not_kept(tmp_path: Path) -> None:
 
 
 def test_what_is_not_claimed_is_not_kept(tmp_path: Path) -> None:
-    hello = msgspec.structs.replace(handshake(InProcess(Reference), "t"), operations=("merge",))
-    lesser = Target(InProcess(Reference), hello, "1.35", "kubelet")
-    assert recorder.record_seed(lesser, 0, tmp_path) is None
+    assert recorder.record_seed(target(operations=("merge",)), 0, tmp_path) is None
 
 
 def test_which_of_several_devices_were_taken_is_no_failure_of_a_program(
@@ -147,8 +145,7 @@ def test_which_of_several_devices_were_taken_is_no_failure_of_a_program(
         def close(self) -> None:
             pass
 
-    hello = handshake(InProcess(Reference), "t")
-    played = recording_check.compare(other, Target(Program(), hello, "1.35", "kubelet"), tmp_path)
+    played = recording_check.compare(other, target_of(Program()), tmp_path)
     assert (played.outcome, played.chance) == ("pass", "admit")
     assert recording_check.compare(other, target(), tmp_path).outcome == "fail"
 

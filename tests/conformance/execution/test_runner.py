@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
+from builders.targets import target_of
 from numaproof.conformance.cases import loading
 from numaproof.conformance.cases.schema import Case
 from numaproof.conformance.check import check
@@ -138,12 +139,10 @@ def test_the_command_that_reproduces_a_case_names_all_that_matters(
     cases: list[Case], laptop: ProfileMachine
 ) -> None:
     with closing(InProcess(Reference)) as implementation:
-        hello = handshake(implementation, "tests")
-        target = Target(
+        target = target_of(
             implementation,
-            hello,
-            "1.34",
-            "placement",
+            kubernetes="1.34",
+            level="placement",
             command=("./my driver", "--x"),
             documented=True,
         )

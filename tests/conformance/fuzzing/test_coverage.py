@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import seed as with_seed
 from hypothesis.stateful import run_state_machine_as_test
 
-from numaproof.conformance.execution.implementation import InProcess, handshake
+from builders.targets import target_of
+from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.execution.run import Target
 from numaproof.conformance.fuzzing.example_run import ExampleRun, IdleRun
 from numaproof.conformance.fuzzing.fuzz import STEPS
@@ -92,10 +93,7 @@ def test_what_is_asked_does_not_depend_on_what_is_answered(
 @pytest.fixture(scope="module")
 def swarm() -> list[dict[str, int]]:
     """The actions of 80 examples that went on for long enough to have anything."""
-    implementation = InProcess(Reference)
-    hello = handshake(implementation, "tests")
-    target = Target(implementation, hello, "1.35", hello.level)
-    every = made(target, 80, seed=1).actions
+    every = made(target_of(InProcess(Reference)), 80, seed=1).actions
     return [one for one in every if sum(one.values()) > STEPS - 4]
 
 

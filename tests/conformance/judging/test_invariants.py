@@ -7,39 +7,28 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
+from builders import pods
 from builders.containers import running
-from numaproof.conformance.cases import manifests
 from numaproof.conformance.cases.machine_properties import Facts
-from numaproof.conformance.cases.schema import ContainerSpec, PodSpec
 from numaproof.conformance.judging import invariants
 from numaproof.conformance.judging.invariants import View, Violation
 from numaproof.protocol import messages
 from numaproof.protocol.sets import CPUSet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from numaproof.protocol.machine import MachineInfo
 
-WHOLE = {"cpu": 2, "memory": "1Gi"}
+WHOLE = pods.guaranteed({"cpu": "2", "memory": "1Gi"})
 
 
 def container(cpus: str, exclusive: str = "") -> messages.Container:
     return running(cpus, exclusive)
 
 
-def pod(name: str, *containers: str, init: Mapping[str, Any] | None = None) -> messages.Pod:
-    spec = ContainerSpec(limits=WHOLE)
-    return manifests.manifest(
-        PodSpec(
-            pod=name,
-            containers=dict.fromkeys(containers, spec),
-            init={
-                one: msgspec.structs.replace(spec, restartPolicy=restart)
-                for one, restart in (init or {}).items()
-            },
-        )
-    )
+def pod(name: str, *containers: str, init: Iterable[dict[str, Any]] = ()) -> messages.Pod:
+    return pods.pod(f"uid-{name}", [pods.container(one, WHOLE) for one in containers], init)
 
 
 @pytest.fixture
@@ -138,33 +127,33 @@ def test_under_policy_none_nobody_has_exclusive_cpus(view: View) -> None:
 
 
 def test_a_container_runs_on_its_own_cpus_or_the_shared_pool(view: View) -> None:
-    pods = {**view.state.pods, "uid-a": {"app": container("2", "2-3")}}
-    after = msgspec.structs.replace(view.state, pods=pods)
+    held = {**view.state.pods, "uid-a": {"app": container("2", "2-3")}}
+    after = msgspec.structs.replace(view.state, pods=held)
     assert names(invariants.on_state(changed(view, state=after))) == ["runs-on-its-own-or-shared"]
 
 
 def test_every_container_has_to_be_answered(view: View) -> None:
-    pods = {"uid-a": pod("a", "app", "other"), "uid-b": view.pods["uid-b"]}
-    assert "every-container-answered" in names(invariants.on_state(changed(view, pods=pods)))
+    more = {"uid-a": pod("a", "app", "other"), "uid-b": view.pods["uid-b"]}
+    assert "every-container-answered" in names(invariants.on_state(changed(view, pods=more)))
 
 
-def with_init(view: View, restart: str | None) -> View:
-    alone = pod("a", "app", init={"init": restart})
+def with_init(view: View, *, sidecar: bool) -> View:
+    alone = pod("a", "app", init=[pods.container("init", WHOLE, sidecar=sidecar)])
     held = {"uid-a": {"init": container("2-3", "2-3"), "app": container("2-3", "2-3")}}
     after = messages.State(CPUSet.parse("0-1,4-7"), held)
     return changed(view, pods={"uid-a": alone}, state=after)
 
 
 def test_an_init_container_may_share_with_its_pod_and_a_sidecar_may_not(view: View) -> None:
-    assert names(invariants.on_state(with_init(view, None))) == []
-    found = list(invariants.on_state(with_init(view, "Always")))
+    assert names(invariants.on_state(with_init(view, sidecar=False))) == []
+    found = list(invariants.on_state(with_init(view, sidecar=True)))
     assert [(one.invariant, one.requirement) for one in found] == [
         ("exclusive-to-one", "CPU-INIT-007")
     ]
 
 
 def test_a_container_that_has_ended_is_due_nothing(view: View) -> None:
-    before = with_init(view, None)
+    before = with_init(view, sidecar=False)
     held = {"uid-a": {**before.state.pods["uid-a"], "init": container("0-1,4-7")}}
     after = changed(before, state=messages.State(before.state.shared, held))
     assert names(invariants.on_state(after)) == ["exclusive-count"]

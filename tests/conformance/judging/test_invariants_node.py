@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from builders import machines
+from builders import machines, pods
 from builders.containers import running
 from builders.devices import NIC, reported
 from builders.machines import GIB
-from numaproof.conformance.cases import manifests
 from numaproof.conformance.cases.machine_properties import Facts
-from numaproof.conformance.cases.schema import ContainerSpec, PodSpec
 from numaproof.conformance.judging import invariants
 from numaproof.conformance.judging.invariants import View, Violation
 from numaproof.protocol import messages
@@ -73,22 +71,21 @@ def held(
     )
 
 
-def spec(restart: Any = None, **amounts: Any) -> ContainerSpec:
-    limits = {"cpu": 2, "memory": "1Gi", **{f"{kind}": amount for kind, amount in amounts.items()}}
-    return ContainerSpec(limits={**limits, NIC: 1}, restartPolicy=restart)
+def container(name: str = "app", cpu: str = "2", *, sidecar: bool = False) -> dict[str, Any]:
+    resources = pods.guaranteed({"cpu": cpu, "memory": "1Gi", NIC: "1"})
+    return pods.container(name, resources, sidecar=sidecar)
 
 
-def pod(name: str, init: ContainerSpec | None = None) -> messages.Pod:
-    inits = {} if init is None else {"init": init}
-    return manifests.manifest(PodSpec(pod=name, containers={"app": spec()}, init=inits))
+def pod(name: str, *init: dict[str, Any]) -> messages.Pod:
+    return pods.pod(f"uid-{name}", [container()], init)
 
 
 NICS = reported(d0=(0,), d1=(1,), d2=None, ill=(0,), unhealthy="ill")
 
 
-def state(shared: str, *, files: dict[str, str] | None = None, **pods: Any) -> messages.State:
+def state(shared: str, *, files: dict[str, str] | None = None, **held: Any) -> messages.State:
     containers = {
-        f"uid-{name}": one if isinstance(one, dict) else {"app": one} for name, one in pods.items()
+        f"uid-{name}": one if isinstance(one, dict) else {"app": one} for name, one in held.items()
     }
     return messages.State(CPUSet.parse(shared), containers, files or {})
 
@@ -122,8 +119,8 @@ def names(found: Iterable[Violation]) -> list[str]:
 def with_a(view: View, **changes: Any) -> View:
     """The view with pod a's container changed."""
     changed = msgspec.structs.replace(view.state.pods["uid-a"]["app"], **changes)
-    pods = {**view.state.pods, "uid-a": {"app": changed}}
-    return replace(view, state=msgspec.structs.replace(view.state, pods=pods))
+    all_held = {**view.state.pods, "uid-a": {"app": changed}}
+    return replace(view, state=msgspec.structs.replace(view.state, pods=all_held))
 
 
 def test_a_sound_node_breaks_nothing(view: View) -> None:
@@ -181,9 +178,7 @@ def test_each_broken_rule_is_found(view: View, changes: dict[str, Any], broken: 
 
 
 def test_only_guaranteed_containers_have_memory_pinned(view: View) -> None:
-    burstable = manifests.manifest(
-        PodSpec(pod="a", containers={"app": ContainerSpec(requests={"memory": "1Gi"})})
-    )
+    burstable = pods.pod("uid-a", [pods.container("app", {"requests": {"memory": "1Gi"}})])
     wrong = replace(view, pods={**view.pods, "uid-a": burstable})
     assert "memory-of-guaranteed-only" in names(invariants.on_state(wrong))
 
@@ -200,23 +195,22 @@ def test_no_more_is_pinned_than_nodes_have(view: View) -> None:
 
 
 def test_groups_of_several_nodes_do_not_overlap(view: View) -> None:
-    pods = {
+    overlapping = {
         "uid-a": {"app": held(memory=(block(0, 1),))},
         "uid-b": {"app": held("4-5", (block(1, 2),), hint(1), ("d1",))},
     }
-    found = names(
-        invariants.on_state(replace(view, state=messages.State(CPUSet.parse("0-1,6-7"), pods)))
-    )
+    node = messages.State(CPUSet.parse("0-1,6-7"), overlapping)
+    found = names(invariants.on_state(replace(view, state=node)))
     assert "memory-groups-disjoint" in found
 
 
-@pytest.mark.parametrize(("restart", "broken"), [(None, []), ("Always", ["memory-as-requested"])])
+@pytest.mark.parametrize(("sidecar", "broken"), [(False, []), (True, ["memory-as-requested"])])
 def test_an_init_container_leaves_its_memory_and_a_sidecar_does_not(
-    view: View, restart: str | None, broken: list[str]
+    view: View, broken: list[str], *, sidecar: bool
 ) -> None:
-    init = held(memory=(), devices=() if restart else ("d0",))
+    init = held(memory=(), devices=() if sidecar else ("d0",))
     node = state("0-1,4-7", a={"init": init, "app": held()})
-    one = replace(view, pods={"uid-a": pod("a", spec(restart))}, state=node)
+    one = replace(view, pods={"uid-a": pod("a", container("init", sidecar=sidecar))}, state=node)
     found = [one for one in names(invariants.on_state(one)) if one != "exclusive-to-one"]
     assert found == broken
 
@@ -275,7 +269,7 @@ def test_a_preferred_affinity_has_no_more_nodes_than_its_exclusive_cpus_need(vie
     assert names(invariants.on_state(replace(wide, config=by_socket))) == []
     assert names(invariants.on_state(replace(wide, level="admission"))) == []
     # In the pod scope, containers are aligned together.
-    twice = manifests.manifest(PodSpec("a", {"app": spec(cpu=3), "other": spec(cpu=2)}))
+    twice = pods.pod("uid-a", [container(cpu="3"), container("other")])
     both = {"app": held("1-3", affinity=hint(0, 1)), "other": held("6-7", (), hint(0, 1), ())}
     pair = replace(view, pods={"uid-a": twice}, state=state("0,4-5", a=both))
     assert broken[0] in names(invariants.on_state(pair))
@@ -302,8 +296,8 @@ def test_under_scope_pod_all_containers_have_one_affinity(view: View) -> None:
     config = {**CONFIG, "topologyManagerScope": "pod"}
     init = held(memory=(), affinity=hint(0, 1))
     node = state("0-1,4-7", a={"init": init, "app": held()})
-    pods = {"uid-a": pod("a", spec())}
-    two = replace(view, config=config, pods=pods, state=node)
+    one = {"uid-a": pod("a", container("init"))}
+    two = replace(view, config=config, pods=one, state=node)
     assert "pod-scope-one-affinity" in names(invariants.on_state(two))
     ended = replace(two, ended=frozenset({("uid-a", "init")}))
     assert names(invariants.on_state(ended)) == []

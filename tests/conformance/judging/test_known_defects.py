@@ -10,9 +10,10 @@ import msgspec
 import pytest
 
 from builders.machines import discovered
+from builders.targets import target_of
 from numaproof.conformance.cases.machine_properties import Facts
-from numaproof.conformance.execution.implementation import InProcess, handshake
-from numaproof.conformance.execution.run import Run, Target
+from numaproof.conformance.execution.implementation import InProcess
+from numaproof.conformance.execution.run import Run
 from numaproof.conformance.judging import known_defects
 from numaproof.conformance.judging.invariants import Violation
 from numaproof.protocol.sets import CPUSet
@@ -106,8 +107,7 @@ def test_what_was_broken_is_judged_by_the_machine_as_it_was_then(
 ) -> None:
     # By its averages every socket has two CPUs, and without CPU 5 that is true.
     case = msgspec.structs.replace(make_case(PARTLY), level="invariants")
-    hello = handshake(InProcess(Reference), "tests")
-    target = Target(InProcess(Reference), hello, "1.36", "kubelet")
+    target = target_of(InProcess(Reference), kubernetes="1.36")
     assert case.machine is not None
     run = Run(target, case, case.machine, None, tmp_path)
     results = [run.judge(partial(run.player.step, step)) for step in case.steps]

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from builders.pods import numbered
 from numaproof.conformance.cases import manifests
 from numaproof.conformance.cases.machine_properties import Facts
-from numaproof.conformance.cases.schema import ContainerSpec, PodSpec
 from numaproof.conformance.fuzzing.generation import pods as generation
 from numaproof.conformance.fuzzing.generation.choices import Seeded
 from numaproof.conformance.fuzzing.generation.focus import Focus
@@ -28,19 +28,13 @@ PODS = 4000
 """Generated pods that both readings are held against."""
 
 GPU = "example.com/gpu"
-WHOLE = {"cpu": 2, "memory": "1Gi"}
+WHOLE = {"cpu": "2", "memory": "1Gi"}
 BOTH_GATES = {"PodLevelResources": True, "PodLevelResourceManagers": True}
 NODES: list[tuple[str, dict[str, bool]]] = [
     *((version, {"PodLevelResources": on}) for version in RELEASES for on in (True, False)),
     (NEWEST, BOTH_GATES),
 ]
 """Every release with its gates on and off."""
-
-
-def spec(
-    requests: dict[str, Any] | None = None, limits: dict[str, Any] | None = None
-) -> ContainerSpec:
-    return ContainerSpec(requests=requests or {}, limits=limits or {})
 
 
 def made_up(seed: int) -> messages.Pod:
@@ -126,26 +120,25 @@ def test_a_quantity_is_read_exactly_and_what_is_none_counts_as_nothing(
     assert amount(text) == number
 
 
-def classed(*containers: ContainerSpec) -> str:
-    named = {f"c{number}": one for number, one in enumerate(containers)}
-    return pods.read(manifests.manifest(PodSpec("a", named)), PodResources()).qos
+def classed(*resources: dict[str, Any]) -> str:
+    return pods.read(numbered("a", resources), PodResources()).qos
 
 
 def test_a_pod_is_guaranteed_when_every_container_requests_its_limits_of_cpu_and_memory() -> None:
-    whole = spec(limits=WHOLE)
+    whole = {"limits": WHOLE}
     assert classed(whole) == "Guaranteed"
     assert classed(whole, whole) == "Guaranteed"
-    assert classed(whole, spec()) == "Burstable"
-    assert classed(spec(limits={"cpu": 2})) == "Burstable"
-    assert classed(spec({"memory": "512Mi"}, WHOLE)) == "Burstable"
-    assert classed(spec({"cpu": 1})) == "Burstable"
-    assert classed(spec(limits={GPU: 1})) == "BestEffort"
-    assert classed(spec(limits={"cpu": 0})) == "BestEffort"
+    assert classed(whole, {}) == "Burstable"
+    assert classed({"limits": {"cpu": "2"}}) == "Burstable"
+    assert classed({"requests": {"memory": "512Mi"}, "limits": WHOLE}) == "Burstable"
+    assert classed({"requests": {"cpu": "1"}}) == "Burstable"
+    assert classed({"limits": {GPU: "1"}}) == "BestEffort"
+    assert classed({"limits": {"cpu": "0"}}) == "BestEffort"
 
 
 def test_the_class_that_the_api_server_has_set_holds() -> None:
-    given = PodSpec("a", {"app": spec(limits=WHOLE)}, status={"qosClass": "Burstable"})
-    assert pods.read(manifests.manifest(given), PodResources()).qos == "Burstable"
+    given = {**numbered("a", [{"limits": WHOLE}]), "status": {"qosClass": "Burstable"}}
+    assert pods.read(given, PodResources()).qos == "Burstable"
 
 
 def test_a_pod_needs_as_much_as_its_containers_need_at_once() -> None:

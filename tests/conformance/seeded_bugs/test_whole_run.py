@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from numaproof.conformance.cases import manifests
-from numaproof.conformance.cases.schema import ContainerSpec, PodSpec
+from builders.pods import numbered
 from numaproof.conformance.judging import pods
 from numaproof.conformance.judging.pods import PodResources
 from numaproof.conformance.seeded_bugs import invariant_hunt
@@ -59,7 +58,7 @@ def test_a_healthy_run_breaks_no_invariant(tmp_path: Path) -> None:
 
 
 def test_the_invariants_read_a_pod_rightly_while_the_reference_does_not() -> None:
-    manifest = manifests.manifest(PodSpec("a", {"app": ContainerSpec(limits={"cpu": 2})}))
+    manifest = numbered("a", [{"limits": {"cpu": "2"}}])
     bug = next(one for one in WHOLE_RUN if one.id == "burstable-pods-are-guaranteed")
     with bug.seeded():
         assert read_pod(manifest).qos == "Guaranteed"
