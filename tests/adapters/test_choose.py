@@ -13,7 +13,7 @@ import pytest
 from builders.targets import target_of
 from numaproof.conformance.differential import recorder
 from numaproof.conformance.execution.implementation import InProcess
-from numaproof.reference.departures.releases import NEWEST
+from numaproof.protocol.releases import NEWEST
 from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:
