@@ -5,10 +5,12 @@ import (
 	"errors"
 	"strconv"
 
-	cadvisorapi "github.com/google/cadvisor/info/v1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/kubernetes/pkg/kubelet/cm/admission"
+	"k8s.io/kubernetes/pkg/kubelet/cm/cpumanager"
+	"k8s.io/kubernetes/pkg/kubelet/cm/cpumanager/state"
+	"k8s.io/kubernetes/pkg/kubelet/cm/cpumanager/topology"
 	"k8s.io/kubernetes/pkg/kubelet/cm/topologymanager"
 	"k8s.io/utils/cpuset"
 )
@@ -33,25 +35,28 @@ func (s *server) assign(raw json.RawMessage) any {
 // assignCPUs asks a static policy that has never started, so that nothing is reserved and the
 // shared pool is what the request says, for the CPUs of a Guaranteed pod with one container.
 func assignCPUs(args assignArgs) any {
-	machine := &cadvisorapi.MachineInfo{}
+	machine := &machineInfo{}
 	decodeOpen(args.Machine, machine)
 	available, err := cpuset.Parse(args.Available)
 	if err != nil {
 		panic(badRequest{err})
 	}
-	topology, err := discoverCPUTopology(machine)
+	topo, err := call2[*topology.CPUTopology, error](topology.Discover, machine)
 	if err != nil {
 		return refusedStart{"cpu", err.Error()}
 	}
-	noAffinity := topologymanager.NewFakeManagerWithPolicy(topologymanager.NewNonePolicy())
-	policy, err := newStaticPolicy(topology, noAffinity, args.Options)
+	noAffinity := call[topologymanager.Manager](
+		topologymanager.NewFakeManagerWithPolicy, topologymanager.NewNonePolicy())
+	policy, err := call2[cpumanager.Policy, error](
+		cpumanager.NewStaticPolicy, topo, 0, cpuset.New(), noAffinity, args.Options)
 	if err != nil {
 		return refusedStart{"cpu", err.Error()}
 	}
-	state := newMemoryState()
-	state.SetDefaultCPUSet(available)
+	shared := call[state.State](state.NewMemoryState)
+	shared.SetDefaultCPUSet(available)
 	pod := guaranteedPod(args.Count)
-	if err := allocate(policy, state, pod); err != nil {
+	err = call[error](policy.Allocate, shared, pod, &pod.Spec.Containers[0])
+	if err != nil {
 		reason := admission.ErrorReasonUnexpected
 		var typed admission.Error
 		if errors.As(err, &typed) {
@@ -59,7 +64,7 @@ func assignCPUs(args assignArgs) any {
 		}
 		return refusedPod{Reason: reason, Message: err.Error()}
 	}
-	assigned, _ := state.GetCPUSet(string(pod.UID), pod.Spec.Containers[0].Name)
+	assigned, _ := shared.GetCPUSet(string(pod.UID), pod.Spec.Containers[0].Name)
 	return map[string]string{"cpus": assigned.String()}
 }
 

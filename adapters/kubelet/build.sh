@@ -1,5 +1,6 @@
 #!/bin/sh
 # Builds the adapter for one Kubernetes release: build.sh RELEASE OUT [flags of go build]
+# Each release up to this one, itself included, gives the tag since_X_Y, and each from it on until_X_Y.
 set -eu
 if [ $# -lt 2 ]; then
     echo "usage: $0 RELEASE OUT [flags of go build]" >&2
@@ -13,5 +14,14 @@ if [ ! -f "releases/$release.mod" ]; then
     echo "$0: no releases/$release.mod; choose one of: $(cd releases && echo *.mod)" >&2
     exit 2
 fi
-tag=kubelet_$(echo "$release" | tr . _)
-exec go build -p 2 -modfile="releases/$release.mod" -tags "$tag" -o "$out" "$@" .
+tags=
+bound=since
+for name in $(cd releases && ls -- *.mod | sort -V); do
+    minor=$(basename "$name" .mod | tr . _)
+    if [ "$name" = "$release.mod" ]; then
+        tags="$tags since_$minor"
+        bound=until
+    fi
+    tags="$tags ${bound}_$minor"
+done
+exec go build -p 2 -modfile="releases/$release.mod" -tags "$tags" -o "$out" "$@" .

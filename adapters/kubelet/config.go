@@ -6,7 +6,6 @@ import (
 	"maps"
 	"strconv"
 
-	cadvisorapi "github.com/google/cadvisor/info/v1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -17,8 +16,10 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/apis/config/scheme"
 	"k8s.io/kubernetes/pkg/kubelet/apis/config/validation"
 	"k8s.io/kubernetes/pkg/kubelet/cadvisor"
+	"k8s.io/kubernetes/pkg/kubelet/cm/cpumanager/topology"
 	"k8s.io/kubernetes/pkg/kubelet/eviction"
 	evictionapi "k8s.io/kubernetes/pkg/kubelet/eviction/api"
+	"k8s.io/kubernetes/pkg/kubelet/kubeletconfig/util/codec"
 	"k8s.io/kubernetes/pkg/kubelet/stats/pidlimit"
 	"k8s.io/utils/cpuset"
 )
@@ -72,7 +73,7 @@ func loadConfig(raw json.RawMessage) (*kubeletconfig.KubeletConfiguration, error
 	}
 	// Defaulting looks at the gates too, and must not see those of an earlier start.
 	setGates(pristineGates.DeepCopy())
-	config, err := decodeConfig(codecs, data)
+	config, err := call2[*kubeletconfig.KubeletConfiguration, error](codec.DecodeKubeletConfiguration, codecs, data)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +118,7 @@ type reservation struct {
 	amounts v1.ResourceList
 }
 
-func reserve(config *kubeletconfig.KubeletConfiguration, machine *cadvisorapi.MachineInfo) (reservation, error) {
+func reserve(config *kubeletconfig.KubeletConfiguration, machine *machineInfo) (reservation, error) {
 	none := reservation{}
 	cpus, err := reservedCPUs(machine, config.ReservedSystemCPUs)
 	if err != nil {
@@ -157,12 +158,12 @@ func reserve(config *kubeletconfig.KubeletConfiguration, machine *cadvisorapi.Ma
 	return reservation{cpus: cpus, amounts: amounts}, nil
 }
 
-func reservedCPUs(machine *cadvisorapi.MachineInfo, list string) (cpuset.CPUSet, error) {
+func reservedCPUs(machine *machineInfo, list string) (cpuset.CPUSet, error) {
 	none := cpuset.New()
 	if list == "" {
 		return none, nil
 	}
-	topo, err := discoverCPUTopology(machine)
+	topo, err := call2[*topology.CPUTopology, error](topology.Discover, machine)
 	if err != nil {
 		return none, fmt.Errorf("unable to discover CPU topology info: %s", err)
 	}

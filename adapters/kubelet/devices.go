@@ -10,6 +10,8 @@ import (
 	"sort"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 	"k8s.io/kubernetes/pkg/kubelet/cm/devicemanager"
 	plugin "k8s.io/kubernetes/pkg/kubelet/cm/devicemanager/plugin/v1beta1"
@@ -58,13 +60,13 @@ func (p *plugins) report(lists []deviceList) error {
 
 func (p *plugins) register(resource string, devices []*pluginapi.Device) error {
 	socket := filepath.Join(p.dir, fmt.Sprintf("plugin%d.sock", len(p.stubs)))
-	stub := newStub(devices, socket, resource)
+	stub := call[*plugin.Stub](plugin.NewDevicePluginStub, devices, socket, resource, false, false)
 	stub.SetAllocFunc(allocateDevices)
-	if err := startStub(stub); err != nil {
+	if err := call[error](stub.Start); err != nil {
 		return err
 	}
 	p.stubs[resource] = stub
-	return registerStub(stub, filepath.Join(p.dir, "kubelet.sock"), resource)
+	return call[error](stub.Register, filepath.Join(p.dir, "kubelet.sock"), resource, "")
 }
 
 // allocateDevices answers for each container; none needs anything of the device. The stub knows
@@ -79,7 +81,9 @@ func allocateDevices[D any](r *pluginapi.AllocateRequest, _ map[string]D) (*plug
 
 func (p *plugins) stop() {
 	for _, stub := range p.stubs {
-		stopStub(stub)
+		if err := call[error](stub.Stop); err != nil {
+			klog.ErrorS(err, "A device plugin did not stop")
+		}
 	}
 }
 
@@ -114,7 +118,7 @@ func (p *plugins) settle(list deviceList) error {
 
 func (p *plugins) hasArrived(list deviceList) bool {
 	resource := list.Resource
-	known := p.manager.GetAllocatableDevices()[resource]
+	known := call[devicemanager.ResourceDeviceInstances](p.manager.GetAllocatableDevices)[resource]
 	healthy := 0
 	for _, want := range toDevices(list) {
 		if want.Health != pluginapi.Healthy {
@@ -127,7 +131,7 @@ func (p *plugins) hasArrived(list deviceList) bool {
 			return false
 		}
 	}
-	total, _, _ := p.manager.GetCapacity()
+	total := invoke(p.manager.GetCapacity)[0].Interface().(v1.ResourceList)
 	for name, count := range total {
 		if string(name) == resource {
 			return len(known) == healthy && count.Value() == int64(len(list.IDs))

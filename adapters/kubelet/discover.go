@@ -7,11 +7,6 @@ import (
 	"os/exec"
 	"strings"
 	"syscall"
-
-	cadvisorapi "github.com/google/cadvisor/info/v1"
-	"github.com/google/cadvisor/machine"
-	"github.com/google/cadvisor/utils/sysfs"
-	"github.com/google/cadvisor/utils/sysinfo"
 )
 
 func (s *server) discover(raw json.RawMessage) any {
@@ -32,7 +27,7 @@ func (s *server) discover(raw json.RawMessage) any {
 
 // discoverIn runs discovery in a process of its own: cAdvisor's paths are fixed, so that process
 // changes its root directory, in a user namespace where this one may not.
-func discoverIn(root string) (*cadvisorapi.MachineInfo, error) {
+func discoverIn(root string) (*machineInfo, error) {
 	if stat, err := os.Stat(root); err != nil || !stat.IsDir() {
 		panic(reject("%q is no directory", root))
 	}
@@ -59,7 +54,7 @@ func discoverIn(root string) (*cadvisorapi.MachineInfo, error) {
 }
 
 type discovered struct {
-	Machine *cadvisorapi.MachineInfo
+	Machine *machineInfo
 	Error   string
 }
 
@@ -87,28 +82,28 @@ func discoverAndExit(root string) {
 // readMachine reads what the managers need, in the order of cAdvisor's machine.Info and with its
 // consequences: a topology that can't be read leaves a machine without CPUs. Its other readings
 // (clock, disks, networks, cloud) concern nothing here, and a tree need not have them.
-func readMachine() (*cadvisorapi.MachineInfo, error) {
-	files := sysfs.NewRealSysFs()
+func readMachine() (*machineInfo, error) {
+	files := newSysFs()
 	cpuinfo, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
 		return nil, err
 	}
-	memory, err := machine.GetMachineMemoryCapacity()
+	memory, err := memoryCapacity()
 	if err != nil {
 		return nil, err
 	}
-	hugepages, err := sysinfo.GetHugePagesInfo(files, "/sys/kernel/mm/hugepages/")
+	hugepages, err := hugePages(files, "/sys/kernel/mm/hugepages/")
 	if err != nil {
 		return nil, err
 	}
-	topology, cores, err := machine.GetTopology(files)
+	topology, cores, err := topologyAndCores(files)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "Failed to get topology information:", err)
 	}
-	return &cadvisorapi.MachineInfo{
+	return &machineInfo{
 		NumCores:         cores,
-		NumPhysicalCores: machine.GetPhysicalCores(cpuinfo),
-		NumSockets:       machine.GetSockets(cpuinfo),
+		NumPhysicalCores: physicalCores(cpuinfo),
+		NumSockets:       sockets(cpuinfo),
 		MemoryCapacity:   memory,
 		HugePages:        hugepages,
 		Topology:         topology,

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"strconv"
 
-	cadvisorapi "github.com/google/cadvisor/info/v1"
 	"k8s.io/kubernetes/pkg/kubelet/cm/topologymanager"
 	"k8s.io/kubernetes/pkg/kubelet/cm/topologymanager/bitmask"
 )
@@ -76,9 +75,9 @@ func (s *server) hints(raw json.RawMessage) any {
 	n, pod := s.node, decodePod(args.Pod)
 	ask := func(provider topologymanager.HintProvider) map[string][]numaHint {
 		if args.Container == nil {
-			return fromHints(provider.GetPodTopologyHints(pod))
+			return fromHints(call[hints](provider.GetPodTopologyHints, pod))
 		}
-		return fromHints(provider.GetTopologyHints(pod, containerOf(pod, *args.Container)))
+		return fromHints(call[hints](provider.GetTopologyHints, pod, containerOf(pod, *args.Container)))
 	}
 	answer := map[string]any{"cpu": ask(n.cpu), "memory": ask(n.memory)}
 	if n.hasPlugins() {
@@ -122,7 +121,7 @@ func mergeHints(args mergeArgs) any {
 	for _, provider := range args.Providers {
 		providers = append(providers, toHints(provider))
 	}
-	best, admit := merge(policy, providers)
+	best, admit := call2[topologymanager.TopologyHint, bool](policy.Merge, providers)
 	return map[string]any{"hint": fromHint(best), "admit": admit}
 }
 
@@ -130,13 +129,13 @@ func mergePolicy(args mergeArgs) (topologymanager.Policy, error) {
 	if args.Policy == topologymanager.PolicyNone {
 		return topologymanager.NewNonePolicy(), nil
 	}
-	options, err := newTopologyOptions(args.Options)
+	options, err := call2[topologymanager.PolicyOptions, error](topologymanager.NewPolicyOptions, args.Options)
 	if err != nil {
 		return nil, err
 	}
-	var nodes []cadvisorapi.Node
+	var nodes []numaNode
 	for _, id := range args.Nodes {
-		nodes = append(nodes, cadvisorapi.Node{Id: id, Distances: args.Distances[strconv.Itoa(id)]})
+		nodes = append(nodes, numaNode{Id: id, Distances: args.Distances[strconv.Itoa(id)]})
 	}
 	numa, err := topologymanager.NewNUMAInfo(nodes, options)
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"sort"
 
-	cadvisorapi "github.com/google/cadvisor/info/v1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/klog/v2"
 	kubeletconfig "k8s.io/kubernetes/pkg/kubelet/apis/config"
 	"k8s.io/kubernetes/pkg/kubelet/cm/containermap"
 	"k8s.io/kubernetes/pkg/kubelet/cm/cpumanager"
@@ -117,44 +117,49 @@ func (s *server) start(raw json.RawMessage) any {
 			"all":         n.cpu.GetAllCPUs().String(),
 			"allocatable": n.cpu.GetAllocatableCPUs().String(),
 		},
-		"memory": sortedBlocks(allocatableMemory(n.memory)),
+		"memory": sortedBlocks(call[[]state.Block](n.memory.GetAllocatableMemory)),
 	}
 }
 
-func readOrDiscover(args startArgs) (*cadvisorapi.MachineInfo, error) {
+func readOrDiscover(args startArgs) (*machineInfo, error) {
 	if args.Root != "" {
 		return discoverIn(args.Root)
 	}
-	machine := &cadvisorapi.MachineInfo{}
+	machine := &machineInfo{}
 	decodeOpen(args.Machine, machine)
 	return machine, nil
 }
 
 // make constructs the managers in the kubelet's order. The stage is that of the error.
 func (n *node) make(
-	machine *cadvisorapi.MachineInfo, options map[string]string, reserved reservation, pluginDir string,
+	machine *machineInfo, options map[string]string, reserved reservation, pluginDir string,
 ) (stage string, err error) {
 	config := n.config
-	n.topology, err = topologymanager.NewManager(
+	n.topology, err = call2[topologymanager.Manager, error](topologymanager.NewManager,
 		machine.Topology, config.TopologyManagerPolicy, config.TopologyManagerScope, options)
 	if err != nil {
 		return "topology", err
 	}
-	n.devices, err = newDeviceManager(filepath.Join(pluginDir, "kubelet.sock"), machine.Topology, n.topology)
+	n.devices, err = call2[*devicemanager.ManagerImpl, error](newDeviceManager,
+		filepath.Join(pluginDir, "kubelet.sock"), machine.Topology, n.topology)
 	if err != nil {
 		return "devices", err
 	}
-	addHintProvider(n.topology, n.devices)
-	n.cpu, err = newCPUManager(config, machine, reserved, n.stateDir, n.topology)
+	invoke(n.topology.AddHintProvider, n.devices)
+	n.cpu, err = call2[cpumanager.Manager, error](cpumanager.NewManager,
+		config.CPUManagerPolicy, config.CPUManagerPolicyOptions, reconcilePeriod, machine,
+		reserved.cpus, reserved.amounts, n.stateDir, n.topology)
 	if err != nil {
 		return "cpu", err
 	}
-	addHintProvider(n.topology, n.cpu)
-	n.memory, err = newMemoryManager(config, machine, reserved, n.stateDir, n.topology)
+	invoke(n.topology.AddHintProvider, n.cpu)
+	n.memory, err = call2[memorymanager.Manager, error](memorymanager.NewManager,
+		config.MemoryManagerPolicy, machine, reserved.amounts, config.ReservedMemory,
+		n.stateDir, n.topology)
 	if err != nil {
 		return "memory", err
 	}
-	addHintProvider(n.topology, n.memory)
+	invoke(n.topology.AddHintProvider, n.memory)
 	return "", nil
 }
 
@@ -162,13 +167,16 @@ func (n *node) make(
 func (n *node) start() (stage string, err error) {
 	containers, running := n.runningContainers()
 	n.cpuContainers, n.memoryContainers = containers.Clone(), containers.Clone()
-	if err := startCPUManager(n); err != nil {
+	err = call[error](n.cpu.Start, n.activePods, n.gate, n, n.runtime, n.cpuContainers)
+	if err != nil {
 		return "cpu", fmt.Errorf("start cpu manager error: %w", err)
 	}
-	if err := startMemoryManager(n); err != nil {
+	err = call[error](n.memory.Start, n.activePods, n.gate, n, n.runtime, n.memoryContainers)
+	if err != nil {
 		return "memory", fmt.Errorf("start memory manager error: %w", err)
 	}
-	if err := startDeviceManager(n, containers.Clone(), running); err != nil {
+	err = call[error](n.devices.Start, n.activePods, n.gate, containers.Clone(), running)
+	if err != nil {
 		return "devices", err
 	}
 	return "", nil
@@ -195,7 +203,9 @@ func (n *node) stop() {
 		n.plugins.stop()
 	}
 	if n.devices != nil {
-		stopDeviceManager(n.devices)
+		if err := call[error](n.devices.Stop); err != nil {
+			klog.ErrorS(err, "The device manager did not stop")
+		}
 	}
 }
 

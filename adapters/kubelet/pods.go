@@ -2,9 +2,12 @@ package main
 
 import (
 	"encoding/json"
+	"reflect"
 
 	v1 "k8s.io/api/core/v1"
 	corev1 "k8s.io/kubernetes/pkg/apis/core/v1"
+	"k8s.io/kubernetes/pkg/kubelet/cm/memorymanager/state"
+	"k8s.io/kubernetes/pkg/kubelet/cm/topologymanager"
 	"k8s.io/kubernetes/pkg/kubelet/lifecycle"
 )
 
@@ -60,7 +63,7 @@ func (n *node) drop(uid string) {
 }
 
 func (n *node) forgetAffinity(uid, name string) {
-	if err := n.topology.RemoveContainer(containerID(uid, name)); err != nil {
+	if err := call[error](n.topology.RemoveContainer, containerID(uid, name)); err != nil {
 		panic(err)
 	}
 }
@@ -69,9 +72,9 @@ func (n *node) forgetAffinity(uid, name string) {
 // start of every question for hints; that of a pod without containers has no other effect.
 func (n *node) reclaim() {
 	nobody := &v1.Pod{}
-	n.cpu.GetPodTopologyHints(nobody)
-	n.memory.GetPodTopologyHints(nobody)
-	n.devices.UpdateAllocatedDevices()
+	invoke(n.cpu.GetPodTopologyHints, nobody)
+	invoke(n.memory.GetPodTopologyHints, nobody)
+	invoke(n.devices.UpdateAllocatedDevices)
 }
 
 func (s *server) admit(raw json.RawMessage) any {
@@ -93,26 +96,35 @@ func (s *server) admit(raw json.RawMessage) any {
 			others = append(others, other)
 		}
 	}
-	result := n.topology.Admit(&lifecycle.PodAdmitAttributes{Pod: pod, OtherPods: others})
+	result := call[lifecycle.PodAdmitResult](n.topology.Admit, admitAttributes(pod, others))
 	if !result.Admit {
 		return refusedPod{Reason: result.Reason, Message: result.Message}
 	}
 	admitted = true
 	for _, c := range allContainers(pod) {
-		n.topology.AddContainer(pod, &c, containerID(string(pod.UID), c.Name))
+		invoke(n.topology.AddContainer, pod, &c, containerID(string(pod.UID), c.Name))
 	}
 	return map[string]any{"containers": n.containers(pod)}
+}
+
+// admitAttributes describes the admission of a new pod; releases since 1.36 have a name for that.
+func admitAttributes(pod *v1.Pod, others []*v1.Pod) *lifecycle.PodAdmitAttributes {
+	attributes := &lifecycle.PodAdmitAttributes{Pod: pod, OtherPods: others}
+	if operation := reflect.ValueOf(attributes).Elem().FieldByName("Operation"); operation.IsValid() {
+		operation.SetString(addOperation)
+	}
+	return attributes
 }
 
 func (n *node) containers(pod *v1.Pod) map[string]container {
 	list := map[string]container{}
 	for _, c := range allContainers(pod) {
 		uid := string(pod.UID)
-		affinity := n.topology.GetAffinity(uid, c.Name)
+		affinity := call[topologymanager.TopologyHint](n.topology.GetAffinity, uid, c.Name)
 		list[c.Name] = container{
 			CPUs:      n.cpu.GetCPUAffinity(uid, c.Name).String(),
 			Exclusive: n.cpu.GetExclusiveCPUs(uid, c.Name).String(),
-			Memory:    sortedBlocks(memoryOf(n.memory, uid, c.Name)),
+			Memory:    sortedBlocks(call[[]state.Block](n.memory.GetMemory, uid, c.Name)),
 			Affinity:  fromHint(affinity),
 			Devices:   n.heldDevices(uid, c.Name),
 		}
@@ -141,11 +153,11 @@ func (n *node) removeContainer(uid, name string) {
 	pod, _ := n.findContainer(uid, name)
 	id := containerID(string(pod.UID), name)
 	n.cpuContainers.Add(uid, name, id)
-	if err := removeFromCPUManager(n.cpu, id); err != nil {
+	if err := call[error](n.cpu.RemoveContainer, id); err != nil {
 		panic(err)
 	}
 	n.memoryContainers.Add(uid, name, id)
-	if err := removeFromMemoryManager(n.memory, id); err != nil {
+	if err := call[error](n.memory.RemoveContainer, id); err != nil {
 		panic(err)
 	}
 	n.forgetAffinity(uid, name)

@@ -1,0 +1,25 @@
+//go:build since_1_37
+
+package main
+
+import (
+	"github.com/google/cadvisor/lib/machine"
+	cadvisorapi "github.com/google/cadvisor/lib/model"
+	"github.com/google/cadvisor/lib/utils/sysfs"
+	"github.com/google/cadvisor/lib/utils/sysinfo"
+)
+
+type (
+	machineInfo = cadvisorapi.MachineInfo
+	numaNode    = cadvisorapi.Node
+)
+
+// cAdvisor's readings of a machine.
+var (
+	newSysFs         = sysfs.NewRealSysFs
+	hugePages        = sysinfo.GetHugePagesInfo
+	memoryCapacity   = machine.GetMachineMemoryCapacity
+	physicalCores    = machine.GetPhysicalCores
+	sockets          = machine.GetSockets
+	topologyAndCores = machine.GetTopology
+)

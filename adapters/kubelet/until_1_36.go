@@ -1,0 +1,25 @@
+//go:build until_1_36
+
+package main
+
+import (
+	cadvisorapi "github.com/google/cadvisor/info/v1"
+	"github.com/google/cadvisor/machine"
+	"github.com/google/cadvisor/utils/sysfs"
+	"github.com/google/cadvisor/utils/sysinfo"
+)
+
+type (
+	machineInfo = cadvisorapi.MachineInfo
+	numaNode    = cadvisorapi.Node
+)
+
+// cAdvisor's readings of a machine.
+var (
+	newSysFs         = sysfs.NewRealSysFs
+	hugePages        = sysinfo.GetHugePagesInfo
+	memoryCapacity   = machine.GetMachineMemoryCapacity
+	physicalCores    = machine.GetPhysicalCores
+	sockets          = machine.GetSockets
+	topologyAndCores = machine.GetTopology
+)
