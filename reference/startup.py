@@ -157,7 +157,7 @@ def pod_level(config: Config, release: Release) -> PodLevel:
 
     Requirements: NODE-PODLEVEL-001, NODE-PODLEVEL-005, NODE-PODLEVEL-006.
     """
-    on = config.gates["PodLevelResources"]
+    on = config.gates.get("PodLevelResources", False)
     return release.pod_level if on else release.pod_level_without_gate
 
 

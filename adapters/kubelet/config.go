@@ -24,10 +24,6 @@ import (
 	"k8s.io/utils/cpuset"
 )
 
-// pristineGates is what the release's feature gates are before any configuration. The kubelet's
-// packages read a global, so every start puts a fresh copy there.
-var pristineGates = utilfeature.DefaultMutableFeatureGate.DeepCopy()
-
 // useGates makes the kubelet's packages see the release's defaults with these overrides.
 func useGates(overrides map[string]bool) error {
 	gates := pristineGates.DeepCopy()

@@ -18,9 +18,13 @@ import (
 func main() {
 	klog.InitFlags(nil)
 	root := flag.String("discover", "", "print the MachineInfo of the tree at this `root` and exit")
+	gates := flag.Bool("gates", false, "print the feature gates that the kubelet knows and exit")
 	flag.Parse()
 	if *root != "" {
 		discoverAndExit(*root)
+	}
+	if *gates {
+		printGatesAndExit()
 	}
 	// A panic in the reconcile loop's goroutine is reported by the operation that ran the pass.
 	utilruntime.ReallyCrash = false

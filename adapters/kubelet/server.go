@@ -47,8 +47,11 @@ func kubeletVersion() (string, error) {
 	return "", fmt.Errorf("built without module information: the kubelet's version is unknown")
 }
 
-func (s *server) release() string {
-	parts := strings.SplitN(s.version, ".", 3)
+func (s *server) release() string { return minor(s.version) }
+
+// minor is the minor release of a version.
+func minor(version string) string {
+	parts := strings.SplitN(version, ".", 3)
 	return parts[0] + "." + parts[1]
 }
 

@@ -1,0 +1,88 @@
+"""Writes the reference's table of feature gates from what built adapters print.
+
+``gates.py TABLE PROGRAM...`` asks each program for the gates of its release and makes them that
+release's column, a new one if need be; the columns of other releases stay. With the programs of all
+releases the whole table is made anew.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+GATES_TITLE = """\
+# The feature gates that the kubelet knows: one row a gate, one column a release.
+#
+# A letter is the gate's maturity: alpha, beta, stable, deprecated. A capital letter means on by
+# default, "!" locked to the default, and a dot that the release does not know the gate.
+"""
+NEEDS_TITLE = "# A gate, one that it needs, and in which releases the kubelet checks that.\n"
+
+Column = dict[tuple[str, ...], str]
+"""The cells of a release by what begins their row."""
+
+
+def main(table: Path, programs: list[str]) -> None:
+    """Replaces the columns of the releases of `programs` in the table."""
+    gates, needs = read(table.read_text(encoding="ascii"))
+    for program in programs:
+        ended = subprocess.run(  # noqa: S603 - the user's own program
+            [program, "-gates"], check=True, capture_output=True
+        )
+        answer = json.loads(ended.stdout)
+        known = answer["gates"]
+        gates[answer["kubernetes"]] = {(name,): cell(gate) for name, gate in known.items()}
+        needs[answer["kubernetes"]] = {
+            (name, needed): "x"
+            for name, gate in known.items()
+            for needed in gate["needs"]
+            if not always_on(known[needed])
+        }
+    lines = [GATES_TITLE, *rows(("gate",), gates), ""]
+    lines += [NEEDS_TITLE, *rows(("gate", "needs"), needs), ""]
+    table.write_text("\n".join(lines), encoding="ascii")
+
+
+def read(text: str) -> tuple[dict[str, Column], dict[str, Column]]:
+    """The columns of both tables by release."""
+    first, second = (
+        [line.split() for line in part.splitlines()]
+        for part in text.split("\n\n")
+        if not part.startswith("#")
+    )
+    return columns(first, 1), columns(second, 2)
+
+
+def columns(lines: list[list[str]], names: int) -> dict[str, Column]:
+    """The columns of a table whose rows begin with so many names."""
+    return {
+        release: {tuple(line[:names]): line[at] for line in lines[1:] if line[at] != "."}
+        for at, release in enumerate(lines[0][names:], start=names)
+    }
+
+
+def cell(gate: dict[str, object]) -> str:
+    """How the table writes a gate."""
+    letter = str(gate["maturity"])[0]
+    return (letter.upper() if gate["default"] else letter) + ("!" if gate["locked"] else "")
+
+
+def always_on(gate: dict[str, object]) -> bool:
+    """Whether a gate can't be turned off, so that it needs no mention where another needs it."""
+    return bool(gate["locked"] and gate["default"])
+
+
+def rows(title: tuple[str, ...], table: dict[str, Column]) -> list[str]:
+    """The lines of a table, its releases and rows in order."""
+    releases = sorted(table, key=lambda release: [int(part) for part in release.split(".")])
+    names = sorted(set().union(*table.values()))
+    cells = [(*title, *releases)]
+    cells += [(*row, *(table[release].get(row, ".") for release in releases)) for row in names]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return [" ".join(map(str.ljust, line, widths)).rstrip() for line in cells]
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2:])
