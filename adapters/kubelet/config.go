@@ -188,6 +188,9 @@ func resourceList(amounts map[string]string) (v1.ResourceList, error) {
 		if amount.Sign() == -1 {
 			return nil, fmt.Errorf("resource quantity for %q cannot be negative: %v", name, text)
 		}
+		if v1.ResourceName(name) == v1.ResourceCPU {
+			roundCPUs(&amount)
+		}
 		list[v1.ResourceName(name)] = amount
 	}
 	return list, nil

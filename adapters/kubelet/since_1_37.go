@@ -7,6 +7,7 @@ import (
 	cadvisorapi "github.com/google/cadvisor/lib/model"
 	"github.com/google/cadvisor/lib/utils/sysfs"
 	"github.com/google/cadvisor/lib/utils/sysinfo"
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 type (
@@ -23,3 +24,8 @@ var (
 	sockets          = machine.GetSockets
 	topologyAndCores = machine.GetTopology
 )
+
+// roundCPUs rounds a CPU reservation to the nearest thousandth of a CPU.
+func roundCPUs(amount *resource.Quantity) {
+	amount.SetMilli((amount.ScaledValue(resource.Micro) + 500) / 1000)
+}
