@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from numaproof.protocol.releases import RELEASES
 from numaproof.reference.departures import releases
 
 if TYPE_CHECKING:
@@ -199,7 +200,7 @@ def test_after_a_refused_start_there_is_no_node(node: Player, operation: str) ->
 
 def test_a_release_that_is_not_known_is_unsupported(node: Player) -> None:
     what = node.start(release="1.20")["unsupported"]["what"]
-    assert what == "Kubernetes release '1.20' is not one of 1.33, 1.34, 1.35, 1.36"
+    assert what == f"Kubernetes release '1.20' is not one of {', '.join(RELEASES)}"
 
 
 NICS = [{"resource": "v.example/nic", "ids": [{"id": "d0", "numa": [1]}]}]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from numaproof.protocol import codec
+from numaproof.protocol.releases import RELEASES
 from numaproof.reference import server
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def answers(*requests: bytes, documented: bool = False) -> list[dict[str, Any]]:
 def test_hello_says_what_the_reference_has() -> None:
     (answer,) = answers(HELLO)
     assert answer["id"] == 7
-    assert answer["ok"]["kubernetes"] == ["1.33", "1.34", "1.35", "1.36"]
+    assert answer["ok"]["kubernetes"] == [*RELEASES]
     assert answer["ok"]["level"] == "kubelet"
     assert "merge" in answer["ok"]["operations"]
     assert len(answer["ok"]["options"]["cpu"]) == 6

@@ -10,6 +10,7 @@ from numaproof.conformance.cases.schema import Case, Expected, StartStep, Step
 from numaproof.conformance.promotion.appending import appended
 from numaproof.fakesys import DocumentError
 from numaproof.protocol.machine import MachineInfo
+from numaproof.protocol.releases import RELEASES
 
 NEW = Case(
     id="static-new",
@@ -61,7 +62,7 @@ def test_what_stands_in_the_file_stays_as_it_is() -> None:
 
 def test_the_files_defaults_do_not_change_the_case() -> None:
     _, added = read(appended(FILE, NEW, "mine.yaml"))
-    assert added == msgspec.structs.replace(NEW, kubernetes=">= 1.33")
+    assert added == msgspec.structs.replace(NEW, kubernetes=f">= {RELEASES[0]}")
 
 
 def test_two_cases_are_added_after_each_other() -> None:
