@@ -53,7 +53,7 @@ def check(file: TextIO, machine: str, kubernetes: str, *, as_json: bool) -> int:
     info = discover_machine(machine, kubernetes)
     given = documents.without_kind(document)
     try:
-        found = configuration_check.judge(Question(info, given, kubernetes))
+        found = configuration_check.judge(Question(info, given, kubernetes)).findings
     except CannotAnswerError as error:
         raise click.UsageError(f"{file.name}: {error}") from None
     if as_json:

@@ -29,6 +29,7 @@ from numaproof import (
     serve,
     simulate,
     state,
+    upgrade,
 )
 from numaproof.conformance.cases.releases import ConstraintError
 from numaproof.conformance.differential.recordings import RecordingError
@@ -42,6 +43,7 @@ from numaproof.reference.departures.releases import UnknownReleaseError
 from numaproof.reports.files import EventsError
 from numaproof.simulation.admission import CannotAnswerError
 from numaproof.simulation.devices import DevicesError
+from numaproof.simulation.upgrades.state_files import NoStateError
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -58,6 +60,7 @@ INPUT_ERRORS = (
     DocumentError,
     EventsError,
     JournalError,
+    NoStateError,
     ProfileError,
     PromotionError,
     RecordingError,
@@ -112,6 +115,7 @@ for command in (
     simulate.simulate,
     state.state,
     config.config,
+    upgrade.upgrade,
 ):
     cli.add_command(command)
 

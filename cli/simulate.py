@@ -21,6 +21,7 @@ from numaproof.simulation import devices as given_devices
 from numaproof.simulation import documents, pods
 from numaproof.simulation.admission import Question
 from numaproof.simulation.admission import simulate as run
+from numaproof.standard_input import check_read_once
 from numaproof.targets import release_option
 
 if TYPE_CHECKING:
@@ -119,8 +120,7 @@ def _read(
     files: tuple[TextIO, ...], config: TextIO, replicas: int | None
 ) -> tuple[tuple[pods.DescribedPod, ...], KubeletConfiguration]:
     """The pods and the configuration in the files; what has no pods is noted on standard error."""
-    if sum(file.name == "<stdin>" for file in (config, *files)) > 1:
-        raise click.UsageError("standard input can be read once: only one file can be -")
+    check_read_once((config, *files))
     try:
         asked = pods.read(((file.name, file.read()) for file in files), replicas)
         settings = documents.configuration(config.read(), config.name)

@@ -38,6 +38,13 @@ class ConfigurationFinding(msgspec.Struct, frozen=True):
     section: str = ""
 
 
+class ConfigurationVerdict(msgspec.Struct, frozen=True):
+    """What was found in a configuration, and the configuration without what is refused in it."""
+
+    findings: tuple[ConfigurationFinding, ...]
+    fixed: messages.KubeletConfiguration
+
+
 @dataclass(frozen=True, slots=True)
 class _StartOutcome:
     """How a start ended: with a setup, a refusal or a fault."""
@@ -47,7 +54,7 @@ class _StartOutcome:
     fault: str = ""
 
 
-def judge(question: Question) -> tuple[ConfigurationFinding, ...]:
+def judge(question: Question) -> ConfigurationVerdict:
     """The findings: errors in the order in which starts run into them, then warnings.
 
     Whatever a refusal is about is fixed or removed, and the rest is started again, until nothing
@@ -67,7 +74,7 @@ def judge(question: Question) -> tuple[ConfigurationFinding, ...]:
             seen.append(outcome.refusal)
             after = _past(question, config, outcome.refusal, found)
         if after == config:
-            return tuple(found)
+            return ConfigurationVerdict(tuple(found), config)
         config = after
         outcome = _start(question, config)
     if outcome.fault:
@@ -82,7 +89,7 @@ def judge(question: Question) -> tuple[ConfigurationFinding, ...]:
             path = warning[0]
             if path[0] in question.config and not any(_related(path, other) for other in wrong):
                 found.append(ConfigurationFinding("warning", *warning))
-    return tuple(found)
+    return ConfigurationVerdict(tuple(found), config)
 
 
 def _related(one: Path, other: Path) -> bool:

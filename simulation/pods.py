@@ -51,7 +51,7 @@ MOST_PODS = 1000
 
 
 class DescribedPod(msgspec.Struct, frozen=True):
-    """A pod that a document describes; `name` is also its uid.
+    """A pod that a document describes; `name` is also its uid, unless it runs on a node.
 
     The name is ``KIND/NAMESPACE/NAME``, followed by ``#NUMBER`` for one of several replicas.
     """
@@ -67,16 +67,21 @@ class Reading(msgspec.Struct, frozen=True):
     notes: tuple[str, ...]
 
 
-def read(files: Iterable[tuple[str, str]], replicas: int | None = None) -> Reading:
+def read(
+    files: Iterable[tuple[str, str]], replicas: int | None = None, *, running: bool = False
+) -> Reading:
     """The pods in files, each given by its name and its text.
 
-    `replicas` overrides the number of pods of each workload that can have several.
+    `replicas` overrides the number of pods of each workload that can have several. With `running`,
+    the pods are on a node, as ``kubectl get pods`` lists them: they keep their uids, the oldest
+    comes first, as a kubelet admits them after a restart, and those that have ended are skipped.
 
     Raises:
         fakesys.DocumentError: a document cannot be read, two describe the same pod, or there are
             more than `MOST_PODS`.
     """
     found: dict[str, DescribedPod] = {}
+    created: dict[str, str] = {}
     notes = []
     for file, text in files:
         for document in parts(text, file):
@@ -86,7 +91,11 @@ def read(files: Iterable[tuple[str, str]], replicas: int | None = None) -> Readi
                     where = f"{file}:{document.line(path)}"
                     notes.append(f"{where}: skipped {kind or 'a document without a kind'}: no pods")
                     continue
-                asked = _asked(document, item, path)
+                asked = _asked(document, item, path, keep_uid=running)
+                if running and _ended(item):
+                    where = f"{file}:{document.line(path)}"
+                    notes.append(f"{where}: skipped {asked.name}: it has ended")
+                    continue
                 count = _count(document, item, path, replicas)
                 if asked.name in found or f"{asked.name}#1" in found:
                     raise document.error(path, f"duplicate {asked.name}", "rename one of them")
@@ -95,7 +104,19 @@ def read(files: Iterable[tuple[str, str]], replicas: int | None = None) -> Readi
                 if not count:
                     notes.append(f"{file}:{document.line(path)}: {asked.name} has 0 replicas")
                 found |= {one.name: one for one in _replicated(asked, count)}
-    return Reading(tuple(found.values()), tuple(notes))
+                created |= dict.fromkeys(found.keys() - created.keys(), _created(item))
+    ordered = sorted(found, key=lambda name: created[name]) if running else found
+    return Reading(tuple(found[name] for name in ordered), tuple(notes))
+
+
+def _ended(item: dict[str, Any]) -> bool:
+    status = item.get("status")
+    return isinstance(status, dict) and status.get("phase") in ("Succeeded", "Failed")
+
+
+def _created(item: dict[str, Any]) -> str:
+    """When an object was created; the API server writes it in a form that sorts by time."""
+    return str(item["metadata"].get("creationTimestamp") or "")
 
 
 def _objects(
@@ -147,13 +168,16 @@ def _replicated(asked: DescribedPod, count: int) -> Iterator[DescribedPod]:
         yield DescribedPod(name, {**asked.manifest, "metadata": metadata})
 
 
-def _asked(document: Document, item: dict[str, Any], path: PathTuple) -> DescribedPod:
+def _asked(
+    document: Document, item: dict[str, Any], path: PathTuple, *, keep_uid: bool
+) -> DescribedPod:
     metadata = mapping(document, item.get("metadata"), (*path, "metadata"))
     name = metadata.get("name")
     if not isinstance(name, str) or not name:
         raise document.error((*path, "metadata", "name"), "must be a non-empty string")
     namespace = metadata.get("namespace") or "default"
     full = f"{item['kind']}/{namespace}/{name}"
+    uid = metadata.get("uid") if keep_uid and item["kind"] == "Pod" else None
     template, place = item, path
     for step in _TEMPLATE[item["kind"]]:
         place = (*place, step)
@@ -174,7 +198,7 @@ def _asked(document: Document, item: dict[str, Any], path: PathTuple) -> Describ
     manifest: Pod = {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name, "namespace": namespace, "uid": full},
+        "metadata": {"name": name, "namespace": namespace, "uid": str(uid or full)},
         "spec": spec,
     }
     try:

@@ -1,0 +1,183 @@
+"""`numaproof upgrade`: says what becomes of a node when its kubelet changes to another release."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+import click
+
+from numaproof.conformance.execution.implementation import ImplementationFailure
+from numaproof.machine_names import ANY_MACHINE, discover_machine
+from numaproof.protocol import codec
+from numaproof.protocol.releases import RELEASES
+from numaproof.reports.terminal import encodable, is_live
+from numaproof.simulation import devices as given_devices
+from numaproof.simulation import documents, pods
+from numaproof.simulation.upgrades import state_files
+from numaproof.simulation.upgrades.upgrade import UpgradeQuestion
+from numaproof.simulation.upgrades.upgrade import upgrade as play
+from numaproof.standard_input import check_read_once
+from numaproof.targets import open_target, timeout_option
+from numaproof.upgraded import Setting, told
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numaproof.conformance.execution.implementation import Implementation
+    from numaproof.fakesys.documents import Document
+
+ATTENTION = 1
+
+
+@click.command()
+@click.option(
+    "--from",
+    "before",
+    type=click.Choice(RELEASES),
+    required=True,
+    help="Kubernetes release that the node runs.",
+)
+@click.option(
+    "--to",
+    "after",
+    type=click.Choice(RELEASES),
+    required=True,
+    help="Kubernetes release that it is to run; an older one is a downgrade.",
+)
+@click.option(
+    "--machine",
+    type=ANY_MACHINE,
+    required=True,
+    help="A bundled profile, a profile file, or a tree: / for this machine, a directory or a tar.",
+)
+@click.option(
+    "--config",
+    type=click.File(encoding="utf-8"),
+    metavar="FILE",
+    help="KubeletConfiguration of the node (default: the kubelet's defaults).",
+)
+@click.option(
+    "--state",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="The node's /var/lib/kubelet or a copy of it; only read (default: what the pods leave).",
+)
+@click.option(
+    "--pods",
+    "files",
+    type=click.File(encoding="utf-8"),
+    multiple=True,
+    metavar="FILE",
+    help="Pods on the node: manifests, or the output of kubectl get pods -o yaml. Repeatable.",
+)
+@click.option(
+    "--devices",
+    multiple=True,
+    metavar="NAME=COUNT@NODES,...|FILE",
+    help="Devices of the node: vendor.example/nic=4@0 are four NICs near NUMA node 0. Repeatable.",
+)
+@click.option(
+    "--implementation",
+    metavar='"CMD ..."',
+    multiple=True,
+    help="Kubelet that speaks the protocol (default: the reference). Repeatable, with one for each"
+    " release.",
+)
+@timeout_option
+@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+def upgrade(
+    *,
+    before: str,
+    after: str,
+    machine: str,
+    config: TextIO | None,
+    state: Path | None,
+    files: tuple[TextIO, ...],
+    devices: tuple[str, ...],
+    implementation: tuple[str, ...],
+    timeout: float,
+    as_json: bool,
+) -> int:
+    """Say what becomes of a node when its kubelet is upgraded or downgraded, before you do it.
+
+    That is: what the new kubelet refuses in the configuration, which feature gates and options
+    change, which state files must be deleted, which pods keep their CPUs, memory and devices and
+    which do not, and what a drain costs.
+
+    Exit codes: 0 nothing to do, 1 something to do or to know, 2 wrong input.
+
+    \b
+    Examples:
+      numaproof upgrade --from 1.33 --to 1.36 --machine laptop-4c8t --config kubelet.yaml
+      kubectl get pods -A --field-selector spec.nodeName=NODE -o yaml > pods.yaml
+      numaproof upgrade --from 1.35 --to 1.36 --machine / --config /var/lib/kubelet/config.yaml \\
+        --state /var/lib/kubelet --pods pods.yaml
+    """
+    document, found = _read(config, files)
+    info = discover_machine(machine, before)
+    question = UpgradeQuestion(
+        machine=info,
+        config=documents.without_kind(document) if document else {},
+        before=before,
+        after=after,
+        devices=given_devices.read(devices, info),
+        files=state_files.load(state) if state else None,
+    )
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        _kubelet(implementation, timeout, (before, after)) as kubelet,
+    ):
+        answer = play(question, found.pods, Path(folder), kubelet)
+    for note in found.notes:
+        click.echo(note, err=True)
+    if as_json:
+        click.echo(codec.encode(answer))
+    else:
+        setting = Setting(machine, document, pods=bool(files), state=state is not None)
+        color = is_live(sys.stdout, os.environ)
+        text = "\n".join(told(answer, setting, color=color))
+        click.echo(encodable(text, sys.stdout), color=color)
+    return ATTENTION if answer.attention else 0
+
+
+def _read(config: TextIO | None, files: tuple[TextIO, ...]) -> tuple[Document | None, pods.Reading]:
+    """The configuration's document and the pods on the node."""
+    check_read_once((config, *files))
+    try:
+        found = pods.read(((file.name, file.read()) for file in files), running=True)
+        document = documents.configuration_document(config.read(), config.name) if config else None
+    except UnicodeDecodeError:
+        raise click.UsageError("a file is not UTF-8 text; save it as UTF-8") from None
+    if files and not found.pods:
+        raise click.UsageError("no pods in the given files; name manifests of Pods or workloads")
+    return document, found
+
+
+@contextmanager
+def _kubelet(
+    commands: tuple[str, ...], timeout: float, releases: tuple[str, ...]
+) -> Iterator[Implementation]:
+    """The kubelets of the releases: the given programs, or the reference.
+
+    Raises:
+        click.UsageError: no program claims one of the releases.
+        click.ClickException: one of them broke.
+    """
+    options: dict[str, Any] = {"kubernetes": None, "level": None, "documented": False}
+    try:
+        with open_target(implementation=commands, timeout=timeout, **options) as target:
+            claimed = target.hello.kubernetes
+            missing = [release for release in releases if release not in claimed]
+            if missing:
+                raise click.UsageError(
+                    f"no program claims {missing[0]}, only {', '.join(claimed)}: each release needs"
+                    " an --implementation"
+                )
+            yield target.implementation
+    except ImplementationFailure as failure:
+        raise click.ClickException(str(failure)) from None

@@ -1,0 +1,350 @@
+"""Plays an upgrade of a node: the kubelet of one release, then that of another on its files.
+
+Two ways are played: the pods stay while the kubelet changes, and the node is drained before. A file
+that the new kubelet refuses is removed, as its message asks for, to see how the node goes on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, Protocol
+
+import msgspec
+
+from numaproof.protocol import messages
+from numaproof.protocol.machine import MachineInfo
+from numaproof.reference.implementation import Reference
+from numaproof.simulation import configuration_check
+from numaproof.simulation.admission import CannotAnswerError, Question
+from numaproof.simulation.checkpoints import STATE_DIR
+from numaproof.simulation.configuration_check import ConfigurationFinding
+from numaproof.simulation.upgrades import changes, state_files
+from numaproof.simulation.upgrades.changes import GateChange, OptionChange
+from numaproof.simulation.upgrades.state_files import FileFate, Files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from numaproof.protocol.messages import Container
+    from numaproof.simulation.pods import DescribedPod
+
+Held = messages.Containers
+Fate = Literal["stays", "moves", "changes", "refused"]
+"""A pod has what it had, as much elsewhere, something else than it had, or it is refused."""
+
+
+class Kubelet(Protocol):
+    """What answers as the kubelets of all releases: the reference, or the kubelets themselves."""
+
+    def call(self, operation: str, args: messages.Args) -> messages.Answer:
+        """The answer to one request."""
+
+
+class UpgradeQuestion(msgspec.Struct, frozen=True):
+    """A node before an upgrade.
+
+    `files` are the checkpoints of its kubelet, None to have them written by the pods.
+    """
+
+    machine: MachineInfo
+    config: messages.KubeletConfiguration
+    before: str
+    after: str
+    devices: tuple[messages.DeviceResource, ...] = ()
+    files: Files | None = None
+
+
+class PodFate(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What becomes of a pod: what its containers held and hold, or why it is refused."""
+
+    pod: str
+    fate: Fate
+    before: Held
+    after: Held | None = None
+    refusal: messages.AdmissionRefused | None = None
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """How the new kubelet goes on.
+
+    Attributes:
+        starts: whether it starts in the end: once the configuration is fixed, and without the files
+            that it refuses.
+        files: what it makes of each file.
+        pods: the fates of the pods in the order of their admission; empty if it does not start, or
+            for pods that stay, if it starts without a file only.
+    """
+
+    starts: bool
+    files: tuple[FileFate, ...] = ()
+    pods: tuple[PodFate, ...] = ()
+
+    @property
+    def refused_files(self) -> tuple[str, ...]:
+        """The files that have to go."""
+        return tuple(one.file for one in self.files if one.fate == "refused")
+
+    def having(self, fate: Fate) -> tuple[PodFate, ...]:
+        """The pods with a fate."""
+        return tuple(one for one in self.pods if one.fate == fate)
+
+
+class Upgrade(msgspec.Struct, frozen=True):
+    """What becomes of a node.
+
+    Attributes:
+        before, after: the releases.
+        today: why the kubelet does not even start before the upgrade; None where it does.
+        errors: what the new kubelet refuses in the configuration; all else is told of the
+            configuration without it.
+        gates, options: what changes of what the node uses.
+        unknown: uids of pods that hold something by the given files and are not among the pods.
+        never_here: pods that the old kubelet refuses.
+        staying: the outcome if the pods stay on the node.
+        drained: the outcome if the node is drained before.
+    """
+
+    before: str
+    after: str
+    today: messages.StartRefused | None
+    errors: tuple[ConfigurationFinding, ...]
+    gates: tuple[GateChange, ...]
+    options: tuple[OptionChange, ...]
+    unknown: tuple[str, ...]
+    never_here: tuple[str, ...]
+    staying: Outcome
+    drained: Outcome
+
+    @property
+    def attention(self) -> bool:
+        """Whether there is anything to do or to know before the upgrade."""
+        staying, drained = self.staying, self.drained
+        calm = staying.starts and len(staying.having("stays")) == len(staying.pods)
+        lost = drained.having("changes") or drained.having("refused")
+        return not calm or bool(self.today or self.errors or staying.refused_files or lost)
+
+
+def upgrade(
+    question: UpgradeQuestion,
+    pods: Sequence[DescribedPod],
+    scratch: Path,
+    kubelet: Kubelet | None = None,
+) -> Upgrade:
+    """Upgrades a node with pods, in the order of their admission.
+
+    Args:
+        question: the node.
+        pods: those on it; with files given, they have the uids that the files name.
+        scratch: an empty directory.
+        kubelet: answers as both releases, each start naming its own (default: the reference).
+
+    Raises:
+        CannotAnswerError: what the configuration asks for is not supported.
+    """
+    node = _Node(kubelet or Reference(), question, scratch)
+    before, after, config = question.before, question.after, question.config
+    errors, fixed = _new_errors(question)
+    given = question.files
+    known = {pod.manifest["metadata"]["uid"] for pod in pods}
+    unknown = [uid for uid in state_files.holders(given or {}) if uid not in known]
+    today = node.start(before, config, given or {}, pods if given is not None else ())
+    held: dict[str, Held] = {}
+    left = drained = given or {}
+    if today is None:
+        answers = {pod.name: node.admit(pod) for pod in pods}
+        held = {
+            name: answer.containers
+            for name, answer in answers.items()
+            if isinstance(answer, messages.Admitted)
+        }
+        written = node.files()
+        left = written if given is None else given
+        for pod in pods:
+            if pod.name in held:
+                node.call("remove", messages.RemoveArgs(pod.manifest["metadata"]["uid"]))
+        drained = node.files()
+    here = [pod for pod in pods if pod.name in held]
+    return Upgrade(
+        before=before,
+        after=after,
+        today=today,
+        errors=errors,
+        gates=changes.gates_of_interest(before, after, config),
+        options=changes.options_of_interest(before, after, config),
+        unknown=tuple(unknown),
+        never_here=tuple(pod.name for pod in pods if pod.name not in held) if not today else (),
+        staying=_staying(node, fixed, left, here, held),
+        drained=_drained(node, fixed, drained, here, held),
+    )
+
+
+def _new_errors(
+    question: UpgradeQuestion,
+) -> tuple[tuple[ConfigurationFinding, ...], messages.KubeletConfiguration]:
+    """What the new kubelet alone refuses in the configuration, and the configuration without it."""
+    old, new = (
+        configuration_check.judge(Question(question.machine, question.config, release))
+        for release in (question.before, question.after)
+    )
+    errors = tuple(one for one in new.findings if one.severity == "error")
+    same = [(one.path, one.message) for one in old.findings]
+    return tuple(one for one in errors if (one.path, one.message) not in same), new.fixed
+
+
+def _staying(
+    node: _Node,
+    config: messages.KubeletConfiguration,
+    files: Files,
+    pods: Sequence[DescribedPod],
+    held: Mapping[str, Held],
+) -> Outcome:
+    """The new kubelet starts with the pods on the node."""
+    starts, fates = node.restart(config, files, pods)
+    if not starts or any(one.fate == "refused" for one in fates):
+        return Outcome(starts, fates)
+    return Outcome(True, fates, tuple(_fate(node, pod, held[pod.name], _same) for pod in pods))
+
+
+def _drained(
+    node: _Node,
+    config: messages.KubeletConfiguration,
+    files: Files,
+    pods: Sequence[DescribedPod],
+    held: Mapping[str, Held],
+) -> Outcome:
+    """The new kubelet starts without pods; then pods of the same form come, as new ones."""
+    starts, fates = node.restart(config, files, ())
+    if not starts:
+        return Outcome(False, fates)
+    again = [_renewed(pod) for pod in pods]
+    return Outcome(True, fates, tuple(_fate(node, pod, held[pod.name], _alike) for pod in again))
+
+
+def _renewed(pod: DescribedPod) -> DescribedPod:
+    metadata = pod.manifest["metadata"]
+    manifest = {**pod.manifest, "metadata": {**metadata, "uid": f"{metadata['uid']}-again"}}
+    return msgspec.structs.replace(pod, manifest=manifest)
+
+
+def _fate(
+    node: _Node, pod: DescribedPod, before: Held, same: Callable[[Container, Container], bool]
+) -> PodFate:
+    answer = node.admit(pod)
+    if isinstance(answer, messages.AdmissionRefused):
+        return PodFate(pod.name, "refused", before, refusal=answer)
+    after = answer.containers
+    pairs = [(before[name], after[name]) for name in after]
+    fate: Fate = "changes"
+    if all(same(*pair) for pair in pairs):
+        fate = "stays"
+    elif all(_amounts(was) == _amounts(now) for was, now in pairs):
+        fate = "moves"
+    return PodFate(pod.name, fate, before, after)
+
+
+def _same(before: Container, after: Container) -> bool:
+    """Whether a container keeps what it has of its own."""
+    return _alike(before, after) and (before.devices or {}) == (after.devices or {})
+
+
+def _alike(before: Container, after: Container) -> bool:
+    """The same for a container that starts anew: which of equal devices it gets is chance."""
+    return (before.exclusive, before.memory) == (after.exclusive, after.memory)
+
+
+def _amounts(container: Container) -> tuple[object, ...]:
+    """How much a container has of its own."""
+    memory: dict[str, int] = {}
+    for block in container.memory:
+        memory[block.type] = memory.get(block.type, 0) + block.size
+    devices = {name: len(ids) for name, ids in (container.devices or {}).items() if ids}
+    return len(container.exclusive), memory, devices
+
+
+class _Node:
+    """One node: its kubelet, which is one release at a time, and its files."""
+
+    def __init__(self, kubelet: Kubelet, question: UpgradeQuestion, scratch: Path) -> None:
+        self._kubelet = kubelet
+        self._question = question
+        self._scratch = scratch
+        self._starts = 0
+        self._folder = scratch
+
+    def call(self, operation: str, args: messages.Args) -> messages.Answer:
+        """The answer to a call that the running kubelet must have an answer to."""
+        answer = self._kubelet.call(operation, args)
+        if isinstance(answer, messages.Unsupported):
+            raise CannotAnswerError(f"not supported: {answer.what}")
+        if isinstance(answer, messages.Fault):
+            raise CannotAnswerError(f"{operation}: {answer.message}")
+        return answer
+
+    def start(
+        self,
+        release: str,
+        config: messages.KubeletConfiguration,
+        files: Files,
+        pods: Sequence[DescribedPod],
+    ) -> messages.StartRefused | None:
+        """Starts the kubelet of a release on a copy of the files; why it refuses, if it does.
+
+        A kubelet that panics at its start does not start either.
+        """
+        self._starts += 1
+        self._folder = self._scratch / str(self._starts)
+        self._folder.mkdir()
+        state_files.write(self._folder, files)
+        args = messages.StartArgs(
+            config=config,
+            state_dir=str(self._folder),
+            kubernetes=release,
+            machine=self._question.machine,
+            devices=self._question.devices,
+            pods=tuple(pod.manifest for pod in pods),
+        )
+        answer = self._kubelet.call("start", args)
+        match answer:
+            case messages.StartRefused():
+                message = answer.message.replace(str(self._folder), STATE_DIR)
+                return messages.StartRefused(answer.stage, message)
+            case messages.Fault():
+                return messages.StartRefused("config", answer.message)
+            case messages.Unsupported():
+                raise CannotAnswerError(f"not supported: {answer.what}")
+        return None
+
+    def restart(
+        self,
+        config: messages.KubeletConfiguration,
+        files: Files,
+        pods: Sequence[DescribedPod],
+    ) -> tuple[bool, tuple[FileFate, ...]]:
+        """Starts the new kubelet, without the files that it refuses; whether it starts at last."""
+        kept = dict(files)
+        refused: list[FileFate] = []
+        while (refusal := self.start(self._question.after, config, kept, pods)) is not None:
+            file = state_files.BY_STAGE.get(refusal.stage, "")
+            if file not in kept:
+                return False, tuple(refused)
+            del kept[file]
+            refused.append(FileFate(file, "refused", refusal.message))
+        now = state_files.read(self._folder)
+        # A kubelet never refuses what the Device Manager wrote.
+        read = [
+            FileFate(name, "read" if now.get(name) == content else "rewritten")
+            for name, content in kept.items()
+            if name in state_files.BY_STAGE.values()
+        ]
+        return True, (*refused, *read)
+
+    def admit(self, pod: DescribedPod) -> messages.Admitted | messages.AdmissionRefused:
+        """Offers a pod."""
+        answer = self.call("admit", messages.AdmitArgs(pod.manifest))
+        assert isinstance(answer, messages.Admitted | messages.AdmissionRefused)
+        return answer
+
+    def files(self) -> Files:
+        """The checkpoints as they are now, what belongs to pods that have gone reclaimed."""
+        self.call("state", messages.NoArgs())
+        return state_files.read(self._folder)
