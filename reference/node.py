@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numaproof.reference.memory.state import Block
     from numaproof.reference.pods.containers import Container
     from numaproof.reference.pods.pod import Pod
-    from numaproof.reference.pods.pod_level import PodLevel
+    from numaproof.reference.pods.pod_level import PodLevel, PodRules
     from numaproof.reference.topology.policy import KeptHint, TopologyPolicy
 
 MOST_NODES = 12
@@ -43,7 +43,7 @@ class NodeSetup:
 
     `nodes` are the ids of the machine's NUMA nodes in its own order. `cpu`, `memory` and
     `topology_policy` are None for the policies none; `scope` is the Topology Manager's.
-    `pod_level` is what pod-level resources do.
+    `pod_level` is what pod-level resources do, `pod_rules` how they are read.
     """
 
     nodes: tuple[int, ...]
@@ -55,6 +55,7 @@ class NodeSetup:
     topology_policy: TopologyPolicy | None
     scope: str
     pod_level: PodLevel
+    pod_rules: type[PodRules]
 
 
 class Node:
@@ -97,7 +98,7 @@ class Node:
         Raises:
             PodError: the manifest is not a pod.
         """
-        return read_pod(manifest, self.setup.pod_level)
+        return read_pod(manifest, self.setup.pod_level, self.setup.pod_rules)
 
     def started(self) -> messages.Started:
         """The answer to the start: all CPUs, and what can be allocated of CPUs and memory.

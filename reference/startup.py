@@ -33,6 +33,7 @@ from numaproof.reference.memory.manager import MemoryManager
 from numaproof.reference.memory.state import MemoryState
 from numaproof.reference.node import Node, NodeSetup
 from numaproof.reference.pods.manifest import read_pod
+from numaproof.reference.pods.pod_level import PodRules
 from numaproof.reference.topology import options as topology_options
 from numaproof.reference.topology import policy as topology_policies
 from numaproof.reference.topology.distances import Distances
@@ -85,9 +86,10 @@ def start(
         topology_policy=topology_policy,
         scope=config.topology_scope,
         pod_level=pod_level(config, release),
+        pod_rules=release.rule(PodRules),
     )
     state_dir = Path(args.state_dir)
-    present = tuple(read_pod(pod, setup.pod_level) for pod in args.pods)
+    present = tuple(read_pod(pod, setup.pod_level, setup.pod_rules) for pod in args.pods)
     cpus = start_cpus(setup, release, state_dir, present)
     memory = _start_memory(setup, release, state_dir)
     devices = _start_devices(release.rule(DeviceHints)(setup.nodes), state_dir)

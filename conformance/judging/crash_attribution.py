@@ -17,6 +17,7 @@ from numaproof.reference.departures import (
     assignment,
     configuration,
     devices,
+    distribution,
     memory,
     topology,
 )
@@ -60,6 +61,9 @@ _TOO_MANY = 10**7
 
 _WIDE = 16
 """Nodes whose sets a kubelet needs more than seconds to walk."""
+
+_OVERWRITTEN = 4
+"""The smallest combination of nodes that can be overwritten, where the machine has more."""
 
 
 @dataclass(frozen=True)
@@ -108,13 +112,20 @@ def _panicked_in(trace: str) -> str:
 
 def _loops_over_whole_cores(asked: BrokenCall) -> bool:
     """Whether CPUs are taken in whole cores and shared among nodes."""
+    return _options(asked) >= {"distribute-cpus-across-numa", "full-pcpus-only"}
+
+
+def _overwrites_nodes(asked: BrokenCall) -> bool:
+    """Whether CPUs are shared among enough nodes that a combination of them can be overwritten."""
+    nodes = len(asked.machine.topology or ())
+    return "distribute-cpus-across-numa" in _options(asked) and nodes > _OVERWRITTEN
+
+
+def _options(asked: BrokenCall) -> frozenset[str]:
+    """The CPU Manager's options that are on, in a call that takes CPUs."""
     if isinstance(asked.args, messages.AssignArgs):
-        chosen = switched_on(asked.args.options)
-    elif asked.operation == "admit":
-        chosen = options(asked.config)
-    else:
-        return False
-    return chosen >= {"distribute-cpus-across-numa", "full-pcpus-only"}
+        return switched_on(asked.args.options)
+    return options(asked.config) if asked.operation == "admit" else frozenset()
 
 
 def _walks_all_combinations(asked: BrokenCall) -> bool:
@@ -135,7 +146,8 @@ def _walks_all_nodes(asked: BrokenCall) -> bool:
 
 
 _NEVER_ENDS: dict[str, Callable[[BrokenCall], bool]] = {
-    assignment.ENDLESS_LOOP.name: _loops_over_whole_cores,
+    distribution.ENDLESS_LOOP.name: _loops_over_whole_cores,
+    distribution.OVERWRITTEN_LOOP.name: _overwrites_nodes,
     topology.ALL_COMBINATIONS.name: _walks_all_combinations,
     devices.ALL_NODES_FOR_DEVICES.name: _walks_all_nodes,
 }

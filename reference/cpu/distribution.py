@@ -41,16 +41,21 @@ class CPURequest(NamedTuple):
     wanted: int
     group: int
 
-    def share(self, nodes: Sequence[int]) -> int:
-        """How many CPUs each of `nodes` gives, in whole groups."""
+    def even_share(self, nodes: Sequence[int]) -> int:
+        """How many CPUs each of `nodes` gives if all give as much, in whole groups."""
         return self.wanted // len(nodes) // self.group * self.group
+
+    def whole_groups(self, node: int) -> int:
+        """How many free CPUs a node has, in whole groups."""
+        return self.free[node] // self.group * self.group
 
 
 class Distribution(NamedTuple):
-    """An even share from each node of `nodes`, and the rest in groups from `remainder`."""
+    """A `share` from each node of `nodes`, and the rest in groups from `remainder`."""
 
     balance: float
     nodes: tuple[int, ...]
+    share: int
     remainder: tuple[int, ...]
 
 
@@ -123,11 +128,31 @@ class DistributedAssignment(Assignment):
         best: Distribution | None = None
         for nodes in combinations(request.free, size):
             found = self.over(request, nodes)
-            if found and (best is None or found.balance < best.balance):
+            if found and (best is None or self.is_better(found, best)):
                 best = found
-                if best.balance == 0:
+                if self.is_best(best):
                     break
         return best
+
+    def is_better(self, found: Distribution, best: Distribution) -> bool:
+        """Whether a distribution is to be preferred to another over as many nodes."""
+        return found.balance < best.balance
+
+    def is_best(self, found: Distribution) -> bool:
+        """Whether no distribution over as many nodes can be preferred to this one."""
+        return found.balance == 0
+
+    def share(self, request: CPURequest, nodes: Sequence[int]) -> int | None:
+        """How many CPUs each of `nodes` gives before the remainder; None where they cannot share.
+
+        With ``align-by-socket`` a node that has too few for an even share limits the share of all;
+        otherwise such nodes are no choice.
+
+        Requirements: CPU-OPT-ALIGNSOCKET-007.
+        """
+        even = request.even_share(nodes)
+        least = min(even, *(request.whole_groups(node) for node in nodes))
+        return least if least == even or self.options.by_socket else None
 
     def over(self, request: CPURequest, nodes: tuple[int, ...]) -> Distribution | None:
         """The best distribution over just these nodes, if there is one.
@@ -137,13 +162,13 @@ class DistributedAssignment(Assignment):
         free, count, group = request
         if sum(free[node] // group for node in nodes) * group < count:
             return None
-        share = request.share(nodes)
-        if any(free[node] < share for node in nodes):
+        share = self.share(request, nodes)
+        if share is None:
             return None
         left = {node: free[node] - share if node in nodes else free[node] for node in free}
         remainder = count - share * len(nodes)
         if remainder == 0:
-            return Distribution(standard_deviation(left.values()), nodes, ())
+            return Distribution(standard_deviation(left.values()), nodes, share, ())
         takers = [node for node in nodes if left[node] >= group]
         best: Distribution | None = None
         # Larger subsets first: the remainder, too, is better on many nodes than on few.
@@ -154,18 +179,17 @@ class DistributedAssignment(Assignment):
                     continue
                 balance = standard_deviation(after.values())
                 if best is None or balance < best.balance:
-                    best = Distribution(balance, nodes, subset)
+                    best = Distribution(balance, nodes, share, subset)
         return best
 
     def _carry_out(self, available: int, request: CPURequest, chosen: Distribution) -> int:
         nodes, group = self.topology.nodes, request.group
-        share = request.share(chosen.nodes)
         progress = Progress(available, 0, request.wanted)
         for node in chosen.nodes:
             on_node = progress.free & nodes[node]
-            if on_node.bit_count() >= share:
-                progress = progress.take(self.pack(on_node, share))
-        remainder = request.wanted - share * len(chosen.nodes)
+            if on_node.bit_count() >= chosen.share:
+                progress = progress.take(self.pack(on_node, chosen.share))
+        remainder = request.wanted - chosen.share * len(chosen.nodes)
         while remainder > 0:
             before = remainder
             for node in chosen.remainder:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import combinations, dropwhile
 from typing import TYPE_CHECKING, ClassVar
 
 from numaproof.reference.cpu.assignment import (
@@ -11,22 +10,15 @@ from numaproof.reference.cpu.assignment import (
     cores_in_order,
     sockets_in_order,
 )
-from numaproof.reference.cpu.distribution import DistributedAssignment
 from numaproof.reference.cpu.topology import touching, union
-from numaproof.reference.departures.departure import ALL, ISSUES, PULLS, Change, Defect
+from numaproof.reference.departures.departure import ALL, ISSUES, Change, Defect
 
 if TYPE_CHECKING:
     from numaproof.reference.cpu.assignment import Progress
-    from numaproof.reference.cpu.distribution import CPURequest, Distribution
 
 _FULL_CORES = (
     "If the full-pcpus-only policy option is specified, the static policy will always allocate "
     "full physical cores."
-)
-_EVENLY = (
-    "If the distribute-cpus-across-numa policy option is specified, the static policy will evenly "
-    "distribute CPUs across NUMA nodes in cases where more than one NUMA node is required to "
-    "satisfy the allocation."
 )
 
 
@@ -165,106 +157,6 @@ class CacheCountedTwice(Assignment):
         return caches_by_node(self.topology, free)
 
 
-class NodesAcrossSockets(DistributedAssignment):
-    """Distributes over NUMA nodes of any sockets."""
-
-    departure = Defect(
-        "distribute-across-numa-ignores-sockets",
-        ALL,
-        "If the align-by-socket policy option is specified, CPUs will be considered aligned at "
-        "the socket boundary when deciding how to allocate CPUs to a container.",
-        f"{ISSUES}141237",
-        "With distribute-cpus-across-numa a request that one socket can hold is spread over nodes "
-        "of several sockets.",
-    )
-
-    def of_one_socket(self, available: int, count: int) -> int:
-        """All that is available, on whatever sockets."""
-        del count
-        return available
-
-
-class AffinityShrunk(DistributedAssignment):
-    """Distributes over fewer NUMA nodes than the affinity has."""
-
-    departure = Defect(
-        "distribute-shrinks-affinity",
-        ALL,
-        "The hint is stored in the Topology Manager and used by the Hint Providers when making "
-        "the resource allocation decisions.",
-        f"{ISSUES}139430",
-        "With distribute-cpus-across-numa CPUs go to as few nodes as can share them, although "
-        "the affinity, which the devices need, has more.",
-    )
-
-    def distribute(self, available: int, count: int, least: int) -> int:
-        """CPUs of as few nodes as can share them."""
-        del least
-        return super().distribute(available, count, 0)
-
-
-class CombinationOverwritten(DistributedAssignment):
-    """Overwrites the chosen combination by those looked at later."""
-
-    departure = Defect(
-        "distribute-combination-overwritten",
-        ALL,
-        _EVENLY,
-        "",
-        "The chosen combination of four, or of six and more, NUMA nodes is overwritten in memory "
-        "by combinations that are looked at after it: its last nodes become the last nodes of the "
-        "machine, or the CPUs are not found there and the pod is refused.",
-    )
-
-    def best_of_size(self, request: CPURequest, size: int) -> Distribution | None:
-        """The best distribution, with what its nodes have become in memory by then."""
-        best = super().best_of_size(request, size)
-        if best is None:
-            return None
-        among = tuple(request.free)
-        return best._replace(nodes=_overwritten(best.nodes, among, to_the_end=best.balance != 0))
-
-    def over(self, request: CPURequest, nodes: tuple[int, ...]) -> Distribution | None:
-        """The best distribution over just these nodes; what takes the remainder, likewise."""
-        best = super().over(request, nodes)
-        if best is None or not best.remainder:
-            return best
-        share = request.share(nodes)
-        takers = tuple(node for node in nodes if request.free[node] - share >= request.group)
-        return best._replace(remainder=_overwritten(best.remainder, takers, to_the_end=True))
-
-
-def _overwritten(
-    chosen: tuple[int, ...], among: tuple[int, ...], *, to_the_end: bool
-) -> tuple[int, ...]:
-    """What is left of a chosen combination once the kubelet has walked on to later ones.
-
-    It keeps the combination in memory that later ones partly share: combinations that agree up to
-    one more than the largest power of two below their size have the rest in common. It walks to
-    the end, or no further than the combination that follows.
-    """
-    size = len(chosen)
-    own = 1 + (1 << (size - 1).bit_length() >> 1)
-    if own >= size:
-        return chosen
-    last = chosen[:own] + among[own - size :]
-    if not to_the_end:
-        walk = dropwhile(lambda nodes: nodes != chosen, combinations(among, size))
-        next(walk)
-        last = next(walk, chosen)
-    return last if last[:own] == chosen[:own] else chosen
-
-
-ENDLESS_LOOP = Defect(
-    "distribute-endless-loop",
-    ALL,
-    _EVENLY,
-    f"{PULLS}140730",
-    "With full-pcpus-only, and reserved CPUs that break cores, handing out the remainder of "
-    "an uneven request never ends.",
-    answers=False,
-)
-
 DIVISION_PANIC = Defect(
     "cpus-per-core-zero-panic",
     ALL,
@@ -281,10 +173,7 @@ DEPARTURES = (
     HalfUsedCores,
     OddRequestsPassedOver,
     CacheCountedTwice,
-    NodesAcrossSockets,
-    AffinityShrunk,
-    CombinationOverwritten,
 )
 
-NO_ANSWER = (ENDLESS_LOOP, DIVISION_PANIC)
+NO_ANSWER = (DIVISION_PANIC,)
 """Defects that end in no answer."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from numaproof.protocol.releases import between
 from numaproof.reference.cpu.policy import StaticPolicy
 from numaproof.reference.departures.departure import ALL, AT_ONCE, ISSUES, RESTARTS, Defect
 
@@ -20,7 +21,7 @@ class OwnPodRefused(StaticPolicy):
 
     departure = Defect(
         "full-pcpus-only-refuses-own-pod",
-        ALL,
+        between("1.31", "1.36"),
         "With the option enabled, the pod will be admitted by the kubelet only if the CPU request "
         "of all its containers can be fulfilled by allocating full physical cores.",
         f"{ISSUES}129078",

@@ -7,7 +7,9 @@ from numaproof.reference.departures import (
     configuration,
     cpu,
     devices,
+    distribution,
     memory,
+    pods,
     readmission,
     topology,
 )
@@ -15,9 +17,11 @@ from numaproof.reference.departures.departure import Defect, defect_of
 
 OVERRIDES: tuple[type, ...] = (
     *assignment.DEPARTURES,
+    *distribution.DEPARTURES,
     *cpu.DEPARTURES,
     *readmission.DEPARTURES,
     *memory.DEPARTURES,
+    *pods.DEPARTURES,
     *devices.DEPARTURES,
     *topology.DEPARTURES,
 )
@@ -26,6 +30,7 @@ OVERRIDES: tuple[type, ...] = (
 _NO_ANSWER = (
     *configuration.NO_ANSWER,
     *assignment.NO_ANSWER,
+    *distribution.NO_ANSWER,
     *memory.NO_ANSWER,
     *devices.NO_ANSWER,
     *topology.NO_ANSWER,

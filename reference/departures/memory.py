@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from numaproof.reference.departures.departure import ALL, AT_ONCE, ISSUES, Defect
+from numaproof.protocol.releases import between
+from numaproof.reference.departures.departure import ALL, AT_ONCE, ISSUES, Change, Defect
 from numaproof.reference.memory import requests
 from numaproof.reference.memory.policy import StaticPolicy
 from numaproof.reference.memory.requests import UNSIGNED
@@ -12,6 +13,7 @@ from numaproof.reference.memory.requests import UNSIGNED
 if TYPE_CHECKING:
     from numaproof.reference.memory.requests import Amounts
     from numaproof.reference.memory.state import MemoryState
+    from numaproof.reference.pods.containers import Container
     from numaproof.reference.pods.pod import Pod
 
 
@@ -72,6 +74,21 @@ class InitOnlyPagesNotHinted(StaticPolicy):
         return {kind: size for kind, size in amounts.items() if kind in asked}
 
 
+class EmptyPartsServed(StaticPolicy):
+    """Gives a container that asks for nothing its part of nothing."""
+
+    departure = Change(
+        between("1.31", "1.36"),
+        "A container without memory requests gets nodes, and an entry without memory in the "
+        "checkpoint; the pod is refused where no nodes can be found.",
+    )
+
+    def asks(self, pod: Pod, container: Container) -> bool:
+        """Every container does."""
+        del pod, container
+        return True
+
+
 NULL_STATE_PANIC = Defect(
     "null-in-machine-state-panic",
     ALL,
@@ -102,7 +119,7 @@ MEMORYLESS_PANIC = Defect(
     answers=False,
 )
 
-DEPARTURES = (SingleNodeInGroup, ReservationWraps, InitOnlyPagesNotHinted)
+DEPARTURES = (SingleNodeInGroup, ReservationWraps, InitOnlyPagesNotHinted, EmptyPartsServed)
 
 NO_ANSWER = (NULL_STATE_PANIC, MISSING_PAGES_PANIC, MEMORYLESS_PANIC)
 """Defects that end in no answer."""

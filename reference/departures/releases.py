@@ -20,6 +20,7 @@ from numaproof.reference.cpu.policy import CPURules, StaticPolicy
 from numaproof.reference.departures import formats
 from numaproof.reference.departures.defects import OVERRIDES
 from numaproof.reference.departures.departure import defect_of, departure_of
+from numaproof.reference.departures.pods import DefaultsBesideLimits, EmptyPodLevelDecides
 from numaproof.reference.kubelet import gates
 
 if TYPE_CHECKING:
@@ -52,6 +53,8 @@ class Release:
             checkpoints.
         under_gates: what each of these gates changes, where it is on: attributes by name, and of
             the files' formats theirs.
+        without_gates: the departures of earlier releases that come back where one of these gates
+            is off.
         no_cpu: how discovery begins its complaint about a tree without CPUs.
         departures: the classes that override a rule in it.
 
@@ -68,6 +71,7 @@ class Release:
     cpu_files: CPUFormats
     memory_files: Formats
     under_gates: Mapping[str, Mapping[str, Any]]
+    without_gates: Mapping[str, type]
     no_cpu: str
     departures: tuple[type, ...]
 
@@ -89,7 +93,8 @@ class Release:
         for gate, changes in self.under_gates.items():
             if gates.get(gate):
                 changed = _changed(changed, changes)
-        return changed
+        back = tuple(one for gate, one in self.without_gates.items() if not gates.get(gate, True))
+        return replace(changed, departures=(*changed.departures, *back)) if back else changed
 
 
 def _changed(whole: Changeable, changes: Mapping[str, Any]) -> Changeable:
@@ -155,6 +160,7 @@ _1_31 = Release(
     cpu_files=formats.CPU_1_31,
     memory_files=formats.MEMORY_1_31,
     under_gates={},
+    without_gates={},
     no_cpu="Any CPU is not available",
     departures=_departures("1.31"),
 )
@@ -199,7 +205,14 @@ _1_36 = replace(
     departures=_departures("1.36"),
 )
 _1_37 = replace(
-    _1_36, version="1.37", gates=gates.of_release("1.37"), departures=_departures("1.37")
+    _1_36,
+    version="1.37",
+    gates=gates.of_release("1.37"),
+    without_gates={
+        "PodLevelResourcesFixDefaulting": DefaultsBesideLimits,
+        "PodLevelResourcesFixKubeletQOSClass": EmptyPodLevelDecides,
+    },
+    departures=_departures("1.37"),
 )
 
 TABLE: Mapping[str, Release] = MappingProxyType(

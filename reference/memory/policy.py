@@ -22,6 +22,7 @@ from numaproof.reference.memory.state import (
     ReusableMemory,
     Table,
     reserved,
+    same_memory,
 )
 from numaproof.reference.pods import quantity
 from numaproof.reference.pods.budget import EmptySharedPoolError
@@ -139,7 +140,7 @@ class StaticPolicy(Readmission):
         Requirements: MEM-ERROR-001, MEM-ERROR-004, MEM-GROUP-002, MEM-GROUP-007, MEM-HUGE-002,
         MEM-HUGE-005, MEM-HUGE-007, MEM-INIT-002, MEM-RESTART-001, MEM-STATIC-003, MEM-STATIC-012.
         """
-        if not is_served(pod):
+        if not is_served(pod) or not self.asks(pod, container):
             return state, reuse
         had = state.of(pod.uid, container.name)
         if had is not None:
@@ -154,6 +155,16 @@ class StaticPolicy(Readmission):
             state = state.reserve(block, max(0, block.size - again))
         state = state.with_blocks(pod.uid, container.name, blocks)
         return shrunk(state, pod, container, blocks), reused(reuse, pod, container, blocks)
+
+    def asks(self, pod: Pod, container: Container) -> bool:
+        """Whether a container has a part in what the policy hands out.
+
+        Raises:
+            AllocationError: an amount is not an integer to the API machinery.
+
+        Requirements: MEM-STATIC-013.
+        """
+        return bool(requests.part(pod, container))
 
     def allocate_pod(
         self, state: MemoryState, reuse: ReusableMemory, pod: Pod, affinity: KeptHint
@@ -366,29 +377,3 @@ def satisfies(state: MemoryState, nodes: int, amounts: Amounts) -> bool:
         >= size
         for kind, size in amounts.items()
     )
-
-
-def same_memory(real: Mapping[int, NodeMemory], expected: Mapping[int, NodeMemory]) -> bool:
-    """Whether two machines have the same memory, and as much of it in use by groups of nodes.
-
-    Requirements: MEM-CHECKPOINT-002, MEM-CHECKPOINT-011, MEM-RESTART-006, MEM-RESTART-007.
-    """
-    if real.keys() != expected.keys():
-        return False
-    return all(
-        (memory.assignments, memory.cells) == (expected[node].assignments, expected[node].cells)
-        and memory.tables.keys() == expected[node].tables.keys()
-        and all(_same_kind(real, expected, node, kind) for kind in memory.tables)
-        for node, memory in real.items()
-    )
-
-
-def _same_kind(
-    real: Mapping[int, NodeMemory], expected: Mapping[int, NodeMemory], node: int, kind: str
-) -> bool:
-    sides = (real, expected)
-    fixed = [side[node].tables[kind]._replace(reserved=0, free=0) for side in sides]
-    group = NUMASet.from_mask(real[node].cells)
-    tables = [[side[member].tables[kind] for member in group] for side in sides]
-    sums = [(sum(one.free for one in of), sum(one.reserved for one in of)) for of in tables]
-    return fixed[0] == fixed[1] and sums[0] == sums[1]

@@ -167,3 +167,29 @@ def give_back(nodes: Nodes, node: int, kind: str, size: int) -> int:
         left, {**memory.tables, kind: table.take(-given)}, memory.cells if left else 1 << node
     )
     return given
+
+
+def same_memory(real: Mapping[int, NodeMemory], expected: Mapping[int, NodeMemory]) -> bool:
+    """Whether two machines have the same memory, and as much of it in use by groups of nodes.
+
+    Requirements: MEM-CHECKPOINT-002, MEM-CHECKPOINT-011, MEM-RESTART-006, MEM-RESTART-007.
+    """
+    if real.keys() != expected.keys():
+        return False
+    return all(
+        (memory.assignments, memory.cells) == (expected[node].assignments, expected[node].cells)
+        and memory.tables.keys() == expected[node].tables.keys()
+        and all(_same_kind(real, expected, node, kind) for kind in memory.tables)
+        for node, memory in real.items()
+    )
+
+
+def _same_kind(
+    real: Mapping[int, NodeMemory], expected: Mapping[int, NodeMemory], node: int, kind: str
+) -> bool:
+    sides = (real, expected)
+    fixed = [side[node].tables[kind]._replace(reserved=0, free=0) for side in sides]
+    group = NUMASet.from_mask(real[node].cells)
+    tables = [[side[member].tables[kind] for member in group] for side in sides]
+    sums = [(sum(one.free for one in of), sum(one.reserved for one in of)) for of in tables]
+    return fixed[0] == fixed[1] and sums[0] == sums[1]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from numaproof.reference.pods import pod_level, qos, quantity
+from numaproof.reference.pods import pod_level, quantity
 from numaproof.reference.pods.containers import Container
 from numaproof.reference.pods.pod import Pod, PodError
+from numaproof.reference.pods.pod_level import PodRules
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
     from numaproof.reference.pods.pod_level import PodLevel
 
 
-def read_pod(manifest: Mapping[str, Any], level: PodLevel = "ignored") -> Pod:
+def read_pod(
+    manifest: Mapping[str, Any], level: PodLevel = "ignored", rules: type[PodRules] = PodRules
+) -> Pod:
     """The pod that a v1.Pod manifest describes; `level` is what its own resources do.
 
     Raises:
@@ -32,19 +35,24 @@ def read_pod(manifest: Mapping[str, Any], level: PodLevel = "ignored") -> Pod:
         for number, item in enumerate(spec.get(key) or ())
     )
     status = _mapping(manifest.get("status") or {}, "status")
+    given = status.get("qosClass")
     own = None if level == "ignored" else spec.get("resources")
     if own is None:
-        return Pod(uid, containers, status.get("qosClass") or qos.class_of(containers))
+        return Pod(uid, containers, given or rules.qos_class(containers))
     resources = _mapping(own, "spec.resources")
     limits = _quantities(resources.get("limits"), "spec.resources.limits")
     requests = _quantities(resources.get("requests"), "spec.resources.requests")
-    as_one = pod_level.as_one(requests, limits, containers)
-    decides = level != "shared pool alone"
+    if level == "shared pool alone":
+        as_one = Container("", requests, limits)
+        decide = False
+    else:
+        as_one = rules.as_one(requests, limits, containers)
+        decide = rules.decide(as_one)
     asks = pod_level.asks(as_one)
     return Pod(
         uid,
         containers,
-        status.get("qosClass") or qos.class_of((as_one,) if decides else containers),
+        given or rules.qos_class((as_one,) if decide else containers),
         shared_pool=asks and level.startswith("shared pool"),
         budget=as_one.requests if asks and level == "budget" else None,
     )

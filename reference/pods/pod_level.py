@@ -8,14 +8,15 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from numaproof.reference.pods import containers, quantity
+from numaproof.reference.pods import containers, qos, quantity
 from numaproof.reference.pods.containers import Container
-from numaproof.reference.pods.qos import RESOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from fractions import Fraction
     from typing import Any
+
+    from numaproof.reference.pods.qos import QoSClass
 
 PodLevel = Literal["ignored", "QoS class", "shared pool", "shared pool alone", "budget"]
 """What pod-level resources do.
@@ -28,29 +29,76 @@ keep its containers off exclusive CPUs and pinned memory. ``shared pool alone``:
 _PAGES = "hugepages-"
 
 
+class PodRules:
+    """How the resources of a pod are read."""
+
+    @staticmethod
+    def qos_class(members: tuple[Container, ...]) -> QoSClass:
+        """The QoS class of a pod with these containers."""
+        return qos.class_of(members)
+
+    @staticmethod
+    def decide(pod: Container) -> bool:
+        """Whether pod-level resources, as those of a single container, decide the QoS class.
+
+        Requirements: NODE-PODLEVEL-014.
+        """
+        return asks(pod)
+
+    @staticmethod
+    def as_one(
+        requests: Mapping[str, Any], limits: Mapping[str, Any], members: tuple[Container, ...]
+    ) -> Container:
+        """The pod's own `requests` and `limits` as those of a single container.
+
+        What is left out is filled in as the API server does it when a pod is created. Containers
+        have their own defaults by then.
+
+        Requirements: NODE-PODLEVEL-015, NODE-PODLEVEL-016.
+        """
+        if not requests and not limits:
+            return Container("", requests, limits)
+        limits = {**limits, **missing_pages(requests, limits, members)}
+        requests = {**limits, **requested_together(members), **requests}
+        for resource in filter(is_supported, requests):
+            if (
+                resource not in limits
+                and members
+                and all(resource in one.limits for one in members)
+            ):
+                together = _together(members, partial(_limited, resource))
+                limits[resource] = max(together, requests[resource], key=quantity.parse)
+        return Container("", requests, limits)
+
+
+def is_supported(resource: str) -> bool:
+    """Whether pods can have the resource as a whole."""
+    return resource in qos.RESOURCES or resource.startswith(_PAGES)
+
+
 def asks(pod: Container) -> bool:
     """Whether pod-level resources, as those of a single container, name one that pods may have."""
-    return any(
-        resource in RESOURCES or resource.startswith(_PAGES)
-        for resource in (*pod.requests, *pod.limits)
-    )
+    return any(map(is_supported, (*pod.requests, *pod.limits)))
 
 
-def as_one(
+def missing_pages(
     requests: Mapping[str, Any], limits: Mapping[str, Any], members: tuple[Container, ...]
-) -> Container:
-    """The pod's own `requests` and `limits` as those of a single container, defaults filled in."""
-    limits = dict(limits)
-    if limits or requests:
-        pages = {kind for one in members for kind in one.limits if kind.startswith(_PAGES)}
-        for resource in sorted(pages - limits.keys() - requests.keys()):
-            limits[resource] = _together(members, partial(_limited, resource))
-    asked = dict(limits)
-    for resource in RESOURCES if limits else ():
-        # Where containers request a resource, the pod requests what they need together.
-        if any(resource in container.requests for container in members):
-            asked[resource] = _together(members, partial(_requested, resource))
-    return Container("", {**asked, **requests}, limits)
+) -> dict[str, str]:
+    """The huge pages that containers limit together, of sizes that the pod does not name."""
+    pages = {kind for one in members for kind in one.limits if kind.startswith(_PAGES)}
+    return {
+        kind: _together(members, partial(_limited, kind))
+        for kind in sorted(pages - limits.keys() - requests.keys())
+    }
+
+
+def requested_together(members: tuple[Container, ...]) -> dict[str, str]:
+    """The CPUs and the memory that containers request together, where any requests them."""
+    return {
+        resource: _together(members, partial(_requested, resource))
+        for resource in qos.RESOURCES
+        if any(resource in container.requests for container in members)
+    }
 
 
 def _together(members: tuple[Container, ...], amount: Callable[[Container], Fraction]) -> str:

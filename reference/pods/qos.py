@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from numaproof.reference.pods import quantity
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from fractions import Fraction
 
     from numaproof.reference.pods.containers import Container
@@ -26,24 +27,18 @@ def class_of(containers: tuple[Container, ...]) -> QoSClass:
     Guaranteed: every container limits CPU and memory, and requests exactly as much. BestEffort: no
     container requests or limits either. Burstable: any other pod.
 
-    Requirements: CPU-STATIC-016, MEM-INIT-006.
+    Requirements: CPU-STATIC-016, CPU-STATIC-025, MEM-INIT-006.
     """
-    requests: dict[str, Fraction] = {}
-    limits: dict[str, Fraction] = {}
-    everywhere = True
-    for container in containers:
-        for resource in RESOURCES:
-            requested = quantity.parse(container.requests.get(resource, 0))
-            limited = quantity.parse(container.limits.get(resource, 0))
-            if requested:
-                _add(requests, resource, requested)
-            if limited:
-                _add(limits, resource, limited)
-            everywhere = everywhere and bool(limited)
-    if not requests and not limits:
+    asked = [
+        (_amount(container.requests, resource), _amount(container.limits, resource))
+        for container in containers
+        for resource in RESOURCES
+    ]
+    if not any(amount for amounts in asked for amount in amounts):
         return "BestEffort"
-    return "Guaranteed" if everywhere and requests == limits else "Burstable"
+    whole = all(requested == limited != 0 for requested, limited in asked)
+    return "Guaranteed" if whole else "Burstable"
 
 
-def _add(sums: dict[str, Fraction], resource: str, amount: Fraction) -> None:
-    sums[resource] = sums[resource] + amount if resource in sums else amount
+def _amount(quantities: Mapping[str, Any], resource: str) -> Fraction:
+    return quantity.parse(quantities.get(resource, 0))

@@ -9,6 +9,7 @@ from builders.pods import Sidecar, numbered
 from numaproof.reference.pods import quantity
 from numaproof.reference.pods.manifest import read_pod
 from numaproof.reference.pods.pod import PodError
+from numaproof.reference.pods.pod_level import PodRules
 
 if TYPE_CHECKING:
     from numaproof.reference.pods.pod_level import PodLevel
@@ -98,9 +99,11 @@ def test_only_an_init_container_can_be_a_sidecar() -> None:
         ({"limits": amounts("4"), "requests": amounts("4")}, "shared pool", "Guaranteed", 0),
         ({"limits": amounts("4")}, "QoS class", "Burstable", 0),
         ({"limits": amounts("2")}, "QoS class", "Guaranteed", 2),
-        ({"requests": amounts("4")}, "QoS class", "Burstable", 0),
-        ({}, "QoS class", "BestEffort", 0),
-        ({"limits": {"hugepages-2Mi": "2Mi"}}, "shared pool", "Burstable", 0),
+        ({"requests": amounts("4")}, "QoS class", "Guaranteed", 2),
+        ({"requests": amounts("1")}, "QoS class", "Burstable", 0),
+        ({}, "QoS class", "Guaranteed", 2),
+        ({"limits": {"example.com/nic": "1"}}, "QoS class", "Guaranteed", 2),
+        ({"limits": {"hugepages-2Mi": "2Mi"}}, "shared pool", "Guaranteed", 0),
         ({"requests": amounts("4")}, "shared pool alone", "Guaranteed", 0),
         ({}, "shared pool alone", "Guaranteed", 2),
     ],
@@ -111,6 +114,43 @@ def test_resources_of_the_pod_do_what_the_release_makes_of_them(
     pod = read_pod(manifest({"limits": amounts("2")}, resources=own), level)
     assert pod.qos == qos
     assert pod.exclusive_cpus(pod.containers[0]) == exclusive
+
+
+@pytest.mark.parametrize(
+    ("containers", "own", "limits"),
+    [
+        ([{"limits": amounts("2")}], {"requests": amounts("4")}, {"cpu": 4, "memory": 64 << 20}),
+        (
+            [{"limits": amounts("2")}, {"limits": amounts("3")}],
+            {"requests": {"cpu": "1"}},
+            {"cpu": 5, "memory": 128 << 20},
+        ),
+        (
+            [{"limits": amounts("2")}, {"limits": {"cpu": "3"}}],
+            {"requests": {"cpu": 1}},
+            {"cpu": 5},
+        ),
+        ([], {"requests": {"cpu": "1"}}, {}),
+    ],
+)
+def test_a_pod_is_limited_to_what_its_containers_are_limited_to_and_never_below_its_requests(
+    containers: list[dict[str, Any]], own: dict[str, Any], limits: dict[str, int]
+) -> None:
+    members = read_pod(manifest(*containers)).containers
+    found = PodRules.as_one(own["requests"], {}, members).limits
+    assert {kind: quantity.parse(limit) for kind, limit in found.items()} == limits
+
+
+def test_pod_level_requests_are_filled_in_without_limits_of_the_pod() -> None:
+    own = {"requests": {"memory": "1Gi"}}
+    pod = read_pod(manifest({"requests": {"cpu": "2"}}, resources=own), "budget")
+    assert pod.budget == {"cpu": "2", "memory": "1Gi"}
+
+
+def test_containers_do_not_make_up_for_one_another_in_the_qos_class() -> None:
+    more = {"requests": amounts("2"), "limits": amounts("1")}
+    less = {"requests": amounts("1"), "limits": amounts("2")}
+    assert read_pod(manifest(more, less)).qos == "Burstable"
 
 
 def test_a_limit_of_the_pod_that_no_container_asks_for_is_its_request_as_well() -> None:
