@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numaproof.conformance.judging.pods import PodResources, amount
 from numaproof.protocol.sets import CPUSet, ListFormatError
@@ -70,44 +71,72 @@ def exclusive_counts(pod: Pod) -> dict[str, int]:
     return {container.name: pod.exclusive_cpus(container) for container in pod.containers}
 
 
-_ALPHA_CLASSIFIES = ({"PodLevelResources": "Alpha"}, PodResources(classify=True), PodResources())
-_BETA_UNPINS = (
-    {"PodLevelResources": "Beta"},
+class _Gate(NamedTuple):
+    """How mature a feature gate is, and whether it is on where nothing is said of it."""
+
+    stage: str
+    on: bool
+
+
+_ALPHA, _BETA, _BETA_OFF = _Gate("Alpha", on=False), _Gate("Beta", on=True), _Gate("Beta", on=False)
+
+
+class _PodLevel(NamedTuple):
+    """What a release makes of pod-level resources, with ``PodLevelResources`` on, and off."""
+
+    gates: Mapping[str, _Gate]
+    on: PodResources
+    off: PodResources = PodResources()
+
+
+_CLASSIFIES = _PodLevel({"PodLevelResources": _ALPHA}, PodResources(classify=True))
+_UNPINS = _PodLevel({"PodLevelResources": _BETA}, PodResources(classify=True, unpin=True))
+_ALWAYS_UNPINS = _PodLevel(
+    {"PodLevelResources": _BETA, "PodLevelResourceManagers": _ALPHA},
     PodResources(classify=True, unpin=True),
-    PodResources(),
+    PodResources(unpin=True),
 )
-_ALWAYS_UNPINS = (
-    {"PodLevelResources": "Beta", "PodLevelResourceManagers": "Alpha"},
+_COMPLETES = _PodLevel(
+    {
+        "PodLevelResources": _BETA,
+        "PodLevelResourceManagers": _BETA_OFF,
+        "PodLevelResourcesFixDefaulting": _BETA,
+        "PodLevelResourcesFixKubeletQOSClass": _BETA,
+    },
     PodResources(classify=True, unpin=True),
     PodResources(unpin=True),
 )
 _POD_LEVEL = {
-    "1.31": _ALPHA_CLASSIFIES,
-    "1.32": _ALPHA_CLASSIFIES,
-    "1.33": _ALPHA_CLASSIFIES,
-    "1.34": _BETA_UNPINS,
-    "1.35": _BETA_UNPINS,
+    "1.31": _CLASSIFIES,
+    "1.32": _CLASSIFIES,
+    "1.33": _CLASSIFIES,
+    "1.34": _UNPINS,
+    "1.35": _UNPINS,
     "1.36": _ALWAYS_UNPINS,
-    "1.37": _ALWAYS_UNPINS,
+    "1.37": _COMPLETES,
 }
-"""What each release makes of pod-level resources: how mature its gates are, and what nodes do with
-``PodLevelResources`` on, and off. (NODE-PODLEVEL-002, NODE-PODLEVEL-005, NODE-PODLEVEL-006.)"""
+"""What each release makes of pod-level resources. (NODE-PODLEVEL-002, NODE-PODLEVEL-005,
+NODE-PODLEVEL-006, NODE-PODLEVEL-014, NODE-PODLEVEL-016.)"""
 
 
 def pod_resources(config: messages.KubeletConfiguration, kubernetes: str) -> PodResources:
     """What a node of a release makes of pod-level resources under a configuration."""
-    maturity, gate_on, gate_off = _POD_LEVEL[kubernetes]
+    known = _POD_LEVEL[kubernetes]
     given = _entries(config.get("featureGates"))
 
-    def on(gate: str) -> bool:
-        stage = maturity.get(gate, "")
-        return bool(stage and given.get(gate, given.get(f"All{stage}", stage == "Beta")))
+    def on(name: str) -> bool:
+        gate = known.gates.get(name)
+        return gate is not None and bool(given.get(name, given.get(f"All{gate.stage}", gate.on)))
 
     if not on("PodLevelResources"):
-        return gate_off
-    if on("PodLevelResourceManagers"):
-        return PodResources(classify=True, budget=True)
-    return gate_on
+        return known.off
+    return replace(
+        known.on,
+        unpin=known.on.unpin and not on("PodLevelResourceManagers"),
+        budget=on("PodLevelResourceManagers"),
+        complete=on("PodLevelResourcesFixDefaulting"),
+        empty_classify=not on("PodLevelResourcesFixKubeletQOSClass"),
+    )
 
 
 def has_budget(pod: Pod, config: messages.KubeletConfiguration) -> bool:

@@ -51,11 +51,16 @@ class PodResources:
         classify: they decide the QoS class instead of the containers' resources.
         unpin: they keep every container of the pod off exclusive CPUs and pinned memory.
         budget: they are what the managers allocate, for the containers to share.
+        complete: where they name anything, requests and limits that are missing follow from those
+            of the containers; else requests alone do, and only beside limits.
+        empty_classify: they decide the QoS class even if they name nothing that counts.
     """
 
     classify: bool = False
     unpin: bool = False
     budget: bool = False
+    complete: bool = False
+    empty_classify: bool = False
 
 
 @dataclass(frozen=True)
@@ -118,15 +123,14 @@ def read(manifest: Mapping[str, Any], whole: PodResources) -> Pod:
         *(_container(one, _kind(one)) for one in spec.get("initContainers") or ()),
         *(_container(one, "app") for one in spec.get("containers") or ()),
     )
-    own = _of_pod(spec["resources"], containers) if spec.get("resources") is not None else None
-    resources_set = own is not None and any(
-        resource in _COMPUTE or resource.startswith("hugepages-")
-        for resource in (*own.requests, *own.limits)
-    )
+    given = spec.get("resources")
+    own = None if given is None else _of_pod(given, containers, complete=whole.complete)
+    resources_set = own is not None and any(map(_is_supported, (*own.requests, *own.limits)))
+    classified = whole.classify and (resources_set or whole.empty_classify)
     return Pod(
         containers,
         (manifest.get("status") or {}).get("qosClass")
-        or qos_class([own] if own is not None and whole.classify else containers),
+        or qos_class([own] if own is not None and classified else containers),
         unpinned=whole.unpin and resources_set,
         budget=own.requests if own is not None and whole.budget and resources_set else None,
     )
@@ -175,19 +179,34 @@ def _container(manifest: Mapping[str, Any], kind: Kind) -> Container:
     )
 
 
-def _of_pod(resources: Mapping[str, Any], containers: tuple[Container, ...]) -> Container:
+def _of_pod(
+    resources: Mapping[str, Any], containers: tuple[Container, ...], *, complete: bool
+) -> Container:
     """Pod-level resources as those of one container that stands for the pod.
 
-    A request that is missing beside limits is what the containers need together, if any of them
-    requests that resource, and else the limit ("Assign Pod-level CPU and memory resources").
+    A missing request is what the containers need together, if any of them requests that resource,
+    and else the limit. In a complete pod a missing limit is what the containers may use together,
+    if all of them limit that resource, and never less than the request. ("Assign Pod-level CPU and
+    memory resources"; KEP-2837.)
     """
     limits, requests = _amounts(resources.get("limits")), _amounts(resources.get("requests"))
     together = {
         resource: effective((one.kind, one.requests.get(resource, 0)) for one in containers)
         for resource in _COMPUTE
-        if limits and any(resource in one.requests for one in containers)
+        if (limits or (requests and complete))
+        and any(resource in one.requests for one in containers)
     }
-    return Container("", "app", {**limits, **together, **requests}, limits)
+    requests = {**limits, **together, **requests}
+    for resource in requests if complete and containers else ():
+        if resource not in limits and all(resource in one.limits for one in containers):
+            used = effective((one.kind, one.limits[resource]) for one in containers)
+            limits[resource] = max(requests[resource], used)
+    return Container("", "app", requests, limits)
+
+
+def _is_supported(resource: str) -> bool:
+    """Whether a pod can have the resource as a whole."""
+    return resource in _COMPUTE or resource.startswith("hugepages-")
 
 
 def _amounts(quantities: Mapping[str, Any] | None) -> Amounts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from numaproof.protocol.releases import NEWEST, RELEASES
 from numaproof.reference.departures.releases import release
 from numaproof.reference.pods import quantity
 from numaproof.reference.pods.manifest import read_pod
+from numaproof.reference.pods.pod_level import PodRules
 
 if TYPE_CHECKING:
     from numaproof.protocol import messages
@@ -74,7 +76,7 @@ def test_both_readings_of_a_pod_agree(version: str, gates: dict[str, bool]) -> N
     for seed in range(PODS // len(NODES)):
         manifest = made_up(seed)
         own = pods.read(manifest, entitlement.pod_resources(config, version))
-        theirs = read_pod(manifest, level)
+        theirs = read_pod(manifest, level, known.rule(PodRules))
         classes.add(own.qos)
         assert own.qos == theirs.qos
         assert (own.budget is None) == (theirs.budget is None)
@@ -153,11 +155,21 @@ def test_gates_follow_their_maturity_where_they_are_not_named() -> None:
     def read(kubernetes: str, **gates: bool) -> PodResources:
         return entitlement.pod_resources({"featureGates": gates}, kubernetes)
 
+    alpha = PodResources(classify=True, empty_classify=True)
+    beta = replace(alpha, unpin=True)
     assert read("1.33") == PodResources()
-    assert read("1.33", AllAlpha=True) == PodResources(classify=True)
-    assert read("1.34") == PodResources(classify=True, unpin=True)
+    assert read("1.33", AllAlpha=True) == alpha
+    assert read("1.34") == beta
     assert read("1.34", AllBeta=False) == PodResources()
-    assert read("1.34", AllBeta=False, PodLevelResources=True) == read("1.34")
+    assert read("1.34", AllBeta=False, PodLevelResources=True) == beta
     assert read("1.36", AllBeta=False) == PodResources(unpin=True)
     assert read("1.36", PodLevelResourceManagers=True).budget
-    assert entitlement.pod_resources({}, NEWEST) == read("1.36")
+    assert read("1.37") == PodResources(classify=True, unpin=True, complete=True)
+    assert read("1.37", PodLevelResourcesFixDefaulting=False) == replace(
+        read("1.37"), complete=False
+    )
+    assert read("1.37", PodLevelResourcesFixKubeletQOSClass=False) == replace(
+        read("1.37"), empty_classify=True
+    )
+    assert read("1.37", AllBeta=True).budget
+    assert entitlement.pod_resources({}, NEWEST) == read(NEWEST)
