@@ -116,7 +116,7 @@ _POD_LEVEL = {
     "1.37": _COMPLETES,
 }
 """What each release makes of pod-level resources. (NODE-PODLEVEL-002, NODE-PODLEVEL-005,
-NODE-PODLEVEL-006, NODE-PODLEVEL-014, NODE-PODLEVEL-016.)"""
+NODE-PODLEVEL-006, NODE-PODLEVEL-016, NODE-PODLEVEL-018.)"""
 
 
 def pod_resources(config: messages.KubeletConfiguration, kubernetes: str) -> PodResources:

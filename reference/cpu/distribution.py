@@ -20,8 +20,8 @@ from numaproof.reference.cpu.assignment import (
     NotEnoughCPUsError,
     Progress,
     nodes_in_order,
-    sockets_in_order,
 )
+from numaproof.reference.cpu.topology import touching, union
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -65,39 +65,19 @@ class DistributedAssignment(Assignment):
     __slots__ = ()
 
     def take(self, available: int, count: int, beside: int = 0, least: int = 0) -> int:
-        """`count` CPUs out of `available`, of one socket where its option asks for that.
+        """`count` CPUs out of `available`, in groups of whole cores where these are asked for.
+
+        A request that is no multiple of a group, or that no combination of nodes can share, is
+        packed instead.
 
         Raises:
             NotEnoughCPUsError: `available` has fewer.
             AccountingError: the chosen nodes did not have the CPUs after all.
 
-        Requirements: CPU-HINT-018.
+        Requirements: CPU-HINT-018, CPU-OPT-DISTNUMA-003, CPU-OPT-DISTNUMA-005,
+        CPU-OPT-DISTNUMA-006, CPU-OPT-DISTNUMA-007.
         """
         del beside
-        if self.options.by_socket:
-            available = self.of_one_socket(available, count)
-        return self.distribute(available, count, least)
-
-    def of_one_socket(self, available: int, count: int) -> int:
-        """The part of `available` on one socket that has `count` CPUs; all where none has.
-
-        Requirements: CPU-OPT-ALIGNSOCKET-006.
-        """
-        for socket in sockets_in_order(self.topology, available):
-            on_socket = available & self.topology.sockets[socket]
-            if on_socket.bit_count() >= count:
-                return on_socket
-        return available
-
-    def distribute(self, available: int, count: int, least: int) -> int:
-        """`count` CPUs out of `available`, in groups of whole cores where these are asked for.
-
-        A request that is no multiple of a group, or that no combination of nodes can share
-        evenly, is packed instead. Raises what `take` does.
-
-        Requirements: CPU-OPT-DISTNUMA-003, CPU-OPT-DISTNUMA-005, CPU-OPT-DISTNUMA-006,
-        CPU-OPT-DISTNUMA-007.
-        """
         nodes = self.topology.nodes
         group = self.cpus_per_core if self.options.full_cores else 1
         if count % group:
@@ -109,12 +89,25 @@ class DistributedAssignment(Assignment):
         order = nodes_in_order(self.topology, available)
         free = {node: (nodes[node] & available).bit_count() for node in order}
         request = CPURequest(free, count, group)
+        best = self.choose(request, self.sizes(request, least))
+        return self._carry_out(available, request, best) if best else self.pack(available, count)
+
+    def sizes(self, request: CPURequest, least: int) -> list[int]:
+        """How many NUMA nodes to try, in order: as few as possible, but `least` if possible."""
         fewest, most = self._range(request)
         least = min(max(fewest, least), most + 1)
-        for size in (*range(least, most + 1), *range(fewest, least)):
-            if best := self.best_of_size(request, size):
-                return self._carry_out(available, request, best)
-        return self.pack(available, count)
+        return [*range(least, most + 1), *range(fewest, least)]
+
+    def choose(self, request: CPURequest, sizes: Sequence[int]) -> Distribution | None:
+        """The best distribution, on one socket if that is asked for and possible.
+
+        Requirements: CPU-OPT-ALIGNSOCKET-006.
+        """
+        for one_socket in (True, False) if self.options.by_socket else (False,):
+            for size in sizes:
+                if best := self.best_of_size(request, size, one_socket=one_socket):
+                    return best
+        return None
 
     def _range(self, request: CPURequest) -> tuple[int, int]:
         """The fewest and the most NUMA nodes worth trying."""
@@ -123,16 +116,25 @@ class DistributedAssignment(Assignment):
         wanted = -(-request.wanted // request.group)
         return -(-wanted // groups_per_node), min(wanted, len(request.free))
 
-    def best_of_size(self, request: CPURequest, size: int) -> Distribution | None:
-        """The best distribution over `size` nodes, None where no such nodes can share evenly."""
+    def best_of_size(
+        self, request: CPURequest, size: int, *, one_socket: bool = False
+    ) -> Distribution | None:
+        """The best distribution over `size` nodes, None where no such nodes can share."""
         best: Distribution | None = None
         for nodes in combinations(request.free, size):
+            if one_socket and not self.on_one_socket(nodes):
+                continue
             found = self.over(request, nodes)
             if found and (best is None or self.is_better(found, best)):
                 best = found
                 if self.is_best(best):
                     break
         return best
+
+    def on_one_socket(self, nodes: Iterable[int]) -> bool:
+        """Whether nodes belong to one socket, all of them and with all their CPUs."""
+        cpus = union(self.topology.nodes[node] for node in nodes)
+        return len(touching(self.topology.sockets, cpus)) == 1
 
     def is_better(self, found: Distribution, best: Distribution) -> bool:
         """Whether a distribution is to be preferred to another over as many nodes."""

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from numaproof.protocol.releases import between
 from numaproof.reference.cpu.distribution import DistributedAssignment
-from numaproof.reference.cpu.topology import touching, union
 from numaproof.reference.departures.departure import ALL, ISSUES, PULLS, Change, Defect
 
 if TYPE_CHECKING:
@@ -38,10 +37,10 @@ class NodesAcrossSockets(DistributedAssignment):
         "of several sockets.",
     )
 
-    def of_one_socket(self, available: int, count: int) -> int:
-        """All that is available, on whatever sockets."""
-        del count
-        return available
+    def choose(self, request: CPURequest, sizes: Sequence[int]) -> Distribution | None:
+        """The best distribution over as few nodes as possible, on whatever sockets."""
+        found = (self.best_of_size(request, size) for size in sizes)
+        return next((best for best in found if best), None)
 
 
 class EvenSharesAlone(DistributedAssignment):
@@ -58,7 +57,7 @@ class EvenSharesAlone(DistributedAssignment):
         return even if all(request.free[node] >= even for node in nodes) else None
 
 
-class FewNodesBeforeOneSocket(DistributedAssignment):
+class FewNodesBeforeOneSocket(NodesAcrossSockets):
     """Stays on one socket only where that takes no more NUMA nodes."""
 
     departure = Defect(
@@ -69,11 +68,6 @@ class FewNodesBeforeOneSocket(DistributedAssignment):
         "With distribute-cpus-across-numa a request that one socket can hold is spread over "
         "several, where this takes fewer NUMA nodes than one socket does.",
     )
-
-    def of_one_socket(self, available: int, count: int) -> int:
-        """All that is available, on whatever sockets."""
-        del count
-        return available
 
     def is_better(self, found: Distribution, best: Distribution) -> bool:
         """As documented between two that are on one socket, or two that are not."""
@@ -87,8 +81,7 @@ class FewNodesBeforeOneSocket(DistributedAssignment):
 
     def _stays(self, distribution: Distribution) -> bool:
         """Whether the nodes are on one socket, where that matters."""
-        nodes = union(self.topology.nodes[node] for node in distribution.nodes)
-        return not self.options.by_socket or len(touching(self.topology.sockets, nodes)) == 1
+        return not self.options.by_socket or self.on_one_socket(distribution.nodes)
 
 
 class AffinityShrunk(DistributedAssignment):
@@ -104,10 +97,10 @@ class AffinityShrunk(DistributedAssignment):
         "the affinity, which the devices need, has more.",
     )
 
-    def distribute(self, available: int, count: int, least: int) -> int:
-        """CPUs of as few nodes as can share them."""
+    def sizes(self, request: CPURequest, least: int) -> list[int]:
+        """As few as possible."""
         del least
-        return super().distribute(available, count, 0)
+        return super().sizes(request, 0)
 
 
 class CombinationOverwritten(DistributedAssignment):
@@ -123,9 +116,11 @@ class CombinationOverwritten(DistributedAssignment):
         "machine, or the CPUs are not found there and the pod is refused.",
     )
 
-    def best_of_size(self, request: CPURequest, size: int) -> Distribution | None:
+    def best_of_size(
+        self, request: CPURequest, size: int, *, one_socket: bool = False
+    ) -> Distribution | None:
         """The best distribution, with what its nodes have become in memory by then."""
-        best = super().best_of_size(request, size)
+        best = super().best_of_size(request, size, one_socket=one_socket)
         if best is None:
             return None
         to_the_end = not self.is_best(best)

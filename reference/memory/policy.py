@@ -162,7 +162,7 @@ class StaticPolicy(Readmission):
         Raises:
             AllocationError: an amount is not an integer to the API machinery.
 
-        Requirements: MEM-STATIC-013.
+        Requirements: MEM-STATIC-014.
         """
         return bool(requests.part(pod, container))
 

@@ -41,7 +41,7 @@ class PodRules:
     def decide(pod: Container) -> bool:
         """Whether pod-level resources, as those of a single container, decide the QoS class.
 
-        Requirements: NODE-PODLEVEL-014.
+        Requirements: NODE-PODLEVEL-016.
         """
         return asks(pod)
 
@@ -54,7 +54,7 @@ class PodRules:
         What is left out is filled in as the API server does it when a pod is created. Containers
         have their own defaults by then.
 
-        Requirements: NODE-PODLEVEL-015, NODE-PODLEVEL-016.
+        Requirements: NODE-PODLEVEL-017, NODE-PODLEVEL-018.
         """
         if not requests and not limits:
             return Container("", requests, limits)

@@ -27,7 +27,7 @@ def class_of(containers: tuple[Container, ...]) -> QoSClass:
     Guaranteed: every container limits CPU and memory, and requests exactly as much. BestEffort: no
     container requests or limits either. Burstable: any other pod.
 
-    Requirements: CPU-STATIC-016, CPU-STATIC-025, MEM-INIT-006.
+    Requirements: CPU-STATIC-016, CPU-STATIC-026, MEM-INIT-006.
     """
     asked = [
         (_amount(container.requests, resource), _amount(container.limits, resource))
