@@ -157,7 +157,7 @@ def test_distribution_over_nodes_stays_in_a_socket_that_holds_the_request(
 ) -> None:
     names = ("distribute-cpus-across-numa", "align-by-socket")
     shape, config = machine(nodes=4, sockets=2, smt=1), options(*names)
-    assert both(node, documented, shape, pod("u", "6"), **config) == ["4-6,8-10", "1-6"]
+    assert both(node, documented, shape, pod("u", "6"), **config) == ["4-6,8-10", "8-10,12-14"]
     assert both(node, documented, shape, pod("u", "10"), **config) == ["4-10,12-14"] * 2
 
 
