@@ -117,8 +117,8 @@ class StaticPolicy(Readmission):
             NotEnoughCPUsError: too few CPUs are left.
 
         Requirements: CPU-HINT-015, CPU-INIT-001, CPU-INIT-003, CPU-INIT-004, CPU-OPT-FULLPCPUS-007,
-        CPU-OPT-FULLPCPUS-009, CPU-RESTART-003, CPU-RESTART-006, CPU-STATIC-006, CPU-STATIC-007,
-        TOPO-ORDER-005, TOPO-RESTART-003.
+        CPU-OPT-FULLPCPUS-009, CPU-OPT-FULLPCPUS-010, CPU-RESTART-003, CPU-RESTART-006,
+        CPU-STATIC-006, CPU-STATIC-007, TOPO-ORDER-005, TOPO-RESTART-003.
         """
         count = pod.exclusive_cpus(container)
         if count == 0:

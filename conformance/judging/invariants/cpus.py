@@ -189,7 +189,7 @@ def _whole_cores(view: View) -> Iterator[Violation]:
     if "full-pcpus-only" not in options(view.config):
         return
     for place, cpus in view.exclusive().items():
-        if place[0] in view.budgets:
+        if place[0] in view.budgets | view.before_whole_cores:
             continue
         for core in view.facts.cores:
             if core & cpus and not core.issubset(cpus):

@@ -11,18 +11,19 @@ from numaproof.conformance.judging import pods
 from numaproof.conformance.judging.entitlement import (
     exclusive_counts,
     has_budget,
+    options,
     pod_resources,
 )
+from numaproof.protocol import messages
 from numaproof.protocol.releases import NEWEST
 from numaproof.protocol.sets import CPUSet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from numaproof.conformance.cases.machine_properties import Facts
-    from numaproof.conformance.judging.observed_session import ObservedSession
+    from numaproof.conformance.judging.observed_session import ObservedCall, ObservedSession
     from numaproof.conformance.judging.pods import Pod
-    from numaproof.protocol import messages
 
 _NO_CPUS = CPUSet()
 
@@ -65,6 +66,8 @@ class View:
         devices: what the device plugins reported last.
         kubernetes: the release that the implementation is asked to behave as.
         level: how much of its answers is compared.
+        before_whole_cores: pods that were admitted before full-pcpus-only was switched on; they may
+            hold parts of cores.
     """
 
     facts: Facts
@@ -76,6 +79,7 @@ class View:
     devices: tuple[messages.DeviceResource, ...] = ()
     kubernetes: str = NEWEST
     level: messages.Level = "kubelet"
+    before_whole_cores: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, session: ObservedSession, facts: Facts, state: messages.State) -> View:
@@ -92,6 +96,7 @@ class View:
             devices=session.devices,
             kubernetes=session.kubernetes,
             level=session.level,
+            before_whole_cores=_admitted_without("full-pcpus-only", session.calls),
         )
 
     @cached_property
@@ -161,3 +166,19 @@ class View:
 def named(place: Place) -> str:
     """A container as messages write it."""
     return "/".join(place)
+
+
+def _admitted_without(option: str, calls: Iterable[ObservedCall]) -> frozenset[str]:
+    """The pods on the node that an option did not hold for when they came."""
+    found: set[str] = set()
+    on = False
+    for args in (call.args for call in calls):
+        match args:
+            case messages.StartArgs():
+                on = option in options(args.config)
+                found &= {pod["metadata"]["uid"] for pod in args.pods}
+            case messages.AdmitArgs() if not on:
+                found.add(args.pod["metadata"]["uid"])
+            case messages.RemoveArgs(uid=uid, container=None):
+                found.discard(uid)
+    return frozenset(found)
