@@ -166,6 +166,34 @@ def test_a_call_without_an_end_is_told_by_what_it_takes(call: BrokenCall, name: 
     assert never_answered(call, known("1.35")) == name
 
 
+ACROSS = {"distribute-cpus-across-numa": "true"}
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (
+            asked("admit", ADMIT, nodes=5, cpuManagerPolicyOptions=ACROSS),
+            "distribute-overwritten-endless-loop",
+        ),
+        (asked("assign", assign(ACROSS), nodes=5), "distribute-overwritten-endless-loop"),
+        (asked("admit", ADMIT, nodes=4, cpuManagerPolicyOptions=ACROSS), None),
+        (asked("admit", ADMIT, nodes=5), None),
+        (asked("hints", HINTS, nodes=5, cpuManagerPolicyOptions=ACROSS), None),
+    ],
+)
+def test_nodes_that_can_be_overwritten_may_keep_a_call_from_ending_since_1_37(
+    call: BrokenCall, name: str | None
+) -> None:
+    assert never_answered(call, known("1.37")) == name
+    assert never_answered(call, known("1.36")) is None
+
+
 def test_every_defect_without_an_answer_can_be_told() -> None:
-    hangs = {"distribute-endless-loop", "merge-of-all-combinations", "device-hints-over-all-nodes"}
+    hangs = {
+        "distribute-endless-loop",
+        "distribute-overwritten-endless-loop",
+        "merge-of-all-combinations",
+        "device-hints-over-all-nodes",
+    }
     assert set(every_breakdown()) == hangs | PANICS.keys()
