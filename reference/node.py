@@ -162,6 +162,15 @@ class Node:
         """
         for provider in providers:
             provider.reclaim(self.pods)
+        self._forget_told()
+
+    def settle(self) -> None:
+        """Has every manager take back at once what is held by containers of no pod on the node."""
+        for provider in self.providers:
+            provider.settle(self.pods)
+        self._forget_told()
+
+    def _forget_told(self) -> None:
         present = {(pod.uid, one.name) for pod in self.pods.values() for one in pod.containers}
         self.told = {place: cpus for place, cpus in self.told.items() if place in present}
 
@@ -169,7 +178,7 @@ class Node:
         """Takes the pod, or one of its containers, off the node."""
         if args.container is None:
             self.drop(args.uid)
-            self.reclaim(self.providers)
+            self.settle()
         else:
             pod = self.pods.get(args.uid)
             if pod is None:
@@ -221,7 +230,7 @@ class Node:
 
         Requirements: NODE-STATE-001.
         """
-        self.reclaim(self.providers)
+        self.settle()
         self.save()
         return messages.State(
             shared=CPUSet.from_mask(self.cpus.state.shared),

@@ -26,7 +26,7 @@ from numaproof.reference.kubelet.checkpoints import cpu as cpu_checkpoint
 from numaproof.reference.kubelet.checkpoints import devices as device_checkpoint
 from numaproof.reference.kubelet.checkpoints import memory as memory_checkpoint
 from numaproof.reference.kubelet.checkpoints.files import CheckpointError, CheckpointFile
-from numaproof.reference.kubelet.options import OptionError
+from numaproof.reference.kubelet.options import OptionError, as_map
 from numaproof.reference.memory import policy as memory_policies
 from numaproof.reference.memory import reservation
 from numaproof.reference.memory.manager import MemoryManager
@@ -74,15 +74,17 @@ def start(
         machine = discover(args.root, release)
     derive = cache(partial(cpu_topology.derive, machine))
     reserved = _reserved(config, derive)
+    _check_cpu_options(config)
     topology_policy = make_topology_policy(config, machine, release)
-    topology = _topology(derive)
+    needed = config.cpu_policy == "static" or release.reads_cpus_for_every_policy
+    topology = _topology(derive, needed=needed)
     setup = NodeSetup(
         nodes=tuple(node.node_id for node in machine.topology or ()),
         topology=topology,
         cpu_policy=config.cpu_policy,
         cpu=make_cpu_policy(config, topology, reserved, release),
         memory_policy=config.memory_policy,
-        memory=make_memory_policy(config, machine, release),
+        memory=make_memory_policy(config, machine, release) if has_memory_manager(config) else None,
         topology_policy=topology_policy,
         scope=config.topology_scope,
         pod_level=pod_level(config, release),
@@ -91,8 +93,8 @@ def start(
     state_dir = Path(args.state_dir)
     present = tuple(read_pod(pod, setup.pod_level, setup.pod_rules) for pod in args.pods)
     cpus = start_cpus(setup, release, state_dir, present)
-    memory = _start_memory(setup, release, state_dir)
-    devices = _start_devices(release.rule(DeviceHints)(setup.nodes), state_dir)
+    memory = _start_memory(setup, release, state_dir, runs=has_memory_manager(config))
+    devices = _start_devices(setup, release, state_dir)
     devices.report(args.devices)
     node = Node(setup, devices, cpus, memory, present)
     # The reconcile loop makes its first pass at once.
@@ -121,6 +123,13 @@ def _reserved(config: Config, derive: Callable[[], CPUTopology]) -> Fraction:
     return reserved
 
 
+def _check_cpu_options(config: Config) -> None:
+    try:
+        cpu_options.check_gate(config.cpu_options, config.gates)
+    except OptionError as error:
+        raise StartError("config", str(error)) from None
+
+
 def make_topology_policy(
     config: Config, machine: MachineInfo, release: Release
 ) -> TopologyPolicy | None:
@@ -139,7 +148,9 @@ def make_topology_policy(
     if config.topology_policy == topology_policies.NONE:
         return None
     try:
-        options = topology_options.parse(given, release.topology_options, config.gates)
+        options = topology_options.parse(
+            given, release.topology_options, config.gates, release.hidden_topology_option
+        )
         return topology_policies.on_machine(
             config.topology_policy, options, machine, release.rule(Distances)
         )
@@ -147,11 +158,13 @@ def make_topology_policy(
         raise StartError("topology", str(error)) from None
 
 
-def _topology(derive: Callable[[], CPUTopology]) -> CPUTopology:
+def _topology(derive: Callable[[], CPUTopology], *, needed: bool) -> CPUTopology:
     try:
         return derive()
     except cpu_topology.TopologyError as error:
-        raise StartError("cpu", str(error)) from None
+        if needed:
+            raise StartError("cpu", str(error)) from None
+        return cpu_topology.NO_CPUS
 
 
 def pod_level(config: Config, release: Release) -> PodLevel:
@@ -176,12 +189,10 @@ def make_cpu_policy(
     """
     if config.cpu_policy == "none":
         if config.cpu_options:
-            given = " ".join(
-                f"{name}:{value}" for name, value in sorted(config.cpu_options.items())
-            )
             raise StartError(
                 "cpu",
-                f"new none policy error: None policy: received unsupported options=map[{given}]",
+                "new none policy error: None policy: received unsupported "
+                f"options={as_map(config.cpu_options)}",
             )
         return None
     if config.cpu_policy != "static":
@@ -203,6 +214,11 @@ def make_cpu_policy(
         )
     except (OptionError, PolicyError) as error:
         raise StartError("cpu", f"new static policy error: {error}") from None
+
+
+def has_memory_manager(config: Config) -> bool:
+    """Whether the kubelet has a Memory Manager at all: not with its feature gate off."""
+    return config.gates.get("MemoryManager", True)
 
 
 def make_memory_policy(
@@ -271,13 +287,17 @@ def start_cpus(
         raise StartError("cpu", f"start cpu manager error: {error}") from None
     if content is None or state is not restored:
         file.write(state)
-    return CPUManager(setup.cpu, state, file)
+    return release.rule(CPUManager)(setup.cpu, state, file)
 
 
-def _start_memory(setup: NodeSetup, release: Release, state_dir: Path) -> MemoryManager:
+def _start_memory(
+    setup: NodeSetup, release: Release, state_dir: Path, *, runs: bool
+) -> MemoryManager:
     policy = setup.memory_policy
     dump = partial(memory_checkpoint.dump, policy=policy, formats=release.memory_files)
     file = CheckpointFile(state_dir, memory_checkpoint.FILE_NAME, dump)
+    if not runs:
+        return release.rule(MemoryManager)(None, MemoryState(), file)
     content = file.read()
     restored = MemoryState()
     try:
@@ -290,9 +310,10 @@ def _start_memory(setup: NodeSetup, release: Release, state_dir: Path) -> Memory
         raise StartError("memory", f"start memory manager error: {error}") from None
     if content is None or state is not restored:
         file.write(state)
-    return MemoryManager(setup.memory, state, file)
+    return release.rule(MemoryManager)(setup.memory, state, file)
 
 
-def _start_devices(hints: DeviceHints, state_dir: Path) -> DeviceManager:
+def _start_devices(setup: NodeSetup, release: Release, state_dir: Path) -> DeviceManager:
     file = CheckpointFile(state_dir, device_checkpoint.FILE_NAME, device_checkpoint.dump)
-    return DeviceManager(hints, device_checkpoint.load(file.read()), file)
+    hints = release.rule(DeviceHints)(setup.nodes)
+    return release.rule(DeviceManager)(hints, device_checkpoint.load(file.read()), file)

@@ -15,6 +15,22 @@ import (
 	"k8s.io/utils/cpuset"
 )
 
+// cpuOptions names the options of the static policy that this release has.
+func cpuOptions() []string {
+	return withGates(allOptionGates, func() any {
+		var names []string
+		for _, name := range []string{
+			"full-pcpus-only", "distribute-cpus-across-numa", "align-by-socket", "distribute-cpus-across-cores",
+			"strict-cpu-reservation", "prefer-align-cpus-by-uncorecache",
+		} {
+			if cpumanager.CheckPolicyOptionAvailable(name) == nil {
+				names = append(names, name)
+			}
+		}
+		return names
+	}).([]string)
+}
+
 type assignArgs struct {
 	Kubernetes string            `json:"kubernetes"`
 	Machine    json.RawMessage   `json:"machine"`

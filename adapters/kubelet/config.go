@@ -88,7 +88,7 @@ func loadConfig(raw json.RawMessage) (*kubeletconfig.KubeletConfiguration, error
 func defaultEviction(config *kubeletconfig.KubeletConfiguration) {
 	if config.EvictionHard == nil {
 		config.EvictionHard = maps.Clone(eviction.DefaultEvictionHard)
-	} else if config.MergeDefaultEvictionSettings {
+	} else if mergesDefaultEviction(config) {
 		merged := maps.Clone(eviction.DefaultEvictionHard)
 		maps.Copy(merged, config.EvictionHard)
 		config.EvictionHard = merged

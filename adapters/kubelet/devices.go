@@ -70,7 +70,7 @@ func (p *plugins) register(resource string, devices []*pluginapi.Device) error {
 }
 
 // allocateDevices answers for each container; none needs anything of the device. The stub knows
-// its devices by value in 1.33 and by pointer since.
+// its devices by value up to 1.33 and by pointer since.
 func allocateDevices[D any](r *pluginapi.AllocateRequest, _ map[string]D) (*pluginapi.AllocateResponse, error) {
 	response := &pluginapi.AllocateResponse{}
 	for range r.ContainerRequests {

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"sort"
@@ -76,6 +77,9 @@ func (s *server) start(raw json.RawMessage) any {
 	if err != nil {
 		return refusedStart{"config", err.Error()}
 	}
+	if err := checkCPUOptions(config); err != nil {
+		return refusedStart{"config", err.Error()}
+	}
 	options, err := topologyOptions(config)
 	if err != nil {
 		return refusedStart{"config", err.Error()}
@@ -114,7 +118,7 @@ func (s *server) start(raw json.RawMessage) any {
 	s.node = n
 	return map[string]any{
 		"cpus": map[string]string{
-			"all":         n.cpu.GetAllCPUs().String(),
+			"all":         n.allCPUs(machine).String(),
 			"allocatable": n.cpu.GetAllocatableCPUs().String(),
 		},
 		"memory": sortedBlocks(call[[]state.Block](n.memory.GetAllocatableMemory)),
@@ -153,6 +157,9 @@ func (n *node) make(
 		return "cpu", err
 	}
 	invoke(n.topology.AddHintProvider, n.cpu)
+	if n.memory = absentMemoryManager(); n.memory != nil {
+		return "", nil
+	}
 	n.memory, err = call2[memorymanager.Manager, error](memorymanager.NewManager,
 		config.MemoryManagerPolicy, machine, reserved.amounts, config.ReservedMemory,
 		n.stateDir, n.topology)
@@ -166,7 +173,7 @@ func (n *node) make(
 // start starts the managers in the kubelet's order, which has read before which containers run.
 func (n *node) start() (stage string, err error) {
 	containers, running := n.runningContainers()
-	n.cpuContainers, n.memoryContainers = containers.Clone(), containers.Clone()
+	n.cpuContainers, n.memoryContainers = maps.Clone(containers), maps.Clone(containers)
 	err = call[error](n.cpu.Start, n.activePods, n.gate, n, n.runtime, n.cpuContainers)
 	if err != nil {
 		return "cpu", fmt.Errorf("start cpu manager error: %w", err)
@@ -175,7 +182,7 @@ func (n *node) start() (stage string, err error) {
 	if err != nil {
 		return "memory", fmt.Errorf("start memory manager error: %w", err)
 	}
-	err = call[error](n.devices.Start, n.activePods, n.gate, containers.Clone(), running)
+	err = call[error](n.devices.Start, n.activePods, n.gate, maps.Clone(containers), running)
 	if err != nil {
 		return "devices", err
 	}

@@ -74,7 +74,7 @@ func (n *node) reclaim() {
 	nobody := &v1.Pod{}
 	invoke(n.cpu.GetPodTopologyHints, nobody)
 	invoke(n.memory.GetPodTopologyHints, nobody)
-	invoke(n.devices.UpdateAllocatedDevices)
+	invoke(n.devices.GetPodTopologyHints, nobody)
 }
 
 func (s *server) admit(raw json.RawMessage) any {

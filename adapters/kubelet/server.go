@@ -140,8 +140,7 @@ func (s *server) hello(raw json.RawMessage) any {
 			"scope":    {"container", "pod"},
 		},
 		"options": map[string][]string{
-			"cpu": {"full-pcpus-only", "distribute-cpus-across-numa", "align-by-socket",
-				"distribute-cpus-across-cores", "strict-cpu-reservation", "prefer-align-cpus-by-uncorecache"},
+			"cpu":      cpuOptions(),
 			"topology": {"prefer-closest-numa-nodes", "max-allowable-numa-nodes"},
 		},
 		"homepage": "https://kubernetes.io",

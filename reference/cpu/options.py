@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from numaproof.reference.kubelet.options import OptionError, boolean
+from numaproof.reference.kubelet.options import OptionError, as_map, boolean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,6 +31,7 @@ INCOMPATIBLE = (
 )
 """Options that conflict with each other."""
 
+_GATE = "CPUManagerPolicyOptions"
 _GATES = {
     "alpha": ("Alpha", "CPUManagerPolicyAlphaOptions"),
     "beta": ("Beta", "CPUManagerPolicyBetaOptions"),
@@ -47,6 +48,19 @@ class StaticOptions:
     by_socket: bool = False
     strict: bool = False
     by_uncore: bool = False
+
+
+def check_gate(given: Mapping[str, str], gates: Mapping[str, bool]) -> None:
+    """Checks that options may be given at all; the kubelet does so with its configuration.
+
+    Raises:
+        OptionError: there are options, and their feature gate is off.
+    """
+    if given and not gates[_GATE]:
+        raise OptionError(
+            f'CPU Manager policy options {as_map(given)} require feature gates "CPUManager", '
+            f'"{_GATE}" enabled'
+        )
 
 
 def parse(

@@ -40,6 +40,11 @@ class SMTAlignmentError(AdmissionError):
         super().__init__("SMTAlignmentError", f"SMT Alignment Error: {message}")
 
 
+def not_whole_cores(count: int, per_core: int) -> SMTAlignmentError:
+    """The refusal of a request that is no whole number of cores."""
+    return SMTAlignmentError(f"requested {count} cpus not multiple cpus per core = {per_core}")
+
+
 @dataclass(frozen=True, slots=True)
 class StaticPolicy(Readmission):
     """The static policy; `reserved` is never handed out exclusively.
@@ -91,9 +96,7 @@ class StaticPolicy(Readmission):
             return
         per_core = self.assignment.cpus_per_core
         if count % per_core:
-            raise SMTAlignmentError(
-                f"requested {count} cpus not multiple cpus per core = {per_core}"
-            )
+            raise not_whole_cores(count, per_core)
         if count > free:
             raise SMTAlignmentError(
                 "not enough free physical CPUs: available physical CPUs = "

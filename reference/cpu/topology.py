@@ -83,6 +83,10 @@ class CPUTopology:
         return union(core for core in self.cores.values() if not core & ~cpus)
 
 
+NO_CPUS = CPUTopology(0, 0, 0, 0, {}, {}, {}, {}, {}, {})
+"""What is known of a machine whose CPUs nobody reads."""
+
+
 def touching(groups: Groups, cpus: int) -> list[int]:
     """The ids of the groups that have one of the CPUs in mask `cpus`, in their order."""
     return [number for number, mask in groups.items() if mask & cpus]

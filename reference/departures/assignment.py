@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from numaproof.protocol.releases import between
 from numaproof.reference.cpu.assignment import (
     Assignment,
     caches_by_node,
@@ -103,7 +104,7 @@ class HalfUsedCores(Assignment):
 
     departure: ClassVar[Defect | Change] = Defect(
         "uncore-skips-half-used-cores",
-        ALL,
+        between("1.32"),
         "If the prefer-align-cpus-by-uncorecache policy option is specified, the static policy "
         "will allocate CPU resources for individual containers such that all CPUs assigned to a "
         "container share the same uncore cache block.",
@@ -129,7 +130,7 @@ class OddRequestsPassedOver(HalfUsedCores):
     """Meets no odd request out of a part of an uncore cache."""
 
     departure = Change(
-        ("1.33",),
+        between("1.32", "1.33"),
         "A request that is no multiple of a core's threads is never met within a part of an "
         "uncore cache.",
     )
@@ -144,7 +145,7 @@ class CacheCountedTwice(Assignment):
 
     departure = Defect(
         "uncore-across-nodes-counted-twice",
-        ALL,
+        between("1.32"),
         "The static policy allows containers in Guaranteed pods with integer CPU requests access "
         "to exclusive CPUs on the node.",
         "",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from numaproof.reference.departures.departure import ALL, Defect
+from numaproof.protocol.releases import between
+from numaproof.reference.departures.departure import Defect
 
 GATES_PANIC = Defect(
     "bad-feature-gates-panic",
-    ALL,
+    between("1.32"),
     "A feature gate that the release does not know must be refused.",
     "",
     "Unknown, locked or contradictory feature gates in the configuration file end in a panic "

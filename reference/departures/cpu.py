@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from numaproof.protocol.releases import between
-from numaproof.reference.cpu.policy import StaticPolicy
-from numaproof.reference.departures.departure import ALL, AT_ONCE, ISSUES, RESTARTS, Defect
+from numaproof.reference.cpu.policy import StaticPolicy, not_whole_cores
+from numaproof.reference.departures.departure import ALL, AT_ONCE, ISSUES, RESTARTS, Change, Defect
 
 if TYPE_CHECKING:
     from numaproof.protocol.sets import NUMASet
@@ -43,6 +43,22 @@ class OwnPodRefused(StaticPolicy):
         ):
             self.check_alignment(count, self.in_unbroken_cores(state, reuse.of(pod.uid)))
         return super().allocate(state, reuse, pod, container, affinity)
+
+
+class ShortageMisreported(StaticPolicy):
+    """Blames the request where no core is free at all."""
+
+    departure = Change(
+        ("1.31",),
+        "Where no physical core is free, the refusal says that the request is no multiple of a "
+        "core's CPUs, which it may well be.",
+    )
+
+    def check_alignment(self, count: int, free: int) -> None:
+        """As documented, in other words where nothing is free."""
+        super().check_alignment(count, free or count)
+        if self.options.full_cores and count > free == 0:
+            raise not_whole_cores(count, self.assignment.cpus_per_core)
 
 
 class InitCPUsNotReused(StaticPolicy):
@@ -87,7 +103,7 @@ class StrictEmptyPoolRefused(StaticPolicy):
 
     departure = Defect(
         "strict-reservation-empty-pool-refused",
-        ALL,
+        between("1.32"),
         RESTARTS,
         f"{ISSUES}141196",
         "With strict-cpu-reservation, once exclusive CPUs have used up the shared pool, the "
@@ -100,4 +116,10 @@ class StrictEmptyPoolRefused(StaticPolicy):
         return False
 
 
-DEPARTURES = (OwnPodRefused, InitCPUsNotReused, InitCPUsBind, StrictEmptyPoolRefused)
+DEPARTURES = (
+    OwnPodRefused,
+    ShortageMisreported,
+    InitCPUsNotReused,
+    InitCPUsBind,
+    StrictEmptyPoolRefused,
+)

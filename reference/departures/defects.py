@@ -11,6 +11,7 @@ from numaproof.reference.departures import (
     memory,
     pods,
     readmission,
+    reclaiming,
     topology,
 )
 from numaproof.reference.departures.departure import Defect, defect_of
@@ -20,6 +21,7 @@ OVERRIDES: tuple[type, ...] = (
     *distribution.DEPARTURES,
     *cpu.DEPARTURES,
     *readmission.DEPARTURES,
+    *reclaiming.DEPARTURES,
     *memory.DEPARTURES,
     *pods.DEPARTURES,
     *devices.DEPARTURES,

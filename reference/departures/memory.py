@@ -5,16 +5,28 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from numaproof.protocol.releases import between
-from numaproof.reference.departures.departure import ALL, AT_ONCE, ISSUES, Change, Defect
+from numaproof.reference.departures.departure import (
+    ALL,
+    AT_ONCE,
+    ISSUES,
+    RESTARTS,
+    Change,
+    Defect,
+)
 from numaproof.reference.memory import requests
 from numaproof.reference.memory.policy import StaticPolicy
 from numaproof.reference.memory.requests import UNSIGNED
 
 if TYPE_CHECKING:
     from numaproof.reference.memory.requests import Amounts
-    from numaproof.reference.memory.state import MemoryState
+    from numaproof.reference.memory.state import MemoryState, Nodes
     from numaproof.reference.pods.containers import Container
     from numaproof.reference.pods.pod import Pod
+
+
+_ALONE_OR_IN_GROUP = (
+    "A node is used for single-NUMA allocations or within one group of nodes, never both."
+)
 
 
 class SingleNodeInGroup(StaticPolicy):
@@ -23,7 +35,7 @@ class SingleNodeInGroup(StaticPolicy):
     departure = Defect(
         "single-node-taken-out-of-group",
         ALL,
-        "A node is used for single-NUMA allocations or within one group of nodes, never both.",
+        _ALONE_OR_IN_GROUP,
         f"{ISSUES}113035",
         "A hint for one node of a group that is in use is taken, so that the group's nodes no "
         "longer agree about the group.",
@@ -32,6 +44,41 @@ class SingleNodeInGroup(StaticPolicy):
     def breaks_group(self, state: MemoryState, nodes: int) -> bool:
         """As documented for several nodes; never for one."""
         return nodes.bit_count() > 1 and super().breaks_group(state, nodes)
+
+
+class AffinityBreaksGroup(StaticPolicy):
+    """Takes whatever nodes the Topology Manager says."""
+
+    departure = Defect(
+        "affinity-breaks-group",
+        ("1.31",),
+        _ALONE_OR_IN_GROUP,
+        f"{ISSUES}120733",
+        "The Topology Manager's affinity is taken as it is: nodes that serve containers alone "
+        "become a group, or part of another one, when the CPUs or devices want it so.",
+    )
+
+    def breaks_group(self, state: MemoryState, nodes: int) -> bool:
+        """Never."""
+        del state, nodes
+        return False
+
+
+class GroupComparedByNode(StaticPolicy):
+    """Compares the state file with the machine node by node."""
+
+    departure = Defect(
+        "group-compared-by-node",
+        ("1.31",),
+        RESTARTS,
+        f"{ISSUES}113130",
+        "How much of a group's memory lies on which of its nodes depends on what came and went. "
+        "The kubelet expects it as if it had come in the order of the file, and does not start.",
+    )
+
+    def agree(self, real: Nodes, expected: Nodes) -> bool:
+        """Only if each node has as much in use as is expected of it."""
+        return real == expected
 
 
 class ReservationWraps(StaticPolicy):
@@ -111,7 +158,7 @@ MISSING_PAGES_PANIC = Defect(
 
 MEMORYLESS_PANIC = Defect(
     "hugepages-without-memory-panic",
-    ("1.33",),
+    between("1.32", "1.33"),
     "A pod that cannot have its memory is not admitted.",
     "",
     "A container that asks for huge pages and no memory, in a pod that is Guaranteed by its "
@@ -119,7 +166,14 @@ MEMORYLESS_PANIC = Defect(
     answers=False,
 )
 
-DEPARTURES = (SingleNodeInGroup, ReservationWraps, InitOnlyPagesNotHinted, EmptyPartsServed)
+DEPARTURES = (
+    SingleNodeInGroup,
+    AffinityBreaksGroup,
+    GroupComparedByNode,
+    ReservationWraps,
+    InitOnlyPagesNotHinted,
+    EmptyPartsServed,
+)
 
 NO_ANSWER = (NULL_STATE_PANIC, MISSING_PAGES_PANIC, MEMORYLESS_PANIC)
 """Defects that end in no answer."""

@@ -22,6 +22,7 @@ from numaproof.reference.departures.defects import OVERRIDES
 from numaproof.reference.departures.departure import defect_of, departure_of
 from numaproof.reference.departures.pods import DefaultsBesideLimits, EmptyPodLevelDecides
 from numaproof.reference.kubelet import gates
+from numaproof.reference.topology.options import HIDDEN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,6 +48,7 @@ class Release:
         gates: its feature gates by name.
         cpu_options: the options of the static CPU Manager policy and how mature they are.
         topology_options: the options of the Topology Manager's policies, likewise.
+        hidden_topology_option: the refusal of one whose maturity level is not open.
         pod_level, pod_level_without_gate: what resources of a pod as a whole do with the gate
             ``PodLevelResources`` on, and off.
         cpu_files, memory_files: the formats of the CPU Manager's and the Memory Manager's
@@ -55,6 +57,8 @@ class Release:
             the files' formats theirs.
         without_gates: the departures of earlier releases that come back where one of these gates
             is off.
+        reads_cpus_for_every_policy: whether the CPU Manager reads the machine's CPUs under policy
+            none, too, and refuses to start where it cannot.
         no_cpu: how discovery begins its complaint about a tree without CPUs.
         departures: the classes that override a rule in it.
 
@@ -66,12 +70,14 @@ class Release:
     gates: Mapping[str, Gate] = field(repr=False)
     cpu_options: Mapping[str, Maturity]
     topology_options: Mapping[str, Maturity]
+    hidden_topology_option: str
     pod_level: PodLevel
     pod_level_without_gate: PodLevel
     cpu_files: CPUFormats
     memory_files: Formats
     under_gates: Mapping[str, Mapping[str, Any]]
     without_gates: Mapping[str, type]
+    reads_cpus_for_every_policy: bool
     no_cpu: str
     departures: tuple[type, ...]
 
@@ -118,12 +124,21 @@ def _overridden(override: type) -> type:
     return next(base for base in override.__mro__ if "departure" not in vars(base))
 
 
-_OPTIONS_1_33: dict[str, Maturity] = {
+_OPTIONS_1_31: dict[str, Maturity] = {
     "align-by-socket": "alpha",
     "distribute-cpus-across-cores": "alpha",
+    "distribute-cpus-across-numa": "alpha",
+    "full-pcpus-only": "beta",
+}
+_OPTIONS_1_32: dict[str, Maturity] = {
+    **_OPTIONS_1_31,
+    "prefer-align-cpus-by-uncorecache": "alpha",
+    "strict-cpu-reservation": "alpha",
+}
+_OPTIONS_1_33: dict[str, Maturity] = {
+    **_OPTIONS_1_32,
     "distribute-cpus-across-numa": "beta",
     "full-pcpus-only": "stable",
-    "prefer-align-cpus-by-uncorecache": "alpha",
     "strict-cpu-reservation": "beta",
 }
 _OPTIONS_1_34: dict[str, Maturity] = {
@@ -136,12 +151,16 @@ _OPTIONS_1_36: dict[str, Maturity] = {
     "prefer-align-cpus-by-uncorecache": "stable",
 }
 
-_TOPOLOGY_OPTIONS_1_33: dict[str, Maturity] = {
-    "prefer-closest-numa-nodes": "stable",
+_TOPOLOGY_OPTIONS_1_31: dict[str, Maturity] = {
+    "prefer-closest-numa-nodes": "beta",
     "max-allowable-numa-nodes": "beta",
 }
+_TOPOLOGY_OPTIONS_1_32: dict[str, Maturity] = {
+    **_TOPOLOGY_OPTIONS_1_31,
+    "prefer-closest-numa-nodes": "stable",
+}
 _TOPOLOGY_OPTIONS_1_35: dict[str, Maturity] = {
-    **_TOPOLOGY_OPTIONS_1_33,
+    **_TOPOLOGY_OPTIONS_1_32,
     "max-allowable-numa-nodes": "stable",
 }
 
@@ -153,22 +172,38 @@ def _departures(version: str) -> tuple[type, ...]:
 _1_31 = Release(
     version="1.31",
     gates=gates.of_release("1.31"),
-    cpu_options=_OPTIONS_1_33,
-    topology_options=_TOPOLOGY_OPTIONS_1_33,
-    pod_level="QoS class",
+    cpu_options=_OPTIONS_1_31,
+    topology_options=_TOPOLOGY_OPTIONS_1_31,
+    hidden_topology_option=(
+        'Topology Manager Policy {Level}-level Options not enabled, but option "{name}" provided'
+    ),
+    pod_level="ignored",
     pod_level_without_gate="ignored",
     cpu_files=formats.CPU_1_31,
     memory_files=formats.MEMORY_1_31,
     under_gates={},
     without_gates={},
+    reads_cpus_for_every_policy=False,
     no_cpu="Any CPU is not available",
     departures=_departures("1.31"),
 )
 _1_32 = replace(
-    _1_31, version="1.32", gates=gates.of_release("1.32"), departures=_departures("1.32")
+    _1_31,
+    version="1.32",
+    gates=gates.of_release("1.32"),
+    cpu_options=_OPTIONS_1_32,
+    topology_options=_TOPOLOGY_OPTIONS_1_32,
+    pod_level="QoS class",
+    reads_cpus_for_every_policy=True,
+    departures=_departures("1.32"),
 )
 _1_33 = replace(
-    _1_32, version="1.33", gates=gates.of_release("1.33"), departures=_departures("1.33")
+    _1_32,
+    version="1.33",
+    gates=gates.of_release("1.33"),
+    cpu_options=_OPTIONS_1_33,
+    hidden_topology_option=HIDDEN,
+    departures=_departures("1.33"),
 )
 _1_34 = replace(
     _1_33,

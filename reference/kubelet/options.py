@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from numaproof.reference.golang import text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class OptionError(Exception):
     """The policy options are invalid; the text is the kubelet's."""
+
+
+def as_map(given: Mapping[str, str]) -> str:
+    """Options as Go prints a map."""
+    return f"map[{' '.join(f'{name}:{given[name]}' for name in sorted(given))}]"
 
 
 def boolean(name: str, value: str) -> bool:

@@ -275,11 +275,15 @@ class StaticPolicy(Readmission):
                     if block.kind not in expected[node].tables:
                         raise RestoreError(f"{place}memory resource that does not exist")
                 expected = reserved(expected, block, block.size)
-        if not same_memory(state.nodes, expected):
+        if not self.agree(state.nodes, expected):
             raise RestoreError(
                 "[memorymanager] the expected machine state is different from the real one"
             )
         return state
+
+    def agree(self, real: Nodes, expected: Nodes) -> bool:
+        """Whether the state file tells of the machine that is expected with its assignments."""
+        return same_memory(real, expected)
 
 
 def make_static(

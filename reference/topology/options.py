@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from numaproof.reference.golang import numbers
-from numaproof.reference.kubelet.options import OptionError, boolean
+from numaproof.reference.kubelet.options import OptionError, as_map, boolean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,6 +21,9 @@ MOST_NODES = "max-allowable-numa-nodes"
 
 MOST_NODES_BY_DEFAULT = 8
 """How many NUMA nodes every policy but none takes without an option."""
+
+HIDDEN = 'topology manager policy {level}-level options not enabled, but option "{name}" provided'
+"""The refusal of an option whose maturity level is not open."""
 
 _GATE = "TopologyManagerPolicyOptions"
 _GATES = {
@@ -46,9 +49,8 @@ def check_gate(given: Mapping[str, str], gates: Mapping[str, bool]) -> None:
     Requirements: TOPO-ERROR-009.
     """
     if given and not gates[_GATE]:
-        written = " ".join(f"{name}:{given[name]}" for name in sorted(given))
         raise OptionError(
-            f'topology manager policy options map[{written}] require feature gates "{_GATE}" '
+            f'topology manager policy options {as_map(given)} require feature gates "{_GATE}" '
             "enabled"
         )
 
@@ -57,11 +59,12 @@ def parse(
     given: Mapping[str, str],
     available: Mapping[str, Maturity],
     gates: Mapping[str, bool] | None,
+    hidden: str = HIDDEN,
 ) -> TopologyOptions:
     """The options that a configuration asks for, out of those that exist and their maturity.
 
-    `gates` None opens all maturity levels. Of several bad options the first by name is reported;
-    the kubelet picks any.
+    `gates` None opens all maturity levels; `hidden` is the text of `check_available`. Of several
+    bad options the first by name is reported; the kubelet picks any.
 
     Raises:
         OptionError: unknown, hidden by its gate, or not a value that it can have.
@@ -69,7 +72,7 @@ def parse(
     Requirements: TOPO-ERROR-006.
     """
     for name in sorted(given):
-        check_available(name, available, gates)
+        check_available(name, available, gates, hidden)
         _ = boolean(name, given[name]) if name == CLOSEST else read_most_nodes(given[name])
     return TopologyOptions(
         closest=CLOSEST in given and boolean(CLOSEST, given[CLOSEST]),
@@ -78,9 +81,12 @@ def parse(
 
 
 def check_available(
-    name: str, available: Mapping[str, Maturity], gates: Mapping[str, bool] | None
+    name: str,
+    available: Mapping[str, Maturity],
+    gates: Mapping[str, bool] | None,
+    hidden: str = HIDDEN,
 ) -> None:
-    """Checks that an option exists and that its maturity level is open.
+    """Checks that an option exists and that its maturity level is open; `hidden` says if not.
 
     Raises:
         OptionError: it is unknown, or hidden by its gate.
@@ -91,10 +97,7 @@ def check_available(
     if maturity is None:
         raise OptionError(f'unknown Topology Manager Policy option: "{name}"')
     if gates is not None and maturity in _GATES and not gates[_GATES[maturity]]:
-        raise OptionError(
-            f"topology manager policy {maturity}-level options not enabled, but option "
-            f'"{name}" provided'
-        )
+        raise OptionError(hidden.format(level=maturity, Level=maturity.capitalize(), name=name))
 
 
 def read_most_nodes(text: str) -> int:

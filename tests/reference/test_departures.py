@@ -18,6 +18,7 @@ from numaproof.reference.cpu.policy import StaticPolicy
 from numaproof.reference.departures import assignment, cpu, releases
 from numaproof.reference.departures.defects import DEFECTS, OVERRIDES
 from numaproof.reference.departures.departure import Defect, defect_of, departure_of
+from numaproof.reference.topology.distances import Distances
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -108,7 +109,7 @@ def test_the_defects_that_end_without_an_answer_are_panics_and_what_takes_for_ev
 def test_the_documents_have_no_defect_in_any_release(version: str) -> None:
     documented = releases.release(version, documented=True)
     assert not [one for one in documented.departures if defect_of(one)]
-    assert documented.rule(StaticPolicy) is StaticPolicy
+    assert documented.rule(Distances) is Distances
     assert documented.rule(Assignment) is Assignment
 
 

@@ -1,0 +1,29 @@
+//go:build until_1_31
+
+package main
+
+import (
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/kubernetes/pkg/features"
+	"k8s.io/kubernetes/pkg/kubelet/cm/cpumanager/topology"
+	"k8s.io/kubernetes/pkg/kubelet/cm/memorymanager"
+	"k8s.io/utils/cpuset"
+)
+
+// allCPUs are the machine's, which the CPU Manager does not tell yet; none where it cannot be read.
+func (n *node) allCPUs(machine *machineInfo) cpuset.CPUSet {
+	topo, err := topology.Discover(machine)
+	if err != nil {
+		return cpuset.New()
+	}
+	return topo.CPUDetails.CPUs()
+}
+
+// absentMemoryManager stands in for the Memory Manager, which a kubelet does without if its gate is
+// off: it has no hints, no memory and no file. It is nil if the gate is on.
+func absentMemoryManager() memorymanager.Manager {
+	if utilfeature.DefaultFeatureGate.Enabled(features.MemoryManager) {
+		return nil
+	}
+	return memorymanager.NewFakeManager()
+}

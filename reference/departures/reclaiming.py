@@ -1,0 +1,62 @@
+"""Where kubelets take back what pods held at other times than documented.
+
+It is public as https://github.com/kubernetes/kubernetes/issues/107074.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from numaproof.reference.departures.departure import Change
+from numaproof.reference.manager import Manager
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numaproof.reference.pods.containers import Container
+    from numaproof.reference.pods.pod import Pod
+    from numaproof.reference.topology.hints import Resources
+    from numaproof.reference.topology.policy import KeptHint
+
+
+class LastPodKept(Manager[Any]):
+    """Takes nothing back from the pod that it was last asked about."""
+
+    departure = Change(
+        ("1.31",),
+        "A reconcile pass takes nothing back from the pod that was last asked about, even if it "
+        "was refused: its exclusive CPUs lie idle until another pod comes.",
+    )
+
+    _asked: Mapping[str, Pod] = {}
+    _told: Mapping[str, Pod] | None = None
+
+    def hints(self, pod: Pod, container: Container | None) -> Resources:
+        """As documented, after what the pod last asked about held is taken back."""
+        self._turn_to(pod)
+        return super().hints(pod, container)  # type: ignore[safe-super]
+
+    def allocate(self, pod: Pod, container: Container, affinity: KeptHint) -> None:
+        """As documented, likewise."""
+        self._turn_to(pod)
+        super().allocate(pod, container, affinity)  # type: ignore[safe-super]
+
+    def reclaim(self, pods: Mapping[str, Pod]) -> None:
+        """Takes back what is held by none of these pods, nor by the one last asked about."""
+        self._told = pods
+        super().reclaim({**self._asked, **pods})  # type: ignore[safe-super]
+
+    def settle(self, pods: Mapping[str, Pod]) -> None:
+        """As documented, as if asked about a pod without containers."""
+        self._asked = {}
+        super().settle(pods)
+        self._told = None
+
+    def _turn_to(self, pod: Pod) -> None:
+        self._asked = {pod.uid: pod}
+        if self._told is not None:
+            self.reclaim(self._told)
+            self._told = None
+
+
+DEPARTURES = (LastPodKept,)
