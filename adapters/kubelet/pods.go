@@ -23,6 +23,7 @@ func decodePod(raw json.RawMessage) *v1.Pod {
 		panic(reject("the pod has no metadata.uid"))
 	}
 	corev1.SetObjectDefaults_Pod(pod)
+	setPodLevelDefaults(pod)
 	return pod
 }
 

@@ -7,7 +7,11 @@ import (
 	cadvisorapi "github.com/google/cadvisor/lib/model"
 	"github.com/google/cadvisor/lib/utils/sysfs"
 	"github.com/google/cadvisor/lib/utils/sysinfo"
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	podutil "k8s.io/kubernetes/pkg/api/pod"
+	"k8s.io/kubernetes/pkg/apis/core"
+	corev1 "k8s.io/kubernetes/pkg/apis/core/v1"
 )
 
 type (
@@ -28,4 +32,23 @@ var (
 // roundCPUs rounds a CPU reservation to the nearest thousandth of a CPU.
 func roundCPUs(amount *resource.Quantity) {
 	amount.SetMilli((amount.ScaledValue(resource.Micro) + 500) / 1000)
+}
+
+// setPodLevelDefaults fills in pod-level resources as the API server does when a pod is created, no
+// longer with all the other defaults.
+func setPodLevelDefaults(pod *v1.Pod) {
+	if pod.Spec.Resources == nil {
+		return
+	}
+	internal := &core.Pod{}
+	if err := corev1.Convert_v1_Pod_To_core_Pod(pod, internal, nil); err != nil {
+		panic(badRequest{err})
+	}
+	podutil.DefaultPodLevelResources(internal)
+	resources := &v1.ResourceRequirements{}
+	if err := corev1.Convert_core_ResourceRequirements_To_v1_ResourceRequirements(
+		internal.Spec.Resources, resources, nil); err != nil {
+		panic(badRequest{err})
+	}
+	pod.Spec.Resources = resources
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/google/cadvisor/machine"
 	"github.com/google/cadvisor/utils/sysfs"
 	"github.com/google/cadvisor/utils/sysinfo"
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
@@ -27,3 +28,6 @@ var (
 
 // roundCPUs leaves a CPU reservation as it is configured.
 func roundCPUs(*resource.Quantity) {}
+
+// setPodLevelDefaults has nothing to do: pod-level resources have their defaults with all others.
+func setPodLevelDefaults(*v1.Pod) {}
