@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture
 
     from numaproof.protocol.machine import MachineInfo
-    from numaproof.reference.node import Node
+    from numaproof.reference.node import StartedNode
     from numaproof.reference.topology.policy import KeptHint
 
 MACHINES = (
@@ -38,7 +38,7 @@ POD = PodSpec("web", {"app": ContainerSpec(limits={"cpu": 3, "memory": "64Mi"})}
 """The pod to admit; it fits on one node of every machine."""
 
 
-def started(args: messages.StartArgs) -> Node:
+def started(args: messages.StartArgs) -> StartedNode:
     """The reference's node after a start with a given machine."""
 
     def unused(*_: object) -> MachineInfo:
@@ -47,7 +47,7 @@ def started(args: messages.StartArgs) -> Node:
     return startup.start(args, releases.release(None), unused)
 
 
-def fill(node: Node) -> list[messages.Pod]:
+def fill(node: StartedNode) -> list[messages.Pod]:
     """Admits pods with one CPU until half of the CPUs are taken, removing every second one."""
     free = node.cpus.state.shared.bit_count()
     made = [

@@ -53,9 +53,11 @@ class Requirement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     untested: str | None = None
     releases: dict[str, Any] = msgspec.field(default_factory=dict)
 
-    def event(self) -> events.Requirement:
+    def event(self) -> events.ReportedRequirement:
         """The requirement as reports show it."""
-        return events.Requirement(self.id, self.area, self.statement, self.document, self.section)
+        return events.ReportedRequirement(
+            self.id, self.area, self.statement, self.document, self.section
+        )
 
 
 class Registry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -20,7 +20,7 @@ from numaproof.fakesys.loading import (
     load_profile,
     parse_profile,
 )
-from numaproof.fakesys.machine import CacheGroup, CacheKind, Cpu, Machine, Node, ProfileError
+from numaproof.fakesys.machine import CacheGroup, CacheKind, Cpu, Machine, NUMANode, ProfileError
 from numaproof.fakesys.members import TreeError
 from numaproof.fakesys.profile import Profile, profile_schema
 from numaproof.fakesys.reading import TreePath
@@ -40,7 +40,7 @@ __all__ = [
     "DocumentError",
     "Entry",
     "Machine",
-    "Node",
+    "NUMANode",
     "Profile",
     "ProfileError",
     "Symlink",

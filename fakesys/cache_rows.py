@@ -8,7 +8,7 @@ import msgspec
 
 from numaproof.fakesys.caches import lay_out_caches
 from numaproof.fakesys.entries import CPU
-from numaproof.fakesys.machine import Cpu, Node
+from numaproof.fakesys.machine import Cpu, NUMANode
 from numaproof.fakesys.profile import CacheRow
 from numaproof.fakesys.ranges import format_list, format_sequence
 from numaproof.fakesys.sizes import format_kilobytes
@@ -39,7 +39,7 @@ class _Cache(NamedTuple):
 
 
 def cache_rows(
-    snapshot: Snapshot, cpus: tuple[Cpu, ...], nodes: tuple[Node, ...]
+    snapshot: Snapshot, cpus: tuple[Cpu, ...], nodes: tuple[NUMANode, ...]
 ) -> tuple[CacheRow, ...]:
     """Rows that describe the caches of the snapshot, except for odd files."""
     found: dict[_Kind, list[_Cache]] = {}
@@ -101,7 +101,7 @@ def _claim(snapshot: Snapshot, base: str, cpu: int) -> tuple[int, ...]:
 
 
 def _row(
-    kind: _Kind, caches: Sequence[_Cache], cpus: tuple[Cpu, ...], nodes: tuple[Node, ...]
+    kind: _Kind, caches: Sequence[_Cache], cpus: tuple[Cpu, ...], nodes: tuple[NUMANode, ...]
 ) -> CacheRow:
     groups = _groups(caches, {cpu.number for cpu in cpus})
     ids = {cache.cpu: cache.id for cache in reversed(caches)}

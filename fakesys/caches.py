@@ -8,7 +8,7 @@ from numaproof.fakesys.machine import (
     CacheGroup,
     CacheKind,
     Cpu,
-    Node,
+    NUMANode,
     ProfileError,
 )
 from numaproof.fakesys.profile import CacheRow
@@ -19,7 +19,7 @@ _Key = Callable[[Cpu], object]
 
 
 def lay_out_caches(
-    rows: Sequence[CacheRow], cpus: tuple[Cpu, ...], nodes: tuple[Node, ...]
+    rows: Sequence[CacheRow], cpus: tuple[Cpu, ...], nodes: tuple[NUMANode, ...]
 ) -> tuple[CacheKind, ...]:
     """The caches of the rows; ids continue through rows of the same level and type.
 
@@ -73,7 +73,7 @@ def _ids(row: CacheRow, i: int, count: int, start: int) -> tuple[Value, ...]:
 
 
 def _groups(
-    row: CacheRow, i: int, cpus: tuple[Cpu, ...], nodes: tuple[Node, ...]
+    row: CacheRow, i: int, cpus: tuple[Cpu, ...], nodes: tuple[NUMANode, ...]
 ) -> list[tuple[int, ...]]:
     known = {cpu.number for cpu in cpus}
     if isinstance(row.shared, tuple):
@@ -108,7 +108,7 @@ def _listed(
     return groups
 
 
-def _sharing(shared: str, i: int, cpus: Sequence[Cpu], nodes: tuple[Node, ...]) -> _Key:
+def _sharing(shared: str, i: int, cpus: Sequence[Cpu], nodes: tuple[NUMANode, ...]) -> _Key:
     cores = re.fullmatch(r"([1-9]\d{0,3}) cores?", shared)
     if cores:
         place = _places(cpus)

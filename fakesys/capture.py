@@ -13,7 +13,7 @@ from numaproof.fakesys.machine import Cpu, Machine
 from numaproof.fakesys.members import TreeError
 from numaproof.fakesys.numa import apply_distances
 from numaproof.fakesys.processors import cpuinfo_of
-from numaproof.fakesys.profile import CpuRow, Distances, NodeRow, Profile, Topology
+from numaproof.fakesys.profile import CpuRow, DerivedDistances, NodeRow, Profile, Topology
 from numaproof.fakesys.ranges import Value, format_list, format_sequence
 from numaproof.fakesys.regular import find_topology
 from numaproof.fakesys.residue import find_residue
@@ -227,7 +227,7 @@ def _without_what_follows(profile: Profile) -> Profile:
     return profile if profile.hugepages else msgspec.structs.replace(profile, hugepages=None)
 
 
-def _distances(snapshot: Snapshot, profile: Profile) -> Distances | tuple[str, ...] | None:
+def _distances(snapshot: Snapshot, profile: Profile) -> DerivedDistances | tuple[str, ...] | None:
     """The rule that yields the distances, or their text if there is none."""
     rows = tuple(
         " ".join((snapshot.text(f"{NODE}/node{node}/distance") or "").split())
@@ -241,9 +241,9 @@ def _distances(snapshot: Snapshot, profile: Profile) -> Distances | tuple[str, .
     sockets = [{machine.by_number[cpu].socket for cpu in node.cpus} for node in machine.nodes]
     for near in (12, *small):
         for far in (20, *small):
-            rule = Distances(local=small[0] if small else 10, near=near, far=far)
+            rule = DerivedDistances(local=small[0] if small else 10, near=near, far=far)
             if apply_distances(rule, sockets) == rows:
-                return None if rule == Distances() else rule
+                return None if rule == DerivedDistances() else rule
     return rows
 
 

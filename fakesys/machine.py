@@ -61,7 +61,7 @@ class Cpu:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class NUMANode:
     """A NUMA node.
 
     Attributes:
@@ -106,7 +106,7 @@ class Machine:
     """A whole machine; memory in KiB."""
 
     cpus: tuple[Cpu, ...]
-    nodes: tuple[Node, ...]
+    nodes: tuple[NUMANode, ...]
     caches: tuple[CacheKind, ...]
     possible: tuple[int, ...]
     memory: int

@@ -6,7 +6,7 @@ Their contents are described in Documentation/ABI/stable/sysfs-devices-node of L
 from collections.abc import Mapping
 
 from numaproof.fakesys.entries import NODE, Entry, Symlink, line
-from numaproof.fakesys.machine import Machine, Node
+from numaproof.fakesys.machine import Machine, NUMANode
 from numaproof.fakesys.ranges import format_list, format_mask
 
 # The fraction of memory that is free on a machine that has just started.
@@ -63,7 +63,7 @@ def free_memory(total: int, hugepages: Mapping[int, int]) -> int:
     return int(max(total - reserved, 0) * _FREE)
 
 
-def _meminfo(node: Node, total: int) -> bytes:
+def _meminfo(node: NUMANode, total: int) -> bytes:
     free = free_memory(total, node.hugepages)
     pages = node.hugepages.get(2048, 0)
     rows = (

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from numaproof.fakesys.documents import PathTuple
 from numaproof.fakesys.fields import read, require_cpus
-from numaproof.fakesys.machine import MAX_CPUS, MAX_NODES, Cpu, Node, ProfileError
-from numaproof.fakesys.profile import Distances, NodeRow, Profile
+from numaproof.fakesys.machine import MAX_CPUS, MAX_NODES, Cpu, NUMANode, ProfileError
+from numaproof.fakesys.profile import DerivedDistances, NodeRow, Profile
 from numaproof.fakesys.ranges import parse_list
 from numaproof.fakesys.sizes import parse_kilobytes
 
@@ -24,7 +24,7 @@ class _Draft:
 
 def lay_out_nodes(
     profile: Profile, cpus: Mapping[int, Cpu], regular: Mapping[int, tuple[int, ...]]
-) -> tuple[Node, ...]:
+) -> tuple[NUMANode, ...]:
     """The nodes of the regular form, changed and extended by the rows.
 
     Raises:
@@ -44,7 +44,9 @@ def lay_out_nodes(
             )
     texts = _distances(profile, order, draft.members, cpus)
     return tuple(
-        Node(number, draft.members[number], draft.memory[number], draft.pages.get(number, {}), text)
+        NUMANode(
+            number, draft.members[number], draft.memory[number], draft.pages.get(number, {}), text
+        )
         for number, text in zip(order, texts, strict=True)
     )
 
@@ -112,15 +114,17 @@ def _distances(
     members: Mapping[int, tuple[int, ...]],
     cpus: Mapping[int, Cpu],
 ) -> tuple[str, ...]:
-    rule = profile.distances or Distances()
-    if not isinstance(rule, Distances):
+    rule = profile.distances or DerivedDistances()
+    if not isinstance(rule, DerivedDistances):
         if len(rule) != len(order):
             raise ProfileError(("distances",), f"got {len(rule)} rows, expected {len(order)}")
         return rule
     return apply_distances(rule, [{cpus[cpu].socket for cpu in members[node]} for node in order])
 
 
-def apply_distances(rule: Distances, sockets: Sequence[AbstractSet[int | None]]) -> tuple[str, ...]:
+def apply_distances(
+    rule: DerivedDistances, sockets: Sequence[AbstractSet[int | None]]
+) -> tuple[str, ...]:
     """The text of each node's `distance`; `sockets` are the sockets of each node's CPUs."""
     return tuple(
         " ".join(

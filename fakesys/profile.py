@@ -115,7 +115,9 @@ class NodeRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     overlapping: bool = False
 
 
-class Distances(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class DerivedDistances(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
     """Distances derived from the packages.
 
     Attributes:
@@ -219,7 +221,7 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     cpus: tuple[CpuRow, ...] = ()
     possible: List | None = None
     nodes: tuple[NodeRow, ...] = ()
-    distances: Distances | tuple[Line, ...] | None = None
+    distances: DerivedDistances | tuple[Line, ...] | None = None
     caches: tuple[CacheRow, ...] = ()
     memory: Size | None = None
     hugepages: Mapping[str, Annotated[int, Meta(ge=0, le=2**40)]] | None = None

@@ -20,7 +20,7 @@ import tree as trees
 from cosmic_ray.work_db import use_db
 from processes import JudgeError
 from reach import Reach
-from report import Report
+from report import MutationReport
 from results import ExplanationError, mutant, read_explanations, stale
 from tree import TESTED, SourceTreeError
 
@@ -56,7 +56,7 @@ def prepare(session: Path, pattern: str) -> tuple[trees.SourceTree, str]:
     return tree, digest
 
 
-def measure(session: Path, options: argparse.Namespace) -> Report:
+def measure(session: Path, options: argparse.Namespace) -> MutationReport:
     """Tries what is left of a sample and reports on it."""
     tree, digest = prepare(session, options.checks)
     modules = [
@@ -81,7 +81,7 @@ def measure(session: Path, options: argparse.Namespace) -> Report:
         str(file.relative_to(tree.folder / TESTED)): file.read_text(encoding="utf-8")
         for file in tree.modules()
     }
-    return Report(
+    return MutationReport(
         options.seed,
         len(sample),
         population,

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from results import Change, Mutant, MutantOutcome
+from results import CodeChange, Mutant, MutantOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ GOAL = 0.90
 
 
 @dataclass(frozen=True)
-class Report:
+class MutationReport:
     """What a run over a sample found.
 
     Attributes:
@@ -38,8 +38,8 @@ class Report:
     population: Population
     digest: str
     mutants: Sequence[Mutant]
-    explanations: Mapping[Change, str]
-    stale: Sequence[Change]
+    explanations: Mapping[CodeChange, str]
+    stale: Sequence[CodeChange]
 
     @property
     def survivors(self) -> list[Mutant]:

@@ -32,7 +32,7 @@ class MutantOutcome(StrEnum):
 
 
 @dataclass(frozen=True)
-class Change:
+class CodeChange:
     """What a mutation changes, told by its lines, so that it is the same when others move it.
 
     Attributes:
@@ -62,7 +62,7 @@ class Mutant:
     """
 
     number: int
-    change: Change
+    change: CodeChange
     row: int
     operator: str
     outcome: MutantOutcome
@@ -91,7 +91,7 @@ def mutant(item: WorkItem, result: WorkResult) -> Mutant:
         outcome = MutantOutcome.INVALID
     else:
         outcome = MutantOutcome.TIMED_OUT if by.startswith(TIME_OUT) else MutantOutcome.KILLED
-    change = Change(
+    change = CodeChange(
         module_of(mutation), mutation.definition_name or "", _text(diff, "-"), _text(diff, "+")
     )
     row: int = mutation.start_pos[0]
@@ -107,7 +107,7 @@ def told(item: WorkItem, result: WorkResult) -> str:
     return f"{one.outcome} {where} by {one.by}"
 
 
-def read_explanations(text: str, name: str) -> dict[Change, str]:
+def read_explanations(text: str, name: str) -> dict[CodeChange, str]:
     """Why mutations survive, by what they change.
 
     Args:
@@ -126,11 +126,11 @@ def read_explanations(text: str, name: str) -> dict[Change, str]:
                 raise ExplanationError(f"{name}: entry {number}: {field} is not a text; quote it")
         words = {field: " ".join(value.split()) for field, value in entry.items()}
         why = words.pop("why")
-        found[Change(**words)] = why
+        found[CodeChange(**words)] = why
     return found
 
 
-def stale(explanations: Iterable[Change], modules: dict[str, str]) -> list[Change]:
+def stale(explanations: Iterable[CodeChange], modules: dict[str, str]) -> list[CodeChange]:
     """Explanations of lines that no module has any more.
 
     Args:

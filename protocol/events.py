@@ -44,7 +44,7 @@ class Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="
     at: float
 
 
-class Requirement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ReportedRequirement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A documented requirement, as reports show it."""
 
     id: str
@@ -69,7 +69,7 @@ class RunStarted(Event, frozen=True, tag="campaign started"):
     command: str
     total: int
     machines: dict[str, MachineInfo]
-    requirements: tuple[Requirement, ...]
+    requirements: tuple[ReportedRequirement, ...]
     implementation: Hello | None = None
     seed: int | None = None
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numaproof.protocol.machine import MachineInfo
     from numaproof.reference.departures.releases import Release
     from numaproof.reference.devices.allocation import Favoured
-    from numaproof.reference.node import Node
+    from numaproof.reference.node import StartedNode
 
 _OPERATIONS = (
     "hello",
@@ -58,10 +58,10 @@ class Reference:
     def __init__(self, *, documented: bool = False) -> None:
         """Has no node until a start; see the class."""
         self._documented = documented
-        self._node: Node | None = None
+        self._node: StartedNode | None = None
 
     @property
-    def node(self) -> Node | None:
+    def node(self) -> StartedNode | None:
         """The started node; None before the first start and after a refused one."""
         return self._node
 

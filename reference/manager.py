@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from numaproof.reference.kubelet.checkpoints.files import CheckpointFile
-    from numaproof.reference.pods.containers import Container
+    from numaproof.reference.pods.containers import PodContainer
     from numaproof.reference.pods.pod import Pod
     from numaproof.reference.topology.hints import Resources
     from numaproof.reference.topology.policy import KeptHint
@@ -36,11 +36,11 @@ class Manager(ABC, Generic[State]):
         self.file = file
 
     @abstractmethod
-    def hints(self, pod: Pod, container: Container | None) -> Resources:
+    def hints(self, pod: Pod, container: PodContainer | None) -> Resources:
         """Where the request could be met, by resource; no resource at all is no preference."""
 
     @abstractmethod
-    def allocate(self, pod: Pod, container: Container, affinity: KeptHint) -> None:
+    def allocate(self, pod: Pod, container: PodContainer, affinity: KeptHint) -> None:
         """Gives the container what it is due, on the nodes of `affinity` first.
 
         Raises:

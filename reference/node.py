@@ -1,6 +1,6 @@
 """The node: all managers together, one call of the protocol at a time.
 
-A `Node` is what a started kubelet keeps between calls. Its methods take and return protocol
+A `StartedNode` is what a started kubelet keeps between calls. Its methods take and return protocol
 messages; `Reference`, in front of it, turns every error into an answer.
 """
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from numaproof.reference.cpu.manager import CPUManager
-    from numaproof.reference.cpu.policy import StaticPolicy as StaticCPUPolicy
+    from numaproof.reference.cpu.policy import StaticCPUPolicy
     from numaproof.reference.cpu.topology import CPUTopology
     from numaproof.reference.devices.manager import DeviceManager
     from numaproof.reference.manager import Manager
     from numaproof.reference.memory.manager import MemoryManager
-    from numaproof.reference.memory.policy import StaticPolicy as StaticMemoryPolicy
+    from numaproof.reference.memory.policy import StaticMemoryPolicy
     from numaproof.reference.memory.state import Block
-    from numaproof.reference.pods.containers import Container
+    from numaproof.reference.pods.containers import PodContainer
     from numaproof.reference.pods.pod import Pod
     from numaproof.reference.pods.pod_level import PodLevel, PodRules
     from numaproof.reference.topology.policy import KeptHint, TopologyPolicy
@@ -58,7 +58,7 @@ class NodeSetup:
     pod_rules: type[PodRules]
 
 
-class Node:
+class StartedNode:
     """A started node; its parts change only in these methods.
 
     `setup` is what the start decided, `pods` those on the node in order of arrival; `told` are the
@@ -125,7 +125,7 @@ class Node:
         self.pods[pod.uid] = pod
         self.reclaim(self._concerned(pod))
 
-        def keep(container: Container, affinity: KeptHint) -> None:
+        def keep(container: PodContainer, affinity: KeptHint) -> None:
             self.affinity[pod.uid, container.name] = affinity
 
         try:

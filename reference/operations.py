@@ -15,7 +15,7 @@ from numaproof.reference.kubelet.options import OptionError
 from numaproof.reference.topology import options as topology_options
 from numaproof.reference.topology import policy as policies
 from numaproof.reference.topology.distances import Distances
-from numaproof.reference.topology.hints import ANYWHERE, Hint
+from numaproof.reference.topology.hints import ANYWHERE, TopologyHint
 from numaproof.reference.topology.search import evaluation
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def _resources(provider: messages.ProviderHints | None) -> Resources:
         resource: None
         if hints is None
         else tuple(
-            Hint(
+            TopologyHint(
                 ANYWHERE if hint.numa is None else NUMASet(_checked(hint.numa)).mask,
                 hint.preferred,
             )

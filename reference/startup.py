@@ -15,7 +15,7 @@ from numaproof.protocol.sets import CPUSet
 from numaproof.reference.cpu import options as cpu_options
 from numaproof.reference.cpu import topology as cpu_topology
 from numaproof.reference.cpu.manager import CPUManager
-from numaproof.reference.cpu.policy import PolicyError, StaticPolicy, make_static
+from numaproof.reference.cpu.policy import PolicyError, StaticCPUPolicy, make_static
 from numaproof.reference.cpu.state import CPUState
 from numaproof.reference.devices.hints import DeviceHints
 from numaproof.reference.devices.manager import DeviceManager
@@ -31,7 +31,7 @@ from numaproof.reference.memory import policy as memory_policies
 from numaproof.reference.memory import reservation
 from numaproof.reference.memory.manager import MemoryManager
 from numaproof.reference.memory.state import MemoryState
-from numaproof.reference.node import Node, NodeSetup
+from numaproof.reference.node import NodeSetup, StartedNode
 from numaproof.reference.pods.manifest import read_pod
 from numaproof.reference.pods.pod_level import PodRules
 from numaproof.reference.topology import options as topology_options
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 def start(
     args: messages.StartArgs, release: Release, discover: Callable[[str, Release], MachineInfo]
-) -> Node:
+) -> StartedNode:
     """The node that a start makes; `discover` reads the machine from a tree.
 
     Raises:
@@ -96,7 +96,7 @@ def start(
     memory = _start_memory(setup, release, state_dir, runs=has_memory_manager(config))
     devices = _start_devices(setup, release, state_dir)
     devices.report(args.devices)
-    node = Node(setup, devices, cpus, memory, present)
+    node = StartedNode(setup, devices, cpus, memory, present)
     # The reconcile loop makes its first pass at once.
     node.reclaim([cpus])
     node.save()
@@ -178,7 +178,7 @@ def pod_level(config: Config, release: Release) -> PodLevel:
 
 def make_cpu_policy(
     config: Config, topology: CPUTopology, reserved: Fraction, release: Release
-) -> StaticPolicy | None:
+) -> StaticCPUPolicy | None:
     """The stage that makes the CPU Manager's policy; None for policy none.
 
     Raises:
@@ -223,7 +223,7 @@ def has_memory_manager(config: Config) -> bool:
 
 def make_memory_policy(
     config: Config, machine: MachineInfo, release: Release
-) -> memory_policies.StaticPolicy | None:
+) -> memory_policies.StaticMemoryPolicy | None:
     """The stage that makes the Memory Manager's policy; None for policy None.
 
     Raises:
@@ -242,7 +242,7 @@ def make_memory_policy(
     except reservation.ReservationError as error:
         raise StartError("memory", str(error)) from None
     return memory_policies.make_static(
-        machine, reserved, release.rule(memory_policies.StaticPolicy)
+        machine, reserved, release.rule(memory_policies.StaticMemoryPolicy)
     )
 
 

@@ -30,7 +30,7 @@ from numaproof.reports.wording import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numaproof.protocol.events import Outcome, Requirement
+    from numaproof.protocol.events import Outcome, ReportedRequirement
     from numaproof.reports.summary import OutcomeTally, Summary
 
 _MOST_DRAWN_CPUS = 8_000
@@ -113,9 +113,9 @@ def _cases(summary: Summary) -> list[dict[str, Any]]:
     return list(rows.values())
 
 
-def _registry(summary: Summary) -> dict[str, list[Requirement]]:
+def _registry(summary: Summary) -> dict[str, list[ReportedRequirement]]:
     """The requirements by area, both in the order of the registry."""
-    areas: dict[str, list[Requirement]] = {}
+    areas: dict[str, list[ReportedRequirement]] = {}
     for one in summary.requirements.values():
         areas.setdefault(one.area, []).append(one)
     return areas

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         Outcome,
         Picture,
         ReportedCall,
-        Requirement,
+        ReportedRequirement,
     )
     from numaproof.protocol.machine import MachineInfo
     from numaproof.reports.summary import Summary
@@ -40,7 +40,7 @@ class Failure:
     area: str
     outcome: Outcome
     message: str
-    requirements: tuple[Requirement, ...]
+    requirements: tuple[ReportedRequirement, ...]
     steps: tuple[ReportedCall, ...]
     pictures: tuple[Picture, ...]
     stderr: str
@@ -187,6 +187,6 @@ def _events(failure: Failure) -> Iterator[str]:
         yield f"Reproduce: {failure.reproduce}"
 
 
-def source(requirement: Requirement) -> str:
+def source(requirement: ReportedRequirement) -> str:
     """Where a requirement is written: its document and section."""
     return ", ".join(one for one in (requirement.document, requirement.section) if one)

@@ -14,7 +14,7 @@ from numaproof.protocol.events import (
     DivergenceFound,
     Outcome,
     Progress,
-    Requirement,
+    ReportedRequirement,
     RunEnded,
     RunStarted,
 )
@@ -98,7 +98,7 @@ class Summary:
     machines: Mapping[str, OutcomeTally]
     matrix: Mapping[tuple[str, str], OutcomeTally]
     by_requirement: Mapping[str, OutcomeTally]
-    requirements: Mapping[str, Requirement]
+    requirements: Mapping[str, ReportedRequirement]
     runs: tuple[CaseFinished, ...]
     failures: tuple[CaseFinished, ...]
     expected_failures: tuple[CaseFinished, ...]
@@ -168,15 +168,16 @@ class Summary:
         """The area that a case run counts in."""
         return area_of(run.requirements, self.requirements)
 
-    def named(self, ids: Iterable[str]) -> tuple[Requirement, ...]:
+    def named(self, ids: Iterable[str]) -> tuple[ReportedRequirement, ...]:
         """The requirements with these ids; one missing from the registry has an empty source."""
         unknown = "(not in the registry of this run)"
         return tuple(
-            self.requirements.get(one, Requirement(one, NO_AREA, unknown, "", "")) for one in ids
+            self.requirements.get(one, ReportedRequirement(one, NO_AREA, unknown, "", ""))
+            for one in ids
         )
 
 
-def area_of(requirements: tuple[str, ...], known: Mapping[str, Requirement]) -> str:
+def area_of(requirements: tuple[str, ...], known: Mapping[str, ReportedRequirement]) -> str:
     """The area of the first known requirement of a case."""
     return next((known[one].area for one in requirements if one in known), NO_AREA)
 
@@ -246,7 +247,7 @@ def summarize(events: Iterable[AnyEvent]) -> Summary:
     )
 
 
-def _area_order(areas: Iterable[str], known: Mapping[str, Requirement]) -> list[str]:
+def _area_order(areas: Iterable[str], known: Mapping[str, ReportedRequirement]) -> list[str]:
     # Areas are in the order of the registry, cases without one last.
     return list(dict.fromkeys([*(one.area for one in known.values()), *areas]))
 

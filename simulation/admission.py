@@ -18,7 +18,7 @@ from numaproof.simulation.observation import snapshot
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from numaproof.reference.node import Node
+    from numaproof.reference.node import StartedNode
     from numaproof.simulation.pods import DescribedPod
 
 
@@ -85,7 +85,7 @@ def simulate(
     return Simulation(start, tuple(verdicts), view(_node(reference)))
 
 
-def _node(reference: Reference) -> Node:
+def _node(reference: Reference) -> StartedNode:
     assert reference.node is not None
     return reference.node
 

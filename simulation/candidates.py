@@ -15,7 +15,7 @@ from operator import or_
 from typing import TYPE_CHECKING
 
 from numaproof.protocol.sets import NUMASet
-from numaproof.reference.topology.hints import Hint
+from numaproof.reference.topology.hints import TopologyHint
 from numaproof.reference.topology.search.enumeration import among, interchangeable
 from numaproof.reference.topology.search.symmetry import NodeClasses
 from numaproof.simulation.amounts import amount, free_of, masked, nodes_text
@@ -47,7 +47,9 @@ def candidates(demand: Demand, resources: tuple[str, ...]) -> Candidates:
     if not (wanted or others):
         wanted = [reduce(or_, (1 << node for node in demand.nodes), 0)]
     # If not all can be shown, prefer sets that work, then those that lack little.
-    best = sorted(wanted, key=lambda one: (not isinstance(one, Hint), _lacking(demand, one)))
+    best = sorted(
+        wanted, key=lambda one: (not isinstance(one, TopologyHint), _lacking(demand, one))
+    )
     shown = [one for one in wanted if one in best[:MOST_SHOWN]] + others[:MOST_OTHERS]
     return Candidates(
         tuple(_candidate(demand, resources, classes, one) for one in shown),
@@ -94,12 +96,12 @@ def lacks(demand: Demand, resources: tuple[str, ...], nodes: int) -> Iterator[st
 
 
 def _candidate(
-    demand: Demand, resources: tuple[str, ...], classes: NodeClasses, one: Hint | int
+    demand: Demand, resources: tuple[str, ...], classes: NodeClasses, one: TopologyHint | int
 ) -> Candidate:
-    nodes = one.nodes if isinstance(one, Hint) else one
+    nodes = one.nodes if isinstance(one, TopologyHint) else one
     alike = _alike(classes, nodes)
     numa = NUMASet.from_mask(nodes)
-    if not isinstance(one, Hint):
+    if not isinstance(one, TopologyHint):
         return Candidate(numa, "impossible", ", ".join(lacks(demand, resources, nodes)), alike)
     have = ", ".join(
         free_of(resource, need.free_on(nodes), need.amount)
@@ -128,10 +130,10 @@ def _classes(demand: Demand) -> NodeClasses:
     return interchangeable(demand)
 
 
-def _among(demand: Demand, classes: NodeClasses) -> list[Hint]:
+def _among(demand: Demand, classes: NodeClasses) -> list[TopologyHint]:
     """The hints, those with fewer nodes first."""
 
-    def order(hint: Hint) -> tuple[int, tuple[int, ...]]:
+    def order(hint: TopologyHint) -> tuple[int, tuple[int, ...]]:
         return hint.nodes.bit_count(), tuple(NUMASet.from_mask(hint.nodes))
 
     return sorted(among(demand, classes), key=order)
@@ -146,9 +148,9 @@ def _alike(classes: NodeClasses, nodes: int) -> int:
     return sets - 1
 
 
-def _lacking(demand: Demand, one: Hint | int) -> float:
+def _lacking(demand: Demand, one: TopologyHint | int) -> float:
     """How much of the request a set of nodes lacks, as a sum of fractions."""
-    nodes = one.nodes if isinstance(one, Hint) else one
+    nodes = one.nodes if isinstance(one, TopologyHint) else one
     return sum(
         max(0, need.amount - need.free_on(nodes)) / need.amount
         for need in demand.needs

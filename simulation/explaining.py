@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numaproof.reference.devices.state import DeviceState
-    from numaproof.reference.node import Node, NodeSetup
-    from numaproof.reference.pods.containers import Container
+    from numaproof.reference.node import NodeSetup, StartedNode
+    from numaproof.reference.pods.containers import PodContainer
     from numaproof.reference.pods.pod import Pod
     from numaproof.simulation.explanation import ExplanationStep
     from numaproof.simulation.observation import Failed, ObservedMerge
@@ -32,7 +32,7 @@ _WEAKER = {SINGLE_NUMA_NODE: (RESTRICTED, BEST_EFFORT), RESTRICTED: (BEST_EFFORT
 """Policies that admit everything that another one admits, and more."""
 
 
-def explain(node: Node, pod: Pod) -> Explanation:
+def explain(node: StartedNode, pod: Pod) -> Explanation:
     """Why the node would admit or refuse the pod now; the node does not change."""
     setup = node.setup
     policy = setup.topology_policy
@@ -87,23 +87,23 @@ def _asks(setup: NodeSetup, pod: Pod, merged: ObservedMerge) -> dict[str, int]:
 
 
 def _request(
-    setup: NodeSetup, devices: DeviceState, pod: Pod, container: Container | None
+    setup: NodeSetup, devices: DeviceState, pod: Pod, container: PodContainer | None
 ) -> RequestedResources:
     asked = requests.asks(setup, devices, pod, container)
     name = container.name if container else None
     return RequestedResources(name, asked, _asks_text(pod, container, asked))
 
 
-def _asks_text(pod: Pod, container: Container | None, asked: dict[str, int]) -> str:
+def _asks_text(pod: Pod, container: PodContainer | None, asked: dict[str, int]) -> str:
     what = amounts(asked.items()) or "nothing that needs aligning"
     return f"{_who(container)} asks for {what} ({pod.qos})"
 
 
-def _who(container: Container | None) -> str:
+def _who(container: PodContainer | None) -> str:
     return "the pod as a whole" if container is None else f"container {container.name}"
 
 
-def _advice(node: Node, policy: TopologyPolicy, pod: Pod) -> Iterator[str]:
+def _advice(node: StartedNode, policy: TopologyPolicy, pod: Pod) -> Iterator[str]:
     for name in _WEAKER.get(policy.name, ()):
         weaker = replace(policy, name=name, rules=replace(policy.rules, single=False))
         if observe(node, pod, weaker).admitted:

@@ -11,7 +11,7 @@ from numaproof.protocol.sets import CPUSet, NUMASet
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numaproof.reference.node import Node
+    from numaproof.reference.node import StartedNode
 
 
 class NodePolicies(msgspec.Struct, frozen=True):
@@ -59,7 +59,7 @@ class NodeView(msgspec.Struct, frozen=True):
     devices: tuple[DeviceOfNode, ...]
 
 
-def view(node: Node) -> NodeView:
+def view(node: StartedNode) -> NodeView:
     """What is on the node now."""
     setup = node.setup
     return NodeView(
@@ -76,7 +76,7 @@ def view(node: Node) -> NodeView:
     )
 
 
-def _memory(node: Node) -> Iterator[MemoryOfNode]:
+def _memory(node: StartedNode) -> Iterator[MemoryOfNode]:
     for number, memory in node.memory.state.nodes.items():
         for kind, table in sorted(memory.tables.items()):
             if table.total:
@@ -91,7 +91,7 @@ def _memory(node: Node) -> Iterator[MemoryOfNode]:
                 )
 
 
-def _devices(node: Node) -> Iterator[DeviceOfNode]:
+def _devices(node: StartedNode) -> Iterator[DeviceOfNode]:
     state = node.device_manager.state
     owners = {
         (resource, device): (uid, name)

@@ -15,7 +15,7 @@ from numaproof.simulation.amounts import amount
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numaproof.reference.cpu.policy import StaticPolicy
+    from numaproof.reference.cpu.policy import StaticCPUPolicy
     from numaproof.reference.cpu.topology import CPUTopology
     from numaproof.reference.node import NodeSetup
     from numaproof.simulation.admission import Question
@@ -75,7 +75,7 @@ def _reservation_path(config: dict[str, Any]) -> Path:
     return ("cpuManagerPolicy",)
 
 
-def _reserved_cpus(config: dict[str, Any], cpu: StaticPolicy) -> Iterator[Warning_]:
+def _reserved_cpus(config: dict[str, Any], cpu: StaticCPUPolicy) -> Iterator[Warning_]:
     path = _reservation_path(config)
     topology = cpu.topology
     siblings = cpu.broken & ~cpu.reserved
@@ -113,7 +113,9 @@ def _reserved_cpus(config: dict[str, Any], cpu: StaticPolicy) -> Iterator[Warnin
             yield path, message, "leave CPUs on each NUMA node", CPU
 
 
-def _cpu_options(config: dict[str, Any], setup: NodeSetup, cpu: StaticPolicy) -> Iterator[Warning_]:
+def _cpu_options(
+    config: dict[str, Any], setup: NodeSetup, cpu: StaticCPUPolicy
+) -> Iterator[Warning_]:
     topology, options = cpu.topology, cpu.options
     for name in config.get("cpuManagerPolicyOptions") or {}:
         path = ("cpuManagerPolicyOptions", name)

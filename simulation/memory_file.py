@@ -14,7 +14,7 @@ from numaproof.protocol.sets import NUMASet
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping
 
-    from numaproof.reference.memory.state import NodeMemory, Table
+    from numaproof.reference.memory.state import MemoryTable, NodeMemory
 
 _NUMBER = re.compile(r"-?[0-9]{1,18}")
 _FIELDS = ("total", "systemReserved", "allocatable")
@@ -65,7 +65,7 @@ def findings(found: Mapping[str, Any], machine: Mapping[int, NodeMemory]) -> Ite
 
 
 def _node(
-    place: str, in_file: Mapping[str, Mapping[str, Any]], tables: Mapping[str, Table]
+    place: str, in_file: Mapping[str, Mapping[str, Any]], tables: Mapping[str, MemoryTable]
 ) -> Iterator[str]:
     for kind in sorted(in_file.keys() - tables.keys()):
         yield f"{place}: the file has {kind}, which the node does not have"

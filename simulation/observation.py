@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from numaproof.reference.manager import Manager
-    from numaproof.reference.node import Node
-    from numaproof.reference.pods.containers import Container
+    from numaproof.reference.node import StartedNode
+    from numaproof.reference.pods.containers import PodContainer
     from numaproof.reference.pods.pod import Pod
     from numaproof.reference.topology.hints import Resources
     from numaproof.reference.topology.policy import KeptHint, TopologyPolicy
@@ -33,7 +33,7 @@ class ObservedHints:
     `container` is None for the pod as a whole.
     """
 
-    container: Container | None
+    container: PodContainer | None
     manager: Manager[Any]
     resources: Resources
 
@@ -42,7 +42,7 @@ class ObservedHints:
 class ObservedMerge:
     """The hints for a container or for the pod, the merged hint, and whether it is admitted."""
 
-    container: Container | None
+    container: PodContainer | None
     hints: tuple[ObservedHints, ...]
     affinity: KeptHint
     admitted: bool
@@ -55,7 +55,7 @@ class Failed:
     `container` is None for the pod as a whole.
     """
 
-    container: Container | None
+    container: PodContainer | None
     manager: Manager[Any]
     affinity: KeptHint
     error: AdmissionError
@@ -83,19 +83,19 @@ class _ObservedManager:
         self._hinted = hinted
         self.failed: Failed | None = None
 
-    def hints(self, pod: Pod, container: Container | None) -> Resources:
+    def hints(self, pod: Pod, container: PodContainer | None) -> Resources:
         found = self._manager.hints(pod, container)
         self._hinted.append(ObservedHints(container, copy.copy(self._manager), found))
         return found
 
-    def allocate(self, pod: Pod, container: Container, affinity: KeptHint) -> None:
+    def allocate(self, pod: Pod, container: PodContainer, affinity: KeptHint) -> None:
         self._try(container, affinity, lambda: self._manager.allocate(pod, container, affinity))
 
     def allocate_pod(self, pod: Pod, affinity: KeptHint) -> None:
         self._try(None, affinity, lambda: self._manager.allocate_pod(pod, affinity))
 
     def _try(
-        self, container: Container | None, affinity: KeptHint, allocate: Callable[[], None]
+        self, container: PodContainer | None, affinity: KeptHint, allocate: Callable[[], None]
     ) -> None:
         before = copy.copy(self._manager)
         try:
@@ -105,7 +105,7 @@ class _ObservedManager:
             raise
 
 
-def snapshot(node: Node) -> Node:
+def snapshot(node: StartedNode) -> StartedNode:
     """A copy of the node that does not change when pods are admitted to the original."""
     twin = copy.copy(node)
     twin.pods = dict(node.pods)
@@ -115,7 +115,7 @@ def snapshot(node: Node) -> Node:
     return twin
 
 
-def observe(node: Node, pod: Pod, policy: TopologyPolicy | None) -> ObservedAdmission:
+def observe(node: StartedNode, pod: Pod, policy: TopologyPolicy | None) -> ObservedAdmission:
     """What would happen if the pod were admitted now; the node does not change.
 
     `policy` is the Topology Manager's policy: the node's own, or another one to try.

@@ -14,12 +14,12 @@ from numaproof.simulation.amounts import CPU
 if TYPE_CHECKING:
     from numaproof.reference.devices.state import DeviceState
     from numaproof.reference.node import NodeSetup
-    from numaproof.reference.pods.containers import Container
+    from numaproof.reference.pods.containers import PodContainer
     from numaproof.reference.pods.pod import Pod
 
 
 def asks(
-    setup: NodeSetup, devices: DeviceState, pod: Pod, container: Container | None
+    setup: NodeSetup, devices: DeviceState, pod: Pod, container: PodContainer | None
 ) -> dict[str, int]:
     """Amounts by resource, in CPUs, bytes and devices; `container` is None for the whole pod."""
     found = {CPU: exclusive_cpus(pod, container)} if setup.cpu else {}
@@ -34,12 +34,12 @@ def asks(
     return {resource: count for resource, count in found.items() if count}
 
 
-def exclusive_cpus(pod: Pod, container: Container | None) -> int:
+def exclusive_cpus(pod: Pod, container: PodContainer | None) -> int:
     """The number of exclusive CPUs; `container` is None for the whole pod."""
     return pod.exclusive_cpus(container) if container else pod.exclusive_cpus_at_once()
 
 
-def why_no_cpus(setup: NodeSetup, pod: Pod, container: Container | None) -> str | None:
+def why_no_cpus(setup: NodeSetup, pod: Pod, container: PodContainer | None) -> str | None:
     """Why there are no exclusive CPUs to assign; None if there are some."""
     if setup.cpu is None:
         return "its policy is none"
@@ -53,7 +53,7 @@ def why_no_cpus(setup: NodeSetup, pod: Pod, container: Container | None) -> str 
     return "no whole CPUs are requested" if container is None else "no CPUs are requested"
 
 
-def why_no_memory(setup: NodeSetup, pod: Pod, container: Container | None) -> str | None:
+def why_no_memory(setup: NodeSetup, pod: Pod, container: PodContainer | None) -> str | None:
     """Why there is no memory to pin to nodes; None if there is some."""
     if setup.memory is None:
         return "its policy is None"
@@ -72,7 +72,7 @@ def _not_served(pod: Pod) -> str | None:
     return "the pod has pod-level resources" if pod.shared_pool else None
 
 
-def _devices(state: DeviceState, resource: str, container: Container) -> int:
+def _devices(state: DeviceState, resource: str, container: PodContainer) -> int:
     return allocation.requested(state, container).get(resource, 0)
 
 
@@ -93,5 +93,5 @@ def extended(pod: Pod) -> dict[str, int]:
     return {name: count for name, count in found.items() if count}
 
 
-def _count(resource: str, container: Container) -> int:
+def _count(resource: str, container: PodContainer) -> int:
     return quantity.value(container.limits.get(resource) or container.requests.get(resource, 0))

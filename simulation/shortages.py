@@ -20,7 +20,7 @@ from numaproof.simulation.explanation import Allocation, Candidates
 from numaproof.simulation.requests import exclusive_cpus
 
 if TYPE_CHECKING:
-    from numaproof.reference.cpu.policy import StaticPolicy
+    from numaproof.reference.cpu.policy import StaticCPUPolicy
     from numaproof.reference.devices.state import DeviceState
     from numaproof.reference.manager import Manager
     from numaproof.reference.node import NodeSetup
@@ -61,7 +61,7 @@ def memory_demand(manager: MemoryManager, pod: Pod, sizes: dict[str, int]) -> De
 
 
 def _cpus(
-    policy: StaticPolicy, manager: CPUManager, pod: Pod, failed: Failed
+    policy: StaticCPUPolicy, manager: CPUManager, pod: Pod, failed: Failed
 ) -> tuple[Allocation, tuple[str, ...]]:
     count = exclusive_cpus(pod, failed.container)
     reusable = manager.reuse.of(pod.uid)
@@ -89,7 +89,7 @@ def _cpus(
     return _allocation(failed, text, Candidates()), ()
 
 
-def _held(policy: StaticPolicy, manager: CPUManager, reusable: int) -> str:
+def _held(policy: StaticCPUPolicy, manager: CPUManager, reusable: int) -> str:
     """Who holds the CPUs that are neither free nor `reusable` by the pod."""
     held = [
         f"{uid}/{name} {CPUSet.from_mask(cpus & ~reusable)}"

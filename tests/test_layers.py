@@ -173,3 +173,16 @@ def _packages() -> frozenset[str]:
 def test_no_module_has_400_lines() -> None:
     lines = {name: len(path.read_text().splitlines()) for name, path in modules().items()}
     assert {name: count for name, count in lines.items() if count > MOST_LINES} == {}
+
+
+def test_no_public_class_name_is_defined_twice() -> None:
+    defined: dict[str, list[str]] = {}
+    for path in [
+        *modules().values(),
+        *(ROOT / "adapters").rglob("*.py"),
+        *(ROOT / "mutation").glob("*.py"),
+    ]:
+        for statement in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(statement, ast.ClassDef) and not statement.name.startswith("_"):
+                defined.setdefault(statement.name, []).append(str(path.relative_to(ROOT)))
+    assert {name: places for name, places in defined.items() if len(places) > 1} == {}

@@ -41,7 +41,7 @@ class Defaults(Written, frozen=True):
     kubernetes: str = ""
 
 
-class Table(Written, frozen=True):
+class CaseFile(Written, frozen=True):
     """A case file."""
 
     cases: tuple[Case, ...]
@@ -115,7 +115,7 @@ def _files(root: Traversable) -> Iterator[Traversable]:
 
 
 def _cases(document: documents.Document) -> tuple[Case, ...]:
-    table = documents.convert(document, Table)
+    table = documents.convert(document, CaseFile)
     return tuple(
         _case(document, ("cases", number), case, table.defaults)
         for number, case in enumerate(table.cases)

@@ -12,7 +12,7 @@ from numaproof.protocol.sets import NUMASet
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from numaproof.conformance.cases.schema import ContainerSpec, NodeMemory, PodSpec
+    from numaproof.conformance.cases.schema import ContainerSpec, MemoryChange, PodSpec
     from numaproof.protocol.machine import Core, MachineInfo, Node
     from numaproof.protocol.messages import KubeletConfiguration, Pod
     from numaproof.protocol.sets import CPUSet
@@ -141,7 +141,7 @@ def _core_without(core: Core, offline: CPUSet) -> Core:
     return msgspec.structs.replace(core, thread_ids=left)
 
 
-def with_memory(machine: MachineInfo, changes: Iterable[NodeMemory]) -> MachineInfo:
+def with_memory(machine: MachineInfo, changes: Iterable[MemoryChange]) -> MachineInfo:
     """The machine with other amounts of memory on some nodes; its total stays the sum.
 
     Raises:
@@ -152,7 +152,7 @@ def with_memory(machine: MachineInfo, changes: Iterable[NodeMemory]) -> MachineI
     return machine
 
 
-def _with_memory(machine: MachineInfo, change: NodeMemory) -> MachineInfo:
+def _with_memory(machine: MachineInfo, change: MemoryChange) -> MachineInfo:
     nodes = {node.node_id: node for node in machine.topology or ()}
     if change.node not in nodes:
         raise ValueError(f"the machine has no node {change.node}")
@@ -165,7 +165,7 @@ def _with_memory(machine: MachineInfo, change: NodeMemory) -> MachineInfo:
     )
 
 
-def _node_with(node: Node, change: NodeMemory) -> Node:
+def _node_with(node: Node, change: MemoryChange) -> Node:
     amount = int(change.bytes)
     if change.hugepages is None:
         return msgspec.structs.replace(node, memory=amount)

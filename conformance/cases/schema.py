@@ -74,7 +74,7 @@ class NoArguments(Written, frozen=True):
     """A step that needs nothing said: ``{}``."""
 
 
-class NodeMemory(Written, frozen=True):
+class MemoryChange(Written, frozen=True):
     """What a NUMA node has since it was changed: all its memory, or its huge pages of one size.
 
     `bytes` are of memory, or with `hugepages` (the size of a page in KiB) of such pages.
@@ -99,7 +99,7 @@ class StartStep(Written, frozen=True):
     config: dict[str, Any] = msgspec.field(default_factory=dict)
     gone: tuple[str, ...] = ()
     offline: str = ""
-    memory: tuple[NodeMemory, ...] = ()
+    memory: tuple[MemoryChange, ...] = ()
     tree: bool = False
     devices: Devices | None = None
     kubernetes: str | None = None

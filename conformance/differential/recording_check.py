@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.execution.harness_run import HarnessRun
     from numaproof.conformance.execution.run import Target
 
-REQUIREMENT = events.Requirement(
+REQUIREMENT = events.ReportedRequirement(
     id="RECORDED",
     area="recordings",
     statement="Every call is answered as the real kubelet of the release was recorded to answer.",

@@ -43,7 +43,7 @@ class HarnessRun:
         total: int,
         machines: Mapping[str, MachineInfo],
         seed: int | None = None,
-        requirements: Iterable[events.Requirement] = (),
+        requirements: Iterable[events.ReportedRequirement] = (),
     ) -> events.RunStarted:
         """The first event; `total` counts what is to come.
 

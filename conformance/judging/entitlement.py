@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from fractions import Fraction
 
-    from numaproof.conformance.judging.pods import Pod
+    from numaproof.conformance.judging.pods import PodReading
     from numaproof.protocol import messages
 
 
@@ -62,7 +62,7 @@ def _entries(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def exclusive_counts(pod: Pod) -> dict[str, int]:
+def exclusive_counts(pod: PodReading) -> dict[str, int]:
     """How many exclusive CPUs each container of a pod is due under policy static, by name.
 
     Zero for all but containers of Guaranteed pods with an integer CPU request. (Node Resource
@@ -139,7 +139,7 @@ def pod_resources(config: messages.KubeletConfiguration, kubernetes: str) -> Pod
     )
 
 
-def has_budget(pod: Pod, config: messages.KubeletConfiguration) -> bool:
+def has_budget(pod: PodReading, config: messages.KubeletConfiguration) -> bool:
     """Whether the managers allocate a pod's own CPUs and memory, for its containers to share.
 
     (Kubernetes 1.36, gate PodLevelResourceManagers with scope pod.)
@@ -157,7 +157,7 @@ Amounts = dict[str, int]
 """Bytes by memory type, those of zero left out."""
 
 
-def pinned_memory(pod: Pod) -> dict[str, Amounts]:
+def pinned_memory(pod: PodReading) -> dict[str, Amounts]:
     """The memory that each container of a pod is due under policy Static, by name.
 
     None for all but containers of Guaranteed pods (Node Resource Managers, "Memory management
@@ -189,7 +189,7 @@ def reserved_memory(config: messages.KubeletConfiguration) -> dict[int, Amounts]
     return found
 
 
-def device_counts(pod: Pod, resources: Iterable[str]) -> dict[str, dict[str, int]]:
+def device_counts(pod: PodReading, resources: Iterable[str]) -> dict[str, dict[str, int]]:
     """How many devices of each of `resources` each container of a pod asks for, by name."""
     return {
         container.name: {

@@ -64,7 +64,7 @@ class PodResources:
 
 
 @dataclass(frozen=True)
-class Container:
+class ContainerReading:
     """A container, with requests as the API server defaults them: to the limits."""
 
     name: str
@@ -74,7 +74,7 @@ class Container:
 
 
 @dataclass(frozen=True)
-class Pod:
+class PodReading:
     """A pod on a node.
 
     Attributes:
@@ -84,13 +84,13 @@ class Pod:
         budget: its pod-level requests where the managers allocate those, else None.
     """
 
-    containers: tuple[Container, ...]
+    containers: tuple[ContainerReading, ...]
     qos: QoSClass
     unpinned: bool
     budget: Mapping[str, Fraction] | None
 
     @cached_property
-    def pinned(self) -> tuple[Container, ...]:
+    def pinned(self) -> tuple[ContainerReading, ...]:
         """The containers that the static policies serve.
 
         Those of a Guaranteed pod (Node Resource Managers, "Static policy"); where the pod has a
@@ -102,7 +102,7 @@ class Pod:
             return self.containers
         return tuple(one for one in self.containers if qos_class([one]) == "Guaranteed")
 
-    def exclusive_cpus(self, container: Container) -> int:
+    def exclusive_cpus(self, container: ContainerReading) -> int:
         """How many exclusive CPUs a container is due: its CPU request if that is an integer.
 
         An integer to the thousandth, which is as fine as CPUs are counted.
@@ -116,7 +116,7 @@ class Pod:
         return int(effective((one.kind, self.exclusive_cpus(one)) for one in self.containers))
 
 
-def read(manifest: Mapping[str, Any], whole: PodResources) -> Pod:
+def read(manifest: Mapping[str, Any], whole: PodResources) -> PodReading:
     """The pod that a v1.Pod manifest describes, on a node that treats pod-level resources so."""
     spec = manifest["spec"]
     containers = (
@@ -127,7 +127,7 @@ def read(manifest: Mapping[str, Any], whole: PodResources) -> Pod:
     own = None if given is None else _of_pod(given, containers, complete=whole.complete)
     resources_set = own is not None and any(map(_is_supported, (*own.requests, *own.limits)))
     classified = whole.classify and (resources_set or whole.empty_classify)
-    return Pod(
+    return PodReading(
         containers,
         (manifest.get("status") or {}).get("qosClass")
         or qos_class([own] if own is not None and classified else containers),
@@ -136,7 +136,7 @@ def read(manifest: Mapping[str, Any], whole: PodResources) -> Pod:
     )
 
 
-def qos_class(containers: Iterable[Container]) -> QoSClass:
+def qos_class(containers: Iterable[ContainerReading]) -> QoSClass:
     """The QoS class of a pod with these containers, by their CPU and memory.
 
     Guaranteed if every container limits both and requests as much, BestEffort if none asks for
@@ -171,17 +171,17 @@ def _kind(container: Mapping[str, Any]) -> Kind:
     return "sidecar" if container.get("restartPolicy") == "Always" else "init"
 
 
-def _container(manifest: Mapping[str, Any], kind: Kind) -> Container:
+def _container(manifest: Mapping[str, Any], kind: Kind) -> ContainerReading:
     resources = manifest.get("resources") or {}
     limits = _amounts(resources.get("limits"))
-    return Container(
+    return ContainerReading(
         manifest["name"], kind, {**limits, **_amounts(resources.get("requests"))}, limits
     )
 
 
 def _of_pod(
-    resources: Mapping[str, Any], containers: tuple[Container, ...], *, complete: bool
-) -> Container:
+    resources: Mapping[str, Any], containers: tuple[ContainerReading, ...], *, complete: bool
+) -> ContainerReading:
     """Pod-level resources as those of one container that stands for the pod.
 
     A missing request is what the containers need together, if any of them requests that resource,
@@ -201,7 +201,7 @@ def _of_pod(
         if resource not in limits and all(resource in one.limits for one in containers):
             used = effective((one.kind, one.limits[resource]) for one in containers)
             limits[resource] = max(requests[resource], used)
-    return Container("", "app", requests, limits)
+    return ContainerReading("", "app", requests, limits)
 
 
 def _is_supported(resource: str) -> bool:

@@ -60,7 +60,7 @@ class Noting:
 
 
 @dataclass(frozen=True)
-class Rehearsal:
+class Baseline:
     """All that was asked of a healthy reference, changes to checkpoints by hand included.
 
     Attributes:
@@ -92,8 +92,8 @@ class Rehearsal:
         return False
 
 
-def of_scenario(target: Target, noting: Noting, case: Case, folder: Path) -> Rehearsal:
-    """The rehearsal of a made-up scenario, whose steps stand as they are played."""
+def of_scenario(target: Target, noting: Noting, case: Case, folder: Path) -> Baseline:
+    """The baseline of a made-up scenario, whose steps stand as they are played."""
     run = _run(target, noting, case, case.machine, None, folder)
     good = True
     for step in case.steps:
@@ -110,8 +110,8 @@ def of_case(
     machine: MachineInfo,
     root: Callable[[], Path] | None,
     folder: Path,
-) -> Rehearsal:
-    """The rehearsal of a case on a machine."""
+) -> Baseline:
+    """The baseline of a case on a machine."""
     run = _run(target, noting, case, machine, root, folder)
     good = run.play().good
     tampers = any(step.tamper is not None for step in case.steps)
@@ -131,5 +131,5 @@ def _run(
     return Run(replace(target, implementation=noting, oracle=None), case, machine, root, folder)
 
 
-def _ended(noting: Noting, run: Run, *, good: bool, exact: bool = True) -> Rehearsal:
-    return Rehearsal(tuple(noting.moves), run.player.session.state_dir, good, exact)
+def _ended(noting: Noting, run: Run, *, good: bool, exact: bool = True) -> Baseline:
+    return Baseline(tuple(noting.moves), run.player.session.state_dir, good, exact)

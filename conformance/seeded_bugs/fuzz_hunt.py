@@ -15,7 +15,7 @@ from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.fuzzing.exploration import Explorer, life, odd_start, tree
 from numaproof.conformance.fuzzing.generation.choices import Seeded
 from numaproof.conformance.seeded_bugs import baseline, hunting
-from numaproof.conformance.seeded_bugs.baseline import Noting, Rehearsal
+from numaproof.conformance.seeded_bugs.baseline import Baseline, Noting
 from numaproof.protocol.kill_matrix import Example
 from numaproof.reference.implementation import Reference
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 TRIES = 300
 """Scenarios that are tried to make one smaller."""
 
-_REHEARSED = 400
+_BASELINES = 400
 """Scenarios whose answers are kept; most bugs are caught by fewer."""
 
 _TURNS = ("life",) * 2 + ("start",) + ("life",) * 3 + ("start",) + ("life",) * 2 + ("tree",)
@@ -46,7 +46,7 @@ def seeds_from(seed: int, count: int) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class Caught:
+class FuzzHuntResult:
     """How fuzzing ended.
 
     Attributes:
@@ -71,19 +71,19 @@ class Fuzzing:
     """
 
     scratch: Path
-    _kept: dict[tuple[str, int], tuple[Scenario, Rehearsal]] = field(default_factory=dict)
+    _kept: dict[tuple[str, int], tuple[Scenario, Baseline]] = field(default_factory=dict)
     _healthy: dict[str, Target] = field(default_factory=dict)
     _number: int = 0
 
-    def hunt(self, bug: Bug, seeds: Iterable[int]) -> Caught:
+    def hunt(self, bug: Bug, seeds: Iterable[int]) -> FuzzHuntResult:
         """Looks for a bug in the scenarios of seeds, one after the other."""
         began = time.monotonic()
         target = hunting.target(bug.implementation(), bug.kubernetes, compared=True)
         explorer = Explorer(target, self._folder())
         number = 0
         for number, seed in enumerate(seeds, 1):
-            scenario, rehearsal = self._known(target, seed, _TURNS[(number - 1) % len(_TURNS)])
-            if not rehearsal.good or not rehearsal.differs(bug):
+            scenario, healthy = self._known(target, seed, _TURNS[(number - 1) % len(_TURNS)])
+            if not healthy.good or not healthy.differs(bug):
                 continue
             played = explorer.play(scenario)
             if played.broken:
@@ -91,17 +91,17 @@ class Fuzzing:
                 # The number of tries bounds the search, not time: the same bug, the same result.
                 smallest = explorer.smallest(played, TRIES)
                 example = _example(number, smallest.broken, smallest.scenario)
-                return Caught(number, example, caught - began, time.monotonic() - caught)
-        return Caught(number, None, time.monotonic() - began, 0.0)
+                return FuzzHuntResult(number, example, caught - began, time.monotonic() - caught)
+        return FuzzHuntResult(number, None, time.monotonic() - began, 0.0)
 
-    def _known(self, target: Target, seed: int, kind: str) -> tuple[Scenario, Rehearsal]:
+    def _known(self, target: Target, seed: int, kind: str) -> tuple[Scenario, Baseline]:
         """The scenario of a seed, and what a healthy reference answers to it."""
         place = (target.kubernetes, seed)
         known = self._kept.get(place)
         if known is None:
             scenario = self._made(target, seed, kind)
-            known = scenario, self._rehearsal(target.kubernetes, scenario)
-            if len(self._kept) < _REHEARSED:
+            known = scenario, self._baseline(target.kubernetes, scenario)
+            if len(self._kept) < _BASELINES:
                 self._kept[place] = known
         return known
 
@@ -110,7 +110,7 @@ class Fuzzing:
             return tree(seed, self._folder())
         return (odd_start if kind == "start" else life)(seed, target.capabilities)
 
-    def _rehearsal(self, kubernetes: str, scenario: Scenario) -> Rehearsal:
+    def _baseline(self, kubernetes: str, scenario: Scenario) -> Baseline:
         healthy = self._healthy.get(kubernetes)
         if healthy is None:
             healthy = hunting.target(InProcess(Reference), kubernetes)

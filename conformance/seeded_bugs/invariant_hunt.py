@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Caught:
+class CatchingScenario:
     """The scenario that caught a bug.
 
     Attributes:
@@ -39,7 +39,7 @@ class Caught:
     message: str
 
 
-def hunt(bug: Bug, seeds: Iterable[int], scratch: Path) -> Caught | None:
+def hunt(bug: Bug, seeds: Iterable[int], scratch: Path) -> CatchingScenario | None:
     """Plays scenarios with a bug in the whole process until one breaks an invariant.
 
     Args:
@@ -57,5 +57,5 @@ def hunt(bug: Bug, seeds: Iterable[int], scratch: Path) -> Caught | None:
             violations = played.run.player.violations
             if violations and played.broken == violations[-1].invariant:
                 first = violations[0]
-                return Caught(number, seed, first.invariant, first.message)
+                return CatchingScenario(number, seed, first.invariant, first.message)
     return None

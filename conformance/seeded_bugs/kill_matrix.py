@@ -17,7 +17,7 @@ from numaproof.conformance.requirements import load_registry
 from numaproof.conformance.seeded_bugs.catalogue import BUGS
 from numaproof.conformance.seeded_bugs.fuzz_hunt import Fuzzing, seeds_from
 from numaproof.conformance.seeded_bugs.hunting import MACHINES, Suite
-from numaproof.conformance.seeded_bugs.table_hunt import Table
+from numaproof.conformance.seeded_bugs.table_hunt import TableHunt
 from numaproof.protocol.kill_matrix import Hunt, Matrix, Seconds
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Hunter:
 
     def __init__(self, plan: Plan, scratch: Path) -> None:
         self._plan = plan
-        self._table = Table(_suite(scratch), scratch / "table") if plan.table else None
+        self._table = TableHunt(_suite(scratch), scratch / "table") if plan.table else None
         self._fuzzing = Fuzzing(scratch / "fuzz")
         self._seeds = seeds_from(plan.seed, plan.examples)
 

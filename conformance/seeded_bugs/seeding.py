@@ -105,7 +105,7 @@ class SeededReference:
             return self._reference.call(operation, args)
 
 
-class Seeds:
+class SubjectBugs:
     """The bugs of one subject, in the order in which they are written down.
 
     A function that takes `Changes` becomes a bug with ``@seeds("#112228", "CPU-INIT-002")``; its

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.execution.run import Run
 from numaproof.conformance.seeded_bugs import baseline, hunting
-from numaproof.conformance.seeded_bugs.baseline import Noting, Rehearsal
+from numaproof.conformance.seeded_bugs.baseline import Baseline, Noting
 from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.releases import RELEASES
 from numaproof.reference.implementation import Reference
@@ -28,7 +28,7 @@ MOST = 3000
 
 
 @dataclass(frozen=True)
-class Caught:
+class TableHuntResult:
     """How the table ended.
 
     Attributes:
@@ -45,7 +45,7 @@ class Caught:
 
 
 @dataclass
-class Table:
+class TableHunt:
     """Plays the cases of a suite against references with bugs.
 
     Attributes:
@@ -55,7 +55,7 @@ class Table:
 
     suite: Suite
     scratch: Path
-    _kept: dict[tuple[str, str], Rehearsal] = field(default_factory=dict)
+    _kept: dict[tuple[str, str], Baseline] = field(default_factory=dict)
     _runs: dict[str, list[tuple[str, SelectedCase]]] = field(default_factory=dict)
     _number: int = 0
 
@@ -67,7 +67,7 @@ class Table:
         runs = self._firsts(hunting.target(InProcess(Reference)).kubernetes)
         return tuple(selected.case.id for _, selected in runs if selected.case.defect is None)
 
-    def hunt(self, bug: Bug, *, whole: bool) -> Caught:
+    def hunt(self, bug: Bug, *, whole: bool) -> TableHuntResult:
         """Looks for a bug with every case on its first machine; then, until it is caught, on more.
 
         Without `whole` the first case that catches it is the last; the nearest come first.
@@ -87,15 +87,15 @@ class Table:
         for release, selected in islice(chain(firsts, others), MOST):
             if cases and (runs >= len(firsts) or not whole):
                 break
-            rehearsal = self._rehearsal(selected, release, keep=runs < len(firsts))
+            healthy = self._baseline(selected, release, keep=runs < len(firsts))
             runs += 1
-            if not rehearsal.good or not rehearsal.differs(bug):
+            if not healthy.good or not healthy.differs(bug):
                 continue
             seeded = self._run(replace(target, kubernetes=release), selected)
             if not seeded.play().good:
                 cases.append(selected.case.id)
                 broken.update((one.invariant, None) for one in seeded.player.violations)
-        return Caught(runs, tuple(cases), tuple(sorted(broken)), time.monotonic() - began)
+        return TableHuntResult(runs, tuple(cases), tuple(sorted(broken)), time.monotonic() - began)
 
     def _firsts(self, kubernetes: str) -> list[tuple[str, SelectedCase]]:
         """Every case on the first machine that it applies to, with the release.
@@ -114,7 +114,7 @@ class Table:
             self._runs[kubernetes] = known
         return known
 
-    def _rehearsal(self, selected: SelectedCase, kubernetes: str, *, keep: bool) -> Rehearsal:
+    def _baseline(self, selected: SelectedCase, kubernetes: str, *, keep: bool) -> Baseline:
         """What a healthy reference answers; kept where other bugs will need it too."""
         place = (kubernetes, selected.case.id)
         if keep and place in self._kept:

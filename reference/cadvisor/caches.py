@@ -20,7 +20,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from numaproof.protocol.machine import UncoreCache
-from numaproof.reference.cadvisor.sysfs import CPUS, UnreadableError
+from numaproof.reference.cadvisor.sysfs import CPUS, UnreadablePathError
 from numaproof.reference.golang.numbers import UNSIGNED_LIMIT, leading_signed, leading_unsigned
 from numaproof.reference.golang.text import WHITE_SPACE, printable
 
@@ -104,7 +104,7 @@ def caches_of_cpu(tree: SysTree, cpu: int) -> list[SharedCache] | None:
                 if found is None:
                     return None
                 caches.append(found)
-    except UnreadableError:
+    except UnreadablePathError:
         return None
     return caches
 

@@ -14,7 +14,7 @@ import re
 from typing import TYPE_CHECKING
 
 from numaproof.reference.cadvisor.cpus import number_in
-from numaproof.reference.cadvisor.sysfs import CPUS, UnreadableError
+from numaproof.reference.cadvisor.sysfs import CPUS, UnreadablePathError
 
 if TYPE_CHECKING:
     from numaproof.reference.cadvisor.cpus import OnlineCPUs
@@ -58,5 +58,5 @@ def _cores_in_sysfs(tree: SysTree, online: OnlineCPUs) -> set[tuple[str, str]]:
 def _text_or_zero(tree: SysTree, path: str) -> str:
     try:
         return tree.read_trimmed(path)
-    except UnreadableError:
+    except UnreadablePathError:
         return "0"

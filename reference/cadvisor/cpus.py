@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from numaproof.reference.cadvisor.sysfs import CPUS, DiscoveryError, SysTree, UnreadableError
+from numaproof.reference.cadvisor.sysfs import CPUS, DiscoveryError, SysTree, UnreadablePathError
 from numaproof.reference.golang.numbers import NumeralError, signed, unsigned
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class OnlineCPUs:
         self._ranges: tuple[range, ...] = (range(1 << _ID_BITS),)
         try:
             self._ranges = tuple(_ranges(tree.read_trimmed(f"{CPUS}/online")))
-        except UnreadableError as error:
+        except UnreadablePathError as error:
             if not error.missing:
                 self._ranges = ()
 
@@ -120,7 +120,7 @@ def topology_id(tree: SysTree, path: str, name: str) -> int | None:
     """
     try:
         return signed(tree.read_trimmed(f"{path}/topology/{name}"))
-    except UnreadableError as error:
+    except UnreadablePathError as error:
         if error.missing:
             return None
         raise

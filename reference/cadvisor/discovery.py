@@ -29,7 +29,13 @@ from numaproof.reference.cadvisor.caches import caches_of
 from numaproof.reference.cadvisor.cpuinfo import count_cores_and_sockets
 from numaproof.reference.cadvisor.cpus import CoreThreads, OnlineCPUs, cores_of, topology_id
 from numaproof.reference.cadvisor.memory import huge_pages, machine_memory, node_memory
-from numaproof.reference.cadvisor.sysfs import CPUS, NODES, DiscoveryError, SysTree, UnreadableError
+from numaproof.reference.cadvisor.sysfs import (
+    CPUS,
+    NODES,
+    DiscoveryError,
+    SysTree,
+    UnreadablePathError,
+)
 from numaproof.reference.golang.numbers import NumeralError, signed, unsigned
 
 if TYPE_CHECKING:
@@ -161,7 +167,7 @@ def _distances(tree: SysTree, node: str) -> tuple[int, ...] | None:
     """
     try:
         text = tree.read_trimmed(f"{node}/distance")
-    except UnreadableError:
+    except UnreadablePathError:
         return None
     # Single spaces: two of them have a number missing in between.
     return tuple(map(_distance, text.split(" ")))

@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING
 
 from numaproof.protocol.machine import HugePages
-from numaproof.reference.cadvisor.sysfs import DiscoveryError, UnreadableError
+from numaproof.reference.cadvisor.sysfs import DiscoveryError, UnreadablePathError
 from numaproof.reference.golang.numbers import UNSIGNED_LIMIT, leading_unsigned, unsigned
 from numaproof.reference.golang.text import quote
 
@@ -43,7 +43,7 @@ def node_memory(tree: SysTree, node: str) -> int:
     """
     try:
         text = tree.read_trimmed(f"{node}/meminfo")
-    except UnreadableError:
+    except UnreadablePathError:
         return 0
     return _total(text)
 
@@ -70,7 +70,7 @@ def huge_pages(tree: SysTree, folder: str) -> tuple[HugePages, ...] | None:
     """
     try:
         names = tree.names(folder)
-    except UnreadableError:
+    except UnreadablePathError:
         return None
     return tuple(_pool(tree, folder, name) for name in names if "-" in name) or None
 

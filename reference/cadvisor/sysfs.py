@@ -27,7 +27,7 @@ class DiscoveryError(Exception):
         super().__init__(printable(message))
 
 
-class UnreadableError(DiscoveryError):
+class UnreadablePathError(DiscoveryError):
     """A file or folder cannot be read; `missing` says whether it is absent."""
 
     def __init__(self, path: str, error: OSError) -> None:
@@ -74,7 +74,7 @@ class SysTree:
             try:
                 content = (self._root / path[1:]).read_bytes()
             except OSError as error:
-                raise UnreadableError(path, error) from None
+                raise UnreadablePathError(path, error) from None
             text = self._contents[path] = content.decode("utf-8", "surrogateescape")
         return text
 
@@ -95,7 +95,7 @@ class SysTree:
         try:
             return sorted((entry.name for entry in (self._root / path[1:]).iterdir()), key=_bytes)
         except OSError as error:
-            raise UnreadableError(path, error) from None
+            raise UnreadablePathError(path, error) from None
 
     def numbered(self, path: str, prefix: str) -> list[str]:
         """The names in a folder that begin with `prefix` and end in a digit, in byte order.
@@ -104,7 +104,7 @@ class SysTree:
         """
         try:
             names = self.names(path)
-        except UnreadableError:
+        except UnreadablePathError:
             return []
         return [name for name in names if name.startswith(prefix) and name[-1] in "0123456789"]
 

@@ -37,18 +37,20 @@ class NotEnoughCPUsError(Exception):
         )
 
 
-class Progress(NamedTuple):
+class PartialAssignment(NamedTuple):
     """An assignment under way: CPUs still free, CPUs taken, and how many are wanted still."""
 
     free: int
     taken: int
     wanted: int
 
-    def take(self, cpus: int) -> Progress:
+    def take(self, cpus: int) -> PartialAssignment:
         """The assignment after taking `cpus`."""
-        return Progress(self.free & ~cpus, self.taken | cpus, self.wanted - cpus.bit_count())
+        return PartialAssignment(
+            self.free & ~cpus, self.taken | cpus, self.wanted - cpus.bit_count()
+        )
 
-    def take_units(self, units: Iterable[int]) -> Progress:
+    def take_units(self, units: Iterable[int]) -> PartialAssignment:
         """The assignment after taking each of `units` that is no larger than what is wanted."""
         progress = self
         for cpus in units:
@@ -56,7 +58,7 @@ class Progress(NamedTuple):
                 progress = progress.take(cpus)
         return progress
 
-    def take_threads(self, cpus: int) -> Progress:
+    def take_threads(self, cpus: int) -> PartialAssignment:
         """The assignment after taking as many of `cpus` as are wanted, the lowest first."""
         progress = self
         while cpus and progress.wanted > 0:
@@ -109,15 +111,18 @@ class Assignment:
         free = available & self.topology.cpus
         if count > free.bit_count():
             raise NotEnoughCPUsError(count, available.bit_count())
-        progress = Progress(free, beside, count)
+        progress = PartialAssignment(free, beside, count)
         for step in self._steps():
             if progress.wanted < 1:
                 break
             progress = step(progress)
         return progress.taken & ~beside
 
-    def _steps(self) -> list[Callable[[Progress], Progress]]:
-        steps: list[Callable[[Progress], Progress]] = [self.whole_nodes, self.whole_sockets]
+    def _steps(self) -> list[Callable[[PartialAssignment], PartialAssignment]]:
+        steps: list[Callable[[PartialAssignment], PartialAssignment]] = [
+            self.whole_nodes,
+            self.whole_sockets,
+        ]
         if not self.topology.sockets_within_nodes:
             steps.reverse()
         if self.options.by_uncore:
@@ -128,7 +133,7 @@ class Assignment:
             steps += [self.whole_cores, self.threads_by_core]
         return steps
 
-    def whole_nodes(self, progress: Progress) -> Progress:
+    def whole_nodes(self, progress: PartialAssignment) -> PartialAssignment:
         """Takes NUMA nodes that are entirely free.
 
         Requirements: CPU-STATIC-012.
@@ -136,7 +141,7 @@ class Assignment:
         order = nodes_in_order(self.topology, progress.free)
         return progress.take_units(_entirely_free(self.topology.nodes, order, progress.free))
 
-    def whole_sockets(self, progress: Progress) -> Progress:
+    def whole_sockets(self, progress: PartialAssignment) -> PartialAssignment:
         """Takes sockets that are entirely free.
 
         Requirements: CPU-STATIC-008.
@@ -147,7 +152,7 @@ class Assignment:
         """The sockets whose CPUs are all free, in the order in which they are taken."""
         return _entirely_free(self.topology.sockets, sockets_in_order(self.topology, free), free)
 
-    def uncore_caches(self, progress: Progress) -> Progress:
+    def uncore_caches(self, progress: PartialAssignment) -> PartialAssignment:
         """Takes whole uncore caches, and the rest of the request out of a part of one.
 
         Requirements: CPU-OPT-UNCORE-002, CPU-OPT-UNCORE-003, CPU-OPT-UNCORE-004.
@@ -162,7 +167,7 @@ class Assignment:
                 return progress.take(cpus)
         return progress
 
-    def _whole_caches(self, progress: Progress) -> Progress:
+    def _whole_caches(self, progress: PartialAssignment) -> PartialAssignment:
         order = self.caches_in_order(progress.free)
         return progress.take_units(_entirely_free(self.topology.uncores, order, progress.free))
 
@@ -170,17 +175,17 @@ class Assignment:
         """The uncore caches with free CPUs, each once, in the order in which they are used up."""
         return list(dict.fromkeys(caches_by_node(self.topology, free)))
 
-    def part_of_cache(self, progress: Progress, cache: int) -> int:
+    def part_of_cache(self, progress: PartialAssignment, cache: int) -> int:
         """The rest of the request out of a cache with room for it, whole cores first; else none.
 
         Requirements: CPU-OPT-UNCORE-005, CPU-OPT-UNCORE-006.
         """
-        inside = Progress(progress.free & cache, 0, progress.wanted)
+        inside = PartialAssignment(progress.free & cache, 0, progress.wanted)
         if inside.free.bit_count() < inside.wanted:
             return 0
         return self.threads_by_core(self.whole_cores(inside)).taken
 
-    def whole_cores(self, progress: Progress) -> Progress:
+    def whole_cores(self, progress: PartialAssignment) -> PartialAssignment:
         """Takes cores that are entirely free.
 
         Requirements: CPU-STATIC-009.
@@ -194,7 +199,7 @@ class Assignment:
         """
         return _entirely_free(self.topology.cores, cores_in_order(self.topology, free), free)
 
-    def threads_by_core(self, progress: Progress) -> Progress:
+    def threads_by_core(self, progress: PartialAssignment) -> PartialAssignment:
         """Takes single CPUs, core by core.
 
         Requirements: CPU-STATIC-010, CPU-STATIC-013.
@@ -204,7 +209,7 @@ class Assignment:
             progress = progress.take_threads(self.topology.cores[core] & free)
         return progress
 
-    def threads_of_other_cores(self, progress: Progress) -> Progress:
+    def threads_of_other_cores(self, progress: PartialAssignment) -> PartialAssignment:
         """Takes a CPU of every core of a socket before it takes a second one of any.
 
         Requirements: CPU-OPT-DISTCORES-002, CPU-OPT-DISTCORES-003.

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from numaproof.reference.cpu.assignment import (
     Assignment,
     NotEnoughCPUsError,
-    Progress,
+    PartialAssignment,
     nodes_in_order,
 )
 from numaproof.reference.cpu.topology import touching, union
@@ -186,7 +186,7 @@ class DistributedAssignment(Assignment):
 
     def _carry_out(self, available: int, request: CPURequest, chosen: Distribution) -> int:
         nodes, group = self.topology.nodes, request.group
-        progress = Progress(available, 0, request.wanted)
+        progress = PartialAssignment(available, 0, request.wanted)
         for node in chosen.nodes:
             on_node = progress.free & nodes[node]
             if on_node.bit_count() >= chosen.share:

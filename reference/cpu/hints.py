@@ -17,9 +17,9 @@ from numaproof.reference.pods.budget import EmptySharedPoolError
 from numaproof.reference.topology.hints import Demand, Need, Supply
 
 if TYPE_CHECKING:
-    from numaproof.reference.cpu.policy import StaticPolicy
+    from numaproof.reference.cpu.policy import StaticCPUPolicy
     from numaproof.reference.cpu.state import CPUState, ReusableCPUs
-    from numaproof.reference.pods.containers import Container
+    from numaproof.reference.pods.containers import PodContainer
     from numaproof.reference.pods.pod import Pod
     from numaproof.reference.topology.hints import Resources
 
@@ -28,7 +28,7 @@ UNSATISFIABLE: Resources = {"cpu": ()}
 
 
 def for_container(
-    policy: StaticPolicy, state: CPUState, reuse: ReusableCPUs, pod: Pod, container: Container
+    policy: StaticCPUPolicy, state: CPUState, reuse: ReusableCPUs, pod: Pod, container: PodContainer
 ) -> Resources:
     """The hints for one container; empty where it is due no exclusive CPUs.
 
@@ -46,7 +46,7 @@ def for_container(
     return {"cpu": generate(policy, held, 0, count)}
 
 
-def for_pod(policy: StaticPolicy, state: CPUState, reuse: ReusableCPUs, pod: Pod) -> Resources:
+def for_pod(policy: StaticCPUPolicy, state: CPUState, reuse: ReusableCPUs, pod: Pod) -> Resources:
     """The hints for the pod as a whole; empty where it is due no exclusive CPUs.
 
     Requirements: TOPO-RESTART-002.
@@ -73,13 +73,13 @@ def for_pod(policy: StaticPolicy, state: CPUState, reuse: ReusableCPUs, pod: Pod
     return {"cpu": generate(policy, policy.available(state), reuse.of(pod.uid) | held, count)}
 
 
-def _reusing(policy: StaticPolicy, available: int, reusable: int, count: int) -> Demand:
+def _reusing(policy: StaticCPUPolicy, available: int, reusable: int, count: int) -> Demand:
     """The hints near `reusable`; elsewhere too, where the container is not bound to it."""
     near = generate(policy, available, reusable, count)
     return near if not reusable or policy.binds(near) else replace(near, touching=())
 
 
-def generate(policy: StaticPolicy, available: int, reusable: int, count: int) -> Demand:
+def generate(policy: StaticCPUPolicy, available: int, reusable: int, count: int) -> Demand:
     """The hints for `count` CPUs: all sets of nodes that hold `reusable` and have enough.
 
     Requirements: CPU-HINT-006, CPU-HINT-008, CPU-HINT-009, CPU-HINT-017.
@@ -104,7 +104,7 @@ def _supplies(counts: dict[int, int]) -> tuple[Supply, ...]:
     return tuple(Supply(1 << node, count) for node, count in counts.items())
 
 
-def _sockets(policy: StaticPolicy) -> tuple[int, ...]:
+def _sockets(policy: StaticCPUPolicy) -> tuple[int, ...]:
     """The nodes of each socket, as masks."""
     topology = policy.topology
     return tuple(

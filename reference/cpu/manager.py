@@ -11,9 +11,9 @@ from numaproof.reference.cpu.state import CPUState, ReusableCPUs
 from numaproof.reference.manager import ContainerManager, unexpected
 
 if TYPE_CHECKING:
-    from numaproof.reference.cpu.policy import StaticPolicy
+    from numaproof.reference.cpu.policy import StaticCPUPolicy
     from numaproof.reference.kubelet.checkpoints.files import CheckpointFile
-    from numaproof.reference.pods.containers import Container
+    from numaproof.reference.pods.containers import PodContainer
     from numaproof.reference.pods.pod import Pod
     from numaproof.reference.topology.hints import Resources
     from numaproof.reference.topology.policy import KeptHint
@@ -23,14 +23,14 @@ class CPUManager(ContainerManager[CPUState]):
     """The CPU Manager; its `policy` is None for the policy none."""
 
     def __init__(
-        self, policy: StaticPolicy | None, state: CPUState, file: CheckpointFile[CPUState]
+        self, policy: StaticCPUPolicy | None, state: CPUState, file: CheckpointFile[CPUState]
     ) -> None:
         """Takes the state that the start restored from the checkpoint `file`."""
         super().__init__(state, file)
         self._policy = policy
         self.reuse = ReusableCPUs()
 
-    def hints(self, pod: Pod, container: Container | None) -> Resources:
+    def hints(self, pod: Pod, container: PodContainer | None) -> Resources:
         """Where the request could be met.
 
         Requirements: CPU-HINT-004, CPU-HINT-016.
@@ -41,7 +41,7 @@ class CPUManager(ContainerManager[CPUState]):
             return cpu_hints.for_pod(self._policy, self.state, self.reuse, pod)
         return cpu_hints.for_container(self._policy, self.state, self.reuse, pod, container)
 
-    def allocate(self, pod: Pod, container: Container, affinity: KeptHint) -> None:
+    def allocate(self, pod: Pod, container: PodContainer, affinity: KeptHint) -> None:
         """Gives the container its exclusive CPUs.
 
         Requirements: CPU-NONE-002, CPU-STATIC-014.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numaproof.protocol.sets import NUMASet
     from numaproof.reference.cpu.options import StaticOptions
     from numaproof.reference.cpu.topology import CPUTopology
-    from numaproof.reference.pods.containers import Container
+    from numaproof.reference.pods.containers import PodContainer
     from numaproof.reference.pods.pod import Pod
     from numaproof.reference.topology.hints import Demand
 
@@ -46,7 +46,7 @@ def not_whole_cores(count: int, per_core: int) -> SMTAlignmentError:
 
 
 @dataclass(frozen=True, slots=True)
-class StaticPolicy(Readmission):
+class StaticCPUPolicy(Readmission):
     """The static policy; `reserved` is never handed out exclusively.
 
     `assignment` chooses CPUs on the machine. `broken` are the CPUs of all cores that a reserved
@@ -108,7 +108,7 @@ class StaticPolicy(Readmission):
         state: CPUState,
         reuse: ReusableCPUs,
         pod: Pod,
-        container: Container,
+        container: PodContainer,
         affinity: NUMASet | None,
     ) -> tuple[CPUState, ReusableCPUs]:
         """The state once the container has what it is due; unchanged if it already has.
@@ -311,11 +311,11 @@ class StaticPolicy(Readmission):
 class CPURules(NamedTuple):
     """The classes that a policy is made of."""
 
-    policy: type[StaticPolicy] = StaticPolicy
+    policy: type[StaticCPUPolicy] = StaticCPUPolicy
     packed: type[Assignment] = Assignment
     distributed: type[DistributedAssignment] = DistributedAssignment
 
-    def bare(self, topology: CPUTopology, options: StaticOptions) -> StaticPolicy:
+    def bare(self, topology: CPUTopology, options: StaticOptions) -> StaticCPUPolicy:
         """The static policy that reserves nothing."""
         assignment = self.distributed if options.across_numa else self.packed
         return self.policy(assignment(topology, options))
@@ -331,7 +331,7 @@ def make_static(
     count: int,
     named: int,
     rules: CPURules = DOCUMENTED,
-) -> StaticPolicy:
+) -> StaticCPUPolicy:
     """The static policy that reserves the CPUs `named`, or else `count` CPUs.
 
     CPUs are reserved in ascending order by physical core, by the rules of assignment.

@@ -15,7 +15,7 @@ from numaproof.reference.cpu.topology import touching, union
 from numaproof.reference.departures.departure import ALL, ISSUES, Change, Defect
 
 if TYPE_CHECKING:
-    from numaproof.reference.cpu.assignment import Progress
+    from numaproof.reference.cpu.assignment import PartialAssignment
 
 _FULL_CORES = (
     "If the full-pcpus-only policy option is specified, the static policy will always allocate "
@@ -91,7 +91,7 @@ class SpreadByCPUNumber(Assignment):
         "threads of a core one after the other whole cores are filled.",
     )
 
-    def threads_of_other_cores(self, progress: Progress) -> Progress:
+    def threads_of_other_cores(self, progress: PartialAssignment) -> PartialAssignment:
         """Takes CPUs in ascending order, socket by socket."""
         topology, free = self.topology, progress.free
         for socket in sockets_in_order(topology, free):
@@ -112,7 +112,7 @@ class HalfUsedCores(Assignment):
         "An uncore cache with a half-used core is passed over for a request that fits in it.",
     )
 
-    def part_of_cache(self, progress: Progress, cache: int) -> int:
+    def part_of_cache(self, progress: PartialAssignment, cache: int) -> int:
         """The request out of the first cores, of which the last may be split."""
         size, wanted = self.topology.cpus_per_core, progress.wanted
         cpus = self._first_cores(progress, cache, -(-wanted // size))
@@ -120,7 +120,7 @@ class HalfUsedCores(Assignment):
             cpus ^= 1 << (cpus.bit_length() - 1)
         return cpus
 
-    def _first_cores(self, progress: Progress, cache: int, count: int) -> int:
+    def _first_cores(self, progress: PartialAssignment, cache: int, count: int) -> int:
         """The free CPUs of the first `count` cores that have free CPUs in a cache."""
         cores = touching(self.topology.cores, cache & progress.free)[:count]
         return union(self.topology.cores[core] for core in cores) & progress.free
@@ -135,7 +135,7 @@ class OddRequestsPassedOver(HalfUsedCores):
         "uncore cache.",
     )
 
-    def part_of_cache(self, progress: Progress, cache: int) -> int:
+    def part_of_cache(self, progress: PartialAssignment, cache: int) -> int:
         """The request out of the first cores, of which none is split."""
         return self._first_cores(progress, cache, progress.wanted // self.topology.cpus_per_core)
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from numaproof.protocol.releases import between
-from numaproof.reference.cpu.policy import StaticPolicy, not_whole_cores
+from numaproof.reference.cpu.policy import StaticCPUPolicy, not_whole_cores
 from numaproof.reference.departures.departure import ALL, AT_ONCE, ISSUES, RESTARTS, Change, Defect
 
 if TYPE_CHECKING:
     from numaproof.protocol.sets import NUMASet
     from numaproof.reference.cpu.state import CPUState, ReusableCPUs
-    from numaproof.reference.pods.containers import Container
+    from numaproof.reference.pods.containers import PodContainer
     from numaproof.reference.pods.pod import Pod
     from numaproof.reference.topology.hints import Demand
 
 
-class OwnPodRefused(StaticPolicy):
+class OwnPodRefused(StaticCPUPolicy):
     """Asks for free cores on behalf of a container that has its own."""
 
     departure = Defect(
@@ -34,7 +34,7 @@ class OwnPodRefused(StaticPolicy):
         state: CPUState,
         reuse: ReusableCPUs,
         pod: Pod,
-        container: Container,
+        container: PodContainer,
         affinity: NUMASet | None,
     ) -> tuple[CPUState, ReusableCPUs]:
         """As documented, if as many CPUs as the container has already are free besides."""
@@ -45,7 +45,7 @@ class OwnPodRefused(StaticPolicy):
         return super().allocate(state, reuse, pod, container, affinity)
 
 
-class ShortageMisreported(StaticPolicy):
+class ShortageMisreported(StaticCPUPolicy):
     """Blames the request where no core is free at all."""
 
     departure = Change(
@@ -61,7 +61,7 @@ class ShortageMisreported(StaticPolicy):
             raise not_whole_cores(count, self.assignment.cpus_per_core)
 
 
-class InitCPUsNotReused(StaticPolicy):
+class InitCPUsNotReused(StaticCPUPolicy):
     """Takes CPUs of ended init containers no sooner than free ones."""
 
     departure = Defect(
@@ -79,7 +79,7 @@ class InitCPUsNotReused(StaticPolicy):
         return 0
 
 
-class InitCPUsBind(StaticPolicy):
+class InitCPUsBind(StaticCPUPolicy):
     """Keeps an app container on the nodes of its init containers."""
 
     departure = Defect(
@@ -98,7 +98,7 @@ class InitCPUsBind(StaticPolicy):
         return True
 
 
-class StrictEmptyPoolRefused(StaticPolicy):
+class StrictEmptyPoolRefused(StaticCPUPolicy):
     """Refuses to start with a shared pool that is used up."""
 
     departure = Defect(

@@ -14,13 +14,13 @@ from numaproof.reference.departures.departure import (
     Defect,
 )
 from numaproof.reference.memory import requests
-from numaproof.reference.memory.policy import StaticPolicy
+from numaproof.reference.memory.policy import StaticMemoryPolicy
 from numaproof.reference.memory.requests import UNSIGNED
 
 if TYPE_CHECKING:
     from numaproof.reference.memory.requests import Amounts
     from numaproof.reference.memory.state import MemoryState, Nodes
-    from numaproof.reference.pods.containers import Container
+    from numaproof.reference.pods.containers import PodContainer
     from numaproof.reference.pods.pod import Pod
 
 
@@ -29,7 +29,7 @@ _ALONE_OR_IN_GROUP = (
 )
 
 
-class SingleNodeInGroup(StaticPolicy):
+class SingleNodeInGroup(StaticMemoryPolicy):
     """Takes a single node out of a group that is in use."""
 
     departure = Defect(
@@ -46,7 +46,7 @@ class SingleNodeInGroup(StaticPolicy):
         return nodes.bit_count() > 1 and super().breaks_group(state, nodes)
 
 
-class AffinityBreaksGroup(StaticPolicy):
+class AffinityBreaksGroup(StaticMemoryPolicy):
     """Takes whatever nodes the Topology Manager says."""
 
     departure = Defect(
@@ -64,7 +64,7 @@ class AffinityBreaksGroup(StaticPolicy):
         return False
 
 
-class GroupComparedByNode(StaticPolicy):
+class GroupComparedByNode(StaticMemoryPolicy):
     """Compares the state file with the machine node by node."""
 
     departure = Defect(
@@ -81,7 +81,7 @@ class GroupComparedByNode(StaticPolicy):
         return real == expected
 
 
-class ReservationWraps(StaticPolicy):
+class ReservationWraps(StaticMemoryPolicy):
     """Lets a reservation beyond a node wrap around."""
 
     departure = Defect(
@@ -99,7 +99,7 @@ class ReservationWraps(StaticPolicy):
         return (total - kept) % UNSIGNED
 
 
-class InitOnlyPagesNotHinted(StaticPolicy):
+class InitOnlyPagesNotHinted(StaticMemoryPolicy):
     """Leaves out what only init containers ask for."""
 
     departure = Defect(
@@ -121,7 +121,7 @@ class InitOnlyPagesNotHinted(StaticPolicy):
         return {kind: size for kind, size in amounts.items() if kind in asked}
 
 
-class EmptyPartsServed(StaticPolicy):
+class EmptyPartsServed(StaticMemoryPolicy):
     """Gives a container that asks for nothing its part of nothing."""
 
     departure = Change(
@@ -130,7 +130,7 @@ class EmptyPartsServed(StaticPolicy):
         "checkpoint; the pod is refused where no nodes can be found.",
     )
 
-    def asks(self, pod: Pod, container: Container) -> bool:
+    def asks(self, pod: Pod, container: PodContainer) -> bool:
         """Every container does."""
         del pod, container
         return True

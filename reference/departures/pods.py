@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from numaproof.protocol.releases import between
 from numaproof.reference.departures.departure import Change
 from numaproof.reference.pods import quantity
-from numaproof.reference.pods.containers import Container
+from numaproof.reference.pods.containers import PodContainer
 from numaproof.reference.pods.pod_level import PodRules, missing_pages, requested_together
 from numaproof.reference.pods.qos import RESOURCES
 
@@ -29,7 +29,7 @@ class ClassBySums(PodRules):
     )
 
     @staticmethod
-    def qos_class(members: tuple[Container, ...]) -> QoSClass:
+    def qos_class(members: tuple[PodContainer, ...]) -> QoSClass:
         """The QoS class by the sums of all containers."""
         sums: dict[str, dict[str, Fraction]] = {"requests": {}, "limits": {}}
         everywhere = True
@@ -57,7 +57,7 @@ class EmptyPodLevelDecides(PodRules):
     )
 
     @staticmethod
-    def decide(pod: Container) -> bool:
+    def decide(pod: PodContainer) -> bool:
         """Whenever they are there."""
         del pod
         return True
@@ -74,14 +74,14 @@ class DefaultsBesideLimits(PodRules):
 
     @staticmethod
     def as_one(
-        requests: Mapping[str, Any], limits: Mapping[str, Any], members: tuple[Container, ...]
-    ) -> Container:
+        requests: Mapping[str, Any], limits: Mapping[str, Any], members: tuple[PodContainer, ...]
+    ) -> PodContainer:
         """The pod's own `requests` and `limits` as those of a single container."""
         if requests or limits:
             limits = {**limits, **missing_pages(requests, limits, members)}
         if limits:
             requests = {**limits, **requested_together(members), **requests}
-        return Container("", requests, limits)
+        return PodContainer("", requests, limits)
 
 
 DEPARTURES = (ClassBySums, EmptyPodLevelDecides, DefaultsBesideLimits)

@@ -9,7 +9,7 @@ from numaproof.reference.departures.departure import ALL, AT_ONCE, ISSUES, RESTA
 from numaproof.reference.pods.readmission import Readmission
 
 if TYPE_CHECKING:
-    from numaproof.reference.pods.containers import Container
+    from numaproof.reference.pods.containers import PodContainer
     from numaproof.reference.pods.pod import Pod
     from numaproof.reference.pods.readmission import Holdings
 
@@ -26,7 +26,7 @@ class EndedInitServed(Readmission):
         "that ended long ago; where these are not free the running pod is refused.",
     )
 
-    def has_ended(self, state: Holdings, pod: Pod, container: Container) -> bool:
+    def has_ended(self, state: Holdings, pod: Pod, container: PodContainer) -> bool:
         """Never."""
         del state, pod, container
         return False

@@ -13,7 +13,7 @@ from numaproof.reference.manager import Manager
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numaproof.reference.pods.containers import Container
+    from numaproof.reference.pods.containers import PodContainer
     from numaproof.reference.pods.pod import Pod
     from numaproof.reference.topology.hints import Resources
     from numaproof.reference.topology.policy import KeptHint
@@ -31,12 +31,12 @@ class LastPodKept(Manager[Any]):
     _asked: Mapping[str, Pod] = {}
     _told: Mapping[str, Pod] | None = None
 
-    def hints(self, pod: Pod, container: Container | None) -> Resources:
+    def hints(self, pod: Pod, container: PodContainer | None) -> Resources:
         """As documented, after what the pod last asked about held is taken back."""
         self._turn_to(pod)
         return super().hints(pod, container)  # type: ignore[safe-super]
 
-    def allocate(self, pod: Pod, container: Container, affinity: KeptHint) -> None:
+    def allocate(self, pod: Pod, container: PodContainer, affinity: KeptHint) -> None:
         """As documented, likewise."""
         self._turn_to(pod)
         super().allocate(pod, container, affinity)  # type: ignore[safe-super]

@@ -16,7 +16,7 @@ from numaproof.protocol.releases import NEWEST, RELEASES
 from numaproof.reference.cadvisor.discovery import NO_CPU
 from numaproof.reference.cpu.assignment import Assignment
 from numaproof.reference.cpu.distribution import DistributedAssignment
-from numaproof.reference.cpu.policy import CPURules, StaticPolicy
+from numaproof.reference.cpu.policy import CPURules, StaticCPUPolicy
 from numaproof.reference.departures import formats
 from numaproof.reference.departures.defects import OVERRIDES
 from numaproof.reference.departures.departure import defect_of, departure_of
@@ -90,7 +90,7 @@ class Release:
     def cpu_rules(self) -> CPURules:
         """What the CPU Manager's static policy is made of."""
         return CPURules(
-            self.rule(StaticPolicy), self.rule(Assignment), self.rule(DistributedAssignment)
+            self.rule(StaticCPUPolicy), self.rule(Assignment), self.rule(DistributedAssignment)
         )
 
     def under(self, gates: Mapping[str, bool]) -> Release:

@@ -16,7 +16,7 @@ from numaproof.reference.pods import quantity
 
 if TYPE_CHECKING:
     from numaproof.protocol.sets import NUMASet
-    from numaproof.reference.pods.containers import Container
+    from numaproof.reference.pods.containers import PodContainer
     from numaproof.reference.pods.pod import Pod
 
 Favoured: TypeAlias = Mapping[str, Collection[str]]
@@ -52,7 +52,7 @@ class DeviceError(Exception):
         self.state = state
 
 
-def requested(state: DeviceState, container: Container) -> dict[str, int]:
+def requested(state: DeviceState, container: PodContainer) -> dict[str, int]:
     """How many devices of each resource the container's limits ask for, by name in order.
 
     A request that is no whole number is rounded up.
@@ -69,7 +69,7 @@ def requested(state: DeviceState, container: Container) -> dict[str, int]:
 def allocate(
     state: DeviceState,
     pod: Pod,
-    container: Container,
+    container: PodContainer,
     affinity: NUMASet | None,
     favoured: Favoured = _NOTHING,
 ) -> DeviceState:

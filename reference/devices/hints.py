@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from numaproof.reference.devices.state import DeviceState
-    from numaproof.reference.pods.containers import Container
+    from numaproof.reference.pods.containers import PodContainer
     from numaproof.reference.pods.pod import Pod
     from numaproof.reference.topology.hints import Hints
 
@@ -45,7 +45,7 @@ class DeviceHints:
     nodes: tuple[int, ...]
 
     def for_container(
-        self, state: DeviceState, pod: Pod, container: Container
+        self, state: DeviceState, pod: Pod, container: PodContainer
     ) -> dict[str, Hints | None]:
         """The hints for one container.
 
@@ -117,7 +117,7 @@ class DeviceHints:
         return tuple(node for node in sorted(self.nodes) if touched >> node & 1) or self.nodes
 
 
-def _limit(resource: str, container: Container) -> Fraction:
+def _limit(resource: str, container: PodContainer) -> Fraction:
     return quantity.parse(container.limits.get(resource, 0))
 
 

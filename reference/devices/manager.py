@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numaproof.reference.devices.allocation import Favoured
     from numaproof.reference.devices.hints import DeviceHints
     from numaproof.reference.kubelet.checkpoints.files import CheckpointFile
-    from numaproof.reference.pods.containers import Container
+    from numaproof.reference.pods.containers import PodContainer
     from numaproof.reference.pods.pod import Pod
     from numaproof.reference.topology.hints import Resources
     from numaproof.reference.topology.policy import KeptHint
@@ -58,7 +58,7 @@ class DeviceManager(Manager[DeviceState]):
         """Whether no plugin has ever reported and no container holds a device."""
         return not self.state.lists and not self.state.taken
 
-    def hints(self, pod: Pod, container: Container | None) -> Resources:
+    def hints(self, pod: Pod, container: PodContainer | None) -> Resources:
         """Where the request could be met."""
         if self._is_idle:
             return {}
@@ -66,7 +66,7 @@ class DeviceManager(Manager[DeviceState]):
             return self._hints.for_pod(self.state, pod)
         return self._hints.for_container(self.state, pod, container)
 
-    def allocate(self, pod: Pod, container: Container, affinity: KeptHint) -> None:
+    def allocate(self, pod: Pod, container: PodContainer, affinity: KeptHint) -> None:
         """Gives the container its devices."""
         if self._is_idle:
             return

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from numaproof.reference.topology.hints import Demand, Hint, Need, Supply
+from numaproof.reference.topology.hints import Demand, Need, Supply, TopologyHint
 from numaproof.reference.topology.search import evaluation
 
 if TYPE_CHECKING:
@@ -76,5 +76,5 @@ def regenerated(blocks: Blocks, amounts: Mapping[str, int]) -> Resources:
         return {}
     if any(amounts.get(block.kind) != block.size for block in blocks):
         return {}
-    hints = {block.kind: (Hint(block.nodes, preferred=True),) for block in blocks}
+    hints = {block.kind: (TopologyHint(block.nodes, preferred=True),) for block in blocks}
     return {kind: hints[kind] for kind in amounts}

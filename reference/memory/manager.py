@@ -10,8 +10,8 @@ from numaproof.reference.memory.state import MemoryState, ReusableMemory
 
 if TYPE_CHECKING:
     from numaproof.reference.kubelet.checkpoints.files import CheckpointFile
-    from numaproof.reference.memory.policy import StaticPolicy
-    from numaproof.reference.pods.containers import Container
+    from numaproof.reference.memory.policy import StaticMemoryPolicy
+    from numaproof.reference.pods.containers import PodContainer
     from numaproof.reference.pods.pod import Pod
     from numaproof.reference.topology.hints import Resources
     from numaproof.reference.topology.policy import KeptHint
@@ -24,14 +24,17 @@ class MemoryManager(ContainerManager[MemoryState]):
     """
 
     def __init__(
-        self, policy: StaticPolicy | None, state: MemoryState, file: CheckpointFile[MemoryState]
+        self,
+        policy: StaticMemoryPolicy | None,
+        state: MemoryState,
+        file: CheckpointFile[MemoryState],
     ) -> None:
         """Takes the state that the start restored from the checkpoint `file`."""
         super().__init__(state, file)
         self._policy = policy
         self.reuse = ReusableMemory()
 
-    def hints(self, pod: Pod, container: Container | None) -> Resources:
+    def hints(self, pod: Pod, container: PodContainer | None) -> Resources:
         """Where the request could be met."""
         if self._policy is None:
             return {}
@@ -39,7 +42,7 @@ class MemoryManager(ContainerManager[MemoryState]):
             return self._policy.hints_for_pod(self.state, self.reuse, pod)
         return self._policy.hints_for_container(self.state, self.reuse, pod, container)
 
-    def allocate(self, pod: Pod, container: Container, affinity: KeptHint) -> None:
+    def allocate(self, pod: Pod, container: PodContainer, affinity: KeptHint) -> None:
         """Gives the container its memory."""
         if self._policy is None:
             return

@@ -18,16 +18,16 @@ from numaproof.reference.memory.requests import MEMORY, UNSIGNED, AllocationErro
 from numaproof.reference.memory.state import (
     Block,
     MemoryState,
+    MemoryTable,
     NodeMemory,
     ReusableMemory,
-    Table,
     reserved,
     same_memory,
 )
 from numaproof.reference.pods import quantity
 from numaproof.reference.pods.budget import EmptySharedPoolError
 from numaproof.reference.pods.readmission import Readmission
-from numaproof.reference.topology.hints import Hint
+from numaproof.reference.topology.hints import TopologyHint
 from numaproof.reference.topology.search import evaluation
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from numaproof.protocol.machine import MachineInfo
     from numaproof.reference.memory.requests import Amounts
     from numaproof.reference.memory.state import Blocks, Nodes
-    from numaproof.reference.pods.containers import Container
+    from numaproof.reference.pods.containers import PodContainer
     from numaproof.reference.pods.pod import Pod
     from numaproof.reference.topology.hints import Resources
     from numaproof.reference.topology.policy import KeptHint
@@ -47,13 +47,13 @@ class RestoreError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class StaticPolicy(Readmission):
+class StaticMemoryPolicy(Readmission):
     """The static policy on a machine; `empty` are its nodes with nothing allocated."""
 
     empty: Mapping[int, NodeMemory]
 
     @classmethod
-    def table(cls, total: int, system: int, pages: int) -> Table:
+    def table(cls, total: int, system: int, pages: int) -> MemoryTable:
         """The table of an empty node that has `total` bytes of a type.
 
         `system` is reserved, `pages` lie in huge pages of the node.
@@ -61,7 +61,7 @@ class StaticPolicy(Readmission):
         Requirements: MEM-RESERVE-001, MEM-RESERVE-004.
         """
         left = cls.left(total, system + pages)
-        return Table(total, system % UNSIGNED, left, 0, left)
+        return MemoryTable(total, system % UNSIGNED, left, 0, left)
 
     @staticmethod
     def left(total: int, kept: int) -> int:
@@ -82,7 +82,7 @@ class StaticPolicy(Readmission):
         )
 
     def hints_for_container(
-        self, state: MemoryState, reuse: ReusableMemory, pod: Pod, container: Container
+        self, state: MemoryState, reuse: ReusableMemory, pod: Pod, container: PodContainer
     ) -> Resources:
         """The hints for one container; nothing for no preference."""
         if not is_served(pod):
@@ -127,7 +127,7 @@ class StaticPolicy(Readmission):
         state: MemoryState,
         reuse: ReusableMemory,
         pod: Pod,
-        container: Container,
+        container: PodContainer,
         affinity: KeptHint,
     ) -> tuple[MemoryState, ReusableMemory]:
         """The state once the container has what it is due; unchanged if it already has.
@@ -156,7 +156,7 @@ class StaticPolicy(Readmission):
         state = state.with_blocks(pod.uid, container.name, blocks)
         return shrunk(state, pod, container, blocks), reused(reuse, pod, container, blocks)
 
-    def asks(self, pod: Pod, container: Container) -> bool:
+    def asks(self, pod: Pod, container: PodContainer) -> bool:
         """Whether a container has a part in what the policy hands out.
 
         Raises:
@@ -215,7 +215,7 @@ class StaticPolicy(Readmission):
     ) -> int:
         demand = partial(hints.demand, state, reuse, pod.uid, amounts)
         if affinity.nodes is not None:
-            chosen = Hint(affinity.nodes, affinity.preferred)
+            chosen = TopologyHint(affinity.nodes, affinity.preferred)
         else:
             default = evaluation.narrowest(demand()) if amounts else None
             if default is None:
@@ -289,8 +289,8 @@ class StaticPolicy(Readmission):
 def make_static(
     machine: MachineInfo,
     system: Mapping[int, Mapping[str, int]],
-    rules: type[StaticPolicy] = StaticPolicy,
-) -> StaticPolicy:
+    rules: type[StaticMemoryPolicy] = StaticMemoryPolicy,
+) -> StaticMemoryPolicy:
     """The static policy on a machine, with `system` reserved by node and memory type (bytes).
 
     Raises:
@@ -303,7 +303,7 @@ def make_static(
     nodes: Nodes = {}
     for node in sorted(machine.topology or (), key=lambda node: node.node_id):
         kept = system.get(node.node_id, {})
-        tables: dict[str, Table] = {}
+        tables: dict[str, MemoryTable] = {}
         pages = 0
         for pool in node.hugepages or ():
             page = quantity.canonical(pool.page_size * 1024, "binary")
@@ -320,7 +320,9 @@ def _blocks(nodes: int, amounts: Amounts) -> Blocks:
     return tuple(Block(nodes, kind, size) for kind, size in sorted(amounts.items()) if size)
 
 
-def reused(reuse: ReusableMemory, pod: Pod, container: Container, blocks: Blocks) -> ReusableMemory:
+def reused(
+    reuse: ReusableMemory, pod: Pod, container: PodContainer, blocks: Blocks
+) -> ReusableMemory:
     """What may be taken again once the container has these blocks.
 
     Requirements: MEM-INIT-001, MEM-INIT-005.
@@ -335,7 +337,7 @@ def reused(reuse: ReusableMemory, pod: Pod, container: Container, blocks: Blocks
     return ReusableMemory(pod.uid, sizes)
 
 
-def shrunk(state: MemoryState, pod: Pod, container: Container, blocks: Blocks) -> MemoryState:
+def shrunk(state: MemoryState, pod: Pod, container: PodContainer, blocks: Blocks) -> MemoryState:
     """The state in which earlier init containers no longer have what these blocks took over.
 
     So the blocks of a pod sum up to what it occupies.

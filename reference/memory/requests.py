@@ -11,7 +11,7 @@ from numaproof.reference.pods.budget import EmptySharedPoolError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numaproof.reference.pods.containers import Container
+    from numaproof.reference.pods.containers import PodContainer
     from numaproof.reference.pods.pod import Pod
 
 MEMORY = "memory"
@@ -25,7 +25,7 @@ class AllocationError(Exception):
     """A container cannot have its memory; the text is the kubelet's."""
 
 
-def part(pod: Pod, container: Container) -> Amounts:
+def part(pod: Pod, container: PodContainer) -> Amounts:
     """What the container is to have for itself of each memory type.
 
     Raises:
@@ -92,5 +92,5 @@ def at_once(pod: Pod) -> Amounts:
     }
 
 
-def _amount(amounts: Mapping[str, Amounts], kind: str, container: Container) -> int:
+def _amount(amounts: Mapping[str, Amounts], kind: str, container: PodContainer) -> int:
     return amounts.get(container.name, {}).get(kind, 0)

@@ -25,7 +25,7 @@ class Block(NamedTuple):
 Blocks = tuple[Block, ...]
 
 
-class Table(NamedTuple):
+class MemoryTable(NamedTuple):
     """One memory type on one node: `allocatable` is what is left of `total` beside `system`.
 
     Requirements: NODE-STATE-002.
@@ -37,10 +37,10 @@ class Table(NamedTuple):
     reserved: int
     free: int
 
-    def take(self, size: int) -> Table:
+    def take(self, size: int) -> MemoryTable:
         """The table with `size` more reserved."""
         total, system, allocatable, reserved, free = self
-        return Table(total, system, allocatable, reserved + size, free - size)
+        return MemoryTable(total, system, allocatable, reserved + size, free - size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class NodeMemory:
     """One node: how many blocks lie on it, and the group of nodes that it is used with."""
 
     assignments: int
-    tables: Mapping[str, Table]
+    tables: Mapping[str, MemoryTable]
     cells: int
 
 

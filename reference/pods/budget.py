@@ -12,7 +12,7 @@ from numaproof.reference.errors import AdmissionError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from numaproof.reference.pods.containers import Container
+    from numaproof.reference.pods.containers import PodContainer
 
     Amounts = Mapping[str, int]
 
@@ -29,7 +29,7 @@ _ALSO_CALLED = {"cpu": ("cpus", "cpus")}
 """What the kubelet calls a resource that containers lack, and one of which nothing is left."""
 
 
-def check(whole: Amounts, parts: Iterable[tuple[Container, Amounts]]) -> None:
+def check(whole: Amounts, parts: Iterable[tuple[PodContainer, Amounts]]) -> None:
     """Checks that the budget leaves something for every container without a part of its own.
 
     `whole` is the budget by resource; `parts` are the containers in starting order, each with its

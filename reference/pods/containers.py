@@ -16,7 +16,7 @@ Amount = TypeVar("Amount", int, Fraction)
 
 
 @dataclass(frozen=True, slots=True)
-class Container:
+class PodContainer:
     """A container of a pod.
 
     `requests` and `limits` are quantities by resource name; a `sidecar` is an init container that
@@ -35,10 +35,12 @@ class Container:
         return self.init and not self.sidecar
 
 
-_NOBODY = Container("", {}, {})
+_NOBODY = PodContainer("", {}, {})
 
 
-def at_once(containers: tuple[Container, ...], amount: Callable[[Container], Amount]) -> Amount:
+def at_once(
+    containers: tuple[PodContainer, ...], amount: Callable[[PodContainer], Amount]
+) -> Amount:
     """The most that the containers need at any one time, by the `amount` that each needs.
 
     Sidecars run beside everything that starts after them; other init containers run one at a time.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reference.pods import pod_level, quantity
-from numaproof.reference.pods.containers import Container
+from numaproof.reference.pods.containers import PodContainer
 from numaproof.reference.pods.pod import Pod, PodError
 from numaproof.reference.pods.pod_level import PodRules
 
@@ -43,7 +43,7 @@ def read_pod(
     limits = _quantities(resources.get("limits"), "spec.resources.limits")
     requests = _quantities(resources.get("requests"), "spec.resources.requests")
     if level == "shared pool alone":
-        as_one = Container("", requests, limits)
+        as_one = PodContainer("", requests, limits)
         decide = False
     else:
         as_one = rules.as_one(requests, limits, containers)
@@ -58,7 +58,7 @@ def read_pod(
     )
 
 
-def read_container(item: Any, where: str, *, init: bool) -> Container:
+def read_container(item: Any, where: str, *, init: bool) -> PodContainer:
     """The container that an entry of the manifest, at `where`, describes.
 
     Raises:
@@ -73,7 +73,7 @@ def read_container(item: Any, where: str, *, init: bool) -> Container:
     resources = _mapping(fields.get("resources") or {}, f"{where}.resources")
     limits = _quantities(resources.get("limits"), f"{where}.resources.limits")
     requests = _quantities(resources.get("requests"), f"{where}.resources.requests")
-    return Container(
+    return PodContainer(
         name=name,
         # The API server sets a missing request to the limit.
         requests={**limits, **requests},

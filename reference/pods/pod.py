@@ -10,7 +10,7 @@ from numaproof.reference.pods import containers, qos, quantity
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numaproof.reference.pods.containers import Container
+    from numaproof.reference.pods.containers import PodContainer
     from numaproof.reference.pods.qos import QoSClass
 
 
@@ -27,12 +27,12 @@ class Pod:
     """
 
     uid: str
-    containers: tuple[Container, ...]
+    containers: tuple[PodContainer, ...]
     qos: QoSClass
     shared_pool: bool = False
     budget: Mapping[str, Any] | None = None
 
-    def container(self, name: str) -> Container:
+    def container(self, name: str) -> PodContainer:
         """The container of this name.
 
         Raises:
@@ -43,7 +43,7 @@ class Pod:
                 return container
         raise PodError(f"pod {self.uid!r} has no container {name!r}")
 
-    def exclusive_cpus(self, container: Container) -> int:
+    def exclusive_cpus(self, container: PodContainer) -> int:
         """How many exclusive CPUs the container is due; 0 if it runs in the shared pool.
 
         Only containers of Guaranteed pods that request a whole number of CPUs get exclusive ones
@@ -68,7 +68,7 @@ class Pod:
             return 0
         return quantity.whole_cpus(self.budget.get("cpu", 0)) or 0
 
-    def shares_budget(self, container: Container) -> bool:
+    def shares_budget(self, container: PodContainer) -> bool:
         """Whether the container lives on what the others leave of the pod's budget.
 
         A container gets a part of its own if it would be Guaranteed by itself.

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from numaproof.reference.pods import containers, qos, quantity
-from numaproof.reference.pods.containers import Container
+from numaproof.reference.pods.containers import PodContainer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -33,12 +33,12 @@ class PodRules:
     """How the resources of a pod are read."""
 
     @staticmethod
-    def qos_class(members: tuple[Container, ...]) -> QoSClass:
+    def qos_class(members: tuple[PodContainer, ...]) -> QoSClass:
         """The QoS class of a pod with these containers."""
         return qos.class_of(members)
 
     @staticmethod
-    def decide(pod: Container) -> bool:
+    def decide(pod: PodContainer) -> bool:
         """Whether pod-level resources, as those of a single container, decide the QoS class.
 
         Requirements: NODE-PODLEVEL-016.
@@ -47,8 +47,8 @@ class PodRules:
 
     @staticmethod
     def as_one(
-        requests: Mapping[str, Any], limits: Mapping[str, Any], members: tuple[Container, ...]
-    ) -> Container:
+        requests: Mapping[str, Any], limits: Mapping[str, Any], members: tuple[PodContainer, ...]
+    ) -> PodContainer:
         """The pod's own `requests` and `limits` as those of a single container.
 
         What is left out is filled in as the API server does it when a pod is created. Containers
@@ -57,7 +57,7 @@ class PodRules:
         Requirements: NODE-PODLEVEL-017, NODE-PODLEVEL-018.
         """
         if not requests and not limits:
-            return Container("", requests, limits)
+            return PodContainer("", requests, limits)
         limits = {**limits, **missing_pages(requests, limits, members)}
         requests = {**limits, **requested_together(members), **requests}
         for resource in filter(is_supported, requests):
@@ -68,7 +68,7 @@ class PodRules:
             ):
                 together = _together(members, partial(_limited, resource))
                 limits[resource] = max(together, requests[resource], key=quantity.parse)
-        return Container("", requests, limits)
+        return PodContainer("", requests, limits)
 
 
 def is_supported(resource: str) -> bool:
@@ -76,13 +76,13 @@ def is_supported(resource: str) -> bool:
     return resource in qos.RESOURCES or resource.startswith(_PAGES)
 
 
-def asks(pod: Container) -> bool:
+def asks(pod: PodContainer) -> bool:
     """Whether pod-level resources, as those of a single container, name one that pods may have."""
     return any(map(is_supported, (*pod.requests, *pod.limits)))
 
 
 def missing_pages(
-    requests: Mapping[str, Any], limits: Mapping[str, Any], members: tuple[Container, ...]
+    requests: Mapping[str, Any], limits: Mapping[str, Any], members: tuple[PodContainer, ...]
 ) -> dict[str, str]:
     """The huge pages that containers limit together, of sizes that the pod does not name."""
     pages = {kind for one in members for kind in one.limits if kind.startswith(_PAGES)}
@@ -92,7 +92,7 @@ def missing_pages(
     }
 
 
-def requested_together(members: tuple[Container, ...]) -> dict[str, str]:
+def requested_together(members: tuple[PodContainer, ...]) -> dict[str, str]:
     """The CPUs and the memory that containers request together, where any requests them."""
     return {
         resource: _together(members, partial(_requested, resource))
@@ -101,15 +101,15 @@ def requested_together(members: tuple[Container, ...]) -> dict[str, str]:
     }
 
 
-def _together(members: tuple[Container, ...], amount: Callable[[Container], Fraction]) -> str:
+def _together(members: tuple[PodContainer, ...], amount: Callable[[PodContainer], Fraction]) -> str:
     """The most that containers need at any one time, as a quantity."""
     needed = containers.at_once(members, amount)
     return str(needed) if needed.denominator == 1 else f"{needed * 10**9}n"
 
 
-def _requested(resource: str, container: Container) -> Fraction:
+def _requested(resource: str, container: PodContainer) -> Fraction:
     return quantity.parse(container.requests.get(resource, 0))
 
 
-def _limited(resource: str, container: Container) -> Fraction:
+def _limited(resource: str, container: PodContainer) -> Fraction:
     return quantity.parse(container.limits.get(resource, 0))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from fractions import Fraction
 
-    from numaproof.reference.pods.containers import Container
+    from numaproof.reference.pods.containers import PodContainer
 
 QoSClass = Literal["Guaranteed", "Burstable", "BestEffort"]
 
@@ -21,7 +21,7 @@ RESOURCES = ("cpu", "memory")
 """The resources that decide the class."""
 
 
-def class_of(containers: tuple[Container, ...]) -> QoSClass:
+def class_of(containers: tuple[PodContainer, ...]) -> QoSClass:
     """The QoS class of a pod with these containers.
 
     Guaranteed: every container limits CPU and memory, and requests exactly as much. BestEffort: no

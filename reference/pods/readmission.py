@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numaproof.reference.pods.containers import Container
+    from numaproof.reference.pods.containers import PodContainer
     from numaproof.reference.pods.pod import Pod
 
 
@@ -34,7 +34,7 @@ class Readmission:
         """
         return pod.uid in state.pods
 
-    def has_ended(self, state: Holdings, pod: Pod, container: Container) -> bool:
+    def has_ended(self, state: Holdings, pod: Pod, container: PodContainer) -> bool:
         """Whether this init container has finished: an app container of its pod holds its own.
 
         Requirements: CPU-INIT-009, MEM-RESTART-003.

@@ -22,7 +22,7 @@ ANYWHERE = -1
 """The nodes of a hint that names none: every bit is one, so that it narrows no other hint."""
 
 
-class Hint(NamedTuple):
+class TopologyHint(NamedTuple):
     """A non-empty set of nodes, and whether a provider prefers it."""
 
     nodes: int
@@ -111,7 +111,7 @@ class Demand:
         return touched == -(-fewest // self.per_socket)
 
 
-Hints = tuple[Hint, ...] | Demand
+Hints = tuple[TopologyHint, ...] | Demand
 """The hints for one resource, listed or described; an empty list if no set of nodes will do."""
 
 Resources = Mapping[str, Hints | None]
@@ -144,13 +144,13 @@ def fewest_nodes(demand: Demand) -> int:
     return len(demand.nodes)
 
 
-def listed(hints: Hints) -> tuple[Hint, ...]:
+def listed(hints: Hints) -> tuple[TopologyHint, ...]:
     """The hints one by one, in the kubelet's order."""
     if not isinstance(hints, Demand):
         return hints
     fewest = fewest_nodes(hints)
     return tuple(
-        Hint(nodes, hints.prefers(nodes, fewest))
+        TopologyHint(nodes, hints.prefers(nodes, fewest))
         for nodes in sets_of(hints.nodes)
         if hints.met_by(nodes)
     )
@@ -161,7 +161,7 @@ def satisfiable(demand: Demand) -> bool:
     return bool(listed(demand))
 
 
-def narrowest(demand: Demand, containing: int = 0) -> Hint | None:
+def narrowest(demand: Demand, containing: int = 0) -> TopologyHint | None:
     """The best hint with all nodes of `containing`: preferred, then few nodes, then low ids.
 
     Requirements: MEM-STATIC-008.

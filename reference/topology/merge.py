@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from numaproof.reference.topology.hints import ANYWHERE, Hint, listed
+from numaproof.reference.topology.hints import ANYWHERE, TopologyHint, listed
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from numaproof.reference.topology.distances import Distances
     from numaproof.reference.topology.hints import Hints, Resources
 
-NO_PREFERENCE = (Hint(ANYWHERE, preferred=True),)
+NO_PREFERENCE = (TopologyHint(ANYWHERE, preferred=True),)
 """The hints of a provider or a resource that does not care about nodes."""
 
-IMPOSSIBLE = (Hint(ANYWHERE, preferred=False),)
+IMPOSSIBLE = (TopologyHint(ANYWHERE, preferred=False),)
 """The hints of a resource that no set of nodes can provide: no result with it is preferred."""
 
 
@@ -45,7 +45,7 @@ class Rules:
     distances: Distances | None = None
     single: bool = False
 
-    def counted(self, hints: Sequence[Hint]) -> Sequence[Hint]:
+    def counted(self, hints: Sequence[TopologyHint]) -> Sequence[TopologyHint]:
         """Those of a resource's hints that the policy takes into account.
 
         Requirements: TOPO-MERGE-012.
@@ -58,7 +58,7 @@ class Rules:
             if hint.preferred and (hint.nodes == ANYWHERE or hint.nodes.bit_count() == 1)
         ]
 
-    def target(self, lists: Iterable[Sequence[Hint]]) -> int:
+    def target(self, lists: Iterable[Sequence[TopologyHint]]) -> int:
         """The size that results not preferred should have.
 
         It is the number of nodes that the most demanding resource needs at least: the largest of
@@ -74,7 +74,7 @@ class Rules:
             default=0,
         )
 
-    def rank(self, result: Hint, target: int) -> tuple[int, int]:
+    def rank(self, result: TopologyHint, target: int) -> tuple[int, int]:
         """What decides first between two results, the less the better; results may tie.
 
         A preferred result comes before any other, the fewer nodes the better. Otherwise one of
@@ -98,7 +98,7 @@ class Rules:
         return sorted(tied) if self.distances is None else self.distances.ordered(tied)
 
 
-def merge(rules: Rules, providers: Sequence[Resources | None]) -> Hint:
+def merge(rules: Rules, providers: Sequence[Resources | None]) -> TopologyHint:
     """The best result; if none has a node, all nodes of the machine, not preferred.
 
     Requirements: TOPO-MERGE-002, TOPO-MERGE-007, TOPO-MERGE-010.
@@ -106,12 +106,12 @@ def merge(rules: Rules, providers: Sequence[Resources | None]) -> Hint:
     lists = [rules.counted(listed(hints) or IMPOSSIBLE) for hints in by_resource(providers)]
     found = results(rules, lists)
     if not found:
-        return Hint(rules.nodes, preferred=False)
+        return TopologyHint(rules.nodes, preferred=False)
     target = rules.target(lists)
     best = min(rules.rank(result, target) for result in found)
     tied = [result for result in found if rules.rank(result, target) == best]
     winner, *_ = rules.ordered([result.nodes for result in tied])
-    return Hint(winner, tied[0].preferred)
+    return TopologyHint(winner, tied[0].preferred)
 
 
 def by_resource(providers: Iterable[Resources | None]) -> Iterator[Hints]:
@@ -134,7 +134,7 @@ class _Partial(NamedTuple):
     preferred: bool
     named: int | None
 
-    def taking(self, hint: Hint) -> _Partial:
+    def taking(self, hint: TopologyHint) -> _Partial:
         named = self.named
         if named == ANYWHERE:
             named = hint.nodes
@@ -143,7 +143,7 @@ class _Partial(NamedTuple):
         return _Partial(self.nodes & hint.nodes, self.preferred and hint.preferred, named)
 
 
-def results(rules: Rules, lists: Iterable[Sequence[Hint]]) -> set[Hint]:
+def results(rules: Rules, lists: Iterable[Sequence[TopologyHint]]) -> set[TopologyHint]:
     """All results that have a node.
 
     Requirements: TOPO-MERGE-004, TOPO-MERGE-013.
@@ -152,5 +152,7 @@ def results(rules: Rules, lists: Iterable[Sequence[Hint]]) -> set[Hint]:
     for hints in lists:
         partial = {one.taking(hint) for one in partial for hint in hints}
     return {
-        Hint(one.nodes, one.preferred and one.named is not None) for one in partial if one.nodes
+        TopologyHint(one.nodes, one.preferred and one.named is not None)
+        for one in partial
+        if one.nodes
     }

@@ -13,21 +13,21 @@ from numaproof.reference.topology.policy import KeptHint
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from numaproof.reference.pods.containers import Container
+    from numaproof.reference.pods.containers import PodContainer
     from numaproof.reference.pods.pod import Pod
     from numaproof.reference.topology.hints import Resources
     from numaproof.reference.topology.policy import TopologyPolicy
 
-    Keep = Callable[[Container, KeptHint], None]
+    Keep = Callable[[PodContainer, KeptHint], None]
 
 
 class Provider(Protocol):
     """What an admission asks of a manager; `numaproof.reference.manager` has them."""
 
-    def hints(self, pod: Pod, container: Container | None) -> Resources:
+    def hints(self, pod: Pod, container: PodContainer | None) -> Resources:
         """Where the request could be met."""
 
-    def allocate(self, pod: Pod, container: Container, affinity: KeptHint) -> None:
+    def allocate(self, pod: Pod, container: PodContainer, affinity: KeptHint) -> None:
         """Gives the container what it is due, or raises an `AdmissionError`."""
 
     def allocate_pod(self, pod: Pod, affinity: KeptHint) -> None:
@@ -84,7 +84,7 @@ def affinity_of(
     policy: TopologyPolicy,
     providers: Sequence[Provider],
     pod: Pod,
-    container: Container | None,
+    container: PodContainer | None,
 ) -> KeptHint:
     """The affinity that a policy admits for a container, or for the pod as a whole.
 

@@ -66,10 +66,10 @@ def reach(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 def report(reach: Any, reasons: str, effort: str = "") -> Any:
     blocks = reach.statements.read_profile(PROFILE)
-    source = reach.statements.Source(SOURCE.splitlines())
+    source = reach.statements.GoSource(SOURCE.splitlines())
     sources = {block.file: source for block in blocks}
     read = reach.reasons.read_reasons(reasons)
-    return reach.report.Report("1.36", "v1.36.3", blocks, sources, read, effort)
+    return reach.report.ReachReport("1.36", "v1.36.3", blocks, sources, read, effort)
 
 
 def test_only_the_managers_and_the_files_that_count_are_read(reach: Any) -> None:

@@ -13,7 +13,7 @@ from numaproof.reference.cpu.state import CPUState
 from numaproof.reference.departures.releases import release
 from numaproof.reference.kubelet.checkpoints import cpu
 from numaproof.reference.kubelet.checkpoints import memory as memory_checkpoint
-from numaproof.reference.memory.state import Block, MemoryState, NodeMemory, Table
+from numaproof.reference.memory.state import Block, MemoryState, MemoryTable, NodeMemory
 
 Command = Callable[..., Any]
 
@@ -105,9 +105,9 @@ def one_node(
     total: int = TOTAL, system: int = GI, held: int = 0, blocks: int = 0, cells: int = 1
 ) -> NodeMemory:
     left = total - system
-    tables = {kind: Table(0, 0, 0, 0, 0) for kind in ("hugepages-1Gi", "hugepages-2Mi")}
+    tables = {kind: MemoryTable(0, 0, 0, 0, 0) for kind in ("hugepages-1Gi", "hugepages-2Mi")}
     return NodeMemory(
-        blocks, {**tables, "memory": Table(total, system, left, held, left - held)}, cells
+        blocks, {**tables, "memory": MemoryTable(total, system, left, held, left - held)}, cells
     )
 
 
@@ -204,7 +204,7 @@ def test_blocks_on_nodes_that_the_machine_does_not_have_are_told(judge_memory: C
 
 def test_missing_memory_types_are_told(judge_memory: Command) -> None:
     bare = NodeMemory(0, {"memory": one_node().tables["memory"]}, 1)
-    more = NodeMemory(0, {**one_node().tables, "hugepages-16Mi": Table(0, 0, 0, 0, 0)}, 1)
+    more = NodeMemory(0, {**one_node().tables, "hugepages-16Mi": MemoryTable(0, 0, 0, 0, 0)}, 1)
     assert (
         "the node has hugepages-1Gi, which the file does not"
         in judge_memory(memory_written(bare)).out
@@ -216,7 +216,7 @@ def test_missing_memory_types_are_told(judge_memory: Command) -> None:
 
 
 def test_sums_that_do_not_hold_are_told(judge_memory: Command) -> None:
-    tables = {**one_node().tables, "memory": Table(TOTAL, GI, TOTAL - GI, 5, TOTAL - GI)}
+    tables = {**one_node().tables, "memory": MemoryTable(TOTAL, GI, TOTAL - GI, 5, TOTAL - GI)}
     ended = judge_memory(memory_written(NodeMemory(0, tables, 1)))
     assert f"reserved + free is {TOTAL - GI + 5}, expected allocatable" in ended.out
 

@@ -23,7 +23,7 @@ from numaproof.fakesys import (
     parse_profile,
     write_directory,
 )
-from numaproof.fakesys.profile import CacheRow, CpuRow, Distances, NodeRow, Topology
+from numaproof.fakesys.profile import CacheRow, CpuRow, DerivedDistances, NodeRow, Topology
 from numaproof.fakesys.residue import find_residue
 from numaproof.fakesys.snapshot import Snapshot, meaning, read_snapshot
 from numaproof.reference.cadvisor.discovery import DiscoveryError, discover
@@ -136,7 +136,7 @@ def machines(draw: st.DrawFn) -> Profile:
         topology=topology,
         cpus=tuple(rows),
         nodes=tuple(node_rows),
-        distances=draw(st.sampled_from([None, Distances(local=1, near=2, far=3)])),
+        distances=draw(st.sampled_from([None, DerivedDistances(local=1, near=2, far=3)])),
         caches=tuple(caches) if draw(st.booleans()) else (),
         memory="4Gi",
         lacks=tuple(

@@ -209,7 +209,9 @@ def test_how_a_process_ended_says_what_killed_a_mutation(
 def made(program: Any, tree: Any, outcomes: dict[int, str], explained: str) -> Any:
     """A report on mutations of which those of the given numbers did not end well."""
     results = program.results
-    change = results.Change("shapes.py", "share", "return given // count", "return given / count")
+    change = results.CodeChange(
+        "shapes.py", "share", "return given // count", "return given / count"
+    )
     mutants = [
         results.Mutant(
             number,
@@ -225,7 +227,7 @@ def made(program: Any, tree: Any, outcomes: dict[int, str], explained: str) -> A
     explanations = results.read_explanations(explained, "survivors.yaml")
     stale = results.stale(explanations, {"shapes.py": MODULE})
     population = program.sampling.population(tree, tree.modules())
-    return program.report.Report(0, 20, population, "d" * 64, mutants, explanations, stale)
+    return program.report.MutationReport(0, 20, population, "d" * 64, mutants, explanations, stale)
 
 
 def test_explained_survivors_are_well_while_nine_in_ten_are_killed(

@@ -14,7 +14,7 @@ from numaproof import reference
 from numaproof.protocol.releases import RELEASES
 from numaproof.reference.cpu.assignment import Assignment
 from numaproof.reference.cpu.distribution import DistributedAssignment
-from numaproof.reference.cpu.policy import StaticPolicy
+from numaproof.reference.cpu.policy import StaticCPUPolicy
 from numaproof.reference.departures import assignment, cpu, releases
 from numaproof.reference.departures.defects import DEFECTS, OVERRIDES
 from numaproof.reference.departures.departure import Defect, defect_of, departure_of
@@ -115,8 +115,8 @@ def test_the_documents_have_no_defect_in_any_release(version: str) -> None:
 
 def test_a_release_composes_a_rule_once() -> None:
     newest = releases.release(None)
-    assert newest.rule(StaticPolicy) is newest.rule(StaticPolicy)
-    assert issubclass(newest.rule(StaticPolicy), cpu.OwnPodRefused)
+    assert newest.rule(StaticCPUPolicy) is newest.rule(StaticCPUPolicy)
+    assert issubclass(newest.rule(StaticCPUPolicy), cpu.OwnPodRefused)
     assert issubclass(newest.rule(DistributedAssignment), assignment.FreeCoreByAverage)
     assert not issubclass(newest.rule(Assignment), DistributedAssignment)
 

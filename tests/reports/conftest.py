@@ -13,7 +13,7 @@ from numaproof.protocol.events import (
     Owner,
     Picture,
     ReportedCall,
-    Requirement,
+    ReportedRequirement,
     RunEnded,
     RunStarted,
 )
@@ -46,9 +46,9 @@ HELLO = Hello(
 )
 
 REQUIREMENTS = (
-    Requirement("STATIC-1", "static policy", "CPUs are exclusive.", "Policies", "Static"),
-    Requirement("STATIC-2", "static policy", "Requests are whole.", "Policies", "Static"),
-    Requirement("NONE-1", "none policy", "No affinity is given.", "Policies", "None"),
+    ReportedRequirement("STATIC-1", "static policy", "CPUs are exclusive.", "Policies", "Static"),
+    ReportedRequirement("STATIC-2", "static policy", "Requests are whole.", "Policies", "Static"),
+    ReportedRequirement("NONE-1", "none policy", "No affinity is given.", "Policies", "None"),
 )
 
 

@@ -19,8 +19,8 @@ from pathlib import Path
 import building
 from overview import with_tables
 from reasons import read_reasons
-from report import Report
-from statements import Source, read_profile
+from report import ReachReport
+from statements import GoSource, read_profile
 
 HERE = Path(__file__).resolve().parent
 
@@ -44,16 +44,16 @@ def run(release: str, out: Path, machines: list[str], examples: int, seed: int) 
         )
 
 
-def measure(release: str, out: Path) -> Report:
+def measure(release: str, out: Path) -> ReachReport:
     """What a run reached, from the counters that it left below `out`."""
     blocks = read_profile(building.profile(out / "counters"))
     folder, version = building.module(release)
     sources = {
-        file: Source((folder / "pkg/kubelet/cm" / file).read_text(encoding="utf-8").splitlines())
+        file: GoSource((folder / "pkg/kubelet/cm" / file).read_text(encoding="utf-8").splitlines())
         for file in {block.file for block in blocks}
     }
     reasons = read_reasons((HERE / "unreached.yaml").read_text(encoding="utf-8"))
-    return Report(release, version, blocks, sources, reasons, effort(out / "check"))
+    return ReachReport(release, version, blocks, sources, reasons, effort(out / "check"))
 
 
 def effort(check: Path) -> str:
@@ -69,7 +69,7 @@ def effort(check: Path) -> str:
     )
 
 
-def write(report: Report, docs: Path) -> None:
+def write(report: ReachReport, docs: Path) -> None:
     """Writes the page of the release, and the tables of all releases that have one."""
     folder = docs / "coverage"
     (folder / f"{report.release}.md").write_text(report.page(), encoding="utf-8")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import yaml
 
 if TYPE_CHECKING:
-    from statements import Block, Source
+    from statements import GoSource, StatementBlock
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Reason:
     why: str
     where: dict[str, tuple[str, ...]]
 
-    def covers(self, block: Block, source: Source) -> bool:
+    def covers(self, block: StatementBlock, source: GoSource) -> bool:
         """Whether the reason covers a block."""
         return any(
             fnmatchcase(block.file, file) and _is_named(pattern, block, source)
@@ -33,7 +33,7 @@ class Reason:
         )
 
 
-def _is_named(pattern: str, block: Block, source: Source) -> bool:
+def _is_named(pattern: str, block: StatementBlock, source: GoSource) -> bool:
     name, _, text = pattern.partition(": ")
     return fnmatchcase(source.function(block), name) and bool(
         not text or re.search(text, source.text(block))

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from reasons import Reason
-    from statements import Block, Source
+    from statements import GoSource, StatementBlock
 
 GOALS = {
     "cpumanager": 95,
@@ -66,7 +66,7 @@ HEADS = ("package", "statements", "reached", "unreachable", "open", "reached of 
 
 
 @dataclass(frozen=True)
-class Report:
+class ReachReport:
     """A release's blocks, their source, and the reasons why some were not reached.
 
     `effort` describes what was run.
@@ -74,19 +74,19 @@ class Report:
 
     release: str
     version: str
-    blocks: list[Block]
-    sources: dict[str, Source]
+    blocks: list[StatementBlock]
+    sources: dict[str, GoSource]
     reasons: list[Reason]
     effort: str = ""
 
-    def reason(self, block: Block) -> Reason | None:
+    def reason(self, block: StatementBlock) -> Reason | None:
         """Why a block can't be reached, or None if no reason covers it."""
         source = self.sources[block.file]
         return next((one for one in self.reasons if one.covers(block, source)), None)
 
     def packages(self) -> list[Package]:
         """The figures of every package with a goal."""
-        found: dict[str, list[Block]] = defaultdict(list)
+        found: dict[str, list[StatementBlock]] = defaultdict(list)
         for block in self.blocks:
             found[block.package].append(block)
         return [

@@ -18,7 +18,7 @@ COUNTED = {"devicemanager": frozenset({"manager.go", "topology_hints.go"})}
 
 
 @dataclass(frozen=True, order=True)
-class Block:
+class StatementBlock:
     """Statements that always run together: lines of a file below ``pkg/kubelet/cm/``."""
 
     file: str
@@ -36,13 +36,13 @@ class Block:
 _BLOCK = re.compile(r"(.+):(\d+)\.\d+,(\d+)\.\d+ (\d+) (\d+)")
 
 
-def read_profile(text: str) -> list[Block]:
+def read_profile(text: str) -> list[StatementBlock]:
     """The blocks of a Go text profile that count, in source order."""
     blocks = []
     for line in _counted(text):
         file, first, last, statements, count = _BLOCK.fullmatch(line).groups()  # type: ignore[union-attr]
         name = file.removeprefix(MANAGERS)
-        blocks.append(Block(name, int(first), int(last), int(statements), count != "0"))
+        blocks.append(StatementBlock(name, int(first), int(last), int(statements), count != "0"))
     return sorted(blocks)
 
 
@@ -64,7 +64,7 @@ def _counts(file: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Source:
+class GoSource:
     """The lines of a Go file."""
 
     lines: Sequence[str]
@@ -80,11 +80,11 @@ class Source:
             names.append(current)
         return names
 
-    def function(self, block: Block) -> str:
+    def function(self, block: StatementBlock) -> str:
         """The function that a block is in."""
         return self.functions[block.first - 1]
 
-    def text(self, block: Block) -> str:
+    def text(self, block: StatementBlock) -> str:
         """The lines of a block."""
         return "\n".join(self.lines[block.first - 1 : block.last])
 

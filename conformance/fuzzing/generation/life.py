@@ -13,8 +13,8 @@ from numaproof.conformance.cases import manifests
 from numaproof.conformance.cases.machine_properties import Facts
 from numaproof.conformance.cases.schema import (
     HintsStep,
+    MemoryChange,
     NoArguments,
-    NodeMemory,
     PodSpec,
     RemoveStep,
     StartStep,
@@ -181,7 +181,7 @@ class Life:
         """A node has a little, or much, more or less memory after a reboot."""
         node = choices.pick([one for one in self.facts.machine.topology or () if one.memory])
         change = choices.pick((-_PAGE, _PAGE, -node.memory // 2, node.memory))
-        memory = (NodeMemory(node.node_id, node.memory + change),)
+        memory = (MemoryChange(node.node_id, node.memory + change),)
         return self._recovered(choices, memory=memory)
 
     def _recovered(self, choices: Choices, **change: Any) -> tuple[Step, ...]:

@@ -20,7 +20,7 @@ FILE_NAME = "memory_manager_state"
 _REQUIREMENT = "NODE-STATE-002"
 
 
-class Table(msgspec.Struct, frozen=True, rename="camel"):
+class WrittenTable(msgspec.Struct, frozen=True, rename="camel"):
     """One memory type on one node, in bytes."""
 
     total: int
@@ -30,15 +30,15 @@ class Table(msgspec.Struct, frozen=True, rename="camel"):
     free: int
 
 
-class Node(msgspec.Struct, frozen=True, rename="camel"):
+class WrittenNode(msgspec.Struct, frozen=True, rename="camel"):
     """One node: how many blocks lie on it, its tables, and the group that it is used with."""
 
     number_of_assignments: int
-    memory_map: dict[str, Table]
+    memory_map: dict[str, WrittenTable]
     cells: tuple[int, ...]
 
 
-class Block(msgspec.Struct, frozen=True, rename="camel"):
+class WrittenBlock(msgspec.Struct, frozen=True, rename="camel"):
     """Memory of one type on a group of nodes."""
 
     numa_affinity: tuple[int, ...]
@@ -49,8 +49,8 @@ class Block(msgspec.Struct, frozen=True, rename="camel"):
 class Content(msgspec.Struct, frozen=True, rename="camel"):
     """What the file holds, as far as it is looked at; null stands for nothing."""
 
-    machine_state: dict[int, Node] | None = None
-    entries: dict[str, dict[str, tuple[Block, ...]]] | None = None
+    machine_state: dict[int, WrittenNode] | None = None
+    entries: dict[str, dict[str, tuple[WrittenBlock, ...]]] | None = None
 
 
 def on_state(view: View) -> Iterator[Violation]:
@@ -94,11 +94,11 @@ def _entries(view: View, content: Content) -> Iterator[Violation]:
             )
 
 
-def _plain(block: Block) -> tuple[str, str, int]:
+def _plain(block: WrittenBlock) -> tuple[str, str, int]:
     return str(NUMASet(block.numa_affinity)), block.type, block.size
 
 
-def _sums(node: int, memory: Node) -> Iterator[Violation]:
+def _sums(node: int, memory: WrittenNode) -> Iterator[Violation]:
     pages = sum(
         table.total for kind, table in memory.memory_map.items() if kind.startswith("hugepages-")
     )
@@ -144,7 +144,7 @@ def _in_use(content: Content) -> Iterator[Violation]:
 
 
 def _reserved(
-    nodes: Mapping[int, Node], group: frozenset[int], blocks: list[Block]
+    nodes: Mapping[int, WrittenNode], group: frozenset[int], blocks: list[WrittenBlock]
 ) -> Iterator[Violation]:
     kinds = {kind for node in group if node in nodes for kind in nodes[node].memory_map}
     for kind in sorted(kinds):

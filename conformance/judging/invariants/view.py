@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numaproof.conformance.cases.machine_properties import Facts
     from numaproof.conformance.judging.observed_session import ObservedCall, ObservedSession
-    from numaproof.conformance.judging.pods import Pod
+    from numaproof.conformance.judging.pods import PodReading
 
 _NO_CPUS = CPUSet()
 
@@ -100,7 +100,7 @@ class View:
         )
 
     @cached_property
-    def parsed(self) -> Mapping[str, Pod]:
+    def parsed(self) -> Mapping[str, PodReading]:
         """The pods as the documents read them, by uid."""
         whole = pod_resources(self.config, self.kubernetes)
         return {uid: pods.read(pod, whole) for uid, pod in self.pods.items()}

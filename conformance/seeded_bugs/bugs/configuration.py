@@ -7,7 +7,7 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from numaproof.conformance.seeded_bugs.seeding import Changes, Seeds
+from numaproof.conformance.seeded_bugs.seeding import Changes, SubjectBugs
 from numaproof.protocol.releases import NEWEST
 from numaproof.reference.departures import releases
 from numaproof.reference.kubelet import configuration, eviction, gates, reservation, validation
@@ -16,9 +16,9 @@ from numaproof.reference.pods import manifest, qos, quantity
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numaproof.reference.pods.containers import Container
+    from numaproof.reference.pods.containers import PodContainer
 
-seeds = Seeds("configuration")
+seeds = SubjectBugs("configuration")
 
 
 # Reservations
@@ -170,7 +170,7 @@ def fractions_round_down_to_exclusive_cpus(changes: Changes) -> None:
 
 @seeds("CPU-STATIC-001", "CPU-INIT-001")
 def init_containers_do_not_count_for_the_class(changes: Changes) -> None:
-    def of_apps(original: Any, containers: tuple[Container, ...]) -> Any:
+    def of_apps(original: Any, containers: tuple[PodContainer, ...]) -> Any:
         apps = tuple(container for container in containers if not container.init)
         return original(apps or containers)
 
@@ -184,8 +184,8 @@ def cpus_alone_make_a_pod_guaranteed(changes: Changes) -> None:
 
 @seeds("CPU-STATIC-002")
 def a_limit_makes_no_request(changes: Changes) -> None:
-    def written(original: Any, item: Any, where: str, *, init: bool) -> Container:
-        found: Container = original(item, where, init=init)
+    def written(original: Any, item: Any, where: str, *, init: bool) -> PodContainer:
+        found: PodContainer = original(item, where, init=init)
         own = (item.get("resources") or {}).get("requests") or {}
         return dataclasses.replace(found, requests=own)
 

@@ -6,14 +6,14 @@ import dataclasses
 import math
 from typing import TYPE_CHECKING, Any
 
-from numaproof.conformance.seeded_bugs.seeding import Changes, Seeds
+from numaproof.conformance.seeded_bugs.seeding import Changes, SubjectBugs
 from numaproof.protocol import messages
 from numaproof.reference import node, startup
 from numaproof.reference.cpu import hints, options
 from numaproof.reference.cpu.assignment import Assignment
 from numaproof.reference.cpu.distribution import DistributedAssignment
 from numaproof.reference.cpu.manager import CPUManager
-from numaproof.reference.cpu.policy import StaticPolicy
+from numaproof.reference.cpu.policy import StaticCPUPolicy
 from numaproof.reference.cpu.state import CPUState, ReusableCPUs
 from numaproof.reference.errors import AdmissionError
 from numaproof.reference.pods import quantity
@@ -21,13 +21,13 @@ from numaproof.reference.pods import quantity
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-seeds = Seeds("cpus")
+seeds = SubjectBugs("cpus")
 
 
 def _with_container(changes: Changes, change: Callable[[Any], Any]) -> None:
     """Lets the static policy allocate for another container than the one it is given."""
     changes.around(
-        StaticPolicy,
+        StaticCPUPolicy,
         "allocate",
         lambda original, self, state, reuse, pod, container, affinity: original(
             self, state, reuse, pod, change(container), affinity
@@ -49,7 +49,7 @@ def _strict(changes: Changes, *, on: bool) -> None:
 
 @seeds("#140495", "CPU-RESERVE-008")
 def reserved_cpus_are_handed_out(changes: Changes) -> None:
-    changes.replace(StaticPolicy, "available", lambda self, state: state.shared)
+    changes.replace(StaticCPUPolicy, "available", lambda self, state: state.shared)
 
 
 @seeds("CPU-RESERVE-005")
@@ -90,13 +90,13 @@ def hints_count_reserved_cpus(changes: Changes) -> None:
 @seeds("CPU-STATIC-001")
 def burstable_pods_get_exclusive_cpus(changes: Changes) -> None:
     def generous(
-        original: Any, self: StaticPolicy, state: Any, reuse: Any, pod: Any, *rest: Any
+        original: Any, self: StaticCPUPolicy, state: Any, reuse: Any, pod: Any, *rest: Any
     ) -> Any:
         if pod.qos == "Burstable":
             pod = dataclasses.replace(pod, qos="Guaranteed")
         return original(self, state, reuse, pod, *rest)
 
-    changes.around(StaticPolicy, "allocate", generous)
+    changes.around(StaticCPUPolicy, "allocate", generous)
 
 
 @seeds("CPU-STATIC-001")
@@ -140,7 +140,7 @@ def released_cpus_are_lost(changes: Changes) -> None:
 
 @seeds("CPU-REMOVE-004")
 def a_refused_pod_stays(changes: Changes) -> None:
-    changes.replace(node.Node, "drop", lambda self, uid: None)
+    changes.replace(node.StartedNode, "drop", lambda self, uid: None)
 
 
 # Containers of one pod
@@ -179,7 +179,7 @@ def a_second_container_drops_the_first(changes: Changes) -> None:
 
 @seeds("CPU-OPT-FULLPCPUS-003")
 def whole_cores_are_not_asked_for(changes: Changes) -> None:
-    changes.replace(StaticPolicy, "check_alignment", lambda self, count, free: None)
+    changes.replace(StaticCPUPolicy, "check_alignment", lambda self, count, free: None)
 
 
 @seeds("CPU-OPT-FULLPCPUS-002")
@@ -233,17 +233,13 @@ def uncore_caches_are_ignored(changes: Changes) -> None:
 
 @seeds("PR #106599", "CPU-OPT-DISTNUMA-002")
 def distribution_over_nodes_is_ignored(changes: Changes) -> None:
-    changes.replace(
-        DistributedAssignment,
-        "distribute",
-        lambda self, available, count, least: self.pack(available, count),
-    )
+    changes.replace(DistributedAssignment, "choose", lambda self, request, sizes: None)
 
 
 @seeds("CPU-HINT-015", "NODE-ALIGN-002")
 def the_affinity_is_ignored_by_assignment(changes: Changes) -> None:
     changes.around(
-        StaticPolicy,
+        StaticCPUPolicy,
         "allocate",
         lambda original, self, state, reuse, pod, container, affinity: original(
             self, state, reuse, pod, container, None
@@ -253,12 +249,12 @@ def the_affinity_is_ignored_by_assignment(changes: Changes) -> None:
 
 @seeds("#114642", "CPU-OPT-ALIGNSOCKET-003")
 def align_by_socket_takes_the_nodes_alone(changes: Changes) -> None:
-    def narrow(original: Any, self: StaticPolicy, affinity: Any) -> int:
+    def narrow(original: Any, self: StaticCPUPolicy, affinity: Any) -> int:
         options = dataclasses.replace(self.options, by_socket=False)
         assignment = dataclasses.replace(self.assignment, options=options)
         return int(original(dataclasses.replace(self, assignment=assignment), affinity))
 
-    changes.around(StaticPolicy, "aligned", narrow)
+    changes.around(StaticCPUPolicy, "aligned", narrow)
 
 
 # Hints
@@ -286,7 +282,12 @@ def cpu_hints_leave_out_what_can_be_reused(changes: Changes) -> None:
 @seeds("CPU-HINT-010")
 def cpu_hints_forget_what_is_held(changes: Changes) -> None:
     def forgetful(
-        original: Any, static: StaticPolicy, state: CPUState, reuse: Any, pod: Any, container: Any
+        original: Any,
+        static: StaticCPUPolicy,
+        state: CPUState,
+        reuse: Any,
+        pod: Any,
+        container: Any,
     ) -> Any:
         held = state.of(pod.uid, container.name)
         bare = state if held is None else CPUState(state.shared, {})
@@ -300,46 +301,48 @@ def cpu_hints_forget_what_is_held(changes: Changes) -> None:
 
 @seeds("CPU-RECONCILE-005")
 def reconcile_repeats_itself(changes: Changes) -> None:
-    def chatty(original: Any, self: node.Node, args: messages.NoArgs) -> Any:
+    def chatty(original: Any, self: node.StartedNode, args: messages.NoArgs) -> Any:
         self.told.clear()
         return original(self, args)
 
-    changes.around(node.Node, "reconcile", chatty)
+    changes.around(node.StartedNode, "reconcile", chatty)
 
 
 @seeds("CPU-RECONCILE-001")
 def reconcile_tells_nobody(changes: Changes) -> None:
-    changes.replace(node.Node, "reconcile", lambda self, args: messages.Reconciled(()))
+    changes.replace(node.StartedNode, "reconcile", lambda self, args: messages.Reconciled(()))
 
 
 @seeds("#90303", "CPU-RECONCILE-001")
 def reconcile_tells_ended_containers_too(changes: Changes) -> None:
-    def loud(original: Any, self: node.Node, args: messages.NoArgs) -> Any:
+    def loud(original: Any, self: node.StartedNode, args: messages.NoArgs) -> Any:
         ended, self.ended = self.ended, set()
         try:
             return original(self, args)
         finally:
             self.ended = ended
 
-    changes.around(node.Node, "reconcile", loud)
+    changes.around(node.StartedNode, "reconcile", loud)
 
 
 @seeds("CPU-RECONCILE-004")
 def reconcile_tells_a_container_once(changes: Changes) -> None:
-    def once(original: Any, self: node.Node, args: messages.NoArgs) -> messages.Reconciled:
+    def once(original: Any, self: node.StartedNode, args: messages.NoArgs) -> messages.Reconciled:
         told = set(self.told)
         answer: messages.Reconciled = original(self, args)
         return messages.Reconciled(
             tuple(one for one in answer.updates if (one.uid, one.container) not in told)
         )
 
-    changes.around(node.Node, "reconcile", once)
+    changes.around(node.StartedNode, "reconcile", once)
 
 
 @seeds("CPU-RECONCILE-006")
 def reconcile_tells_the_latest_pod_first(changes: Changes) -> None:
-    def backwards(original: Any, self: node.Node, args: messages.NoArgs) -> messages.Reconciled:
+    def backwards(
+        original: Any, self: node.StartedNode, args: messages.NoArgs
+    ) -> messages.Reconciled:
         answer: messages.Reconciled = original(self, args)
         return messages.Reconciled(answer.updates[::-1])
 
-    changes.around(node.Node, "reconcile", backwards)
+    changes.around(node.StartedNode, "reconcile", backwards)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from numaproof.conformance.seeded_bugs.seeding import Changes, Seeds
+from numaproof.conformance.seeded_bugs.seeding import Changes, SubjectBugs
 from numaproof.protocol import messages
 from numaproof.reference import node as managers
 from numaproof.reference.devices import allocation
@@ -18,7 +18,7 @@ from numaproof.reference.topology.search import evaluation
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-seeds = Seeds("devices")
+seeds = SubjectBugs("devices")
 
 
 # Health and lists
@@ -65,10 +65,10 @@ def a_device_that_fell_ill_is_taken_away(changes: Changes) -> None:
 
 @seeds("DEV-HEALTH-001")
 def a_new_report_is_not_heard(changes: Changes) -> None:
-    changes.replace(managers.Node, "devices", _deaf)
+    changes.replace(managers.StartedNode, "devices", _deaf)
 
 
-def _deaf(self: managers.Node, _args: messages.DevicesArgs) -> messages.Done:
+def _deaf(self: managers.StartedNode, _args: messages.DevicesArgs) -> messages.Done:
     self.save()
     return messages.Done()
 
@@ -222,7 +222,7 @@ def devices_of_removed_pods_leak(changes: Changes) -> None:
 
 @seeds("DEV-REMOVE-002")
 def ended_containers_lose_their_devices(changes: Changes) -> None:
-    def hasty(original: Any, self: managers.Node, args: messages.RemoveArgs) -> Any:
+    def hasty(original: Any, self: managers.StartedNode, args: messages.RemoveArgs) -> Any:
         answer = original(self, args)
         kept = self.device_manager.state
         if args.container is not None and args.uid in kept.held:
@@ -231,7 +231,7 @@ def ended_containers_lose_their_devices(changes: Changes) -> None:
             self.device_manager.state = dataclasses.replace(kept, held=held, taken=all_held(held))
         return answer
 
-    changes.around(managers.Node, "remove", hasty)
+    changes.around(managers.StartedNode, "remove", hasty)
 
 
 # Hints

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from numaproof.conformance.seeded_bugs.seeding import Changes, Seeds
+from numaproof.conformance.seeded_bugs.seeding import Changes, SubjectBugs
 from numaproof.reference import implementation
 from numaproof.reference.cadvisor import caches, cpus, discovery
-from numaproof.reference.cadvisor.sysfs import CPUS, DiscoveryError, SysTree, UnreadableError
+from numaproof.reference.cadvisor.sysfs import CPUS, DiscoveryError, SysTree, UnreadablePathError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numaproof.protocol.machine import MachineInfo
 
-seeds = Seeds("discovery")
+seeds = SubjectBugs("discovery")
 
 
 def _changed(changes: Changes, change: Callable[[MachineInfo], MachineInfo]) -> None:
@@ -133,7 +133,7 @@ def discovery_finds_no_cpu_online_without_the_list(changes: Changes) -> None:
     def strict(original: Any, self: SysTree, path: str) -> str:
         try:
             return str(original(self, path))
-        except UnreadableError as error:
+        except UnreadablePathError as error:
             # That there is no list counts as one that cannot be read.
             error.missing = error.missing and path != f"{CPUS}/online"
             raise

@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from numaproof.conformance.seeded_bugs.seeding import Changes, Seeds
+from numaproof.conformance.seeded_bugs.seeding import Changes, SubjectBugs
 from numaproof.protocol.sets import NUMASet
 from numaproof.reference import node as managers
 from numaproof.reference.memory import hints, policy, requests, reservation, state
 from numaproof.reference.memory.manager import MemoryManager
-from numaproof.reference.memory.state import MemoryState, NodeMemory, ReusableMemory, Table
-from numaproof.reference.topology.hints import Demand, Hint
+from numaproof.reference.memory.state import MemoryState, MemoryTable, NodeMemory, ReusableMemory
+from numaproof.reference.topology.hints import Demand, TopologyHint
 from numaproof.reference.topology.policy import KeptHint
 from numaproof.reference.topology.search import evaluation
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numaproof.protocol import messages
     from numaproof.reference.pods.pod import Pod
 
-seeds = Seeds("memory")
+seeds = SubjectBugs("memory")
 
 
 # Reservation
@@ -29,16 +29,16 @@ seeds = Seeds("memory")
 
 @seeds("MEM-RESERVE-001")
 def reserved_memory_is_allocatable(changes: Changes) -> None:
-    def generous(_: Any, total: int, system: int, pages: int) -> Table:
-        return Table(total, system, total - pages, 0, total - pages)
+    def generous(_: Any, total: int, system: int, pages: int) -> MemoryTable:
+        return MemoryTable(total, system, total - pages, 0, total - pages)
 
-    changes.around(policy.StaticPolicy, "table", generous)
+    changes.around(policy.StaticMemoryPolicy, "table", generous)
 
 
 @seeds("MEM-HUGE-001")
 def huge_pages_are_memory_besides(changes: Changes) -> None:
     changes.around(
-        policy.StaticPolicy,
+        policy.StaticMemoryPolicy,
         "table",
         lambda original, total, system, pages: original(total, system, 0),
     )
@@ -105,7 +105,7 @@ def huge_pages_are_not_pinned(changes: Changes) -> None:
 @seeds("NODE-ALIGN-002")
 def memory_ignores_the_affinity(changes: Changes) -> None:
     changes.around(
-        policy.StaticPolicy,
+        policy.StaticMemoryPolicy,
         "allocate",
         lambda original, self, kept, reuse, pod, container, affinity: original(
             self, kept, reuse, pod, container, KeptHint(None, affinity.preferred)
@@ -119,7 +119,7 @@ def memory_ignores_the_affinity(changes: Changes) -> None:
 @seeds("PR #123443", "#113035", "MEM-GROUP-001")
 def groups_of_nodes_may_overlap(changes: Changes) -> None:
     _hints_without_cells(changes)
-    changes.replace(policy.StaticPolicy, "breaks_group", lambda self, state, nodes: False)
+    changes.replace(policy.StaticMemoryPolicy, "breaks_group", lambda self, state, nodes: False)
 
 
 @seeds("MEM-GROUP-004")
@@ -129,7 +129,7 @@ def a_group_is_never_shared(changes: Changes) -> None:
             kept.nodes[node].assignments for node in NUMASet.from_mask(nodes)
         )
 
-    changes.around(policy.StaticPolicy, "breaks_group", alone)
+    changes.around(policy.StaticMemoryPolicy, "breaks_group", alone)
 
 
 @seeds("MEM-GROUP-006")
@@ -226,7 +226,7 @@ def memory_is_hinted_for_every_pod(changes: Changes) -> None:
         guaranteed = dataclasses.replace(pod, qos="Guaranteed")
         return original(self, kept, reuse, guaranteed, container)
 
-    changes.around(policy.StaticPolicy, "hints_for_container", any_class)
+    changes.around(policy.StaticMemoryPolicy, "hints_for_container", any_class)
 
 
 @seeds("MEM-HINT-005")
@@ -247,7 +247,7 @@ def memory_hints_forget_what_is_held(changes: Changes) -> None:
     ) -> Any:
         return original(self, MemoryState(kept.nodes, {}), reuse, pod, container)
 
-    changes.around(policy.StaticPolicy, "hints_for_container", forgetful)
+    changes.around(policy.StaticMemoryPolicy, "hints_for_container", forgetful)
 
 
 # Extension
@@ -264,10 +264,10 @@ def a_hint_that_does_not_suffice_is_refused(changes: Changes) -> None:
 
 @seeds("MEM-GROUP-007")
 def a_hint_is_extended_to_all_nodes(changes: Changes) -> None:
-    def widest(original: Any, demand: Demand, containing: int = 0) -> Hint | None:
-        found: Hint | None = original(demand, containing)
+    def widest(original: Any, demand: Demand, containing: int = 0) -> TopologyHint | None:
+        found: TopologyHint | None = original(demand, containing)
         if containing and found is not None:
-            return Hint(sum(1 << node for node in demand.nodes), found.preferred)
+            return TopologyHint(sum(1 << node for node in demand.nodes), found.preferred)
         return found
 
     changes.around(evaluation, "narrowest", widest)
@@ -369,7 +369,7 @@ def removed_pods_keep_their_memory(changes: Changes) -> None:
 
 @seeds("MEM-REMOVE-002")
 def ended_containers_keep_their_memory(changes: Changes) -> None:
-    def keeping(original: Any, self: managers.Node, args: messages.RemoveArgs) -> Any:
+    def keeping(original: Any, self: managers.StartedNode, args: messages.RemoveArgs) -> Any:
         before = self.memory.state
         answer = original(self, args)
         if args.container is not None:
@@ -377,7 +377,7 @@ def ended_containers_keep_their_memory(changes: Changes) -> None:
             self.memory.save()
         return answer
 
-    changes.around(managers.Node, "remove", keeping)
+    changes.around(managers.StartedNode, "remove", keeping)
 
 
 @seeds("MEM-REMOVE-001")

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from numaproof.conformance.seeded_bugs.seeding import Changes, Seeds
+from numaproof.conformance.seeded_bugs.seeding import Changes, SubjectBugs
 from numaproof.reference import operations
 from numaproof.reference.topology import policy
 from numaproof.reference.topology.distances import average
-from numaproof.reference.topology.hints import Hint
+from numaproof.reference.topology.hints import TopologyHint
 from numaproof.reference.topology.merge import IMPOSSIBLE, NO_PREFERENCE, Rules
 from numaproof.reference.topology.search import evaluation, merge
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-seeds = Seeds("merging")
+seeds = SubjectBugs("merging")
 
 _MOST_COMBINED = 4096
 
@@ -167,8 +167,8 @@ def an_affinity_of_all_nodes_is_preferred(changes: Changes) -> None:
     )
 
 
-def _preferred_if_all(rules: Rules, best: Hint) -> Hint:
-    return Hint(best.nodes, preferred=True) if best.nodes == rules.nodes else best
+def _preferred_if_all(rules: Rules, best: TopologyHint) -> TopologyHint:
+    return TopologyHint(best.nodes, preferred=True) if best.nodes == rules.nodes else best
 
 
 # Hints
@@ -180,7 +180,7 @@ def nobody_asked_is_nobody_satisfied(changes: Changes) -> None:
         evaluation,
         "merge",
         lambda original, rules, providers: (
-            original(rules, providers) if providers else Hint(rules.nodes, preferred=False)
+            original(rules, providers) if providers else TopologyHint(rules.nodes, preferred=False)
         ),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from numaproof.conformance.seeded_bugs.seeding import Changes, Seeds
+from numaproof.conformance.seeded_bugs.seeding import Changes, SubjectBugs
 from numaproof.reference import startup
 from numaproof.reference.cpu import policy as cpu_policies
 from numaproof.reference.cpu.options import StaticOptions
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numaproof.reference.departures.releases import Release
     from numaproof.reference.kubelet.configuration import Config
 
-seeds = Seeds("none")
+seeds = SubjectBugs("none")
 
 
 @seeds("CPU-NONE-001")
@@ -40,8 +40,8 @@ def policy_none_pins_cpus(changes: Changes) -> None:
         topology: Any,
         reserved: Fraction,
         release: Release,
-    ) -> cpu_policies.StaticPolicy | None:
-        found: cpu_policies.StaticPolicy | None = original(given, topology, reserved, release)
+    ) -> cpu_policies.StaticCPUPolicy | None:
+        found: cpu_policies.StaticCPUPolicy | None = original(given, topology, reserved, release)
         return found or cpu_policies.make_static(topology, StaticOptions(), 1, 0)
 
     changes.around(startup, "make_cpu_policy", pinning)
@@ -55,10 +55,10 @@ def policy_none_needs_a_reservation(changes: Changes) -> None:
         topology: Any,
         reserved: Fraction,
         release: Release,
-    ) -> cpu_policies.StaticPolicy | None:
+    ) -> cpu_policies.StaticCPUPolicy | None:
         as_static = dataclasses.replace(given, cpu_policy="static", cpu_options={})
         original(as_static, topology, reserved, release)
-        found: cpu_policies.StaticPolicy | None = original(given, topology, reserved, release)
+        found: cpu_policies.StaticCPUPolicy | None = original(given, topology, reserved, release)
         return found
 
     changes.around(startup, "make_cpu_policy", wanting)
@@ -67,7 +67,7 @@ def policy_none_needs_a_reservation(changes: Changes) -> None:
 @seeds("CPU-CONFIG-001", "CPU-RESERVE-008")
 def reserved_cpus_are_told_as_allocatable(changes: Changes) -> None:
     changes.replace(
-        cpu_policies.StaticPolicy, "allocatable", property(lambda self: self.topology.cpus)
+        cpu_policies.StaticCPUPolicy, "allocatable", property(lambda self: self.topology.cpus)
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from numaproof.conformance.seeded_bugs.seeding import Seeds
+from numaproof.conformance.seeded_bugs.seeding import SubjectBugs
 from numaproof.reference.pods import containers, qos, quantity
 from numaproof.reference.pods.pod import Pod
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numaproof.conformance.seeded_bugs.seeding import Changes
-    from numaproof.reference.pods.containers import Container
+    from numaproof.reference.pods.containers import PodContainer
     from numaproof.reference.pods.qos import QoSClass
 
-    Members = tuple[Container, ...]
-    Due = Callable[[Pod, Container], int]
+    Members = tuple[PodContainer, ...]
+    Due = Callable[[Pod, PodContainer], int]
     Classify = Callable[[Members], QoSClass]
 
-seeds = Seeds("readings")
+seeds = SubjectBugs("readings")
 
 # Exclusive CPUs
 
 
 @seeds("CPU-STATIC-001")
 def parts_of_cpus_are_rounded_up_to_exclusive_ones(changes: Changes) -> None:
-    def rounded(original: Due, pod: Pod, container: Container) -> int:
+    def rounded(original: Due, pod: Pod, container: PodContainer) -> int:
         whole = quantity.value(container.requests.get("cpu", 0))
         return original(pod, container) or (whole if pod.qos == "Guaranteed" else 0)
 
@@ -40,7 +40,7 @@ def parts_of_cpus_are_rounded_up_to_exclusive_ones(changes: Changes) -> None:
 
 @seeds("CPU-STATIC-001")
 def whole_cpus_are_exclusive_in_every_class(changes: Changes) -> None:
-    def in_every(original: Due, pod: Pod, container: Container) -> int:
+    def in_every(original: Due, pod: Pod, container: PodContainer) -> int:
         return original(replace(pod, qos="Guaranteed"), container)
 
     changes.around(Pod, "exclusive_cpus", in_every)
@@ -48,7 +48,7 @@ def whole_cpus_are_exclusive_in_every_class(changes: Changes) -> None:
 
 @seeds("CPU-STATIC-002")
 def sidecars_have_no_exclusive_cpus(changes: Changes) -> None:
-    def others(original: Due, pod: Pod, container: Container) -> int:
+    def others(original: Due, pod: Pod, container: PodContainer) -> int:
         return 0 if container.sidecar else original(pod, container)
 
     changes.around(Pod, "exclusive_cpus", others)
@@ -76,7 +76,7 @@ def init_containers_are_left_out_of_the_class(changes: Changes) -> None:
 
 @seeds("CPU-STATIC-001")
 def memory_does_not_count_for_the_class(changes: Changes) -> None:
-    def with_memory(container: Container) -> Container:
+    def with_memory(container: PodContainer) -> PodContainer:
         requests, limits = ({**of, "memory": 1} for of in (container.requests, container.limits))
         return replace(container, requests=requests, limits=limits)
 

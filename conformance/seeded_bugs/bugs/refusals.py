@@ -7,7 +7,7 @@ import re
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from numaproof.conformance.seeded_bugs.seeding import Changes, Seeds
+from numaproof.conformance.seeded_bugs.seeding import Changes, SubjectBugs
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference import startup
 from numaproof.reference.cpu import options as cpu_options
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
-seeds = Seeds("refusals")
+seeds = SubjectBugs("refusals")
 
 
 # Names of policies

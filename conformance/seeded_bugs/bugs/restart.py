@@ -6,10 +6,10 @@ import dataclasses
 import zlib
 from typing import TYPE_CHECKING, Any
 
-from numaproof.conformance.seeded_bugs.seeding import Changes, Seeds
+from numaproof.conformance.seeded_bugs.seeding import Changes, SubjectBugs
 from numaproof.reference import startup
 from numaproof.reference.cpu.manager import CPUManager
-from numaproof.reference.cpu.policy import StaticPolicy
+from numaproof.reference.cpu.policy import StaticCPUPolicy
 from numaproof.reference.cpu.state import CPUState
 from numaproof.reference.departures.devices import AllNodesConsidered
 from numaproof.reference.devices.hints import DeviceHints
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from numaproof.reference.kubelet.checkpoints.formats import Content
 
-seeds = Seeds("restart")
+seeds = SubjectBugs("restart")
 
 
 def _of_cpus(found: Content) -> bool:
@@ -47,14 +47,14 @@ def a_wrong_cpu_checksum_is_accepted(changes: Changes) -> None:
 
 @seeds("CPU-RESTART-001")
 def a_restart_forgets_exclusive_cpus(changes: Changes) -> None:
-    changes.replace(StaticPolicy, "restore", lambda self, state: CPUState(self.topology.cpus))
+    changes.replace(StaticCPUPolicy, "restore", lambda self, state: CPUState(self.topology.cpus))
 
 
 @seeds("#124066", "CPU-CHECKPOINT-001")
 def a_restart_accepts_any_set_of_cpus(changes: Changes) -> None:
     changes.replace(CPUState, "all_cpus", lambda self: -1)
     changes.around(
-        StaticPolicy,
+        StaticCPUPolicy,
         "restore",
         lambda original, self, state: state if state.shared else original(self, state),
     )
@@ -184,7 +184,7 @@ def memory_within_a_group_must_lie_as_at_first(changes: Changes) -> None:
 @seeds("MEM-RESTART-001")
 def a_restart_forgets_memory(changes: Changes) -> None:
     changes.replace(
-        memory_policy.StaticPolicy, "restore", lambda self, state: MemoryState(self.empty)
+        memory_policy.StaticMemoryPolicy, "restore", lambda self, state: MemoryState(self.empty)
     )
 
 
@@ -202,7 +202,7 @@ def memory_is_taken_again_for_a_pod_that_has_it(changes: Changes) -> None:
         bare = MemoryState(state.nodes, {**left, pod.uid: running} if running else left)
         return original(self, bare, reuse, pod, *rest)
 
-    changes.around(memory_policy.StaticPolicy, "allocate", greedy)
+    changes.around(memory_policy.StaticMemoryPolicy, "allocate", greedy)
 
 
 # Devices

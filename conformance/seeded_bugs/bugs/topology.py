@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from numaproof.conformance.seeded_bugs.seeding import Changes, Seeds
+from numaproof.conformance.seeded_bugs.seeding import Changes, SubjectBugs
 from numaproof.reference import node as managers
 from numaproof.reference.errors import AdmissionError
 from numaproof.reference.memory.state import MemoryState
@@ -18,7 +18,7 @@ from numaproof.reference.topology.policy import KeptHint, TopologyPolicy
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-seeds = Seeds("topology")
+seeds = SubjectBugs("topology")
 
 # Policies
 
@@ -233,7 +233,7 @@ def the_first_containers_hints_serve_all(changes: Changes) -> None:
 
 @seeds("NODE-REFUSED-001")
 def what_a_refused_pod_was_given_leaks(changes: Changes) -> None:
-    def leaking(original: Any, self: managers.Node, args: Any) -> Any:
+    def leaking(original: Any, self: managers.StartedNode, args: Any) -> Any:
         try:
             return original(self, args)
         except AdmissionError:
@@ -242,4 +242,4 @@ def what_a_refused_pod_was_given_leaks(changes: Changes) -> None:
             self.memory.state = MemoryState(taken, self.memory.state.entries)
             raise
 
-    changes.around(managers.Node, "admit", leaking)
+    changes.around(managers.StartedNode, "admit", leaking)

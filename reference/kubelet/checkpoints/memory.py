@@ -12,7 +12,7 @@ from numaproof.protocol.sets import NUMASet
 from numaproof.reference.golang import decoding
 from numaproof.reference.kubelet.checkpoints import files
 from numaproof.reference.kubelet.checkpoints.formats import Format, Formats
-from numaproof.reference.memory.state import Block, MemoryState, NodeMemory, Table
+from numaproof.reference.memory.state import Block, MemoryState, MemoryTable, NodeMemory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -142,7 +142,7 @@ def _node_memory(memory: Mapping[str, Any]) -> NodeMemory:
     return NodeMemory(
         memory["numberOfAssignments"],
         {
-            kind: Table(*(table or _EMPTY_TABLE).values())
+            kind: MemoryTable(*(table or _EMPTY_TABLE).values())
             for kind, table in (memory["memoryMap"] or {}).items()
         },
         _mask([*cells, *([_NOWHERE] if repeated else [])]),

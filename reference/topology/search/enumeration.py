@@ -15,7 +15,7 @@ from operator import or_
 from typing import TYPE_CHECKING
 
 from numaproof.protocol.sets import NUMASet
-from numaproof.reference.topology.hints import Demand, Hint
+from numaproof.reference.topology.hints import Demand, TopologyHint
 from numaproof.reference.topology.search.symmetry import NodeClasses, classify
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numaproof.reference.topology.hints import Hints, Supply
 
 
-def listed(hints: Hints) -> tuple[Hint, ...]:
+def listed(hints: Hints) -> tuple[TopologyHint, ...]:
     """The hints one by one, in the kubelet's order; see the definition of the same name.
 
     Raises:
@@ -34,7 +34,7 @@ def listed(hints: Hints) -> tuple[Hint, ...]:
         return hints
     place = {node: position for position, node in enumerate(hints.nodes)}
 
-    def order(hint: Hint) -> tuple[int, list[int]]:
+    def order(hint: TopologyHint) -> tuple[int, list[int]]:
         members = [place[node] for node in NUMASet.from_mask(hint.nodes)]
         return len(members), sorted(members)
 
@@ -50,7 +50,7 @@ def satisfiable(demand: Demand) -> bool:
     return bool(_hints(demand, _sets(demand, classes), classes))
 
 
-def narrowest(demand: Demand, containing: int = 0) -> Hint | None:
+def narrowest(demand: Demand, containing: int = 0) -> TopologyHint | None:
     """The best hint with all nodes of `containing`; see the definition of the same name."""
     known = signatures(demand)
     classes = classify(demand.nodes, lambda node: (known[node], containing >> node & 1))
@@ -88,12 +88,15 @@ def signatures(demand: Demand) -> Mapping[int, Hashable]:
     }
 
 
-def among(demand: Demand, classes: NodeClasses) -> list[Hint]:
+def among(demand: Demand, classes: NodeClasses) -> list[TopologyHint]:
     """The hints that are representatives of `classes`, which must keep to `signatures`."""
     sets = _sets(demand, classes)
     full = [(need.total, (), need.amount) for need in demand.needs]
     fewest = min(map(int.bit_count, _enough(full, sets, classes)), default=len(demand.nodes))
-    return [Hint(nodes, demand.prefers(nodes, fewest)) for nodes in _hints(demand, sets, classes)]
+    return [
+        TopologyHint(nodes, demand.prefers(nodes, fewest))
+        for nodes in _hints(demand, sets, classes)
+    ]
 
 
 def _sets(demand: Demand, classes: NodeClasses) -> list[int]:

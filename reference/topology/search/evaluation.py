@@ -18,7 +18,7 @@ from numaproof.reference.topology.search.enumeration import listed
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numaproof.reference.topology.hints import Demand, Hint, Resources
+    from numaproof.reference.topology.hints import Demand, Resources, TopologyHint
     from numaproof.reference.topology.merge import Rules
 
 __all__ = ["listed", "merge", "narrowest", "satisfiable"]
@@ -34,14 +34,14 @@ def satisfiable(demand: Demand) -> bool:
     return enumeration.satisfiable(demand)
 
 
-def narrowest(demand: Demand, containing: int = 0) -> Hint | None:
+def narrowest(demand: Demand, containing: int = 0) -> TopologyHint | None:
     """The best hint with all nodes of `containing`."""
     if len(demand.nodes) <= MOST_ENUMERATED:
         return definition.narrowest(demand, containing)
     return enumeration.narrowest(demand, containing)
 
 
-def merge(rules: Rules, providers: Sequence[Resources | None]) -> Hint:
+def merge(rules: Rules, providers: Sequence[Resources | None]) -> TopologyHint:
     """The best result of merging the providers' hints."""
     if rules.nodes.bit_count() <= MOST_ENUMERATED:
         return merging.merge(rules, providers)

@@ -30,7 +30,7 @@ from operator import and_, or_
 from typing import TYPE_CHECKING
 
 from numaproof.protocol.sets import NUMASet
-from numaproof.reference.topology.hints import ANYWHERE, Demand, Hint
+from numaproof.reference.topology.hints import ANYWHERE, Demand, TopologyHint
 from numaproof.reference.topology.merge import IMPOSSIBLE, by_resource
 from numaproof.reference.topology.search.enumeration import among, signatures
 from numaproof.reference.topology.search.symmetry import NodeClasses, classify
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from numaproof.reference.topology.merge import Rules
 
 
-def merge(rules: Rules, providers: Sequence[Resources | None]) -> Hint:
+def merge(rules: Rules, providers: Sequence[Resources | None]) -> TopologyHint:
     """The best result; if none has a node, all nodes of the machine, not preferred.
 
     Raises:
@@ -53,14 +53,14 @@ def merge(rules: Rules, providers: Sequence[Resources | None]) -> Hint:
     given = tuple(by_resource(providers))
     classes = _interchangeable(rules, given)
     lists = [rules.counted(_representatives(hints, classes)) for hints in given]
-    unmet = Hint(rules.nodes, preferred=False)
+    unmet = TopologyHint(rules.nodes, preferred=False)
     if not all(lists):
         return unmet
     preferred = [nodes for nodes in preferred_results(rules, lists) if nodes]
     if preferred:
         fewest = min(map(int.bit_count, preferred))
         tied = [nodes for nodes in preferred if nodes.bit_count() == fewest]
-        return Hint(rules.ordered(tied)[0], preferred=True)
+        return TopologyHint(rules.ordered(tied)[0], preferred=True)
     masks = [{hint.nodes & rules.nodes for hint in hints} for hints in lists]
     pairwise = rules.distances is None or rules.distances.by_table_alone
     for candidates in _candidates(rules, classes, rules.target(lists)):
@@ -69,11 +69,11 @@ def merge(rules: Rules, providers: Sequence[Resources | None]) -> Hint:
             tied = [nodes for nodes in candidates if _reached(nodes, rules.nodes, masks, classes)]
         for nodes in rules.ordered(tied):
             if _reached(nodes, rules.nodes, masks, classes):
-                return Hint(nodes, preferred=False)
+                return TopologyHint(nodes, preferred=False)
     return unmet
 
 
-def preferred_results(rules: Rules, lists: Sequence[Sequence[Hint]]) -> set[int]:
+def preferred_results(rules: Rules, lists: Sequence[Sequence[TopologyHint]]) -> set[int]:
     """The results of hints that are all preferred and name the same nodes."""
     wanted = [{hint.nodes for hint in hints if hint.preferred} for hints in lists]
     strict = [masks for masks in wanted if ANYWHERE not in masks]
@@ -117,7 +117,7 @@ def _interchangeable(rules: Rules, lists: Sequence[Hints]) -> NodeClasses:
     return NodeClasses((*found, *outside))
 
 
-def _representatives(hints: Hints, classes: NodeClasses) -> Sequence[Hint]:
+def _representatives(hints: Hints, classes: NodeClasses) -> Sequence[TopologyHint]:
     return (among(hints, classes) if isinstance(hints, Demand) else hints) or IMPOSSIBLE
 
 
@@ -129,7 +129,8 @@ def _candidates(rules: Rules, classes: NodeClasses, target: int) -> Iterator[lis
             by_size.setdefault(nodes.bit_count(), []).append(nodes)
     return iter(
         sorted(
-            by_size.values(), key=lambda sets: rules.rank(Hint(sets[0], preferred=False), target)
+            by_size.values(),
+            key=lambda sets: rules.rank(TopologyHint(sets[0], preferred=False), target),
         )
     )
 

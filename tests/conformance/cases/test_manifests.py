@@ -8,7 +8,7 @@ import pytest
 
 from builders.machines import regular
 from numaproof.conformance.cases import manifests
-from numaproof.conformance.cases.schema import ContainerSpec, NodeMemory, PodSpec
+from numaproof.conformance.cases.schema import ContainerSpec, MemoryChange, PodSpec
 from numaproof.conformance.execution.session import replace_text, tamper
 from numaproof.protocol.machine import Core, HugePages, MachineInfo, Node
 from numaproof.protocol.sets import CPUSet
@@ -99,7 +99,7 @@ def with_pages() -> MachineInfo:
 
 
 def test_the_memory_of_a_node_can_change_and_with_it_the_total() -> None:
-    after = manifests.with_memory(with_pages(), [NodeMemory(node=2, bytes=5 << 20)])
+    after = manifests.with_memory(with_pages(), [MemoryChange(node=2, bytes=5 << 20)])
     assert after.topology is not None
     assert [node.memory for node in after.topology] == [8 << 20, 5 << 20]
     assert after.memory_capacity == 13 << 20
@@ -107,7 +107,7 @@ def test_the_memory_of_a_node_can_change_and_with_it_the_total() -> None:
 
 
 def test_the_huge_pages_of_one_size_can_change_alone() -> None:
-    change = NodeMemory(node=0, hugepages=2048, bytes=4 << 21)
+    change = MemoryChange(node=0, hugepages=2048, bytes=4 << 21)
     after = manifests.with_memory(with_pages(), [change])
     assert after.topology is not None
     assert after.topology[0].hugepages == (HugePages(2048, 4), HugePages(1048576, 0))
@@ -117,12 +117,12 @@ def test_the_huge_pages_of_one_size_can_change_alone() -> None:
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (NodeMemory(node=1, bytes=1), "the machine has no node 1"),
-        (NodeMemory(node=0, hugepages=64, bytes=1), "node 0 has no huge pages of 64 KiB"),
-        (NodeMemory(node=2, hugepages=2048, bytes=1), "node 2 has no huge pages of 2048 KiB"),
+        (MemoryChange(node=1, bytes=1), "the machine has no node 1"),
+        (MemoryChange(node=0, hugepages=64, bytes=1), "node 0 has no huge pages of 64 KiB"),
+        (MemoryChange(node=2, hugepages=2048, bytes=1), "node 2 has no huge pages of 2048 KiB"),
     ],
 )
-def test_memory_that_is_not_there_cannot_change(change: NodeMemory, complaint: str) -> None:
+def test_memory_that_is_not_there_cannot_change(change: MemoryChange, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         manifests.with_memory(with_pages(), [change])
 

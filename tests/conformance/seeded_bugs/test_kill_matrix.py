@@ -16,7 +16,7 @@ from numaproof.conformance.seeded_bugs import fuzz_hunt, hunting
 from numaproof.conformance.seeded_bugs.catalogue import BUGS
 from numaproof.conformance.seeded_bugs.fuzz_hunt import Fuzzing, seeds_from
 from numaproof.conformance.seeded_bugs.hunting import Suite
-from numaproof.conformance.seeded_bugs.table_hunt import Table
+from numaproof.conformance.seeded_bugs.table_hunt import TableHunt
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,36 +29,36 @@ def named(name: str) -> Bug:
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Table:
+def table(tmp_path: Path) -> TableHunt:
     """The cases of reconciling and of checkpoints, on one machine."""
     cases = [
         case for case in loading.bundled_cases() if case.id.startswith(("reconcile", "checkpoint"))
     ]
     machine = ProfileMachine(fakesys.load_profile("core-i7-9700"), tmp_path)
-    return Table(Suite(cases, [machine], load_registry()), tmp_path / "table")
+    return TableHunt(Suite(cases, [machine], load_registry()), tmp_path / "table")
 
 
-def test_the_whole_table_finds_every_case_that_fails(table: Table) -> None:
+def test_the_whole_table_finds_every_case_that_fails(table: TableHunt) -> None:
     caught = table.hunt(named("reconcile-tells-nobody"), whole=True)
     assert caught.runs == len(table.played())
     assert len(caught.cases) > 1
     assert all(case.startswith("reconcile") for case in caught.cases)
 
 
-def test_the_first_case_that_fails_is_enough(table: Table) -> None:
+def test_the_first_case_that_fails_is_enough(table: TableHunt) -> None:
     caught = table.hunt(named("reconcile-tells-nobody"), whole=False)
     assert len(caught.cases) == 1
     assert caught.runs < len(table.played())
 
 
 def test_a_bug_in_reading_checkpoints_is_found_though_files_are_changed_by_hand(
-    table: Table,
+    table: TableHunt,
 ) -> None:
     caught = table.hunt(named("a-wrong-cpu-checksum-is-accepted"), whole=False)
     assert caught.cases
 
 
-def test_what_no_case_shows_survives_the_table(table: Table) -> None:
+def test_what_no_case_shows_survives_the_table(table: TableHunt) -> None:
     caught = table.hunt(named("devices-are-given-twice"), whole=True)
     assert caught.cases == ()
     assert caught.runs >= len(table.played())
@@ -84,7 +84,7 @@ def test_a_bug_of_discovery_is_found_in_a_tree(tmp_path: Path) -> None:
 def test_scenarios_that_are_not_kept_are_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fuzz_hunt, "_REHEARSED", 0)
+    monkeypatch.setattr(fuzz_hunt, "_BASELINES", 0)
     fuzzing, bug = Fuzzing(tmp_path), named("discovery-finds-no-distances")
     first = fuzzing.hunt(bug, seeds_from(0, 10))
     assert fuzzing.hunt(bug, seeds_from(0, 10)).example == first.example

@@ -15,7 +15,7 @@ from numaproof.reference.errors import NotBuiltError
 from numaproof.reference.memory import policy
 from numaproof.reference.memory.state import Block, Blocks, MemoryState, ReusableMemory
 from numaproof.reference.pods.manifest import read_pod
-from numaproof.reference.topology.hints import Hint
+from numaproof.reference.topology.hints import TopologyHint
 from numaproof.reference.topology.policy import KeptHint
 from numaproof.reference.topology.scope import NO_AFFINITY
 
@@ -27,9 +27,9 @@ TWO = of_memory(8 * GI, 8 * GI, hugepages=(HugePages(2048, 512),))
 SYSTEM = {0: {"memory": GI}}
 
 
-def static(machine: MachineInfo = TWO, *, documented: bool = False) -> policy.StaticPolicy:
+def static(machine: MachineInfo = TWO, *, documented: bool = False) -> policy.StaticMemoryPolicy:
     release = releases.release(None, documented=documented)
-    return policy.make_static(machine, SYSTEM, release.rule(policy.StaticPolicy))
+    return policy.make_static(machine, SYSTEM, release.rule(policy.StaticMemoryPolicy))
 
 
 def pod(
@@ -50,7 +50,7 @@ def pod(
 
 
 def admitted(
-    static_policy: policy.StaticPolicy, *wanted: Pod
+    static_policy: policy.StaticMemoryPolicy, *wanted: Pod
 ) -> tuple[MemoryState, ReusableMemory]:
     state, reuse = static_policy.restore(MemoryState()), ReusableMemory()
     for one in wanted:
@@ -155,7 +155,7 @@ def test_burstable_pods_get_no_memory() -> None:
 def test_hints_for_what_is_allocated_are_where_it_is() -> None:
     static_policy, one = static(), pod("a", "2Gi")
     state, reuse = admitted(static_policy, one)
-    there = {"memory": (Hint(1, preferred=True),)}
+    there = {"memory": (TopologyHint(1, preferred=True),)}
     assert static_policy.hints_for_container(state, reuse, one, one.containers[0]) == there
     assert static_policy.hints_for_pod(state, reuse, one) == there
 

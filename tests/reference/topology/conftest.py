@@ -10,7 +10,7 @@ import pytest
 
 from numaproof.reference.departures.topology import DistancesByPosition
 from numaproof.reference.topology.distances import Distances
-from numaproof.reference.topology.hints import Demand, Hint, Need, Supply, listed
+from numaproof.reference.topology.hints import Demand, Need, Supply, TopologyHint, listed
 from numaproof.reference.topology.merge import Rules
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def random_merge(seed: int, most_nodes: int) -> tuple[Rules, Providers]:
             providers.append({"list": listed(random_demand(rng, nodes))})
         else:
             hints = [
-                Hint(mask(rng.sample(nodes, rng.randint(1, count))), rng.random() < 0.4)
+                TopologyHint(mask(rng.sample(nodes, rng.randint(1, count))), rng.random() < 0.4)
                 for _ in range(rng.randint(0, 6))
             ]
             providers.append({"list": tuple(hints)})

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from numaproof.reference.topology import hints
-from numaproof.reference.topology.hints import Demand, Hint, Need, Supply
+from numaproof.reference.topology.hints import Demand, Need, Supply, TopologyHint
 from numaproof.reference.topology.search import enumeration
 
 
@@ -30,17 +30,17 @@ def need(amount: int, free: list[int], total: int = 4, **more: Any) -> Need:
 def test_sets_with_enough_are_hints_and_the_fewest_nodes_are_preferred(way: Any) -> None:
     demand = Demand((0, 1, 2), (need(4, [4, 2, 2]),))
     assert way.listed(demand) == (
-        Hint(0b001, preferred=True),
-        Hint(0b011, preferred=False),
-        Hint(0b101, preferred=False),
-        Hint(0b110, preferred=False),
-        Hint(0b111, preferred=False),
+        TopologyHint(0b001, preferred=True),
+        TopologyHint(0b011, preferred=False),
+        TopologyHint(0b101, preferred=False),
+        TopologyHint(0b110, preferred=False),
+        TopologyHint(0b111, preferred=False),
     )
 
 
 def test_no_hint_is_preferred_when_an_empty_machine_would_do_with_fewer_nodes(way: Any) -> None:
     demand = Demand((0, 1), (need(4, [2, 2]),))
-    assert way.listed(demand) == (Hint(0b11, preferred=False),)
+    assert way.listed(demand) == (TopologyHint(0b11, preferred=False),)
 
 
 def test_hints_are_listed_in_the_order_of_the_demands_nodes(way: Any) -> None:
@@ -82,8 +82,8 @@ def test_with_sockets_hints_within_as_few_sockets_are_preferred(way: Any) -> Non
 
 def test_the_narrowest_hint_contains_the_given_nodes(way: Any) -> None:
     demand = Demand((0, 1, 2), (need(4, [4, 2, 2]),))
-    assert way.narrowest(demand) == Hint(0b001, preferred=True)
-    assert way.narrowest(demand, 0b010) == Hint(0b011, preferred=False)
+    assert way.narrowest(demand) == TopologyHint(0b001, preferred=True)
+    assert way.narrowest(demand, 0b010) == TopologyHint(0b011, preferred=False)
     assert way.narrowest(demand, 0b1000) is None
 
 

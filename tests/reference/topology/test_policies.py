@@ -16,7 +16,7 @@ from numaproof.reference.kubelet import configuration
 from numaproof.reference.kubelet.options import OptionError
 from numaproof.reference.topology import options, policy
 from numaproof.reference.topology.distances import Distances
-from numaproof.reference.topology.hints import Hint
+from numaproof.reference.topology.hints import TopologyHint
 
 
 def ask(**args: Any) -> Any:
@@ -90,12 +90,12 @@ def test_policies_and_nodes_that_cannot_be_are_faults(args: dict[str, Any]) -> N
 )
 def test_only_best_effort_admits_what_is_not_preferred(name: str, *, admits: bool) -> None:
     made = make(machine(2), name=name)
-    assert made.merge([{"cpu": (Hint(0b01, preferred=False),)}])[1] is admits
+    assert made.merge([{"cpu": (TopologyHint(0b01, preferred=False),)}])[1] is admits
 
 
 def test_all_nodes_are_no_affinity_to_single_numa_node() -> None:
     made = make(machine(1), name="single-numa-node")
-    assert made.merge([{"cpu": (Hint(1, preferred=True),)}]) == ((None, True), True)
+    assert made.merge([{"cpu": (TopologyHint(1, preferred=True),)}]) == ((None, True), True)
 
 
 def test_the_limit_of_nodes_is_eight_unless_an_option_raises_it() -> None:

@@ -21,7 +21,7 @@ SYSTEM = 1124 << 20
 STATIC = policy.make_static(
     of_memory(8 * GI, 8 * GI),
     {0: {"memory": SYSTEM}},
-    releases.release("1.35").rule(policy.StaticPolicy),
+    releases.release("1.35").rule(policy.StaticMemoryPolicy),
 )
 DIFFERENT = "[memorymanager] the expected machine state is different from the real one"
 ABSENT = "[memorymanager] (pod: u, container: c) the memory assignment uses the NUMA that does not"

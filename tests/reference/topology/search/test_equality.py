@@ -15,7 +15,7 @@ from numaproof.reference.errors import NotBuiltError
 from numaproof.reference.implementation import Reference
 from numaproof.reference.topology import hints, policy
 from numaproof.reference.topology import merge as merging
-from numaproof.reference.topology.hints import Demand, Hint, Need, Supply
+from numaproof.reference.topology.hints import Demand, Need, Supply, TopologyHint
 from numaproof.reference.topology.merge import Rules
 from numaproof.reference.topology.options import TopologyOptions
 from numaproof.reference.topology.search import enumeration, evaluation
@@ -141,10 +141,10 @@ def test_a_machine_of_34_nodes_is_merged_without_listing_its_sets() -> None:
     rules = Rules((1 << 34) - 1)
     cpu = Demand((0, 1), (Need(100, cpus, cpus),))
     alone = [{"cpu": cpu}, {"memory": Demand(nodes, (Need(900, memory, memory),))}]
-    assert merge(rules, alone) == Hint(0b11, preferred=True)
+    assert merge(rules, alone) == TopologyHint(0b11, preferred=True)
     # GPUs are nowhere near CPUs, so a set that has enough of both is never as few as can be.
     near = [*alone, {"gpu": Demand(nodes, (Need(1, gpus, gpus),))}]
-    assert merge(rules, near) == Hint(0b11, preferred=False)
+    assert merge(rules, near) == TopologyHint(0b11, preferred=False)
 
 
 def test_more_sets_than_can_be_looked_at_are_refused_at_once() -> None:
