@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from numaproof.protocol.releases import RELEASES
+
 FOLDER = Path(__file__).parents[2] / "adapters" / "kubelet"
 
 
@@ -44,13 +46,34 @@ def test_a_release_that_the_adapter_is_not_for_is_refused(tmp_path: Path) -> Non
     command = ("/bin/sh", str(FOLDER / "build.sh"), "1.12", str(tmp_path / "kubelet"))
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 2
-    assert "no releases/1.12.mod; choose one of: 1.33.mod 1.34.mod 1.35.mod" in ended.stderr
+    known = " ".join(f"{release}.mod" for release in RELEASES)
+    assert f"no releases/1.12.mod; choose one of: {known}\n" in ended.stderr
+
+
+@pytest.mark.parametrize("built", RELEASES)
+def test_a_build_has_a_tag_for_every_release_before_it_and_after_it(
+    built: str, tmp_path: Path
+) -> None:
+    go = tmp_path / "go"
+    go.write_text('#!/bin/sh\nfor word; do echo "$word"; done\n')
+    go.chmod(0o755)
+    command = ("/bin/sh", str(FOLDER / "build.sh"), built, str(tmp_path / "kubelet"), "-x")
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    words = subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    at = RELEASES.index(built)
+    tags = [f"since_{name}" for name in RELEASES[: at + 1]]
+    tags += [f"until_{name}" for name in RELEASES[at:]]
+    assert words[words.index("-tags") + 1].split() == [tag.replace(".", "_") for tag in tags]
+    assert f"-modfile=releases/{built}.mod" in words
+    assert words[-2:] == ["-x", "."]
 
 
 def test_every_release_is_pinned_with_the_sums_of_its_modules() -> None:
     mods = {file.stem for file in (FOLDER / "releases").glob("*.mod")}
     sums = {file.stem for file in (FOLDER / "releases").glob("*.sum")}
-    assert mods == sums == {"1.33", "1.34", "1.35", "1.36"}
+    assert mods == sums == set(RELEASES)
     for release in mods:
         text = (FOLDER / "releases" / f"{release}.mod").read_text()
         assert f"k8s.io/kubernetes v{release}." in text
