@@ -180,7 +180,7 @@ class _Telling:
         """What to do, in order."""
         answer, staying = self._answer, self._answer.staying
         if answer.today:
-            yield f"make the kubelet of {answer.before} start first: run `numaproof config check`"
+            yield f"make the kubelet of {answer.before} start: run `numaproof config check`"
         if answer.errors:
             yield "fix the configuration; the rest of this answer is about the fixed one"
         if not staying.starts:
@@ -226,7 +226,7 @@ def _and(items: Sequence[str]) -> str:
 def _held(container: Container) -> str:
     """What a container has of its own, or that it has nothing."""
     parts = [f"CPUs {container.exclusive}" if container.exclusive else _SHARED]
-    parts += [_block(block) for block in container.memory]
+    parts += [_block(block) for block in container.memory if block.size]
     parts += [f"{name} {' '.join(ids)}" for name, ids in (container.devices or {}).items() if ids]
     return ", ".join(parts)
 

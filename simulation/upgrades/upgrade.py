@@ -16,7 +16,10 @@ from numaproof.reference.implementation import Reference
 from numaproof.simulation import configuration_check
 from numaproof.simulation.admission import CannotAnswerError, Question
 from numaproof.simulation.checkpoints import STATE_DIR
-from numaproof.simulation.configuration_check import ConfigurationFinding
+from numaproof.simulation.configuration_check import (
+    ConfigurationFinding,
+    ConfigurationVerdict,
+)
 from numaproof.simulation.upgrades import changes, state_files
 from numaproof.simulation.upgrades.changes import GateChange, OptionChange
 from numaproof.simulation.upgrades.state_files import FileFate, Files
@@ -95,8 +98,8 @@ class Upgrade(msgspec.Struct, frozen=True):
     Attributes:
         before, after: the releases.
         today: why the kubelet does not even start before the upgrade; None where it does.
-        errors: what the new kubelet refuses in the configuration; all else is told of the
-            configuration without it.
+        errors: what the new kubelet alone refuses in the configuration. All else is told of the
+            configuration without what either kubelet refuses in it.
         gates, options: what changes of what the node uses.
         unknown: uids of pods that hold something by the given files and are not among the pods.
         never_here: pods that the old kubelet refuses.
@@ -143,14 +146,21 @@ def upgrade(
     """
     node = _Node(kubelet or Reference(), question, scratch)
     before, after, config = question.before, question.after, question.config
-    errors, fixed = _new_errors(question)
+    old, new = (
+        configuration_check.judge(Question(question.machine, config, release))
+        for release in (before, after)
+    )
     given = question.files
     known = {pod.manifest["metadata"]["uid"] for pod in pods}
     unknown = [uid for uid in state_files.holders(given or {}) if uid not in known]
-    today = node.start(before, config, given or {}, pods if given is not None else ())
+    stay = pods if given is not None else ()
+    today = node.start(before, config, given or {}, stay)
+    running = today is None
+    if not running and old.fixed != config:
+        running = node.start(before, old.fixed, given or {}, stay) is None
     held: dict[str, Held] = {}
     left = drained = given or {}
-    if today is None:
+    if running:
         answers = {pod.name: node.admit(pod) for pod in pods}
         held = {
             name: answer.containers
@@ -168,27 +178,23 @@ def upgrade(
         before=before,
         after=after,
         today=today,
-        errors=errors,
+        errors=_new_errors(old, new),
         gates=changes.gates_of_interest(before, after, config),
         options=changes.options_of_interest(before, after, config),
         unknown=tuple(unknown),
-        never_here=tuple(pod.name for pod in pods if pod.name not in held) if not today else (),
-        staying=_staying(node, fixed, left, here, held),
-        drained=_drained(node, fixed, drained, here, held),
+        never_here=tuple(pod.name for pod in pods if running and pod.name not in held),
+        staying=_staying(node, new.fixed, left, here, held),
+        drained=_drained(node, new.fixed, drained, here, held),
     )
 
 
 def _new_errors(
-    question: UpgradeQuestion,
-) -> tuple[tuple[ConfigurationFinding, ...], messages.KubeletConfiguration]:
-    """What the new kubelet alone refuses in the configuration, and the configuration without it."""
-    old, new = (
-        configuration_check.judge(Question(question.machine, question.config, release))
-        for release in (question.before, question.after)
-    )
-    errors = tuple(one for one in new.findings if one.severity == "error")
+    old: ConfigurationVerdict, new: ConfigurationVerdict
+) -> tuple[ConfigurationFinding, ...]:
+    """What the new kubelet refuses in the configuration and the old one does not."""
     same = [(one.path, one.message) for one in old.findings]
-    return tuple(one for one in errors if (one.path, one.message) not in same), new.fixed
+    errors = (one for one in new.findings if one.severity == "error")
+    return tuple(one for one in errors if (one.path, one.message) not in same)
 
 
 def _staying(

@@ -144,7 +144,7 @@ def test_errors_of_both_releases_are_of_today_and_not_of_the_upgrade(ask: Comman
     assert told[told.index("Before the upgrade") + 1].startswith(
         "✗ the kubelet of 1.35 does not start with this configuration: the total amount "
     )
-    assert "1. make the kubelet of 1.35 start first: run `numaproof config check`" in told
+    assert "1. make the kubelet of 1.35 start: run `numaproof config check`" in told
 
 
 def test_files_that_a_downgrade_refuses_must_go_even_after_a_drain(ask: Command) -> None:
