@@ -1,0 +1,317 @@
+"""Writes docs/upgrades.md: what becomes of nodes from each release to each.
+
+    python docs/upgrades/page.py > docs/upgrades.md
+
+With a kubelet for each release (``--implementation CMD``, repeatable), these answer in the place of
+the reference; the page must be the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+import tempfile
+from dataclasses import dataclass
+from itertools import groupby, pairwise, product
+from pathlib import Path
+from string import Template
+from typing import TYPE_CHECKING, Any
+
+from click.testing import CliRunner
+
+from numaproof.fakesys import documents
+from numaproof.machine_names import discover_machine
+from numaproof.main import cli
+from numaproof.protocol.releases import NEWEST, RELEASES
+from numaproof.reference.departures.releases import release
+from numaproof.simulation.amounts import amount, size
+from numaproof.simulation.pods import DescribedPod
+from numaproof.simulation.upgrades import changes
+from numaproof.simulation.upgrades.upgrade import UpgradeQuestion, upgrade
+from numaproof.targets import open_target
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from numaproof.protocol.messages import Container
+    from numaproof.simulation.upgrades.upgrade import Kubelet, PodFate, Upgrade
+
+FOLDER = Path(__file__).resolve().parent
+ROOT = FOLDER.parents[1]
+EXAMPLES = {
+    "openshift": ("1.33", "1.37", "xeon-gold-6230-2s"),
+    "strict-reservation": ("1.32", "1.37", "hugepages-2s"),
+    "intel-numa": ("1.32", "1.36", "xeon-gold-6230-2s"),
+}
+"""The published configurations: the releases, and the machine that each is tried on."""
+
+_TIMEOUT = 30.0
+_FATES = {"moves": "gets other CPUs or memory", "changes": "gets", "refused": "is refused"}
+_LOST = ("changes", "refused")
+
+Step = tuple[str, str]
+"""A release and the one that follows on the node."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """One of the page's nodes."""
+
+    title: str
+    about: str
+    machine: str
+    config: dict[str, Any]
+    pods: tuple[DescribedPod, ...]
+
+
+def nodes() -> tuple[Node, ...]:
+    """The nodes of ``nodes.yaml``."""
+    text = (FOLDER / "nodes.yaml").read_text(encoding="utf-8")
+    rows = documents.load(text, file="nodes.yaml", aliases=True).data
+    return tuple(
+        Node(
+            row["title"],
+            row["about"],
+            row["machine"],
+            row["config"],
+            tuple(map(_pod, row["pods"])),
+        )
+        for row in rows
+    )
+
+
+def _pod(row: dict[str, Any]) -> DescribedPod:
+    spec: dict[str, Any] = {"containers": [_container("main", row)]}
+    if "init" in row:
+        spec["initContainers"] = [_container("setup", {"limits": row["init"]})]
+    if "whole" in row:
+        spec["resources"] = {"requests": _texts(row["whole"]), "limits": _texts(row["whole"])}
+    metadata = {"name": row["name"], "namespace": "default", "uid": row["name"]}
+    return DescribedPod(
+        row["name"], {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+    )
+
+
+def _container(name: str, row: dict[str, Any]) -> dict[str, Any]:
+    limits = _texts(row.get("limits", {}))
+    requests = limits | _texts(row.get("requests", {}))
+    return {"name": name, "resources": {"requests": requests, "limits": limits}}
+
+
+def _texts(amounts: dict[str, Any]) -> dict[str, str]:
+    return {name: str(amount) for name, amount in amounts.items()}
+
+
+def played(node: Node, kubelet: Kubelet | None) -> dict[Step, Upgrade]:
+    """What becomes of a node in each step, where its first kubelet starts."""
+    found = {}
+    machine = discover_machine(node.machine, NEWEST)
+    for before, after in product(RELEASES, RELEASES):
+        question = UpgradeQuestion(machine, node.config, before, after)
+        with tempfile.TemporaryDirectory() as folder:
+            answer = upgrade(question, node.pods, Path(folder), kubelet)
+        if answer.today is None:
+            found[before, after] = answer
+    return found
+
+
+# What happens, in letters
+
+
+def marks(one: Upgrade) -> str:
+    """The letters for what there is to do or to know; empty where there is nothing."""
+    staying, drained = one.staying, one.drained
+    met = {
+        "C": bool(one.errors),
+        "F": bool(staying.refused_files),
+        "P": len(staying.having("stays")) < len(staying.pods),
+        "D": any(drained.having(fate) for fate in _LOST),
+    }
+    return "".join(letter for letter, is_met in met.items() if is_met)
+
+
+def table(letters: Mapping[Step, str]) -> str:
+    """Letters in a square: a row for each release before, a column for each after."""
+    rows = ["| from \\ to | " + " | ".join(RELEASES) + " |", "|---" * (len(RELEASES) + 1) + "|"]
+    for before in RELEASES:
+        if any((before, after) in letters for after in RELEASES):
+            cells = (letters.get((before, after)) or "✓" for after in RELEASES)
+            rows.append(f"| **{before}** | " + " | ".join(cells) + " |")
+    return "\n".join(rows)
+
+
+def joined(found: Iterable[Mapping[Step, Upgrade]]) -> dict[Step, str]:
+    """The letters of all nodes together, without what a mere restart of the release does, too."""
+    letters: dict[Step, set[str]] = {}
+    for one in found:
+        for (before, after), answer in one.items():
+            restart = one.get((after, after))
+            usual = marks(restart) if restart else ""
+            letters.setdefault((before, after), set()).update(set(marks(answer)) - set(usual))
+    return {step: "".join(one for one in "CFPD" if one in met) for step, met in letters.items()}
+
+
+def steps_text(steps: Iterable[Step]) -> str:
+    """Steps in words: ``1.33 or 1.34 to 1.36``, one phrase for each set of releases after."""
+    after: dict[str, list[str]] = {}
+    for before, then in steps:
+        after.setdefault(before, []).append(then)
+    phrases = [
+        f"{_listed([before for before, _ in group])} to {_listed(ends)}"
+        for ends, group in groupby(after.items(), key=lambda item: item[1])
+    ]
+    return "; ".join(phrases)
+
+
+def _listed(found: Sequence[str]) -> str:
+    """Releases in words, neighbours as a range."""
+    runs: list[list[str]] = []
+    for one in found:
+        if runs and RELEASES.index(one) == RELEASES.index(runs[-1][-1]) + 1:
+            runs[-1].append(one)
+        else:
+            runs.append([one])
+    few = 2
+    words = [f"{run[0]} ... {run[-1]}" if len(run) > few else ", ".join(run) for run in runs]
+    return ", ".join(words)
+
+
+# The parts of the page
+
+
+def of_node(node: Node, found: Mapping[Step, Upgrade]) -> str:
+    """A node's part: its table where it is not all fine, and what happens."""
+    letters = {step: marks(answer) for step, answer in found.items()}
+    lines = [f"### {node.title}", "", f"{node.about[0].upper()}{node.about[1:]}.", ""]
+    if any(letters.values()):
+        lines += [table(letters), ""]
+        lines += [f"- {text}" for text in _events(found)]
+    else:
+        lines.append("Every release starts on what every other one left, and every pod stays.")
+    return "\n".join(lines)
+
+
+def _events(found: Mapping[Step, Upgrade]) -> Iterator[str]:
+    """Everything that happens and in which steps, the same in one line."""
+    met: dict[str, list[Step]] = {}
+    for step, answer in found.items():
+        for text in _happening(answer):
+            met.setdefault(text, []).append(step)
+    for text, steps in met.items():
+        yield f"{text} ({steps_text(steps)})"
+
+
+def _happening(one: Upgrade) -> Iterator[str]:
+    for error in one.errors:
+        yield f"**C** the configuration is refused: `{error.message}`"
+    for file in one.staying.files:
+        if file.fate == "refused":
+            drained = file.file in one.drained.refused_files
+            more = ", drained or not" if drained else ", unless the node is drained"
+            yield f"**F** `{file.file}` is refused{more}: `{_cause(file.message)}`"
+    for pod in one.staying.pods:
+        if pod.fate != "stays":
+            yield f"**P** `{pod.pod}` {_FATES[pod.fate]}{_difference(pod)}"
+    for pod in one.drained.pods:
+        if pod.fate in _LOST:
+            yield f"**D** `{pod.pod}` {_FATES[pod.fate]}{_difference(pod)}"
+
+
+def _cause(message: str) -> str:
+    """A refusal of a file without what the kubelet says before and after its cause."""
+    cause = message.partition("could not restore state from checkpoint: ")[2] or message
+    return cause.partition(", please drain")[0]
+
+
+def _difference(pod: PodFate) -> str:
+    if pod.refusal:
+        return f", `{pod.refusal.reason}`"
+    if pod.fate == "moves":
+        return ""
+    was, now = (_amount(containers) for containers in (pod.before, pod.after or {}))
+    return f" {now} of its own instead of {was}"
+
+
+def _amount(containers: Mapping[str, Container]) -> str:
+    cpus = sum(len(one.exclusive) for one in containers.values())
+    memory = sum(block.size for one in containers.values() for block in one.memory)
+    if not cpus and not memory:
+        return "nothing"
+    return amount("cpu", cpus) + (f" and {size(memory)}" if memory else "")
+
+
+def gates() -> str:
+    """The gates that go, and those that are locked, in each step up."""
+    rows = ["| to | gone | locked |", "|---|---|---|"]
+    for before, after in pairwise(RELEASES):
+        changed = list(changes.gates(before, after))
+        gone = [one.gate for one in changed if one.change == "gone"]
+        locked = [
+            f"{one.gate}{'' if (one.after or '').endswith('on') else ' (off)'}"
+            for one in changed
+            if one.change == "locked"
+        ]
+        rows.append(f"| {after} | {', '.join(gone) or 'none'} | {', '.join(locked) or 'none'} |")
+    return "\n".join(rows)
+
+
+def options() -> str:
+    """The maturity of each policy option in each release."""
+    rows = ["| option | " + " | ".join(RELEASES) + " |", "|---" * (len(RELEASES) + 1) + "|"]
+    found = [changes.options_of(release(one)) for one in RELEASES]
+    for field in found[0]:
+        for name in sorted({option for one in found for option in one[field]}):
+            cells = (one[field].get(name) or "unknown" for one in found)
+            rows.append(f"| `{name}` | " + " | ".join(cells) + " |")
+    return "\n".join(rows)
+
+
+def drains(nodes_played: Iterable[tuple[Node, Mapping[Step, Upgrade]]]) -> str:
+    """What a drain costs each node in the steps up and down."""
+    head = (
+        "| node | pods | some get other CPUs or memory | some get something else, or are refused |"
+    )
+    rows = [head, "|---|---|---|---|"]
+    for node, found in nodes_played:
+        moved = [step for step, one in found.items() if one.drained.having("moves")]
+        lost = [step for step, one in found.items() if "D" in marks(one)]
+        cells = [steps_text(steps) or "never" for steps in (moved, lost)]
+        rows.append(f"| {node.title} | {len(node.pods)} | " + " | ".join(cells) + " |")
+    return "\n".join(rows)
+
+
+def example(name: str, before: str, after: str, machine: str, commands: Sequence[str]) -> str:
+    """The command for a published configuration, and what it prints."""
+    given = ["upgrade", "--from", before, "--to", after, "--machine", machine]
+    given += ["--config", f"docs/upgrades/{name}.yaml", "--pods", "docs/upgrades/pods.yaml"]
+    real = [word for command in commands for word in ("--implementation", command)]
+    with contextlib.chdir(ROOT):
+        ran = CliRunner().invoke(cli, [*given, *real], standalone_mode=False)
+    return f"$ numaproof {' '.join(given)}\n{ran.stdout.rstrip()}"
+
+
+def page(commands: Sequence[str] = ()) -> str:
+    """The whole page; `commands` are kubelets that answer in the place of the reference."""
+    with open_target(commands, _TIMEOUT, None, None, documented=False) as target:
+        found = [(node, played(node, target.implementation)) for node in nodes()]
+    text = Template((FOLDER / "page.txt").read_text(encoding="utf-8"))
+    return text.substitute(
+        all=table(joined(one for _, one in found)),
+        nodes="\n\n".join(of_node(*one) for one in found),
+        gates=gates(),
+        options=options(),
+        drains=drains(found),
+        **{name.replace("-", "_"): example(name, *how, commands) for name, how in EXAMPLES.items()},
+    )
+
+
+def main() -> None:
+    """Writes the page to standard output."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--implementation", action="append", default=[], metavar="CMD")
+    sys.stdout.write(page(parser.parse_args().implementation))
+
+
+if __name__ == "__main__":
+    main()
