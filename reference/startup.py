@@ -73,7 +73,7 @@ def start(
             raise ValueError("start needs a machine or a root")
         machine = discover(args.root, release)
     derive = cache(partial(cpu_topology.derive, machine))
-    reserved = _reserved(config, derive)
+    reserved = _reserved(config, derive, release)
     _check_cpu_options(config)
     topology_policy = make_topology_policy(config, machine, release)
     needed = config.cpu_policy == "static" or release.reads_cpus_for_every_policy
@@ -105,16 +105,16 @@ def start(
 
 def _configuration(args: messages.StartArgs, release: Release) -> Config:
     try:
-        return configuration.load(args.config, release.gates)
+        return configuration.load(args.config, release.gates, release.unknown_fields)
     except configuration.ConfigError as error:
         raise StartError("config", str(error)) from None
 
 
-def _reserved(config: Config, derive: Callable[[], CPUTopology]) -> Fraction:
+def _reserved(config: Config, derive: Callable[[], CPUTopology], release: Release) -> Fraction:
     """The CPU reservation; CPUs reserved by name must be online before any manager is made."""
     try:
         online = derive().all_cpus if config.named_cpus else CPUSet()
-        reserved = cpu_reservation.reserved_cpus(config, online)
+        reserved = cpu_reservation.reserved_cpus(config, online, exactly=release.reserves_exactly)
         eviction.check(config.eviction_hard)
     except cpu_topology.TopologyError as error:
         raise StartError("config", f"unable to discover CPU topology info: {error}") from None
@@ -149,7 +149,7 @@ def make_topology_policy(
         return None
     try:
         options = topology_options.parse(
-            given, release.topology_options, config.gates, release.hidden_topology_option
+            given or {}, release.topology_options, config.gates, release.hidden_topology_option
         )
         return topology_policies.on_machine(
             config.topology_policy, options, machine, release.rule(Distances)
@@ -203,7 +203,7 @@ def make_cpu_policy(
             "[cpumanager] unable to determine reserved CPU resources for static policy",
         )
     try:
-        options = cpu_options.parse(config.cpu_options, release.cpu_options, config.gates)
+        options = cpu_options.parse(config.cpu_options or {}, release.cpu_options, config.gates)
         cpu_options.validate(options, topology, config.topology_policy)
         return make_static(
             topology,
@@ -217,7 +217,10 @@ def make_cpu_policy(
 
 
 def has_memory_manager(config: Config) -> bool:
-    """Whether the kubelet has a Memory Manager at all: not with its feature gate off."""
+    """Whether the kubelet has a Memory Manager at all: not with its feature gate off.
+
+    Requirements: MEM-GATE-001.
+    """
     return config.gates.get("MemoryManager", True)
 
 
@@ -233,8 +236,10 @@ def make_memory_policy(
     """
     if config.memory_policy == "None":
         return None
-    if config.memory_policy == "BestEffort":
-        raise StartError("memory", 'policy "BestEffort" is not available for platform "linux"')
+    if config.memory_policy in release.foreign_memory_policies:
+        raise StartError(
+            "memory", f'policy "{config.memory_policy}" is not available for platform "linux"'
+        )
     if config.memory_policy != "Static":
         raise StartError("memory", f'unknown policy: "{config.memory_policy}"')
     try:

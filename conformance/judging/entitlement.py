@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numaproof.conformance.judging.pods import PodResources, amount
+from numaproof.protocol.releases import between
 from numaproof.protocol.sets import CPUSet, ListFormatError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from fractions import Fraction
 
     from numaproof.conformance.judging.pods import PodReading
     from numaproof.protocol import messages
@@ -22,6 +23,7 @@ def is_static(config: messages.KubeletConfiguration) -> bool:
     return config.get("cpuManagerPolicy") == "static"
 
 
+_ROUNDS_RESERVATIONS = between("1.37")
 _TRUE = ("true", "True", "TRUE", "t", "T", "1")
 """How a policy option may be written that is on."""
 
@@ -48,13 +50,20 @@ def reserved_cpus(config: messages.KubeletConfiguration) -> CPUSet | None:
         return None
 
 
-def reserved_count(config: messages.KubeletConfiguration) -> int:
-    """How many CPUs are reserved: as many as are named, else the quantities' sum, rounded up."""
+def reserved_count(config: messages.KubeletConfiguration, kubernetes: str) -> int:
+    """How many CPUs are reserved: as many as are named, else the quantities' sum, rounded up.
+
+    Each of the two quantities is rounded to the nearest thousandth before. (CPU-RESERVE-014.)
+    """
     named = reserved_cpus(config)
     if named is not None:
         return len(named)
-    amounts = (_entries(config.get(key)) for key in ("kubeReserved", "systemReserved"))
-    return math.ceil(sum(amount(each.get("cpu", 0)) for each in amounts))
+    entries = (_entries(config.get(key)) for key in ("kubeReserved", "systemReserved"))
+    amounts = [amount(each.get("cpu", 0)) for each in entries]
+    if kubernetes in _ROUNDS_RESERVATIONS:
+        # The thousandth is that of the millionths, which are rounded up.
+        amounts = [Fraction((math.ceil(one * 10**6) + 500) // 1000, 1000) for one in amounts]
+    return math.ceil(sum(amounts))
 
 
 def _entries(value: object) -> dict[str, Any]:
@@ -107,7 +116,7 @@ _COMPLETES = _PodLevel(
     PodResources(unpin=True),
 )
 _POD_LEVEL = {
-    "1.31": _CLASSIFIES,
+    "1.31": _PodLevel({}, PodResources()),
     "1.32": _CLASSIFIES,
     "1.33": _CLASSIFIES,
     "1.34": _UNPINS,

@@ -50,13 +50,17 @@ class StaticOptions:
     by_uncore: bool = False
 
 
-def check_gate(given: Mapping[str, str], gates: Mapping[str, bool]) -> None:
+def check_gate(given: Mapping[str, str] | None, gates: Mapping[str, bool]) -> None:
     """Checks that options may be given at all; the kubelet does so with its configuration.
+
+    `given` is None where the configuration says nothing of options, not even that there are none.
 
     Raises:
         OptionError: there are options, and their feature gate is off.
+
+    Requirements: CPU-GATE-014.
     """
-    if given and not gates[_GATE]:
+    if given is not None and not gates[_GATE]:
         raise OptionError(
             f'CPU Manager policy options {as_map(given)} require feature gates "CPUManager", '
             f'"{_GATE}" enabled'

@@ -49,6 +49,9 @@ class Release:
         cpu_options: the options of the static CPU Manager policy and how mature they are.
         topology_options: the options of the Topology Manager's policies, likewise.
         hidden_topology_option: the refusal of one whose maturity level is not open.
+        foreign_memory_policies: the Memory Manager policies that only other platforms have.
+        unknown_fields: the fields of a configuration that it does not know, and passes over.
+        reserves_exactly: whether CPU reservations count in full, not to the nearest thousandth.
         pod_level, pod_level_without_gate: what resources of a pod as a whole do with the gate
             ``PodLevelResources`` on, and off.
         cpu_files, memory_files: the formats of the CPU Manager's and the Memory Manager's
@@ -71,6 +74,9 @@ class Release:
     cpu_options: Mapping[str, Maturity]
     topology_options: Mapping[str, Maturity]
     hidden_topology_option: str
+    foreign_memory_policies: tuple[str, ...]
+    unknown_fields: frozenset[str]
+    reserves_exactly: bool
     pod_level: PodLevel
     pod_level_without_gate: PodLevel
     cpu_files: CPUFormats
@@ -177,6 +183,9 @@ _1_31 = Release(
     hidden_topology_option=(
         'Topology Manager Policy {Level}-level Options not enabled, but option "{name}" provided'
     ),
+    foreign_memory_policies=(),
+    unknown_fields=frozenset({"mergeDefaultEvictionSettings"}),
+    reserves_exactly=True,
     pod_level="ignored",
     pod_level_without_gate="ignored",
     cpu_files=formats.CPU_1_31,
@@ -193,6 +202,7 @@ _1_32 = replace(
     gates=gates.of_release("1.32"),
     cpu_options=_OPTIONS_1_32,
     topology_options=_TOPOLOGY_OPTIONS_1_32,
+    foreign_memory_policies=("BestEffort",),
     pod_level="QoS class",
     reads_cpus_for_every_policy=True,
     departures=_departures("1.32"),
@@ -203,6 +213,7 @@ _1_33 = replace(
     gates=gates.of_release("1.33"),
     cpu_options=_OPTIONS_1_33,
     hidden_topology_option=HIDDEN,
+    unknown_fields=frozenset(),
     departures=_departures("1.33"),
 )
 _1_34 = replace(
@@ -243,6 +254,7 @@ _1_37 = replace(
     _1_36,
     version="1.37",
     gates=gates.of_release("1.37"),
+    reserves_exactly=False,
     without_gates={
         "PodLevelResourcesFixDefaulting": DefaultsBesideLimits,
         "PodLevelResourcesFixKubeletQOSClass": EmptyPodLevelDecides,

@@ -13,7 +13,7 @@ from numaproof.reference.kubelet import cpulist, eviction, fields, gates, valida
 from numaproof.reference.kubelet.fields import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from numaproof.protocol.sets import CPUSet
     from numaproof.reference.kubelet.fields import MemoryReservations
@@ -29,15 +29,15 @@ class Config:
     `kube_reserved` and `system_reserved` are quantities by resource name; `named_cpus` the CPUs
     of ``reservedSystemCPUs``, empty for none; `named_text` is how it names them.
     `reserved_memory` are node and quantities by memory type, entry by entry; `eviction_hard` are
-    thresholds by signal.
+    thresholds by signal. Options are None where none are mentioned.
     """
 
     cpu_policy: str
-    cpu_options: Mapping[str, str]
+    cpu_options: Mapping[str, str] | None
     memory_policy: str
     topology_policy: str
     topology_scope: str
-    topology_options: Mapping[str, str]
+    topology_options: Mapping[str, str] | None
     kube_reserved: Mapping[str, str]
     system_reserved: Mapping[str, str]
     named_cpus: CPUSet
@@ -47,8 +47,12 @@ class Config:
     gates: Mapping[str, bool] = field(repr=False)
 
 
-def load(given: Mapping[str, Any], known: Mapping[str, Gate]) -> Config:
+def load(
+    given: Mapping[str, Any], known: Mapping[str, Gate], unknown: Collection[str] = ()
+) -> Config:
     """The configuration that the fields stand for; `known` are the release's feature gates.
+
+    `unknown` are fields that the release does not have, and passes over.
 
     Raises:
         ConfigError: a value of the wrong type, or one that the kubelet's validation refuses.
@@ -56,6 +60,7 @@ def load(given: Mapping[str, Any], known: Mapping[str, Gate]) -> Config:
     Requirements: CPU-HINT-014, CPU-NONE-001, MEM-CONFIG-007, MEM-CONFIG-008, MEM-NONE-002,
     TOPO-POLICY-001, TOPO-SCOPE-001.
     """
+    given = {name: value for name, value in given.items() if name not in unknown}
     fields.duration(given, "cpuManagerReconcilePeriod")
     cpu_policy = fields.text(given, "cpuManagerPolicy", "none")
     memory_policy = fields.text(given, "memoryManagerPolicy", "None")
@@ -80,11 +85,11 @@ def load(given: Mapping[str, Any], known: Mapping[str, Gate]) -> Config:
         )
     return Config(
         cpu_policy=cpu_policy,
-        cpu_options=texts["cpuManagerPolicyOptions"],
+        cpu_options=_mentioned(given, texts, "cpuManagerPolicyOptions"),
         memory_policy=memory_policy,
         topology_policy=policy,
         topology_scope=scope,
-        topology_options=texts["topologyManagerPolicyOptions"],
+        topology_options=_mentioned(given, texts, "topologyManagerPolicyOptions"),
         kube_reserved=texts["kubeReserved"],
         system_reserved=texts["systemReserved"],
         named_cpus=cpulist.parse(named),
@@ -93,6 +98,12 @@ def load(given: Mapping[str, Any], known: Mapping[str, Gate]) -> Config:
         eviction_hard=thresholds,
         gates=enabled,
     )
+
+
+def _mentioned(
+    given: Mapping[str, Any], texts: Mapping[str, Mapping[str, str]], name: str
+) -> Mapping[str, str] | None:
+    return None if given.get(name) is None else texts[name]
 
 
 _TEXT_MAPS = (

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from numaproof.reference.kubelet.fields import ConfigError
@@ -12,7 +14,6 @@ from numaproof.reference.pods import quantity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from fractions import Fraction
 
     from numaproof.protocol.sets import CPUSet
     from numaproof.reference.kubelet.configuration import Config
@@ -20,15 +21,16 @@ if TYPE_CHECKING:
 RESERVABLE = ("cpu", "memory", "ephemeral-storage", "pid")
 
 
-def reserved_cpus(config: Config, online: CPUSet) -> Fraction:
+def reserved_cpus(config: Config, online: CPUSet, *, exactly: bool = False) -> Fraction:
     """The CPU reservation in CPUs; 0 for none.
 
-    CPUs reserved by name replace both amounts.
+    CPUs reserved by name replace both amounts. Each amount counts to the nearest thousandth of a
+    CPU, or `exactly`.
 
     Raises:
         ConfigError: a CPU reserved by name is not online, or an amount is invalid.
 
-    Requirements: CPU-CONFIG-010, CPU-RESERVE-006, CPU-RESERVE-011.
+    Requirements: CPU-CONFIG-010, CPU-RESERVE-006, CPU-RESERVE-011, CPU-RESERVE-014.
     """
     kube, system = dict(config.kube_reserved), dict(config.system_reserved)
     if config.named_cpus:
@@ -38,7 +40,13 @@ def reserved_cpus(config: Config, online: CPUSet) -> Fraction:
             )
         kube.pop("cpu", None)
         system["cpu"] = str(len(config.named_cpus))
-    return cpus_of(kube, "kube") + cpus_of(system, "system")
+    amounts = cpus_of(kube, "kube"), cpus_of(system, "system")
+    return sum(amounts if exactly else map(_nearest, amounts), Fraction())
+
+
+def _nearest(amount: Fraction) -> Fraction:
+    """An amount to the nearest thousandth, after its millionths were rounded up."""
+    return Fraction((math.ceil(amount * 10**6) + 500) // 1000, 1000)
 
 
 def cpus_of(amounts: Mapping[str, str], whose: str) -> Fraction:

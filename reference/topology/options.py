@@ -40,15 +40,17 @@ class TopologyOptions:
     most_nodes: int = MOST_NODES_BY_DEFAULT
 
 
-def check_gate(given: Mapping[str, str], gates: Mapping[str, bool]) -> None:
+def check_gate(given: Mapping[str, str] | None, gates: Mapping[str, bool]) -> None:
     """Checks that options may be given at all; the kubelet does so with its configuration.
+
+    `given` is None where the configuration says nothing of options, not even that there are none.
 
     Raises:
         OptionError: there are options, and their feature gate is off.
 
     Requirements: TOPO-ERROR-009.
     """
-    if given and not gates[_GATE]:
+    if given is not None and not gates[_GATE]:
         raise OptionError(
             f'topology manager policy options {as_map(given)} require feature gates "{_GATE}" '
             "enabled"

@@ -51,7 +51,7 @@ def _reserved_as_configured(view: View) -> Iterator[Violation]:
             f"CPUs {named} are reserved by name, and {named - given} of them are allocatable",
             named - given,
         )
-    count = reserved_count(view.config)
+    count = reserved_count(view.config, view.kubernetes)
     if len(given) != count:
         yield Violation(
             "reservation-in-full",

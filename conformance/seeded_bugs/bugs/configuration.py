@@ -31,14 +31,16 @@ def _reserving(
     changes.around(
         reservation,
         "reserved_cpus",
-        lambda original, given, online: original(change(given), online),
+        lambda original, given, online, **how: original(change(given), online, **how),
     )
 
 
 @seeds("CPU-RESERVE-004")
 def a_fraction_of_a_cpu_is_not_reserved(changes: Changes) -> None:
     changes.around(
-        reservation, "reserved_cpus", lambda original, *args: Fraction(math.floor(original(*args)))
+        reservation,
+        "reserved_cpus",
+        lambda original, *args, **how: Fraction(math.floor(original(*args, **how))),
     )
 
 
@@ -54,12 +56,12 @@ def the_cpus_of_system_reserved_do_not_count(changes: Changes) -> None:
 
 @seeds("CPU-RESERVE-011", "CPU-RESERVE-007")
 def named_cpus_are_counted_by_the_amounts(changes: Changes) -> None:
-    def by_amount(original: Any, given: configuration.Config, online: Any) -> Fraction:
-        amount: Fraction = original(given, online)
+    def by_amount(original: Any, given: configuration.Config, online: Any, **how: Any) -> Fraction:
+        amount: Fraction = original(given, online, **how)
         if not given.named_cpus:
             return amount
         rest: Fraction = original(
-            dataclasses.replace(given, named_cpus=type(given.named_cpus)()), online
+            dataclasses.replace(given, named_cpus=type(given.named_cpus)()), online, **how
         )
         return rest or amount
 

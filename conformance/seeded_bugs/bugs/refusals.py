@@ -73,7 +73,7 @@ def the_cpu_manager_is_made_before_the_topology_manager(changes: Changes) -> Non
             if given.cpu_policy not in ("none", "static"):
                 raise StartError("cpu", f'unknown policy: "{given.cpu_policy}"') from None
             try:
-                cpu_options.parse(given.cpu_options, release.cpu_options, given.gates)
+                cpu_options.parse(given.cpu_options or {}, release.cpu_options, given.gates)
             except OptionError as error:
                 raise StartError("cpu", f"new static policy error: {error}") from None
             raise
@@ -89,8 +89,8 @@ def an_unknown_cpu_option_is_passed_over(changes: Changes) -> None:
     changes.around(
         cpu_options,
         "parse",
-        lambda original, given, known, gates: original(
-            {name: text for name, text in given.items() if name in known}, known, gates
+        lambda original, given, known, *how, **named: original(
+            {name: text for name, text in given.items() if name in known}, known, *how, **named
         ),
     )
 
@@ -266,7 +266,9 @@ def eviction_thresholds_that_cannot_be_are_passed_over(changes: Changes) -> None
 @seeds("CPU-RESERVE-002")
 def static_starts_without_a_reservation(changes: Changes) -> None:
     changes.around(
-        reservation, "reserved_cpus", lambda original, *args: original(*args) or Fraction(1)
+        reservation,
+        "reserved_cpus",
+        lambda original, *args, **how: original(*args, **how) or Fraction(1),
     )
 
 

@@ -30,7 +30,7 @@ def make(
     found = releases.release(release)
     given = {"topologyManagerPolicy": name, **fields}
     config = configuration.load(given, found.gates)
-    chosen = options.parse(config.topology_options, found.topology_options, config.gates)
+    chosen = options.parse(config.topology_options or {}, found.topology_options, config.gates)
     return policy.on_machine(name, chosen, machine, found.rule(Distances))
 
 
@@ -135,7 +135,10 @@ def test_the_limit_of_nodes_is_an_option_in_beta_until_1_34(release: str, *, ope
 
 
 def test_options_need_their_feature_gate() -> None:
-    options.check_gate({}, {"TopologyManagerPolicyOptions": False})
+    options.check_gate(None, {"TopologyManagerPolicyOptions": False})
+    options.check_gate({"b": "2"}, {"TopologyManagerPolicyOptions": True})
+    with pytest.raises(OptionError, match=r"options map\[\] require feature gates"):
+        options.check_gate({}, {"TopologyManagerPolicyOptions": False})
     with pytest.raises(OptionError) as raised:
         options.check_gate({"b": "2", "a": "1"}, {"TopologyManagerPolicyOptions": False})
     assert str(raised.value) == (

@@ -1,0 +1,149 @@
+"""What a start takes in one release, and refuses in another."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from numaproof.protocol.releases import RELEASES, between
+from numaproof.reference.departures.releases import TABLE
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.reference.conftest import Player
+
+CPU_OPTIONS = {
+    "full-pcpus-only": "bbsssss",
+    "distribute-cpus-across-numa": "aabbbbb",
+    "align-by-socket": "aaaaaaa",
+    "distribute-cpus-across-cores": "aaaaaaa",
+    "strict-cpu-reservation": " abbsss",
+    "prefer-align-cpus-by-uncorecache": " aabbss",
+}
+TOPOLOGY_OPTIONS = {
+    "prefer-closest-numa-nodes": "bssssss",
+    "max-allowable-numa-nodes": "bbbbsss",
+}
+MATURITIES = {" ": None, "a": "alpha", "b": "beta", "s": "stable"}
+
+
+def test_options_grow_up_release_by_release() -> None:
+    found = TABLE.values()
+    for name, stages in CPU_OPTIONS.items():
+        assert [one.cpu_options.get(name) for one in found] == [MATURITIES[s] for s in stages]
+    for name, stages in TOPOLOGY_OPTIONS.items():
+        assert [one.topology_options.get(name) for one in found] == [MATURITIES[s] for s in stages]
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_hidden_topology_option_is_refused_in_the_words_of_the_release(
+    node: Player, release: str
+) -> None:
+    config: dict[str, Any] = {
+        "topologyManagerPolicy": "restricted",
+        "topologyManagerPolicyOptions": {"max-allowable-numa-nodes": "9"},
+        "featureGates": {"TopologyManagerPolicyBetaOptions": False},
+    }
+    answer = node.start(release=release, **config)
+    if release in between("1.35"):
+        assert "ok" in answer
+    elif release in between("1.33"):
+        assert answer["refused"]["message"] == (
+            "topology manager policy beta-level options not enabled, but option "
+            '"max-allowable-numa-nodes" provided'
+        )
+    else:
+        assert answer["refused"]["message"] == (
+            "Topology Manager Policy Beta-level Options not enabled, but option "
+            '"max-allowable-numa-nodes" provided'
+        )
+
+
+@pytest.mark.parametrize("release", ["1.31", "1.32"])
+@pytest.mark.parametrize(
+    ("options", "written"), [({}, ""), ({"full-pcpus-only": "true"}, "full-pcpus-only:true")]
+)
+def test_cpu_options_need_their_feature_gate(
+    node: Player, release: str, options: dict[str, str], written: str
+) -> None:
+    off = {"CPUManagerPolicyOptions": False}
+    refusal = node.refusal(release=release, cpuManagerPolicyOptions=options, featureGates=off)
+    message = (
+        f"CPU Manager policy options map[{written}] require feature gates "
+        '"CPUManager", "CPUManagerPolicyOptions" enabled'
+    )
+    assert refusal == ("config", message)
+    assert "ok" in node.start(release=release, featureGates=off)
+    assert "ok" in node.start(release=release, cpuManagerPolicyOptions=options)
+
+
+def test_without_its_gate_there_is_no_memory_manager(node: Player) -> None:
+    config: dict[str, Any] = {
+        "release": "1.31",
+        "memoryManagerPolicy": "Dynamic",
+        "featureGates": {"MemoryManager": False},
+    }
+    assert node.start(**config)["ok"]["memory"] == []
+    assert list(node.ask("state")["ok"]["files"]) == ["cpu_manager_state"]
+    # A file that an earlier kubelet left stays as it is, whatever is in it.
+    file: Path = node.state_dir / "memory_manager_state"
+    file.write_text("garbage")
+    assert "ok" in node.start(**config)
+    assert node.ask("state")["ok"]["files"]["memory_manager_state"] == "garbage"
+    config["featureGates"] = {}
+    assert node.refusal(**config) == ("memory", 'unknown policy: "Dynamic"')
+
+
+def test_the_memory_policy_of_other_platforms_came_after_1_31(node: Player) -> None:
+    for release in RELEASES:
+        refusal = node.refusal(release=release, memoryManagerPolicy="BestEffort")
+        assert refusal == (
+            "memory",
+            'unknown policy: "BestEffort"'
+            if release == "1.31"
+            else 'policy "BestEffort" is not available for platform "linux"',
+        )
+
+
+def test_a_release_passes_over_fields_that_came_later(node: Player) -> None:
+    for release in RELEASES:
+        config = {"evictionHard": {"memory.available": "1Gi"}, "mergeDefaultEvictionSettings": 5}
+        answer = node.start(release=release, **config)
+        assert ("ok" in answer) == (release in ("1.31", "1.32"))
+
+
+@pytest.mark.parametrize(
+    ("reserved", "rounded", "exact"),
+    [
+        ("1.0004", "1-3", "2-3"),
+        ("1000400001n", "1-3", "2-3"),
+        ("1.0005", "2-3", "2-3"),
+        ("1000499001n", "2-3", "2-3"),
+        ("400u", None, "1-3"),
+        ("500u", "1-3", "1-3"),
+    ],
+)
+def test_cpu_reservations_count_in_thousandths_from_1_37_on(
+    node: Player, machine: Any, reserved: str, rounded: str | None, exact: str
+) -> None:
+    for release in RELEASES:
+        found = rounded if release in between("1.37") else exact
+        answer = node.start(machine(smt=1), release=release, kubeReserved={"cpu": reserved})
+        if found:
+            assert answer["ok"]["cpus"]["allocatable"] == found
+        else:
+            assert "unable to determine reserved CPU resources" in answer["refused"]["message"]
+
+
+def test_each_amount_is_rounded_by_itself(node: Player, machine: Any) -> None:
+    amounts: dict[str, Any] = {
+        "kubeReserved": {"cpu": "1.0004"},
+        "systemReserved": {"cpu": "0.9996"},
+    }
+    answer = node.start(machine(smt=1), release="1.37", **amounts)
+    assert answer["ok"]["cpus"]["allocatable"] == "2-3"
+    amounts["systemReserved"] = {"cpu": "1.0004"}
+    answer = node.start(machine(smt=1), release="1.37", **amounts)
+    assert answer["ok"]["cpus"]["allocatable"] == "2-3"
