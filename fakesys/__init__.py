@@ -5,9 +5,6 @@ to pyfakefs, a directory or a tar file; a live machine or a tree (`open_tree`) b
 (`capture`).
 """
 
-import atexit
-import gc
-
 from numaproof.fakesys.archive import open_tree
 from numaproof.fakesys.capture import capture
 from numaproof.fakesys.documents import Document, DocumentError, convert, load
@@ -26,10 +23,6 @@ from numaproof.fakesys.profile import Profile, profile_schema
 from numaproof.fakesys.reading import TreePath
 from numaproof.fakesys.tree import Tree, build_tree
 from numaproof.fakesys.writers import WriteError, write_directory, write_fake, write_tar
-
-# The garbage collector can crash while it frees msgspec's types at exit (msgspec issue 717).
-# What is frozen by then it leaves alone.
-atexit.register(gc.freeze)
 
 __all__ = [
     "CacheGroup",

@@ -25,26 +25,13 @@ from numaproof.reference.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from numaproof.protocol.machine import MachineInfo
     from numaproof.reference.departures.releases import Release
     from numaproof.reference.devices.allocation import Favoured
     from numaproof.reference.node import StartedNode
 
-_OPERATIONS = (
-    "hello",
-    "start",
-    "admit",
-    "remove",
-    "devices",
-    "hints",
-    "state",
-    "reconcile",
-    "merge",
-    "assign",
-    "discover",
-)
 _SCOPES = ("container", "pod")
 
 
@@ -92,20 +79,13 @@ class Reference:
             return messages.Fault(f"{type(error).__name__}: {error}", traceback.format_exc())
 
     def _answer(self, operation: str, args: Any) -> messages.Answer:
-        alone_calls: dict[str, Callable[[Any], messages.Answer]] = {
-            "hello": self.hello,
-            "start": self.start,
-            "merge": self.merge,
-            "assign": self.assign,
-            "discover": self.discover,
-        }
-        if operation in alone_calls:
-            return alone_calls[operation](args)
-        if operation not in _OPERATIONS:
+        known = OPERATIONS.get(operation)
+        if known is None:
             raise NotBuiltError(f"operation {operation}")
-        if self._node is None:
+        if known.needs_start and self._node is None:
             raise NotStartedError(f"{operation} needs a started node")
-        answer: messages.Answer = getattr(self._node, operation)(args)
+        answering = self._node if known.needs_start else self
+        answer: messages.Answer = getattr(answering, operation)(args)
         return answer
 
     def hello(self, _args: messages.HelloArgs) -> messages.Hello:
@@ -118,7 +98,7 @@ class Reference:
             language="Python",
             kubernetes=RELEASES,
             level="kubelet",
-            operations=tuple(name for name in OPERATIONS if name in _OPERATIONS),
+            operations=tuple(OPERATIONS),
             policies=messages.Policies(
                 cpu=("none", "static"),
                 memory=("None", "Static"),

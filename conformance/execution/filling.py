@@ -8,12 +8,10 @@ import msgspec
 
 from numaproof.conformance.cases import expressions, releases
 from numaproof.conformance.cases.schema import Machines
-from numaproof.conformance.execution.implementation import InProcess, handshake
 from numaproof.conformance.execution.player import CaseError
-from numaproof.conformance.execution.run import Run, Target
+from numaproof.conformance.execution.run import Run, reference_target
 from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.releases import RELEASES
-from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,9 +35,7 @@ def filled_in(case: Case, machine: AnyMachine, scratch: Path) -> Case:
         CaseError: the case can't be played as it is written.
     """
     kubernetes = next(one for one in reversed(RELEASES) if releases.includes(case.kubernetes, one))
-    implementation = InProcess(lambda: Reference(documented=True))
-    hello = handshake(implementation, "numaproof")
-    target = Target(implementation, hello, kubernetes, hello.level, documented=True)
+    target = reference_target(kubernetes, documented=True)
     run = Run(target, case, machine.info or MachineInfo(), machine.tree, scratch)
     player = run.player
     steps: list[Step] = []

@@ -13,7 +13,11 @@ from typing import TYPE_CHECKING
 from numaproof.conformance.cases.loading import applies
 from numaproof.conformance.cases.machine_properties import Facts
 from numaproof.conformance.execution.capabilities import Capabilities, NotSupportedError
-from numaproof.conformance.execution.implementation import ImplementationFailure
+from numaproof.conformance.execution.implementation import (
+    ImplementationFailure,
+    InProcess,
+    handshake,
+)
 from numaproof.conformance.execution.pictures import pictures
 from numaproof.conformance.execution.player import Player
 from numaproof.conformance.execution.session import Session
@@ -21,6 +25,7 @@ from numaproof.conformance.judging import known_defects
 from numaproof.conformance.judging.invariant_checker import InvariantChecker
 from numaproof.conformance.judging.oracle import DIFFERS, Oracle
 from numaproof.protocol import events, messages
+from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,6 +74,13 @@ class Target:
             *(("--documented",) if self.documented else ()),
             *(("--implementation", shlex.join(self.command)) if self.command else ()),
         )
+
+
+def reference_target(kubernetes: str, *, documented: bool) -> Target:
+    """The reference, in this process, as a kubelet of a release."""
+    implementation = InProcess(lambda: Reference(documented=documented))
+    hello = handshake(implementation, "numaproof")
+    return Target(implementation, hello, kubernetes, hello.level, documented=documented)
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,11 @@ import msgspec
 
 from numaproof.conformance.cases import loading, releases, writing
 from numaproof.conformance.cases.loading import applies
-from numaproof.conformance.execution.run import Run, Target
+from numaproof.conformance.execution.run import Run, Target, reference_target
 from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.conformance.promotion.rehearsal import (
     PromotionError,
     Rehearsal,
-    reference_target,
     rehearse,
 )
 from numaproof.protocol.messages import LEVELS

@@ -10,13 +10,11 @@ import msgspec
 
 from numaproof.conformance.cases import manifests
 from numaproof.conformance.cases.schema import Expected, NoArguments, StartStep, Step
-from numaproof.conformance.execution.implementation import InProcess, handshake
-from numaproof.conformance.execution.run import Run, Target
+from numaproof.conformance.execution.run import Run, reference_target
 from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.conformance.promotion.expected_answers import Expecting, accepted_or_refused
 from numaproof.protocol import messages
 from numaproof.protocol.messages import LEVELS
-from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -52,12 +50,6 @@ class Rehearsal:
     steps: tuple[RehearsedStep, ...]
     state: RehearsedStep | None
     forced: bool
-
-
-def reference_target(kubernetes: str, *, documented: bool) -> Target:
-    made = InProcess(lambda: Reference(documented=documented))
-    hello = handshake(made, "numaproof")
-    return Target(made, hello, kubernetes, hello.level, documented=documented)
 
 
 def rehearse(case: Case, kubernetes: str) -> Rehearsal:

@@ -10,11 +10,22 @@ from numaproof.conformance.fuzzing.generation.life import ACTIONS, Life
 from numaproof.conformance.fuzzing.generation.machines import machine
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numaproof.conformance.cases.schema import Step
     from numaproof.conformance.execution.capabilities import Capabilities
     from numaproof.conformance.fuzzing.generation.choices import Choices
+    from numaproof.protocol.machine import MachineInfo
 
 _FEWEST, _MOST = 3, 16
 """Actions of a scenario after its first start."""
+
+
+def case_of(
+    name: str, title: str, steps: Iterable[Step], machine: MachineInfo | None = None
+) -> Case:
+    """The steps as a case, which tests no requirement but is judged by the invariants."""
+    return Case(name, title, (), level="invariants", machine=machine, steps=tuple(steps))
 
 
 def seeded_scenario(seed: int, capabilities: Capabilities) -> Case:
@@ -41,11 +52,4 @@ def scenario(choices: Choices, capabilities: Capabilities, name: str = "scenario
         ]
         if possible:
             steps += ACTIONS[choices.pick(possible)].act(life, choices)
-    return Case(
-        id=name,
-        title="A made-up node and its life",
-        requirements=(),
-        level="invariants",
-        machine=info,
-        steps=tuple(steps),
-    )
+    return case_of(name, "A made-up node and its life", steps, info)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from numaproof.conformance.cases.schema import Case, NoArguments, StartStep, Step, TamperStep
+from numaproof.conformance.cases.schema import NoArguments, StartStep, Step, TamperStep
 from numaproof.conformance.fuzzing.generation.life import Life
 from numaproof.conformance.fuzzing.generation.machines import machine
+from numaproof.conformance.fuzzing.generation.scenarios import case_of
 
 if TYPE_CHECKING:
-    from numaproof.conformance.cases.schema import FileName
+    from numaproof.conformance.cases.schema import Case, FileName
     from numaproof.conformance.execution.capabilities import Capabilities
     from numaproof.conformance.fuzzing.generation.choices import Choices
 
@@ -141,11 +142,4 @@ def start(choices: Choices, capabilities: Capabilities, name: str = "start") -> 
         steps += life.admit(choices)
     if capabilities.has("state"):
         steps.append(Step(state=NoArguments(), expect="anything"))
-    return Case(
-        id=name,
-        title="A made-up start",
-        requirements=(),
-        level="invariants",
-        machine=info,
-        steps=tuple(steps),
-    )
+    return case_of(name, "A made-up start", steps, info)

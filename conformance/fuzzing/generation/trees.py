@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from numaproof.conformance.cases.schema import Case, NoArguments, Step
+from numaproof.conformance.fuzzing.generation.scenarios import case_of
 from numaproof.fakesys import Profile
 
 if TYPE_CHECKING:
@@ -59,13 +60,8 @@ def profile(choices: Choices, name: str) -> Profile:
 
 def discovery(name: str) -> Case:
     """The scenario of discovering a tree."""
-    return Case(
-        id=name,
-        title="A made-up machine is discovered",
-        requirements=(),
-        level="invariants",
-        steps=(Step(discover=NoArguments(), expect="anything"),),
-    )
+    discover = Step(discover=NoArguments(), expect="anything")
+    return case_of(name, "A made-up machine is discovered", [discover])
 
 
 def _node(choices: Choices, number: int) -> dict[str, Any]:

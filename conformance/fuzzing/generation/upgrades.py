@@ -12,17 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from numaproof.conformance.cases.schema import Case, NoArguments, StartStep, Step, TamperStep
+from numaproof.conformance.cases.schema import NoArguments, StartStep, Step, TamperStep
 from numaproof.conformance.fuzzing.generation.choices import Seeded
 from numaproof.conformance.fuzzing.generation.configurations import configuration
 from numaproof.conformance.fuzzing.generation.life import Life
 from numaproof.conformance.fuzzing.generation.machines import machine
+from numaproof.conformance.fuzzing.generation.scenarios import case_of
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference.departures.releases import release
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from numaproof.conformance.cases.schema import Case
     from numaproof.conformance.execution.capabilities import Capabilities
     from numaproof.conformance.fuzzing.generation.choices import Choices
     from numaproof.protocol.messages import KubeletConfiguration
@@ -73,14 +75,8 @@ def upgrade(
     if choices.chance(2):
         steps += node.life.admit(choices)
     steps += [_anything(reconcile=NoArguments()), *node.drain(start)]
-    return Case(
-        id=name,
-        title=f"A made-up node and its upgrade from {node.before} to {after}: {kind}",
-        requirements=(),
-        level="invariants",
-        machine=info,
-        steps=tuple(steps),
-    )
+    title = f"A made-up node and its upgrade from {node.before} to {after}: {kind}"
+    return case_of(name, title, steps, info)
 
 
 class _Upgrade:
