@@ -101,7 +101,7 @@ def room_of(name: str) -> str | None:
 
 
 @pytest.mark.parametrize("folder", LAYERS)
-def test_a_folder_imports_only_what_stands_above_it_in_the_table(folder: str) -> None:
+def test_a_folder_imports_only_what_is_above_it_in_the_table(folder: str) -> None:
     allowed = {folder, *LAYERS[folder]}
     beyond = {
         f"{name} imports {other}"

@@ -155,7 +155,7 @@ def test_a_report_becomes_a_page_and_is_in_the_tables_of_all(reach: Any, tmp_pat
     assert "| case runs | 9 |" in overview.read_text()
 
 
-def test_what_was_run_is_told_from_the_events_of_the_run(reach: Any, tmp_path: Path) -> None:
+def test_what_was_run_is_read_from_the_events_of_the_run(reach: Any, tmp_path: Path) -> None:
     began = '{"machines": {"a": {}, "b": {}}}'
     ended = '{"outcomes": {"pass": 1200, "expected failure": 34}}'
     (tmp_path / "events.jsonl").write_text(f"{began}\n{{}}\n{ended}\n")

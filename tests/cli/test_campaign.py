@@ -20,7 +20,7 @@ OUT = Path("numaproof-campaign")
 SMALL = ("--machine", "laptop-4c8t", "--select", "example-*", "--workers", "1")
 
 
-def test_the_reference_passes_and_every_release_is_told(command: Command) -> None:
+def test_the_reference_passes_and_every_release_is_named(command: Command) -> None:
     releases = ("--kubernetes", "1.36", "--kubernetes", "1.33")
     ended = command("campaign", *SMALL, *releases, "--seeds", "0:3", "--json")
     assert ended.code == 0

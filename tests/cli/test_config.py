@@ -40,7 +40,7 @@ def test_a_sound_configuration_has_no_findings(judge: Command) -> None:
     assert (ended.code, ended.out) == (0, "")
 
 
-def test_every_error_is_told_with_its_line(judge: Command) -> None:
+def test_every_error_is_reported_with_its_line(judge: Command) -> None:
     ended = judge('cpuManagerPolicy: odd\nreservedSystemCPUs: "99"\n')
     assert ended.code == 1
     assert "kubelet.yaml:4: error: reservedSystemCPUs" in ended.out
@@ -66,7 +66,7 @@ evictionHard:
 """
 
 
-def test_every_error_of_every_stage_is_told_at_its_own_field(fields: Command) -> None:
+def test_every_error_of_every_stage_is_reported_at_its_own_field(fields: Command) -> None:
     found, _ = fields(MANY)
     assert found == [
         "topologyManagerPolicy",
@@ -81,7 +81,7 @@ def test_every_error_of_every_stage_is_told_at_its_own_field(fields: Command) ->
     ]
 
 
-def test_one_validation_that_tells_two_problems_is_told_as_two(judge: Command) -> None:
+def test_one_validation_with_two_problems_is_reported_as_two(judge: Command) -> None:
     found = judge(MANY, "--json").json()
     assert found[0]["message"].startswith("topologyManagerPolicy (--topology-manager-policy)")
     assert found[0]["message"].endswith('"single-numa-node"]')
@@ -330,7 +330,7 @@ def test_what_is_legal_and_unwise_is_a_warning_at_its_field(
     assert {one["severity"] for one in ended.json()} == {"warning"}
 
 
-def test_a_fault_of_the_reference_is_told_as_one(
+def test_a_fault_of_the_reference_is_reported_as_one(
     judge: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_args: Any) -> Any:
@@ -343,7 +343,7 @@ def test_a_fault_of_the_reference_is_told_as_one(
     assert "a bug in numaproof" in ended.out
 
 
-def test_a_hugepage_reservation_is_told_to_be_impossible(judge: Command) -> None:
+def test_a_hugepage_reservation_is_reported_as_impossible(judge: Command) -> None:
     pages = memory("{numaNode: 0, limits: {memory: 1Gi, hugepages-2Mi: 4Mi}}", total="924Mi")
     ended = judge(pages)
     assert ended.code == 1

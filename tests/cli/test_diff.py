@@ -67,7 +67,7 @@ def test_a_difference_is_shrunk_shown_on_both_sides_and_replays(
     assert command("replay", kept, "--out", "healthy").code == 0
 
 
-def test_keeping_on_finds_more_and_json_tells_each(command: Command, program: Program) -> None:
+def test_keep_going_finds_more_and_json_lists_each(command: Command, program: Program) -> None:
     args = ("--seeds", "0:12", "--tries", "1", "--keep-going", "--json")
     ended = command("diff", "--right", program(FEWER), *args)
     assert ended.code == 1
@@ -173,7 +173,7 @@ else:
 """
 
 
-def test_a_panic_that_is_a_named_defect_is_told_and_fails_nothing(
+def test_a_panic_that_is_a_named_defect_is_reported_and_fails_nothing(
     command: Command, program: Program
 ) -> None:
     panics = ("--right", program(PANIC), "--seeds", "4100:4103")
@@ -255,7 +255,7 @@ def test_the_left_side_may_be_a_program_and_its_release_counts(
     assert "Kubernetes 1.34, level placement, 1 example" in ended.out
 
 
-def test_examples_come_from_one_seed_that_is_told(command: Command, program: Program) -> None:
+def test_examples_come_from_one_seed_which_is_printed(command: Command, program: Program) -> None:
     honest = program(HONEST)
     assert command("diff", "--right", honest, "--examples", "2").code == 0
     first = json.loads((REPORT / "events.jsonl").read_text().splitlines()[0])

@@ -17,7 +17,7 @@ Program = Callable[[str], str]
 REPORT = Path("numaproof-report")
 
 
-def test_the_reference_passes_and_the_seed_is_told(command: Command) -> None:
+def test_the_reference_passes_and_the_seed_is_printed(command: Command) -> None:
     ended = command("fuzz", "--max-examples", "5", "--seed", "11", "--json")
     assert ended.code == 0
     assert ended.json()["outcomes"] == {"pass": 5}
@@ -57,7 +57,7 @@ def test_the_profile_explore_takes_a_new_seed_and_keeps_a_database(command: Comm
     assert Path(".numaproof/examples").is_dir()
 
 
-def test_a_run_tells_what_it_reached(command: Command) -> None:
+def test_a_run_reports_what_it_reached(command: Command) -> None:
     ended = command("fuzz", "--max-examples", "10")
     assert "Covered in " in ended.out
     assert "\n  answers" in ended.out
@@ -96,7 +96,7 @@ def test_wrong_options_are_2(command: Command, args: tuple[str, ...], complaint:
     assert complaint in ended.err
 
 
-def test_a_finding_is_a_case_file_that_fails_again_and_passes_once_mended(
+def test_a_finding_is_a_case_file_that_fails_again_and_passes_once_fixed(
     command: Command, program: Program
 ) -> None:
     losing = program(

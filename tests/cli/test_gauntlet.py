@@ -70,7 +70,7 @@ def test_several_processes_find_what_one_finds(command: Callable[..., Any]) -> N
     assert without_times(one.out) == without_times(two.out)
 
 
-def test_options_that_make_no_sense_are_told(command: Callable[..., Any]) -> None:
+def test_options_that_make_no_sense_are_refused(command: Callable[..., Any]) -> None:
     assert command("gauntlet", "--select", "no-such-bug").code == 2
     both = command("gauntlet", "--table-only", "--fuzz-only")
     assert both.code == 2

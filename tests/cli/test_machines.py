@@ -47,7 +47,7 @@ def test_a_tree_is_written_and_discovered_as_the_profile_says(command: Command) 
     assert "8 CPUs, 4 cores" in command("discover", "tree").out
 
 
-def test_a_tree_that_stands_in_the_way_is_2(command: Command) -> None:
+def test_an_existing_tree_is_not_overwritten_and_exits_with_2(command: Command) -> None:
     Path("tree").mkdir()
     Path("tree/file").write_text("")
     ended = command("profile", "tree", "laptop-4c8t", "--to", "tree")
@@ -67,7 +67,7 @@ def test_a_capture_of_a_tree_is_a_profile_that_validates(command: Command) -> No
     assert "mine.yaml: mine is valid, with 8 CPUs" in ended.out
 
 
-def test_a_tree_that_no_profile_describes_is_told(
+def test_a_tree_that_no_profile_describes_is_reported(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command("profile", "tree", "laptop-4c8t", "--to", "tree")
@@ -91,7 +91,7 @@ def test_a_tree_that_no_profile_describes_is_told(
         ("", "mine.yaml"),
     ],
 )
-def test_a_wrong_profile_is_2_with_file_line_and_mend(
+def test_a_wrong_profile_exits_with_2_and_names_file_line_and_fix(
     command: Command, text: str, complaint: str
 ) -> None:
     Path("mine.yaml").write_text(text)

@@ -60,7 +60,7 @@ def seeded(bug: str) -> str:
         ("single-threads-come-before-whole-cores", ("--requirement", "CPU-STATIC-009")),
     ],
 )
-def test_a_bug_that_fuzzing_finds_is_a_case_that_fails_until_it_is_mended(
+def test_a_bug_that_fuzzing_finds_is_a_case_that_fails_until_it_is_fixed(
     command: Command, bug: str, said: tuple[str, ...]
 ) -> None:
     buggy = ("--implementation", seeded(bug))
@@ -78,7 +78,7 @@ def test_a_bug_that_fuzzing_finds_is_a_case_that_fails_until_it_is_mended(
     assert command(*shlex.split(again)[2:]).code == 1
 
 
-def test_a_promoted_case_passes_and_is_told_how_to_be_run(command: Command) -> None:
+def test_a_promoted_case_passes_and_the_command_that_runs_it_is_shown(command: Command) -> None:
     Path("finding.yaml").write_text(FINDING)
     ended = command("promote", "finding.yaml", "--id", "static-one", "--title", "One")
     assert ended.code == 0

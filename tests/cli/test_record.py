@@ -37,7 +37,7 @@ def test_seeds_may_be_chosen_one_by_one(command: Command, program: Program) -> N
     assert [one.seed for one in kept] == [5, 1, 2, 7]
 
 
-def test_a_scenario_without_an_answer_is_left_out_and_told(
+def test_a_scenario_without_an_answer_is_left_out_and_reported(
     command: Command, program: Program
 ) -> None:
     dying = program("sys.exit(3) if request.op == 'merge' else answer(request)")

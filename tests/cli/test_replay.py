@@ -47,7 +47,7 @@ def test_every_call_is_shown_with_its_answer_also_where_nothing_is_wrong(command
     assert "  ✓ pass" in shown[at + 4 :]
 
 
-def test_what_is_wrong_stands_below_its_call_and_the_exit_code_is_1(command: Command) -> None:
+def test_a_problem_is_shown_below_its_call_and_the_exit_code_is_1(command: Command) -> None:
     Path("mine.yaml").write_text(CASE % ("", "none") + ADMISSION % "TopologyAffinityError")
     ended = command("replay", "mine.yaml")
     assert ended.code == 1

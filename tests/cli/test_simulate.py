@@ -103,7 +103,7 @@ def test_admitted_pods_are_shown_with_their_cpus(ask: Command) -> None:
     assert "pods.yaml:10: skipped Service: no pods" in ended.err
 
 
-def test_memory_and_the_nodes_that_a_container_is_aligned_to_are_told(ask: Command) -> None:
+def test_memory_and_the_nodes_that_a_container_is_aligned_to_are_shown(ask: Command) -> None:
     ended = ask(PODS, config=ALIGNED)
     assert ended.code == 0
     assert ["✓", "Pod/default/db", "main", "2-3", "1 GiB", "node 0"] in rows(ended.out)
@@ -135,7 +135,7 @@ def test_a_refused_pod_is_1_and_later_pods_are_still_asked(ask: Command) -> None
     assert all("app" in one["containers"] for one in admitted)
 
 
-def test_a_refusal_is_told_with_the_kubelets_words_and_what_lacks(ask: Command) -> None:
+def test_a_refusal_has_the_kubelets_words_and_what_is_lacking(ask: Command) -> None:
     out = ask(HUGE).out
     assert ["✗", "Pod/default/db", "refused"] in rows(out)
     assert "not enough cpus available to satisfy request: requested=8, available=7" in out
@@ -143,7 +143,7 @@ def test_a_refusal_is_told_with_the_kubelets_words_and_what_lacks(ask: Command) 
     assert "Hint: request at most 7 CPUs." in out
 
 
-def test_a_refusal_by_topology_is_told_step_by_step(ask: Command) -> None:
+def test_a_refusal_by_topology_is_explained_step_by_step(ask: Command) -> None:
     taken = HUGE.replace("cpu: 8", "cpu: 50") + "---" + HUGE.replace("name: db", "name: other")
     told = ask(taken, "--replicas", "0", config=ALIGNED, machine="xeon-gold-6230-2s")
     assert told.code == 1
@@ -158,7 +158,7 @@ def test_a_refusal_by_topology_is_told_step_by_step(ask: Command) -> None:
     assert "Hint: with topologyManagerPolicy: best-effort the pod would be admitted." in lines
 
 
-def test_replicas_that_are_refused_alike_are_told_once(ask: Command) -> None:
+def test_replicas_that_are_refused_alike_are_shown_once(ask: Command) -> None:
     out = ask(PODS.replace("requests: {cpu: 500m}", "limits: {cpu: 6, memory: 1Gi}")).out
     assert out.count("✗ Deployment/shop/web#1 to 3\n") == 1
     assert out.count("Allocate failed") == 1

@@ -196,13 +196,13 @@ def test_the_kubelets_words_come_first(judge_memory: Command) -> None:
     assert [*found] == ["kind", "refusal", "findings", "fix"]
 
 
-def test_blocks_on_nodes_that_the_machine_does_not_have_are_told(judge_memory: Command) -> None:
+def test_blocks_on_nodes_that_the_machine_does_not_have_are_reported(judge_memory: Command) -> None:
     ended = judge_memory(memory_written(one_node(), held={"a": Block(2, "memory", 5)}))
     assert "uses the NUMA that does not exist" in ended.out
     assert "pod a, container c has a block on NUMA node 1, which the machine does" in ended.out
 
 
-def test_missing_memory_types_are_told(judge_memory: Command) -> None:
+def test_missing_memory_types_are_reported(judge_memory: Command) -> None:
     bare = NodeMemory(0, {"memory": one_node().tables["memory"]}, 1)
     more = NodeMemory(0, {**one_node().tables, "hugepages-16Mi": MemoryTable(0, 0, 0, 0, 0)}, 1)
     assert (
@@ -215,13 +215,13 @@ def test_missing_memory_types_are_told(judge_memory: Command) -> None:
     )
 
 
-def test_sums_that_do_not_hold_are_told(judge_memory: Command) -> None:
+def test_wrong_sums_are_reported(judge_memory: Command) -> None:
     tables = {**one_node().tables, "memory": MemoryTable(TOTAL, GI, TOTAL - GI, 5, TOTAL - GI)}
     ended = judge_memory(memory_written(NodeMemory(0, tables, 1)))
     assert f"reserved + free is {TOTAL - GI + 5}, expected allocatable" in ended.out
 
 
-def test_a_damaged_memory_file_is_told_as_such(judge_memory: Command) -> None:
+def test_a_damaged_memory_file_is_reported_as_such(judge_memory: Command) -> None:
     content = memory_written(one_node())
     ended = judge_memory(content.replace(b'"cells":[0]', b'"cells":[0,0]'))
     assert "checkpoint is corrupted" in ended.out

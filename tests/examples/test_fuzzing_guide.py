@@ -69,7 +69,7 @@ def test_every_command_of_the_guide_writes_what_is_said_there(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("file", ["driver.py", "test_driver.py", "tox.ini"])
-def test_what_the_guide_shows_of_a_file_stands_there(file: str) -> None:
+def test_excerpts_in_the_guide_are_in_their_files(file: str) -> None:
     text = (ROOT / "examples" / file).read_text()
     kind = "ini" if file == "tox.ini" else "python"
     shown = [block for one, block in BLOCK.findall(GUIDE) if one == kind]

@@ -156,7 +156,7 @@ def test_a_cut_off_archive_is_refused(tmp_path: Path) -> None:
         opened(path)
 
 
-def test_other_files_and_nothing_are_told_apart(tmp_path: Path) -> None:
+def test_other_files_and_missing_ones_are_distinguished(tmp_path: Path) -> None:
     (tmp_path / "a.zip").write_bytes(b"PK")
     with pytest.raises(TreeError, match=r"expected a directory or a file ending in \.tar"):
         opened(tmp_path / "a.zip")

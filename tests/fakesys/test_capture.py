@@ -165,7 +165,7 @@ def test_capturing_twice_gives_the_same_text(tmp_path: Path) -> None:
     assert first.startswith("name: twice\ntitle: Mine\nsource: Here\narchitecture: x86_64\n")
 
 
-def test_the_title_tells_the_shape(tmp_path: Path) -> None:
+def test_the_title_gives_the_shape(tmp_path: Path) -> None:
     write_directory(build_tree(load_profile("laptop-4c8t")), tmp_path / "root")
     assert capture(tmp_path / "root", "x").title == "1 socket, 4 cores, 8 CPUs, 1 NUMA node"
 

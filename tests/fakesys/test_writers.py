@@ -115,7 +115,7 @@ def test_the_same_tree_makes_the_same_bytes(tree: Tree, tmp_path: Path, suffix: 
     assert first == (tmp_path / f"another-name{suffix}").read_bytes()
 
 
-def test_an_archive_tells_nothing_of_its_writer(tree: Tree, tmp_path: Path) -> None:
+def test_an_archive_reveals_nothing_about_its_writer(tree: Tree, tmp_path: Path) -> None:
     write_tar(tree, tmp_path / "a.tar")
     with tarfile.open(tmp_path / "a.tar") as archive:
         members = archive.getmembers()

@@ -179,7 +179,7 @@ def test_a_file_that_is_not_of_a_campaign_is_left_alone(
     assert path.read_bytes() == before
 
 
-def test_the_plan_stands_first_and_once(planned: CampaignSpec, tmp_path: Path) -> None:
+def test_the_plan_comes_first_and_once(planned: CampaignSpec, tmp_path: Path) -> None:
     with Journal(tmp_path, planned.plan, clock) as journal:
         path = journal.path
     path.write_bytes(path.read_bytes() * 2)

@@ -290,7 +290,7 @@ def test_the_explanations_at_hand_are_of_lines_that_are_there(program: Any) -> N
 
 
 @pytest.mark.slow
-def test_a_session_is_gone_on_with_and_another_sample_begins_anew(tmp_path: Path) -> None:
+def test_a_session_resumes_and_another_sample_starts_over(tmp_path: Path) -> None:
     spec = util.find_spec("numaproof")
     assert spec is not None
     places = list(spec.submodule_search_locations or ())

@@ -278,7 +278,7 @@ def test_what_is_not_claimed_is_skipped_and_no_example(run: Run, pytester: pytes
         ("cases=['lost.yaml']", "*lost.yaml: *"),
     ],
 )
-def test_a_wrong_marker_is_told_when_tests_are_collected(
+def test_a_wrong_marker_is_reported_when_tests_are_collected(
     run: Run, marker: str, complaint: str
 ) -> None:
     tests = f"""

@@ -20,7 +20,7 @@ def asking(uid: str, *nics: int) -> dict[str, Any]:
     return pods.numbered(uid, [{"limits": {devices.NIC: str(count)}} for count in nics])
 
 
-def test_a_container_in_the_shared_pool_is_told_again_when_its_pod_comes_back(
+def test_a_container_in_the_shared_pool_is_reported_again_when_its_pod_comes_back(
     node: Any, pod: Callable[..., dict[str, Any]]
 ) -> None:
     node.start()

@@ -82,7 +82,7 @@ def test_reasons_refer_to_requirements_that_a_rule_names() -> None:
     assert {one for reason in UNNAMED.values() for one in ID.findall(reason)} <= rules().keys()
 
 
-def test_ids_stand_sorted_in_the_last_paragraph_of_a_docstring_and_nowhere_else() -> None:
+def test_ids_are_sorted_in_the_last_paragraph_of_a_docstring_and_nowhere_else() -> None:
     for module, groups in named().items():
         found = ID.findall((REFERENCE / module).read_text(encoding="utf-8"))
         assert sorted(found) == sorted(one for ids in groups for one in ids), module

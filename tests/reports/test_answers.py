@@ -75,7 +75,7 @@ def test_nodes_with_one_core_each_have_room_for_what_they_have(make_machine: Mak
     ]
 
 
-def test_nodes_without_cpus_are_told_one_by_one_if_something_is_on_them(
+def test_nodes_without_cpus_are_listed_one_by_one_if_something_is_on_them(
     make_machine: MakeMachine,
 ) -> None:
     machine = make_machine(1, 1, 2, 1)
@@ -115,7 +115,7 @@ def test_the_drawing_names_what_each_thing_is_in_a_title(make_machine: MakeMachi
     assert "v.example/gpu (not on a single node) gpu1, near no node: free" in titles
 
 
-def test_an_answer_is_told_as_text(make_machine: MakeMachine) -> None:
+def test_an_answer_is_written_as_text(make_machine: MakeMachine) -> None:
     parts = answer_text.parts(answer(make_machine(2, 1, 2, 1)), width=100, color=False)
     text = "\n".join(map(as_plain, parts))
     assert "✗ no node can give 4 CPUs\nmachine no node can give 4 CPUs\n" in text

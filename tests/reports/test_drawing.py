@@ -48,7 +48,7 @@ def test_every_owner_has_a_letter_and_a_line_in_the_legend(make_machine: MakeMac
     assert " -  no owner                 7" in text
 
 
-def test_a_cpu_with_two_owners_is_told_from_all_others(make_machine: MakeMachine) -> None:
+def test_a_cpu_with_two_owners_differs_from_all_others(make_machine: MakeMachine) -> None:
     owners = (Owner("web/app", "0-1"), Owner("db/main", "1"), Owner("reserved", "2"))
     machine = make_machine(1, 1, 4, 1)
     text = draw_text(machine, owners, "0,2-3")
@@ -81,7 +81,7 @@ def test_a_cache_of_the_whole_node_is_named_too() -> None:
     assert "Node 0 · 1 GiB · L3" in draw_text(MachineInfo(1, 1, 1, 1 << 30, None, (node,)))
 
 
-def test_cores_without_a_cache_stand_in_a_group_of_their_own() -> None:
+def test_cores_without_a_cache_have_a_group_of_their_own() -> None:
     cores = (Core(0, (0,), 0, (UncoreCache(5),)), Core(1, (1,), 0))
     text = draw_text(MachineInfo(2, 2, 1, 0, None, (Node(0, 0, cores=cores),)))
     assert "no cache" in text
@@ -165,7 +165,7 @@ def test_boxes_of_cores_do_not_overlap(make_machine: MakeMachine) -> None:
             assert not (x <= other_x < x + wide and y <= other_y < y + high)
 
 
-def test_owners_are_told_apart_without_colour_in_svg(make_machine: MakeMachine) -> None:
+def test_owners_are_distinguishable_without_colour_in_svg(make_machine: MakeMachine) -> None:
     owners = (
         Owner("reserved", "0"),
         Owner("web/app", "1"),

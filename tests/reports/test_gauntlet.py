@@ -72,7 +72,7 @@ def test_the_page_has_a_row_for_each_bug_and_the_idle_cases() -> None:
     assert len({row.count("|") for row in page.splitlines() if row.startswith("|")}) == 1
 
 
-def test_a_run_that_was_cut_short_is_told_as_one() -> None:
+def test_a_run_that_was_cut_short_is_reported_as_one() -> None:
     cut = Matrix("0", 0, 5, whole=False, cases=(), hunts=(), seconds={}, complete=False)
     assert "INCOMPLETE" in as_text(cut)
     assert cut.middle("pods") is None

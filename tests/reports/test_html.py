@@ -73,7 +73,7 @@ def hello(**changes: str) -> Hello:
     )
 
 
-def test_the_verdict_stands_at_the_top(stream: MakeStream, run: MakeRun) -> None:
+def test_the_verdict_is_at_the_top(stream: MakeStream, run: MakeRun) -> None:
     assert "Passed 2 case runs (2 pass)" in page(stream(run(), run(machine="server"))).text
     assert "Failed 1 case run (1 crash)" in page(stream(run("crash"))).text
 
@@ -92,7 +92,7 @@ def test_only_a_passed_run_is_shown_as_passed(stream: MakeStream, run: MakeRun) 
     assert "Nothing was tested : no case ran" in page(stream()).text
 
 
-def test_a_failed_case_is_told_with_everything(stream: MakeStream, story: MakeRun) -> None:
+def test_a_failed_case_is_reported_in_full(stream: MakeStream, story: MakeRun) -> None:
     found = page(stream(story()))
     for part in (
         "STATIC-1 CPUs are exclusive. Policies, Static",

@@ -71,7 +71,7 @@ def test_an_expected_failure_names_its_defect(stream: MakeStream, run: MakeRun) 
     assert skipped.get("message") == "expected failure: init-leak"
 
 
-def test_a_failure_tells_requirement_difference_and_how_to_reproduce(
+def test_a_failure_has_requirement_difference_and_how_to_reproduce_it(
     stream: MakeStream, story: MakeRun
 ) -> None:
     (failure,) = parsed(stream(story())).iter("failure")
@@ -83,7 +83,7 @@ def test_a_failure_tells_requirement_difference_and_how_to_reproduce(
     assert "Reproduce: numaproof check --select static.exclusive" in text
 
 
-def test_the_answer_is_told_where_nothing_was_expected(stream: MakeStream, story: MakeRun) -> None:
+def test_the_answer_is_shown_where_nothing_was_expected(stream: MakeStream, story: MakeRun) -> None:
     step = story().steps[1]
     bare = type(step)(step.operation, step.args, step.answer, step.problems)
     (failure,) = parsed(stream(story(steps=(bare,)))).iter("failure")

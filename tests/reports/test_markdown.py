@@ -56,7 +56,9 @@ def test_no_events_make_a_report_too() -> None:
     assert "no beginning" in markdown(summarize([]))
 
 
-def test_standard_error_and_expected_failures_are_told(stream: MakeStream, run: MakeRun) -> None:
+def test_standard_error_and_expected_failures_are_reported(
+    stream: MakeStream, run: MakeRun
+) -> None:
     text = markdown(
         summarize(stream(run("crash", stderr="panic"), run("expected failure", defect="leak")))
     )
@@ -80,7 +82,7 @@ def test_the_call_in_which_a_program_broke_is_shown(
     assert "Step 1" not in text
 
 
-def test_one_bug_on_many_machines_is_told_once(stream: MakeStream, story: MakeRun) -> None:
+def test_one_bug_on_many_machines_is_reported_once(stream: MakeStream, story: MakeRun) -> None:
     runs = [story(f"CPU {number} is lost", machine=f"m{number}") for number in range(46)]
     text = markdown(summarize(stream(*runs)))
     assert text.count("<details>") == 1
@@ -118,7 +120,9 @@ def test_untested_requirements_are_listed_up_to_a_bound(stream: MakeStream, run:
     assert "and 11 more" in text
 
 
-def test_divergences_of_fuzzing_are_told(stream: MakeStream, divergence: MakeDivergence) -> None:
+def test_divergences_of_fuzzing_are_reported(
+    stream: MakeStream, divergence: MakeDivergence
+) -> None:
     text = markdown(summarize(stream(divergence(), start={"kind": "fuzz"}, outcomes={"fail": 1})))
     assert "Case file: failure-1.yaml" in text
 

@@ -30,7 +30,7 @@ def told(stream: list[AnyEvent]) -> str:
     return "\n".join(map(as_plain, parts))
 
 
-def test_what_was_reached_is_told_in_every_format(stream: MakeStream) -> None:
+def test_what_was_reached_is_in_every_format(stream: MakeStream) -> None:
     events = stream(REACHED, start=FUZZ, outcomes={"pass": 100})
     summary = summarize(events)
     assert "Covered in 1,234 examples:" in told(events)
@@ -48,7 +48,7 @@ def test_what_was_reached_is_told_in_every_format(stream: MakeStream) -> None:
     }
 
 
-def test_a_run_that_reached_nothing_tells_nothing(stream: MakeStream) -> None:
+def test_a_run_that_reached_nothing_reports_nothing(stream: MakeStream) -> None:
     nothing = Coverage(at=1.0, examples=0, counts={}, highest={})
     for events in (stream(nothing, start=FUZZ), stream(start=FUZZ)):
         assert "Reached" not in told(events)
@@ -56,7 +56,7 @@ def test_a_run_that_reached_nothing_tells_nothing(stream: MakeStream) -> None:
     assert summarize(stream(start=FUZZ)).plain()["reached"] is None
 
 
-def test_answers_that_changed_stand_side_by_side(
+def test_answers_that_changed_are_side_by_side(
     stream: MakeStream, divergence: MakeDivergence
 ) -> None:
     step: dict[str, Any] = {"expected": {"cpus": "0-1"}, "answer": {"cpus": "2-3"}}

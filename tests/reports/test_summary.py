@@ -117,7 +117,7 @@ def test_counts_are_kept_by_case_machine_requirement_and_both_area_and_machine(
     assert summary.by_requirement["NONE-1"].total == 1
 
 
-def test_errors_are_told_from_wrong_answers(stream: MakeStream, run: MakeRun) -> None:
+def test_errors_are_distinguished_from_wrong_answers(stream: MakeStream, run: MakeRun) -> None:
     tally = summarize(stream(run("fail"), run("crash"), run("not run"), run())).tally
     assert (tally.bad, tally.errors) == (3, 2)
 

@@ -67,7 +67,7 @@ def test_a_passed_run_ends_with_its_summary(stream: MakeStream, run: MakeRun) ->
     assert text.endswith("Passed: 2 case runs (2 pass) in 2.0 s\nReports: out\n")
 
 
-def test_a_failure_is_shown_when_it_comes_and_told_at_the_end(
+def test_a_failure_is_shown_when_it_comes_and_again_at_the_end(
     stream: MakeStream, story: MakeRun
 ) -> None:
     text = shown(stream(story()))
@@ -157,7 +157,7 @@ def test_thousands_of_failures_are_counted_and_not_listed(stream: MakeStream, ru
     assert "490 more failures in the reports" in text
 
 
-def test_one_bug_on_many_machines_is_told_once(stream: MakeStream, run: MakeRun) -> None:
+def test_one_bug_on_many_machines_is_reported_once(stream: MakeStream, run: MakeRun) -> None:
     runs = [
         run("fail", machine=f"m{number}", message=f"CPUs 0-{number} are lost")
         for number in range(46)
@@ -170,7 +170,7 @@ def test_one_bug_on_many_machines_is_told_once(stream: MakeStream, run: MakeRun)
     assert "Failed: 48 case runs (47 fail, 1 crash)" in text
 
 
-def test_distinct_cases_are_told_before_a_case_s_other_failures(
+def test_distinct_cases_come_before_a_case_s_other_failures(
     stream: MakeStream, run: MakeRun
 ) -> None:
     same = [run("fail", message=f"cause {letter}") for letter in "abcdefghijklm"]
@@ -194,7 +194,7 @@ def test_nothing_is_shown_of_nothing() -> None:
     assert shown([]) == ""
 
 
-def test_expected_failures_untested_requirements_and_divergences_are_told(
+def test_expected_failures_untested_requirements_and_divergences_are_reported(
     stream: MakeStream, run: MakeRun, divergence: MakeDivergence
 ) -> None:
     text = shown(stream(run("expected failure", defect="init-leak"), untested=("NONE-1",)))

@@ -13,7 +13,7 @@ from numaproof.reports.values import (
 )
 
 
-def test_what_fits_on_a_line_stands_on_one() -> None:
+def test_what_fits_on_a_line_is_on_one() -> None:
     value = {"a": [1, 2, 3], "b": {"long": "x" * 30, "longer": "y" * 30}, "c": []}
     text = pretty(value, 60)
     assert '  "a": [1, 2, 3],' in text.split("\n")

@@ -122,7 +122,7 @@ def test_every_refusal_is_explained_by_what_the_reference_did(
 
 @settings(max_examples=25, deadline=None)
 @given(requests=REQUESTS, scope=st.sampled_from(["container", "pod"]))
-def test_what_is_told_of_sets_of_nodes_is_what_the_hints_say(
+def test_the_explanation_of_a_set_of_nodes_agrees_with_the_hints(
     requests: list[list[dict[str, Any]]], scope: str
 ) -> None:
     config = {**MEMORY, "topologyManagerPolicy": "best-effort", "topologyManagerScope": scope}
@@ -379,14 +379,14 @@ def demand(free: list[int], amount: int, total: int = 16, **more: Any) -> Demand
     return Demand(nodes, (need,), **more)
 
 
-def test_nodes_that_are_alike_are_told_once_on_large_machines() -> None:
+def test_interchangeable_nodes_are_listed_once_on_large_machines() -> None:
     found = candidates(demand([2] + [5] * 33, 8), ("cpu",))
     first, second, *_ = found.told
     assert (str(first.numa), first.text, first.alike) == ("0", "2 of 8 CPUs free", 0)
     assert (str(second.numa), second.text, second.alike) == ("1", "5 of 8 CPUs free", 32)
 
 
-def test_of_many_sets_those_are_told_that_lack_least() -> None:
+def test_of_many_sets_those_that_lack_least_are_shown() -> None:
     found = candidates(demand([1, 2, 3, 4, 5, 6, 7, 0], 20, 16), ("cpu",))
     assert len(found.told) == 10
     assert str(found.told[0].numa) == "1,6"
@@ -404,7 +404,7 @@ def test_an_init_containers_nodes_and_groups_in_use_are_named() -> None:
     assert NUMASet((0, 1)) not in [one.numa for one in found.told]
 
 
-def test_sizes_that_look_the_same_are_told_with_more_digits() -> None:
+def test_sizes_that_look_the_same_are_shown_with_more_digits() -> None:
     (one,) = candidates(
         demand([10 * GIB + GIB // 50], 10 * GIB + GIB // 20, 20 * GIB), ("memory",)
     ).told

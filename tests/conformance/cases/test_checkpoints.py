@@ -89,7 +89,7 @@ def test_a_file_is_compact_with_its_checksum_last() -> None:
     assert cpu.dump(CPUState(0xFF, {}, {}), "static", release("1.36").cpu_files).decode() == golden
 
 
-def test_a_checksum_that_is_said_is_written_as_it_stands_and_none_left_out() -> None:
+def test_a_given_checksum_is_written_as_it_is_and_none_is_left_out() -> None:
     assert checkpoints.text({"policyName": 5, "checksum": 7}) == '{"policyName":5,"checksum":7}'
     assert checkpoints.text({"checksum": 0, "policyName": ""}) == '{"checksum":0,"policyName":""}'
     assert checkpoints.text({"policyName": "static", "checksum": None}) == '{"policyName":"static"}'

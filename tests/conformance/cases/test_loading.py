@@ -88,7 +88,7 @@ def test_a_step_knows_its_verb() -> None:
         ("title: Two", "title: *a", "cases.yaml:14: YAML aliases are not allowed"),
     ],
 )
-def test_a_wrong_file_is_an_error_with_line_field_and_mend(
+def test_a_wrong_file_is_an_error_with_line_field_and_fix(
     old: str, new: str, complaint: str
 ) -> None:
     assert old in CASE
@@ -205,7 +205,7 @@ def test_no_preference_stays_no_preference_in_a_file() -> None:
     assert read.steps == case.steps
 
 
-def test_a_value_that_stands_twice_is_written_twice() -> None:
+def test_a_value_that_occurs_twice_is_written_twice() -> None:
     (case, _) = loading.parse(CASE, "cases.yaml")
     step = Step(start=StartStep(config={"a": {"b": "c"}}))
     text = writing.text(msgspec.structs.replace(case, steps=(step, step)))

@@ -36,7 +36,7 @@ def test_a_regular_server_is_counted() -> None:
     }
 
 
-def test_nodes_of_memory_alone_are_told_apart() -> None:
+def test_nodes_of_memory_alone_are_counted_apart() -> None:
     properties = facts("xeon-gold-6430-2s-cxl").properties
     assert properties["memory_only_nodes"] == 1
     assert properties["numa_nodes"] == 3
@@ -74,7 +74,7 @@ def test_expressions_name_parts_of_the_machine(source: str, value: str) -> None:
     assert evaluate(source, facts("laptop-4c8t").names()) == CPUSet.parse(value)
 
 
-def test_a_cache_that_serves_part_of_a_node_is_told() -> None:
+def test_a_cache_that_serves_part_of_a_node_is_counted() -> None:
     server = facts("epyc-7742-2s-nps1")
     assert server.properties["uncore_caches"] == 32
     assert server.properties["cpus_per_uncore_cache"] == 8

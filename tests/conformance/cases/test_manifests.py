@@ -157,6 +157,6 @@ def test_a_checkpoint_that_is_missing_or_empty_is_left_alone(tmp_path: Path) -> 
     assert file.exists()
 
 
-def test_a_text_is_replaced_wherever_it_stands_in_a_text() -> None:
+def test_a_text_is_replaced_wherever_it_occurs() -> None:
     value = {"a": ["x/y", ("/x",), 3, None]}
     assert replace_text(value, "x", "$D") == {"a": ["$D/y", ["/$D"], 3, None]}

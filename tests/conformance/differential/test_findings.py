@@ -48,7 +48,7 @@ def releases(defect: Defect) -> str:
 
 
 @named
-def test_a_defect_has_a_section_that_tells_what_the_table_tells(defect: Defect) -> None:
+def test_a_defect_has_a_section_that_says_what_the_table_says(defect: Defect) -> None:
     section = SECTIONS[defect.name]
     assert f'- Against: "{defect.sentence}"' in section
     assert f"- Releases: {releases(defect)}." in section

@@ -166,7 +166,7 @@ def test_a_call_that_never_ends_is_a_time_out_and_is_not_tried_again(
     assert played.steps[-1].answer is None
 
 
-def test_a_broken_left_side_is_told_from_a_broken_right_one(
+def test_a_broken_left_side_is_distinguished_from_a_broken_right_one(
     scenario: Scenario, tmp_path: Path
 ) -> None:
     played = play(pair(InProcess(Reference), Broken(Crashed("gone"))), scenario, tmp_path)

@@ -220,7 +220,7 @@ def test_a_recording_answers_what_it_was_made_of_only(made: tuple[Recording, ...
         ),
     ],
 )
-def test_a_file_that_is_no_recording_is_told_with_its_line(
+def test_a_file_that_is_no_recording_is_refused_with_its_line(
     content: bytes, complaint: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "x.jsonl.xz"

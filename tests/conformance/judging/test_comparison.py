@@ -169,7 +169,7 @@ def test_a_refusal_for_another_reason_keeps_its_words() -> None:
     assert any_resource(admitted("1")) == admitted("1")
 
 
-def test_the_blocks_of_a_pod_as_a_whole_may_stand_in_any_order() -> None:
+def test_the_blocks_of_a_pod_as_a_whole_may_be_in_any_order() -> None:
     def written(*types: str) -> str:
         blocks = tuple(Block(1, one, 64) for one in types)
         kept = MemoryState({}, {"uid-a": {"app": ()}}, {"uid-a": blocks})

@@ -80,7 +80,9 @@ def every_breakdown() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("name", PANICS)
-def test_a_panic_is_told_by_its_message_and_the_function_that_it_happened_in(name: str) -> None:
+def test_a_panic_is_recognised_by_its_message_and_the_function_that_it_happened_in(
+    name: str,
+) -> None:
     message, function = PANICS[name]
     everything = frozenset(every_breakdown())
     assert panicked(fault(message, function), everything) == name
@@ -162,7 +164,9 @@ def merge(hints: int) -> messages.MergeArgs:
         ),
     ],
 )
-def test_a_call_without_an_end_is_told_by_what_it_takes(call: BrokenCall, name: str | None) -> None:
+def test_a_call_that_never_ends_is_recognised_by_its_arguments(
+    call: BrokenCall, name: str | None
+) -> None:
     assert never_answered(call, known("1.35")) == name
 
 
@@ -189,7 +193,7 @@ def test_nodes_that_can_be_overwritten_may_keep_a_call_from_ending_since_1_37(
     assert never_answered(call, known("1.36")) is None
 
 
-def test_every_defect_without_an_answer_can_be_told() -> None:
+def test_every_defect_without_an_answer_can_be_recognised() -> None:
     hangs = {
         "distribute-endless-loop",
         "distribute-overwritten-endless-loop",

@@ -42,7 +42,7 @@ def test_memory_that_is_as_expected_has_no_problem(wanted: Any) -> None:
 
 
 @pytest.mark.parametrize("wanted", [{}, {"memory": 100}, IN_OTHER_ORDER[1:], ()])
-def test_memory_that_is_not_as_expected_is_told(wanted: Any) -> None:
+def test_memory_that_is_not_as_expected_is_a_problem(wanted: Any) -> None:
     (problem,) = memory_problems("it", wanted, BLOCKS, "placement")
     assert problem.startswith("it: expected ")
 
@@ -71,7 +71,7 @@ def test_devices_that_are_as_expected_have_no_problem(wanted: Any) -> None:
         (DevicesExpected(((0,), (0,))), "admission", []),
     ],
 )
-def test_devices_that_are_not_as_expected_are_told(
+def test_devices_that_are_not_as_expected_are_a_problem(
     wanted: Any, level: Level, problems: list[str]
 ) -> None:
     assert list(device_problems("nic", wanted, ("d0", "d1"), PLACES, level)) == problems
@@ -123,7 +123,7 @@ def test_a_merge_is_held_against_hint_and_admission(context: expectations.Contex
     ]
 
 
-def test_a_container_without_its_devices_is_told(context: expectations.Context) -> None:
+def test_a_container_without_its_devices_is_a_problem(context: expectations.Context) -> None:
     answer = messages.Admitted({"app": running("")})
     wanted: Any = {"app": {"devices": {"x/nic": 1}, "memory": {"memory": 64}}}
     expected = msgspec.convert({"containers": wanted}, Expected)

@@ -54,7 +54,7 @@ def test_a_new_file_has_the_case_alone() -> None:
     assert text.endswith("\n")
 
 
-def test_what_stands_in_the_file_stays_as_it_is() -> None:
+def test_what_is_in_the_file_stays_as_it_is() -> None:
     text = appended(FILE, NEW, "mine.yaml")
     assert text.startswith(FILE + "\n  - id: static-new\n")
     assert read(text)[0] == read(FILE)[0]

@@ -40,7 +40,7 @@ def test_each_count_has_its_own_source(tree: MachineTree) -> None:
     assert counts(tree) == (4, 3)
 
 
-def test_ids_are_told_apart_with_the_white_space_between(tree: MachineTree) -> None:
+def test_ids_that_differ_in_white_space_are_distinct(tree: MachineTree) -> None:
     tree.write("proc/cpuinfo", "core id: 1\ncore id : 1\ncore id:\n1\nphysical id: 0\n")
     assert counts(tree) == (3, 1)
 

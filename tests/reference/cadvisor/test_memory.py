@@ -103,7 +103,7 @@ def test_an_entry_without_a_hyphen_is_no_pool(tree: MachineTree) -> None:
 
 
 @pytest.mark.parametrize("name", ["hugepages-64", "hugepages-64kB", "x-64kB-7", "-64kBkB9"])
-def test_a_page_size_stands_behind_the_first_hyphen(tree: MachineTree, name: str) -> None:
+def test_a_page_size_follows_the_first_hyphen(tree: MachineTree, name: str) -> None:
     tree.write(f"{POOLS}/{name}/nr_hugepages", "3 of them\n")
     assert tree.discover().hugepages == (HugePages(page_size=64, num_pages=3),)
 

@@ -25,7 +25,7 @@ def test_a_node_without_files_has_nothing(tree: MachineTree) -> None:
     assert tree.nodes() == (Node(node_id=3),)
 
 
-def test_a_node_without_cpus_is_told_from_one_with_offline_cpus(tree: MachineTree) -> None:
+def test_a_node_without_cpus_differs_from_one_with_offline_cpus(tree: MachineTree) -> None:
     tree.cpu(0)
     tree.node(0, 0)
     tree.node(1)
@@ -55,7 +55,7 @@ def test_an_entry_like_a_node_without_an_id_costs_the_topology(tree: MachineTree
     assert tree.complaint() == 'strconv.Atoi: parsing "": invalid syntax'
 
 
-def test_distances_stand_in_the_order_of_the_file(tree: MachineTree) -> None:
+def test_distances_keep_the_order_of_the_file(tree: MachineTree) -> None:
     tree.node(0)
     tree.write(f"{NODES}/node0/distance", " 10 21 17 28\n")
     assert tree.nodes()[0].distances == (10, 21, 17, 28)

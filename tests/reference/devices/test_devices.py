@@ -82,7 +82,7 @@ def test_sidecars_keep_their_devices() -> None:
     assert text == f"requested number of devices unavailable for {NIC}. Requested: 1, Available: 0"
 
 
-def test_what_is_short_is_told_without_what_is_used_again() -> None:
+def test_a_shortage_is_reported_without_the_devices_used_again() -> None:
     text = refusal(listed(a=(0,), b=(0,)), pod_of(init={"first": "1"}, app="3"))
     assert text == f"requested number of devices unavailable for {NIC}. Requested: 2, Available: 1"
 
@@ -195,7 +195,7 @@ def test_a_resource_without_topology_has_no_preference() -> None:
 
 
 @pytest.mark.parametrize("name", ["app", None])
-def test_more_than_is_free_cannot_be_had_anywhere(name: str | None) -> None:
+def test_a_request_beyond_what_is_free_has_no_hints(name: str | None) -> None:
     assert described(listed(a=(0,)), pod_of(app="2"), name) == {NIC: ()}
 
 

@@ -44,7 +44,7 @@ STATE = decoding.Fields(
         (b"[" * 10001, "invalid character '[' exceeded max depth"),
     ],
 )
-def test_bad_syntax_is_told_in_the_words_of_go(text: bytes, message: str) -> None:
+def test_bad_syntax_is_reported_in_the_words_of_go(text: bytes, message: str) -> None:
     with pytest.raises(syntax.GoJSONError) as caught:
         decoding.decode(text, STATE)
     assert str(caught.value) == message
@@ -144,7 +144,7 @@ def test_what_is_null_or_absent_has_no_object_unless_it_was_made_before() -> Non
         (b'{"1":["a"]}', "string into Go value of type int"),
     ],
 )
-def test_lists_and_numbered_keys_of_a_wrong_type_are_told(text: bytes, message: str) -> None:
+def test_lists_and_numbered_keys_of_a_wrong_type_are_reported(text: bytes, message: str) -> None:
     with pytest.raises(syntax.GoJSONError) as caught:
         decoding.decode(text, NUMBERED)
     assert str(caught.value) == f"json: cannot unmarshal {message}"

@@ -71,7 +71,7 @@ def test_a_leading_number_may_follow_white_space_within_the_line(
     assert leading_signed(text) == value
 
 
-def test_a_unit_stands_right_behind_its_number() -> None:
+def test_a_unit_follows_its_number_directly() -> None:
     assert leading_unsigned("7K", unit="K") == 7
     assert leading_unsigned("7 K", unit="K") is None
 

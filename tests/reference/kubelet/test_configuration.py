@@ -221,7 +221,7 @@ def test_a_value_of_a_wrong_type_is_named_as_go_names_it(
 
 
 @pytest.mark.parametrize("field", ["cpuManagerPolicy", "memoryManagerPolicy"])
-def test_a_value_of_a_wrong_type_is_told_before_what_validation_refuses(
+def test_a_value_of_a_wrong_type_is_reported_before_what_validation_refuses(
     node: Player, field: str
 ) -> None:
     stage, message = node.refusal(**{field: 5, "topologyManagerScope": "node"})

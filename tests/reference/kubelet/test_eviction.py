@@ -23,7 +23,7 @@ FORM = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKM
         ("memory.available", "0Mi", "eviction threshold memory.available must be positive: 0"),
     ],
 )
-def test_a_bad_threshold_is_told_for_every_signal(signal: str, text: str, problem: str) -> None:
+def test_a_bad_threshold_is_reported_for_every_signal(signal: str, text: str, problem: str) -> None:
     with pytest.raises(eviction.ThresholdError) as told:
         eviction.check({signal: text})
     assert str(told.value) == problem

@@ -172,6 +172,6 @@ def test_a_limit_of_the_pod_that_no_container_asks_for_is_its_request_as_well() 
         (manifest({"limits": {"cpu": []}}), r"spec.containers\[0\].resources.limits.cpu"),
     ],
 )
-def test_a_manifest_that_is_no_pod_is_told_the_field(bad: dict[str, Any], place: str) -> None:
+def test_a_manifest_that_is_no_pod_is_refused_by_field(bad: dict[str, Any], place: str) -> None:
     with pytest.raises(PodError, match=place):
         read_pod(bad)

@@ -51,7 +51,7 @@ def test_suffixes_are_powers_of_a_thousand_and_of_1024() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "x", "-x", "1 ", " 1", "1z", "1.5 Gi", "--1", "1KiB"])
-def test_what_does_not_look_like_a_quantity_is_told_the_form(text: str) -> None:
+def test_the_refusal_of_a_malformed_quantity_shows_the_form(text: str) -> None:
     with pytest.raises(quantity.QuantityError, match="must match the regular expression"):
         quantity.parse(text)
 
