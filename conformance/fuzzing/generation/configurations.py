@@ -76,7 +76,10 @@ def _add_gates(choices: Choices, config: dict[str, Any], focus: Focus) -> None:
     """The gates of options are open, so that these are reached in every release."""
     gates = dict.fromkeys(sorted(_CLOSED_BY_DEFAULT), True) if focus.cpu_options else {}
     if focus.pod_level:
-        gates["PodLevelResources"] = True
+        gates |= {
+            name: True if name == "PodLevelResources" else on != choices.chance(3)
+            for name, on in focus.pod_level_gates.items()
+        }
     if focus.gates and choices.chance(2):
         gates |= {name: not choices.chance(2) for name in choices.some(_GATES, 1, 2)}
     if gates:

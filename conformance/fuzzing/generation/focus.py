@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from numaproof.conformance.fuzzing.generation.options import ACROSS_NUMA, FULL_CORES
+from numaproof.reference.departures.releases import release
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numaproof.conformance.cases.machine_properties import Facts
     from numaproof.conformance.execution.capabilities import Capabilities
@@ -42,6 +43,8 @@ class Focus:
         inits: whether pods have init containers, sidecars among them.
         any_class: whether pods of other classes than Guaranteed are common.
         pod_level: whether pods may set resources as a whole.
+        pod_level_gates: the feature gates of the release that such pods depend on, and whether they
+            are on by default.
         mistakes: whether configurations may be wrong.
         gates: whether feature gates may be switched.
     """
@@ -58,6 +61,7 @@ class Focus:
     inits: bool
     any_class: bool
     pod_level: bool
+    pod_level_gates: Mapping[str, bool]
     mistakes: bool
     gates: bool
 
@@ -106,6 +110,11 @@ def focus(
         inits=choices.chance(2),
         any_class=choices.chance(4),
         pod_level=choices.chance(8),
+        pod_level_gates={
+            name: gate.default
+            for name, gate in release(capabilities.kubernetes).gates.items()
+            if name.startswith("PodLevelResource")
+        },
         mistakes=choices.chance(4),
         gates=choices.chance(4),
     )

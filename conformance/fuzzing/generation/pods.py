@@ -42,6 +42,7 @@ def pod(choices: Choices, name: str, room: Room, focus: Focus) -> PodSpec:
     apps = choices.pick((1, 1, 1, 2, 3))
     inits = choices.pick((0, 1, 1, 2)) if focus.inits else 0
     whole = focus.pod_level and choices.chance(2)
+    mixed = mixed or (whole and choices.chance(2))
     kinds = [choices.pick(_ANY) if mixed else "guaranteed" for _ in range(apps + inits)]
     return PodSpec(
         pod=name,
@@ -140,8 +141,17 @@ def _memory(choices: Choices, room: Room, focus: Focus) -> str:
 
 
 def _of_pod(choices: Choices, room: Room) -> dict[str, Quantities]:
-    """Resources of a pod as a whole."""
+    """Resources of a pod as a whole: mostly all of them, or some for others to follow from."""
     amounts: Quantities = {"cpu": _cpus(choices, room), "memory": "512Mi"}
-    if choices.chance(3):
-        return {"requests": {**amounts, "memory": "256Mi"}, "limits": amounts}
-    return {"requests": dict(amounts), "limits": dict(amounts)}
+    requests: Quantities = {**amounts, "memory": "256Mi"} if choices.chance(3) else dict(amounts)
+    match choices.pick(("all", "all", "all", "limits", "requests", "one", "nothing")):
+        case "limits":
+            return {"limits": amounts}
+        case "requests":
+            return {"requests": requests}
+        case "one":
+            kind = choices.pick(("cpu", "memory"))
+            return {"requests": {kind: requests[kind]}, "limits": {kind: amounts[kind]}}
+        case "nothing":
+            return {"limits": {}}
+    return {"requests": requests, "limits": amounts}

@@ -56,6 +56,7 @@ def made_up(seed: int) -> messages.Pod:
         inits=True,
         any_class=choices.chance(3),
         pod_level=choices.chance(2),
+        pod_level_gates={},
         mistakes=False,
         gates=False,
     )
