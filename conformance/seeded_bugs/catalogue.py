@@ -9,6 +9,7 @@ from numaproof.conformance.seeded_bugs.bugs import (
     discovery,
     memory,
     merging,
+    pod_level,
     policy_none,
     readings,
     refusals,
@@ -29,6 +30,7 @@ BUGS = tuple(
         topology,
         merging,
         restart,
+        pod_level,
     )
     for bug in subject.seeds.bugs
 )

@@ -39,6 +39,7 @@ _AREAS = {
     "merging": ("topo-merge", "topo", "node"),
     "readings": ("static", "init", "hint", "topo-scope"),
     "restart": ("check", "restart", "mem-check", "mem-restart", "dev", "node"),
+    "pod-level": ("podlevel-", "static-"),
 }
 """How the ids of cases begin in which a bug of a subject shows first."""
 

@@ -15,6 +15,7 @@ from numaproof.reference.cpu.distribution import DistributedAssignment
 from numaproof.reference.cpu.manager import CPUManager
 from numaproof.reference.cpu.policy import StaticCPUPolicy
 from numaproof.reference.cpu.state import CPUState, ReusableCPUs
+from numaproof.reference.departures.distribution import EvenSharesAlone, FewNodesBeforeOneSocket
 from numaproof.reference.errors import AdmissionError
 from numaproof.reference.pods import quantity
 
@@ -233,7 +234,17 @@ def uncore_caches_are_ignored(changes: Changes) -> None:
 
 @seeds("PR #106599", "CPU-OPT-DISTNUMA-002")
 def distribution_over_nodes_is_ignored(changes: Changes) -> None:
-    changes.replace(DistributedAssignment, "choose", lambda self, request, sizes: None)
+    changes.replace(DistributedAssignment, "sizes", lambda self, request, least: [])
+
+
+@seeds("PR #139778", "CPU-OPT-ALIGNSOCKET-006")
+def sockets_count_for_nothing_among_as_many_nodes(changes: Changes) -> None:
+    changes.replace(FewNodesBeforeOneSocket, "is_better", DistributedAssignment.is_better)
+
+
+@seeds("PR #139778", "CPU-OPT-ALIGNSOCKET-007")
+def nodes_of_a_socket_share_evenly_or_not_at_all(changes: Changes) -> None:
+    changes.replace(DistributedAssignment, "share", EvenSharesAlone.share)
 
 
 @seeds("CPU-HINT-015", "NODE-ALIGN-002")

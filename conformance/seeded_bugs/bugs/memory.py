@@ -80,6 +80,11 @@ def burstable_pods_have_memory_pinned(changes: Changes) -> None:
     changes.replace(policy, "is_served", lambda pod: pod.qos != "BestEffort")
 
 
+@seeds("MEM-STATIC-014")
+def who_asks_for_no_memory_gets_nodes(changes: Changes) -> None:
+    changes.replace(policy.StaticMemoryPolicy, "asks", lambda self, pod, container: True)
+
+
 @seeds("MEM-STATIC-006")
 def memory_is_pinned_in_whole_pages(changes: Changes) -> None:
     changes.around(

@@ -222,6 +222,18 @@ def devices_held_before_a_restart_are_free(changes: Changes) -> None:
     )
 
 
+@seeds("#129078", "CPU-OPT-FULLPCPUS-010")
+def parts_of_cores_are_not_kept_with_full_pcpus_only(changes: Changes) -> None:
+    def strict(
+        original: Any, self: Any, state: CPUState, reuse: Any, pod: Any, container: Any, near: Any
+    ) -> Any:
+        had = state.of(pod.uid, container.name) or 0
+        self.check_alignment(had.bit_count(), had.bit_count())
+        return original(self, state, reuse, pod, container, near)
+
+    changes.around(StaticCPUPolicy, "allocate", strict)
+
+
 # Releases
 
 

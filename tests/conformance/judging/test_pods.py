@@ -64,7 +64,7 @@ def made_up(seed: int) -> messages.Pod:
     pod = manifests.manifest(generation.pod(choices, "a", room, focus))
     own = pod["spec"].get("resources")
     if own and choices.chance(2):
-        own[choices.pick(("requests", "limits"))].pop(choices.pick(("cpu", "memory")))
+        own[choices.pick(sorted(own))].pop(choices.pick(("cpu", "memory")), None)
     return pod
 
 
