@@ -55,8 +55,7 @@ class _Telling:
         mark = "bad" if self._blocked else "note" if answer.attention else "good"
         yield f"{self._sign(mark)} {self._headline()}"
         yield f"machine {self._setting.machine} · Kubernetes {answer.before} to {answer.after}"
-        if answer.today:
-            yield from self._part("Before the upgrade", [self._line("bad", self._today())])
+        yield from self._part("Before the upgrade", self._today())
         yield from self._part("Configuration", [self._error(one) for one in answer.errors])
         yield from self._part("Feature gates", [self._gate(one) for one in answer.gates])
         yield from self._part("Policy options", [self._option(one) for one in answer.options])
@@ -96,12 +95,12 @@ class _Telling:
 
     # Each part
 
-    def _today(self) -> str:
-        assert self._answer.today is not None
-        given = "these files and " if self._setting.state else ""
-        said = self._answer.today.message
-        kubelet = f"the kubelet of {self._answer.before}"
-        return f"{kubelet} does not start with {given}this configuration: {said}"
+    def _today(self) -> Iterator[str]:
+        answer = self._answer
+        for error in answer.errors_today:
+            yield self._error(error)
+        if answer.today and not answer.errors_today:
+            yield self._line("bad", f"the kubelet does not start: {answer.today.message}")
 
     def _error(self, one: ConfigurationFinding) -> str:
         document = self._setting.document

@@ -98,8 +98,9 @@ class Upgrade(msgspec.Struct, frozen=True):
     Attributes:
         before, after: the releases.
         today: why the kubelet does not even start before the upgrade; None where it does.
-        errors: what the new kubelet alone refuses in the configuration. All else is told of the
-            configuration without what either kubelet refuses in it.
+        errors_today: what the old kubelet refuses in the configuration.
+        errors: what the new kubelet alone refuses in it. All else is told of the configuration
+            without what either kubelet refuses.
         gates, options: what changes of what the node uses.
         unknown: uids of pods that hold something by the given files and are not among the pods.
         never_here: pods that the old kubelet refuses.
@@ -110,6 +111,7 @@ class Upgrade(msgspec.Struct, frozen=True):
     before: str
     after: str
     today: messages.StartRefused | None
+    errors_today: tuple[ConfigurationFinding, ...]
     errors: tuple[ConfigurationFinding, ...]
     gates: tuple[GateChange, ...]
     options: tuple[OptionChange, ...]
@@ -161,12 +163,10 @@ def upgrade(
     held: dict[str, Held] = {}
     left = drained = given or {}
     if running:
-        answers = {pod.name: node.admit(pod) for pod in pods}
-        held = {
-            name: answer.containers
-            for name, answer in answers.items()
-            if isinstance(answer, messages.Admitted)
-        }
+        for pod in pods:
+            answer = node.admit(pod)
+            if isinstance(answer, messages.Admitted):
+                held[pod.name] = _in_order(pod, answer.containers)
         written = node.files()
         left = written if given is None else given
         for pod in pods:
@@ -178,7 +178,8 @@ def upgrade(
         before=before,
         after=after,
         today=today,
-        errors=_new_errors(old, new),
+        errors_today=_errors(old),
+        errors=tuple(one for one in _errors(new) if not _among(_errors(old), one)),
         gates=changes.gates_of_interest(before, after, config),
         options=changes.options_of_interest(before, after, config),
         unknown=tuple(unknown),
@@ -188,13 +189,19 @@ def upgrade(
     )
 
 
-def _new_errors(
-    old: ConfigurationVerdict, new: ConfigurationVerdict
-) -> tuple[ConfigurationFinding, ...]:
-    """What the new kubelet refuses in the configuration and the old one does not."""
-    same = [(one.path, one.message) for one in old.findings]
-    errors = (one for one in new.findings if one.severity == "error")
-    return tuple(one for one in errors if (one.path, one.message) not in same)
+def _in_order(pod: DescribedPod, held: Held) -> Held:
+    """The containers in the order of the manifest, init containers first."""
+    spec = pod.manifest["spec"]
+    listed = (*(spec.get("initContainers") or ()), *spec["containers"])
+    return {one["name"]: held[one["name"]] for one in listed}
+
+
+def _errors(verdict: ConfigurationVerdict) -> tuple[ConfigurationFinding, ...]:
+    return tuple(one for one in verdict.findings if one.severity == "error")
+
+
+def _among(errors: Sequence[ConfigurationFinding], error: ConfigurationFinding) -> bool:
+    return any((one.path, one.message) == (error.path, error.message) for one in errors)
 
 
 def _staying(
@@ -238,8 +245,8 @@ def _fate(
     answer = node.admit(pod)
     if isinstance(answer, messages.AdmissionRefused):
         return PodFate(pod.name, "refused", before, refusal=answer)
-    after = answer.containers
-    pairs = [(before[name], after[name]) for name in after]
+    after = {name: answer.containers[name] for name in before}
+    pairs = [(before[name], after[name]) for name in before]
     fate: Fate = "changes"
     if all(same(*pair) for pair in pairs):
         fate = "stays"
