@@ -1,4 +1,4 @@
-"""A case added to a file of cases, in which everything else stays as somebody wrote it."""
+"""Adding a case to a case file without touching anything else in it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def appended(text: str, case: Case, file: str) -> str:
-    """The text of a file of cases with one more in the end; a new file's where there is none yet.
+    """The text of a case file with one more case at its end, or of a new file.
 
     The case stays what it is, whatever the defaults of the file are.
 
@@ -77,7 +77,7 @@ def _is_aside(line: str) -> bool:
 
 
 def _said(case: Case, data: dict[str, Any]) -> dict[str, Any]:
-    """What must be said so that the defaults of the file change nothing."""
+    """The fields that the case must spell out so that the defaults of the file do not change it."""
     defaults = data.get("defaults") or {}
     said: dict[str, Any] = {}
     taken_away = dict.fromkeys(defaults.get("config") or {}, None)
@@ -89,7 +89,7 @@ def _said(case: Case, data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _reads_as(text: str, wanted: tuple[Case, ...]) -> bool:
-    """Whether everything reads as it did, and the new case as it is."""
+    """Whether all other cases read as before, and the new one as intended."""
     try:
         *others, last = loading.parse(text, "")
     except documents.DocumentError:

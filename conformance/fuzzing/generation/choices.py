@@ -1,4 +1,4 @@
-"""Where made-up things take their choices from: Hypothesis, or a seed.
+"""The source of random choices: Hypothesis or a seed.
 
 Everything that is generated is built from one kind of choice, an integer in a range. So the same
 code serves Hypothesis, which shrinks every choice towards the lowest, and scenarios that follow
@@ -28,11 +28,11 @@ class Choices(ABC):
         """An integer from `low` to `high`, both included."""
 
     def pick(self, options: Sequence[_T]) -> _T:
-        """One of the options; what stands there twice is twice as likely."""
+        """One of the options; one that is listed twice is twice as likely."""
         return options[self.integer(0, len(options) - 1)]
 
     def chance(self, one_in: int) -> bool:
-        """True once in so many times; False is the simpler."""
+        """True with a probability of one in `one_in`; False is the simpler."""
         return self.integer(0, one_in - 1) == one_in - 1
 
     def some(self, options: Sequence[_T], least: int, most: int) -> list[_T]:
@@ -72,7 +72,7 @@ def _integers(low: int, high: int) -> st.SearchStrategy[int]:
 
 
 def drawn(make: Callable[[Choices], _T]) -> st.SearchStrategy[_T]:
-    """What `make` makes of choices, as a strategy."""
+    """A strategy of the values that `make` builds from choices."""
     return _made(make)
 
 

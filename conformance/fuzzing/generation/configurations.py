@@ -36,14 +36,14 @@ _CONFLICTS = frozenset(
         (BY_UNCORE, ACROSS_NUMA),
     )
 )
-"""Options of the policy static that a kubelet takes one of."""
+"""Options of the static policy that exclude each other."""
 
 _MIB = 1 << 20
 _EVICTION = 100 * _MIB
-"""What a kubelet keeps free of memory by default."""
+"""The kubelet's default eviction threshold of memory."""
 
 _BY_DEFAULT = 8
-"""As many NUMA nodes the Topology Manager takes without an option."""
+"""The most NUMA nodes that the Topology Manager accepts without an option."""
 
 _GATES = (
     "CPUManagerPolicyAlphaOptions",
@@ -73,7 +73,7 @@ def configuration(choices: Choices, facts: Facts, focus: Focus) -> KubeletConfig
 
 
 def _add_gates(choices: Choices, config: dict[str, Any], focus: Focus) -> None:
-    """The gates of options are open, so that these are reached in every release."""
+    """Turns on the gates of options, so that every release can use them."""
     gates = dict.fromkeys(sorted(_CLOSED_BY_DEFAULT), True) if focus.cpu_options else {}
     if focus.pod_level:
         gates |= {
@@ -117,7 +117,7 @@ def _cpu_options(choices: Choices, facts: Facts, focus: Focus) -> dict[str, str]
 
 
 def _compatible(options: dict[str, str], facts: Facts, topology_policy: str) -> dict[str, str]:
-    """The options without those that do not go with others, the machine or the policy."""
+    """The options without those that clash with others, with the machine or with the policy."""
     kept: dict[str, str] = {}
     for name, value in options.items():
         pairs = (frozenset((name, other)) for other in kept)
@@ -275,7 +275,7 @@ def _named_beside_cgroup(_: Choices, config: dict[str, Any], __: Facts) -> None:
 
 
 def _named_beside_amounts(_: Choices, config: dict[str, Any], facts: Facts) -> None:
-    """No mistake of a kubelet's: the amounts are passed over."""
+    """Named CPUs beside amounts: valid, since the kubelet ignores the amounts then."""
     config["reservedSystemCPUs"] = "0"
     config["kubeReserved"] = {**config.get("kubeReserved", {}), "cpu": str(len(facts.all) // 2)}
 

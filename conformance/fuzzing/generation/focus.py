@@ -1,4 +1,4 @@
-"""What one run of calls is about: each leaves some managers, options and kinds of pods out.
+"""What one run of calls focuses on: each leaves out some managers, options and kinds of pods.
 
 A run that does everything a little reaches no deep state; runs that each leave much out do
 (swarm testing). It is also where the size of merges is bounded: a kubelet walks the product of
@@ -83,7 +83,7 @@ def most_providers(nodes: int) -> int:
 def focus(
     choices: Choices, facts: Facts, capabilities: Capabilities, page_kinds: Sequence[str]
 ) -> Focus:
-    """What a run on a machine is about, within what is claimed."""
+    """The focus of a run on a machine, within the capabilities."""
     hello = capabilities.hello
     policies = _topology_policies(choices, hello.policies.topology)
     room = 6 if set(policies) <= set(_SINGLE) else most_providers(len(facts.nodes))
@@ -121,7 +121,7 @@ def focus(
 
 
 def _only(claimed: Sequence[str], wanted: str, other: str, *, on: bool) -> tuple[str, ...]:
-    """The policies to choose from, the wanted one mostly; none where none is claimed."""
+    """The policies to choose from, mostly the wanted one; none if none is claimed."""
     weighted = (wanted,) * 7 + (other,) if on else (other,)
     return tuple(policy for policy in weighted if policy in claimed)
 

@@ -83,7 +83,7 @@ class Life:
         return max(0, len(self.facts.all) - sum(self.alive.values()))
 
     def room(self) -> Room:
-        """What the next pod is sized by."""
+        """What the size of the next pod depends on."""
         return Room(self.facts, self.free_cpus(), devices.healthy(self.devices))
 
     def providers(self) -> int:
@@ -94,7 +94,7 @@ class Life:
         return sum(policy in ("static", "Static") for policy in static) + len(self.devices)
 
     def asked_resources(self) -> set[str]:
-        """The resources that a pod has ever asked for."""
+        """The resources that any pod has asked for so far."""
         return {
             resource
             for pod in self.offered.values()
@@ -134,7 +134,7 @@ class Life:
         ]
 
     def end_container(self, choices: Choices) -> tuple[Step, ...]:
-        """Ends an init container; those that restart end with their pod only."""
+        """Ends an init container; sidecars end with their pod."""
         return (_anything(remove=RemoveStep(*choices.pick(self.passing()))),)
 
     def ask_hints(self, choices: Choices) -> tuple[Step, ...]:
@@ -174,7 +174,7 @@ class Life:
         return tuple(steps)
 
     def lose_cpu(self, choices: Choices) -> tuple[Step, ...]:
-        """A CPU has gone offline while the kubelet was down."""
+        """A CPU went offline while the kubelet was down."""
         return self._recovered(choices, offline=str(choices.pick([*self.facts.all][1:])))
 
     def change_memory(self, choices: Choices) -> tuple[Step, ...]:
@@ -204,7 +204,7 @@ class Life:
         return (_anything(merge=alone.merge(choices, self.capabilities)),)
 
     def assign(self, choices: Choices) -> tuple[Step, ...]:
-        """Assigns CPUs with no node around."""
+        """Assigns CPUs without a node."""
         return (_anything(assign=alone.assign(choices, self.facts, self.capabilities)),)
 
     def _start(self, **what: Any) -> Step:
@@ -217,7 +217,7 @@ class Life:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """Something that may come next in a life.
+    """An action that may come next in a life.
 
     Attributes:
         needs: the operation that must be claimed for it.

@@ -20,7 +20,7 @@ _GIB = 1 << 30
 _CACHE_BYTES = 32 * _MIB
 _LOCAL = 10
 _MOST_ID = 63
-"""Node ids beyond make a kubelet panic."""
+"""The kubelet panics at larger node ids."""
 
 _MEMORY = (1 * _GIB, 1 * _GIB, 2 * _GIB, 4 * _GIB, 3 * _GIB + 4096 * 77)
 _PAGES_KIB = {"2Mi": 2048, "1Gi": 1048576}
@@ -194,7 +194,7 @@ def _pages(choices: Choices, memory: Sequence[int]) -> list[dict[int, int]]:
 
 
 def _distances(choices: Choices, nodes: Sequence[tuple[Core, ...]]) -> list[tuple[int, ...]]:
-    """Rows of distances: by socket, by how far nodes stand apart, or any that are the same back."""
+    """Rows of distances: by socket, by how far apart the nodes are, or any symmetric ones."""
     count = len(nodes)
     sockets = [cores[0].socket_id if cores else -1 for cores in nodes]
     kind = choices.pick(("socket", "socket", "apart", "any"))

@@ -1,4 +1,4 @@
-"""The policy options that made-up configurations are careful with, by name."""
+"""The policy options that generated configurations treat with care, by name."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.fuzzing.generation.choices import Choices
 
 _TEXTS: tuple[Any, ...] = (5, True, 1.5, [], {})
-"""What is no text."""
+"""Values that are not text."""
 
 _AMOUNTS = ({"cpu": "-500m"}, {"cpu": "1 core"}, {"cpu": "0"}, {"vendor.example/nic": "1"})
 
@@ -89,7 +89,7 @@ _FIELDS: dict[str, tuple[Any, ...]] = {
         {},
     ),
 }
-"""Values of each field that people write, few of which a kubelet takes."""
+"""Values that people write into each field; a kubelet accepts few of them."""
 
 _FILES: dict[FileName, tuple[str, ...]] = {
     "cpu_manager_state": (
@@ -118,11 +118,11 @@ _FILES: dict[FileName, tuple[str, ...]] = {
         '{"policyName":"Static","machineState":[],"checksum":1}',
     ),
 }
-"""What may stand in a checkpoint that no kubelet of this node wrote."""
+"""What a checkpoint may contain that no kubelet of this node wrote."""
 
 
 def start(choices: Choices, capabilities: Capabilities, name: str = "start") -> Case:
-    """A scenario of one start with something odd, and of a pod and a look at the node."""
+    """A scenario of one odd start, followed by a pod and a request for the state."""
     info = machine(choices)
     life = Life(choices, info, capabilities)
     (first,) = life.begin(choices)

@@ -73,7 +73,7 @@ def _node(choices: Choices, number: int) -> dict[str, Any]:
 
 
 def _offline(choices: Choices, plain: dict[str, Any]) -> None:
-    """CPUs that are switched off; an older kernel keeps their topology."""
+    """Offline CPUs; an older kernel keeps their topology."""
     topology = plain["topology"]
     count = topology["sockets"] * topology["cores_per_socket"] * topology["threads_per_core"]
     first = choices.integer(0, count - 1)
