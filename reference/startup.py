@@ -26,6 +26,7 @@ from numaproof.reference.kubelet.checkpoints import cpu as cpu_checkpoint
 from numaproof.reference.kubelet.checkpoints import devices as device_checkpoint
 from numaproof.reference.kubelet.checkpoints import memory as memory_checkpoint
 from numaproof.reference.kubelet.checkpoints.files import CheckpointError, CheckpointFile
+from numaproof.reference.kubelet.gates import GateError
 from numaproof.reference.kubelet.options import OptionError, as_map
 from numaproof.reference.memory import policy as memory_policies
 from numaproof.reference.memory import reservation
@@ -106,6 +107,8 @@ def start(
 def _configuration(args: messages.StartArgs, release: Release) -> Config:
     try:
         return configuration.load(args.config, release.gates, release.unknown_fields)
+    except GateError as error:
+        raise StartError("config", f"{release.gates_refused}{error}") from None
     except configuration.ConfigError as error:
         raise StartError("config", str(error)) from None
 

@@ -41,7 +41,8 @@ def difference(left: messages.Answer, right: messages.Answer, level: Level) -> s
 
 
 _NAMED_OPTION = re.compile(
-    r"CPU Manager Policy (?:Alpha|Beta)-level Options not enabled, but option .* provided"
+    r"(?:CPU|Topology) Manager Policy (?:Alpha|Beta)-level Options not enabled, "
+    r"but option .* provided"
     r"|unknown CPU Manager Policy option: .*"
     r"|bad value for option .*"
 )

@@ -46,6 +46,8 @@ class Release:
     Attributes:
         version: the minor release.
         gates: its feature gates by name.
+        gates_refused: how the refusal of feature gates begins. Where the kubelet panics over them
+            there is none, and nothing precedes the reason.
         cpu_options: the options of the static CPU Manager policy and how mature they are.
         topology_options: the options of the Topology Manager's policies, likewise.
         hidden_topology_option: the refusal of one whose maturity level is not open.
@@ -71,6 +73,7 @@ class Release:
 
     version: str
     gates: Mapping[str, Gate] = field(repr=False)
+    gates_refused: str
     cpu_options: Mapping[str, Maturity]
     topology_options: Mapping[str, Maturity]
     hidden_topology_option: str
@@ -178,6 +181,7 @@ def _departures(version: str) -> tuple[type, ...]:
 _1_31 = Release(
     version="1.31",
     gates=gates.of_release("1.31"),
+    gates_refused="failed to set feature gates from initial flags-based config: ",
     cpu_options=_OPTIONS_1_31,
     topology_options=_TOPOLOGY_OPTIONS_1_31,
     hidden_topology_option=(
@@ -200,6 +204,7 @@ _1_32 = replace(
     _1_31,
     version="1.32",
     gates=gates.of_release("1.32"),
+    gates_refused="",
     cpu_options=_OPTIONS_1_32,
     topology_options=_TOPOLOGY_OPTIONS_1_32,
     foreign_memory_policies=("BestEffort",),

@@ -27,6 +27,10 @@ _MATURITIES: dict[str, Maturity] = {
 }
 
 
+class GateError(ConfigError):
+    """The feature gates cannot be set so."""
+
+
 @dataclass(frozen=True, slots=True)
 class Gate:
     """A feature gate in one release.
@@ -90,8 +94,8 @@ def enabled(given: Mapping[str, Any], known: Mapping[str, Gate]) -> Mapping[str,
     """Which of the `known` gates are on in a configuration.
 
     Raises:
-        ConfigError: a value of the wrong type, a gate that is unknown or locked, or one that is on
-            without a gate that it needs.
+        ConfigError: a value of the wrong type.
+        GateError: a gate that is unknown or locked, or one that is on without a gate that it needs.
 
     Requirements: CPU-GATE-008, CPU-GATE-009, CPU-GATE-010.
     """
@@ -103,9 +107,9 @@ def enabled(given: Mapping[str, Any], known: Mapping[str, Gate]) -> Mapping[str,
             raise fields.wrong_type("featureGates", on, "bool")
         gate = known.get(name)
         if gate is None and name not in ("AllAlpha", "AllBeta"):
-            raise ConfigError(f"unrecognized feature gate: {name}")
+            raise GateError(f"unrecognized feature gate: {name}")
         if gate and gate.locked and on != gate.default:
-            raise ConfigError(
+            raise GateError(
                 f"cannot set feature gate {name} to {str(on).lower()}, feature is locked to "
                 f"{str(gate.default).lower()}"
             )
@@ -117,7 +121,7 @@ def enabled(given: Mapping[str, Any], known: Mapping[str, Gate]) -> Mapping[str,
     problems = list(dependency_problems(found, known))
     if problems:
         text = ", ".join(problems)
-        raise ConfigError(f"[{text}]" if len(problems) > 1 else text)
+        raise GateError(f"[{text}]" if len(problems) > 1 else text)
     return found
 
 

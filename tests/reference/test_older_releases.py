@@ -124,3 +124,14 @@ def test_a_hidden_option_of_the_topology_manager_is_refused_in_the_words_of_the_
     )
     assert stage == "topology"
     assert said == f'{words} not enabled, but option "max-allowable-numa-nodes" provided'
+
+
+def test_a_feature_gate_that_1_31_does_not_know_is_refused_with_its_configuration(
+    node: Any,
+) -> None:
+    stage, said = node.refusal(release="1.31", featureGates={"PodLevelResources": True})
+    assert stage == "config"
+    assert said == (
+        "failed to set feature gates from initial flags-based config: "
+        "unrecognized feature gate: PodLevelResources"
+    )

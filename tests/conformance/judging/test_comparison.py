@@ -131,6 +131,7 @@ def test_the_order_of_hints_is_a_difference() -> None:
     "message",
     [
         'CPU Manager Policy Alpha-level Options not enabled, but option "a" provided',
+        'Topology Manager Policy Beta-level Options not enabled, but option "a" provided',
         'unknown CPU Manager Policy option: "b"',
         'bad value for option "c": x',
     ],
