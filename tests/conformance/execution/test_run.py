@@ -86,7 +86,7 @@ def test_a_start_of_another_release_goes_on_with_what_the_first_left_behind(
     text = UPGRADE + (
         "  expect:\n"
         "  - {kubernetes: '< 1.36', refused: cpu}\n"
-        "  - {kubernetes: '1.36', allocatable: '1-7'}\n"
+        "  - {kubernetes: '>= 1.36', allocatable: '1-7'}\n"
         "- state: {}\n"
         "  expect: {pods: {a: {app: {exclusive: 2-3}}}}\n"
     )
