@@ -100,8 +100,8 @@ def an_unknown_topology_option_is_passed_over(changes: Changes) -> None:
     changes.around(
         topology_options,
         "parse",
-        lambda original, given, known, gates: original(
-            {name: text for name, text in given.items() if name in known}, known, gates
+        lambda original, given, known, *rest: original(
+            {name: text for name, text in given.items() if name in known}, known, *rest
         ),
     )
 
