@@ -11,12 +11,16 @@ import msgspec
 from numaproof.fakesys import documents
 from numaproof.protocol import events
 from numaproof.protocol.messages import Level
+from numaproof.protocol.releases import RELEASES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from numaproof.conformance.cases.schema import Case
 
+
+PLANNED = "planned"
+"""The maturity of what is announced for a release that is yet to come."""
 
 # `pkg/kubelet/cm/cpumanager/cpu_manager.go, manager.Start, v1.36.3`, and more after a semicolon.
 _CITATION = re.compile(r"[\w./-]+\.go, \w+(\.\w+)?, v\d+\.\d+\.\d+(; .+)?")
@@ -53,6 +57,16 @@ class Requirement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     untested: str | None = None
     releases: dict[str, Any] = msgspec.field(default_factory=dict)
 
+    @property
+    def planned(self) -> bool:
+        """Whether it is announced for a release that is yet to come."""
+        return self.maturity == PLANNED
+
+    @property
+    def tested(self) -> bool:
+        """Whether it has a case: all do but those that none can test, and those to come."""
+        return not (self.untested or self.planned)
+
     def event(self) -> events.ReportedRequirement:
         """The requirement as reports show it."""
         return events.ReportedRequirement(
@@ -88,7 +102,8 @@ def problems(registry: Registry, cases: Iterable[Case]) -> list[str]:
 
     Ids must not repeat, a requirement must cite documents that exist, and source code by file,
     function and tag, a case must name requirements that exist, and a requirement must have
-    either a case or a reason why it has none.
+    either a case or a reason why it has none. What is planned has none, and names the release that
+    it is planned for.
     """
     found = _wrong_rows(registry)
     rows = registry.by_id()
@@ -106,9 +121,10 @@ def problems(registry: Registry, cases: Iterable[Case]) -> list[str]:
         ]
     found += [f"case id {one} is used twice" for one in sorted(_repeated(names))]
     for row in registry.requirements:
-        if row.untested and row.id in used:
-            found.append(f"requirement {row.id} is marked untested but has a case")
-        if not row.untested and row.id not in used:
+        if not row.tested and row.id in used:
+            marked = PLANNED if row.planned else "untested"
+            found.append(f"requirement {row.id} is marked {marked} but has a case")
+        if row.tested and row.id not in used:
             found.append(f"requirement {row.id} has neither a case nor a reason why not")
     return found
 
@@ -122,6 +138,11 @@ def _wrong_rows(registry: Registry) -> list[str]:
             for key in (row.document, *row.also)
             if key not in registry.documents
         ]
+        if row.planned and (row.since is None or row.since in RELEASES):
+            found.append(
+                f"requirement {row.id} is planned, and must name a release after {RELEASES[-1]}"
+                f" as its first, not {row.since}"
+            )
         document = registry.documents.get(row.document)
         if document and document.code and not _CITATION.fullmatch(row.section):
             found.append(

@@ -104,6 +104,27 @@ def test_an_untested_requirement_with_a_case_is_found(case: Callable[..., Case])
     assert found == ["requirement A-001 is marked untested but has a case"]
 
 
+def test_what_is_planned_needs_no_case(case: Callable[..., Case]) -> None:
+    rows = registry(requirement("A-001"), requirement("A-002", maturity="planned", since="1.99"))
+    assert problems(rows, [case("a", "A-001")]) == []
+
+
+def test_a_planned_requirement_with_a_case_is_found(case: Callable[..., Case]) -> None:
+    rows = registry(requirement("A-001", maturity="planned", since="1.99"))
+    found = problems(rows, [case("one", "A-001")])
+    assert found == ["requirement A-001 is marked planned but has a case"]
+
+
+@pytest.mark.parametrize("since", [None, RELEASES[-1]])
+def test_what_is_planned_for_no_release_to_come_is_found(since: str | None) -> None:
+    rows = registry(requirement("A-001", maturity="planned", since=since))
+    (found,) = problems(rows, [])
+    assert found == (
+        f"requirement A-001 is planned, and must name a release after {RELEASES[-1]} as its first,"
+        f" not {since}"
+    )
+
+
 def test_an_unknown_document_is_found(case: Callable[..., Case]) -> None:
     rows = registry(requirement("A-001", document="lost", also=("gone", "doc")))
     assert problems(rows, [case("one", "A-001")]) == [
