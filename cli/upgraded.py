@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from numaproof.simulation.configuration_check import ConfigurationFinding
     from numaproof.simulation.upgrades.changes import GateChange, OptionChange
     from numaproof.simulation.upgrades.state_files import FileFate
-    from numaproof.simulation.upgrades.upgrade import PodFate, Upgrade
+    from numaproof.simulation.upgrades.upgrade import Fate, PodFate, Upgrade
 
 _SIGNS = {"good": ("✓", "green"), "note": ("~", "yellow"), "bad": ("✗", "red")}
-_FATES = {"stays": "good", "moves": "note", "changes": "bad", "refused": "bad"}
-_OTHERWISE = {"moves": "moved", "changes": "changed", "refused": "refused"}
+_FATES: dict[Fate, str] = {"stays": "good", "moves": "note", "changes": "bad", "refused": "bad"}
+_OTHERWISE: dict[Fate, str] = {"moves": "moved", "changes": "changed", "refused": "refused"}
 _SHARED = "the shared pool"
 _READ = {"read": "read as it is", "rewritten": "read, and written in the new form"}
 
@@ -62,9 +62,8 @@ class _Telling:
         yield from self._part("Files", [self._file(one) for one in answer.staying.files])
         yield from self._part("Pods that stay on the node", self._staying())
         yield from self._part("With a drain", self._drained())
-        yield from self._part(
-            "To do", [f"  {n}. {step}" for n, step in enumerate(self._steps(), 1)]
-        )
+        steps = enumerate(self._steps(), 1)
+        yield from self._part("To do", (f"  {number}. {step}" for number, step in steps))
 
     @property
     def _blocked(self) -> bool:
@@ -121,9 +120,7 @@ class _Telling:
     def _file(self, one: FileFate) -> str:
         if one.fate == "refused":
             return self._line("bad", f"{one.file}: refused: {one.message}")
-        return self._line(
-            "good", f"{one.file}: {_READ[one.fate].format(release=self._answer.after)}"
-        )
+        return self._line("good", f"{one.file}: {_READ[one.fate]}")
 
     def _staying(self) -> Iterator[str]:
         answer = self._answer

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from numaproof.conformance.cases import checkpoints
+from numaproof.main import cli
 
 Command = Callable[..., Any]
 
@@ -24,6 +26,8 @@ reservedMemory:
 kubeReserved: {memory: 1Gi}
 """
 WHOLE = STATIC + "featureGates: {PodLevelResources: true, PodLevelResourceManagers: true}\n"
+
+CPUS_ONLY = STATIC.partition("memoryManagerPolicy")[0]
 
 POD = """
 apiVersion: v1
@@ -172,6 +176,19 @@ def test_what_a_drain_costs_is_told_where_nothing_else_is_to_do(ask: Command) ->
     )
 
 
+FULL = CPUS_ONLY + 'cpuManagerPolicyOptions: {full-pcpus-only: "true"}\n'
+
+
+def test_a_pod_that_is_refused_when_it_stays_asks_for_a_drain(ask: Command) -> None:
+    ended = ask("1.35", "1.36", config=FULL, pods=POD % ("db", 6))
+    assert ended.code == 1
+    told = lines(ended.out)
+    assert told[0] == "~ The kubelet of 1.36 starts; of 1 pod on the node, 1 refused"
+    assert any(line.startswith("✗ Pod/default/db: refused: SMTAlignmentError: ") for line in told)
+    drain = "drain the node before the upgrade, so that no running pod loses what it holds"
+    assert f"1. {drain}" in told
+
+
 def test_json_has_every_part(ask: Command) -> None:
     ended = ask("1.36", "1.35", "--json", config=WHOLE, pods=BUDGET)
     assert ended.code == 1
@@ -188,9 +205,6 @@ def test_json_has_every_part(ask: Command) -> None:
 
 
 # What is given
-
-
-CPUS_ONLY = STATIC.partition("memoryManagerPolicy")[0]
 
 
 def state(entries: dict[str, dict[str, str]], shared: str) -> Path:
@@ -235,6 +249,16 @@ def test_files_of_another_policy_are_refused_today(ask: Command) -> None:
     assert ended.code == 1
     assert "✗ the kubelet does not start: start cpu manager error: " in ended.out
     assert "✗ cpu_manager_state: refused: " in ended.out
+
+
+@pytest.mark.parametrize("text", ["garbage", "[]", '{"entries": []}'])
+def test_files_that_nothing_can_be_read_from_are_refused(ask: Command, text: str) -> None:
+    folder = Path("state")
+    folder.mkdir()
+    (folder / "cpu_manager_state").write_text(text)
+    ended = ask("1.35", "1.36", "--state", folder, config=CPUS_ONLY)
+    assert ended.code == 1
+    assert "The kubelet of 1.36 does not start with cpu_manager_state" in ended.out
 
 
 def test_files_without_pods_ask_for_the_pods(ask: Command) -> None:
@@ -299,6 +323,13 @@ def test_wrong_options_are_2(command: Command, args: tuple[str, ...], said: str)
     ended = command("upgrade", "--machine", "laptop-4c8t", *args)
     assert ended.code == 2
     assert said in ended.err
+
+
+def test_standard_input_can_be_read_once() -> None:
+    given = ["upgrade", "--from", "1.35", "--to", "1.36", "--machine", "laptop-4c8t"]
+    ran = CliRunner().invoke(cli, [*given, "--config", "-", "--pods", "-"], input="")
+    assert ran.exit_code == 2
+    assert "standard input can be read once" in ran.output
 
 
 def test_wrong_files_are_2(ask: Command, command: Command) -> None:
