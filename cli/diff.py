@@ -72,9 +72,9 @@ _MOST = (1 << 32) - 1
     "--kind",
     type=click.Choice((*KINDS, UPGRADE)),
     default="life",
-    help="life: whole lives of nodes. start: single starts with something odd in them. upgrade:"
-    " lives that go on in another release, from each to each that both sides claim"
-    " (default: life).",
+    help="life: whole lives of nodes. start: single starts with something odd in them. file: starts"
+    " that find a checkpoint, one seed for each pair of damage to its parts. upgrade: lives that go"
+    " on in another release, from each to each that both sides claim (default: life).",
 )
 @click.option(
     "--from",

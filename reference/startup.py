@@ -16,7 +16,6 @@ from numaproof.reference.cpu import options as cpu_options
 from numaproof.reference.cpu import topology as cpu_topology
 from numaproof.reference.cpu.manager import CPUManager
 from numaproof.reference.cpu.policy import PolicyError, StaticCPUPolicy, make_static
-from numaproof.reference.cpu.state import CPUState
 from numaproof.reference.devices.hints import DeviceHints
 from numaproof.reference.devices.manager import DeviceManager
 from numaproof.reference.errors import StartError
@@ -284,7 +283,7 @@ def start_cpus(
         for container in pod.containers
     }
     content = file.read()
-    restored = CPUState()
+    restored = release.cpu_files.empty
     try:
         if content is not None:
             restored = cpu_checkpoint.restore(content, policy, running, release.cpu_files)

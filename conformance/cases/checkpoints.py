@@ -3,6 +3,9 @@
 The checksum is the 32-bit FNV-1a hash of a textual dump of the structure that the file is read
 into, with the checksum at zero. The dump is that of Go's spew printer. It is written out here a
 second time and shares no code with the reference: a case must not take its data from what it tests.
+
+A file of the newest formats has a second part besides: ``data``, a JSON text, and ``dataChecksum``,
+the checksum of that text alone.
 """
 
 from __future__ import annotations
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 CHECKSUM = "checksum"
+DATA = "data"
+DATA_CHECKSUM = "dataChecksum"
 
 
 class FieldsError(ValueError):
@@ -201,24 +206,46 @@ def _structure(fields: Mapping[str, Any]) -> _Struct:
 def text(fields: Mapping[str, Any]) -> str:
     """The file with these fields in their order, as compact as a kubelet writes it.
 
-    The checksum goes to the end, unless the fields have one: a number is written as it stands,
-    and None leaves the checksum out.
+    The checksum follows the fields that it is of, unless they have one: a number is written as it
+    stands, and None leaves the checksum out. ``data`` may be fields, of which the text is written,
+    or a text, or anything that should not be there; its checksum likewise.
 
     Raises:
-        FieldsError: the checksum is not said, and the fields have none.
+        FieldsError: a checksum is not said, and what it is of has none.
     """
-    written = dict(fields)
-    if CHECKSUM not in written:
-        written[CHECKSUM] = checksum(fields)
-    elif written[CHECKSUM] is None:
-        del written[CHECKSUM]
-    return msgspec.json.encode(written).decode()
+    second = {name: fields[name] for name in (DATA, DATA_CHECKSUM) if name in fields}
+    written = {name: value for name, value in fields.items() if name not in second}
+    if CHECKSUM not in written and (written or not second):
+        written[CHECKSUM] = checksum(written)
+    if isinstance(second.get(DATA), dict):
+        second[DATA] = _json(second[DATA])
+    if DATA in second and DATA_CHECKSUM not in second:
+        second[DATA_CHECKSUM] = data_checksum(second[DATA])
+    written |= second
+    for name in (CHECKSUM, DATA_CHECKSUM):
+        if name in written and written[name] is None:
+            del written[name]
+    return _json(written)
 
 
-def checksum(fields: Mapping[str, Any]) -> int:
-    """The checksum of the structure with these fields.
+def _json(fields: Mapping[str, Any]) -> str:
+    return msgspec.json.encode(fields).decode()
+
+
+def checksum(fields: Mapping[str, Any], version: str = "") -> int:
+    """The checksum of the structure with these fields; `version` ends the structure's name.
 
     Raises:
         FieldsError: no structure of the kubelet has such fields.
     """
-    return fnv1a_32(_structure(fields).shown(fields).encode())
+    shown = _structure(fields).shown(fields)
+    return fnv1a_32(shown.replace("Checkpoint)", f"Checkpoint{version})", 1).encode())
+
+
+def data_checksum(data: Any) -> int:
+    """The checksum of a text by itself.
+
+    Raises:
+        FieldsError: it is no text.
+    """
+    return fnv1a_32(f"(string){_typed(str, data, 'string')}".encode())

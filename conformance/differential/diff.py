@@ -22,7 +22,7 @@ from numaproof.conformance.execution.capabilities import Capabilities
 from numaproof.conformance.execution.scenario import Scenario
 from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.conformance.fuzzing import shrinking
-from numaproof.conformance.fuzzing.exploration import life, odd_start, upgrade
+from numaproof.conformance.fuzzing.exploration import found_file, life, odd_start, upgrade
 from numaproof.protocol import events
 from numaproof.protocol.machine import MachineInfo
 
@@ -38,13 +38,14 @@ _SHRINK_SECONDS = 60.0
 _SHRINK_TRIES = 3
 """Playings of each scenario while it is shrunk: one that chance passes is merely not smaller."""
 
-KINDS = {"life": life, "start": odd_start}
-"""What is made of a seed in one release: a node's life, or one start with something odd in it."""
+KINDS = {"life": life, "start": odd_start, "file": found_file}
+"""What is made of a seed in one release: a node's life, one start with something odd in it, or one
+that finds a checkpoint whose parts are damaged or at odds."""
 
 UPGRADE = "upgrade"
 """What is made of a seed in two releases: a node that is upgraded or downgraded."""
 
-_NAMES = {"life": "seed", "start": "start"}
+_NAMES = {"life": "seed", "start": "start", "file": "file"}
 
 _SLOW = frozenset({"time-out", "crash", "protocol error"})
 """Outcomes after which a program starts again, or that took the whole time limit."""

@@ -15,6 +15,7 @@ from numaproof.conformance.execution.machines import ProfileMachine
 from numaproof.conformance.execution.run import Run
 from numaproof.conformance.execution.scenario import Scenario
 from numaproof.conformance.fuzzing.generation import trees
+from numaproof.conformance.fuzzing.generation.checkpoint_pairs import checkpoint_pair
 from numaproof.conformance.fuzzing.generation.choices import Seeded
 from numaproof.conformance.fuzzing.generation.scenarios import seeded_scenario
 from numaproof.conformance.fuzzing.generation.starts import start
@@ -45,6 +46,11 @@ def life(seed: int, capabilities: Capabilities) -> Scenario:
 def odd_start(seed: int, capabilities: Capabilities) -> Scenario:
     """Another scenario of a seed: one unusual start."""
     return _on_its_machine(start(Seeded(seed), capabilities, f"start-{seed}"))
+
+
+def found_file(seed: int, capabilities: Capabilities) -> Scenario:
+    """The scenario of a number: a start that finds a checkpoint with this pair of parts."""
+    return _on_its_machine(checkpoint_pair(seed, capabilities))
 
 
 def upgrade(seed: int, capabilities: Capabilities, after: str) -> Scenario:

@@ -16,6 +16,8 @@ from numaproof.conformance.cases.loading import applies
 from numaproof.protocol import codec, messages
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from numaproof.protocol.messages import Level
 
 _SEVERAL = 2
@@ -111,37 +113,61 @@ def _file(text: str) -> Any:
     """A checkpoint in the form that is the same in every run, which mostly is its text.
 
     Of a container's blocks of several memory types the kubelet writes any first, and the
-    checksum goes with that: such a file is compared by its content, and its checksum with it.
+    checksums go with that: such a file is compared by its content, and its checksums with it.
     """
-    try:
-        content = msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        return text
-    blocks = _blocks(content)
+    content = _object(text)
+    data = _object(content.get(checkpoints.DATA))
+    blocks = [*_blocks(content), *_blocks(data)]
     if all(len(one) < _SEVERAL for one in blocks):
         return text
-    fits = _fits(content)
+    fits = {checkpoints.CHECKSUM: _fits(content)}
+    if data:
+        fits[checkpoints.DATA_CHECKSUM] = _data_fits(content)
+        content[checkpoints.DATA] = data
     for one in blocks:
-        one.sort(key=lambda block: block["type"])
-    return {**content, checkpoints.CHECKSUM: fits}
+        one.sort(key=lambda block: str(block.get("type")))
+    return {**content, **fits}
 
 
-def _blocks(content: Any) -> list[list[dict[str, Any]]]:
-    """The blocks of each container and pod in the Memory Manager's checkpoint."""
-    entries = content.get("entries") if isinstance(content, dict) else None
-    if not isinstance(entries, dict) or "machineState" not in content:
-        return []
-    pods = [entry.get("memoryBlocks", []) for entry in content.get("podEntries", {}).values()]
-    return pods + [blocks for containers in entries.values() for blocks in containers.values()]
-
-
-def _fits(content: dict[str, Any]) -> bool:
-    """Whether the checksum is that of the content."""
-    fields = {name: value for name, value in content.items() if name != checkpoints.CHECKSUM}
+def _object(text: Any) -> dict[str, Any]:
+    """The JSON object that is the text; the empty one for anything else."""
     try:
-        return bool(content[checkpoints.CHECKSUM] == checkpoints.checksum(fields))
+        found = msgspec.json.decode(text) if isinstance(text, str) else None
+    except msgspec.DecodeError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _blocks(content: Mapping[str, Any]) -> Iterator[list[dict[str, Any]]]:
+    """The blocks of each container and pod in the Memory Manager's checkpoint."""
+    if "machineState" not in content:
+        return
+    pods, entries = (_values(content.get(name)) for name in ("podEntries", "entries"))
+    found = [one.get("memoryBlocks") for one in pods if isinstance(one, dict)]
+    found += [one for containers in entries for one in _values(containers)]
+    for one in found:
+        if isinstance(one, list) and all(isinstance(block, dict) for block in one):
+            yield one
+
+
+def _values(found: Any) -> list[Any]:
+    return [*found.values()] if isinstance(found, dict) else []
+
+
+def _fits(content: Mapping[str, Any]) -> bool:
+    """Whether the checksum is that of the fields that it is of."""
+    of_others = (checkpoints.CHECKSUM, checkpoints.DATA, checkpoints.DATA_CHECKSUM)
+    fields = {name: value for name, value in content.items() if name not in of_others}
+    try:
+        return bool(content.get(checkpoints.CHECKSUM) == checkpoints.checksum(fields))
     except checkpoints.FieldsError:
         return False
+
+
+def _data_fits(content: Mapping[str, Any]) -> bool:
+    """Whether the checksum of the second part is that of its text."""
+    right = checkpoints.data_checksum(content[checkpoints.DATA])
+    return bool(content.get(checkpoints.DATA_CHECKSUM) == right)
 
 
 def _first_difference(where: str, left: Any, right: Any) -> str | None:

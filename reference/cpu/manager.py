@@ -64,3 +64,8 @@ class CPUManager(ContainerManager[CPUState]):
             self.state = self._policy.share_out(self.state, pod)
         except (NotEnoughCPUsError, AccountingError) as error:
             raise unexpected(error) from None
+
+    def end(self, uid: str, name: str) -> None:
+        """Takes back the container's CPUs; the policy none gave it none, and takes none back."""
+        if self._policy is not None:
+            super().end(uid, name)

@@ -272,7 +272,7 @@ class StaticCPUPolicy(Readmission):
                 return state
             if state.exclusive:
                 raise PolicyError("default cpuset cannot be empty")
-            return CPUState(cpus)
+            return replace(state, shared=cpus)
         self._check_reserved(state.shared)
         for uid, name, own in state:
             if own & state.shared:

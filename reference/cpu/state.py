@@ -37,9 +37,10 @@ class ReusableCPUs(NamedTuple):
 class CPUState:
     """`shared` is the shared pool; `exclusive` the CPUs by pod uid and container name.
 
-    `pods` are the CPUs that a pod has as a whole, by its uid; its containers share them. This is
-    what the checkpoint file holds. A change makes a new value, so identity tells whether the file
-    has to be written.
+    `pods` are the CPUs that a pod has as a whole, by its uid; its containers share them.
+    `baselines` are the CPUs that each container was given first, likewise; None where that is not
+    kept. This is what the checkpoint file holds. A change makes a new value, so identity tells
+    whether the file has to be written.
 
     Requirements: CPU-POOL-007.
     """
@@ -47,6 +48,7 @@ class CPUState:
     shared: int = 0
     exclusive: Mapping[str, Mapping[str, int]] = field(default_factory=lambda: _NOTHING)
     pods: Mapping[str, int] = field(default_factory=dict)
+    baselines: Mapping[str, Mapping[str, int]] | None = None
 
     def of(self, uid: str, container: str) -> int | None:
         """The container's exclusive CPUs; None where it has none."""
@@ -71,17 +73,21 @@ class CPUState:
 
         Requirements: CPU-POOL-005, CPU-STATIC-003.
         """
-        shared = CPUState(self.shared & ~cpus, self.exclusive, self.pods)
-        return shared.share(uid, container, cpus)
+        taken = CPUState(self.shared & ~cpus, self.exclusive, self.pods, self.baselines)
+        return taken.share(uid, container, cpus)
 
     def share(self, uid: str, container: str, cpus: int) -> CPUState:
         """The state in which the container has `cpus` out of what its pod has as a whole."""
         entries = {**self.exclusive, uid: {**self.exclusive.get(uid, {}), container: cpus}}
-        return CPUState(self.shared, entries, self.pods)
+        first = self.baselines
+        if first is not None and container not in first.get(uid, {}):
+            first = {**first, uid: {**first.get(uid, {}), container: cpus}}
+        return CPUState(self.shared, entries, self.pods, first)
 
     def assign_pod(self, uid: str, cpus: int) -> CPUState:
         """The state with `cpus` moved from the shared pool to the pod as a whole."""
-        return CPUState(self.shared & ~cpus, self.exclusive, {**self.pods, uid: cpus})
+        pods = {**self.pods, uid: cpus}
+        return CPUState(self.shared & ~cpus, self.exclusive, pods, self.baselines)
 
     def release(self, uid: str, container: str) -> CPUState:
         """The state without the container's entry.
@@ -96,17 +102,26 @@ class CPUState:
         own = self.of(uid, container)
         if own is None:
             return self
-        left = {name: cpus for name, cpus in self.exclusive[uid].items() if name != container}
-        entries = {**self.exclusive, uid: left}
-        if not left:
-            del entries[uid]
+        entries = _without(self.exclusive, uid, container)
+        first = self.baselines and _without(self.baselines, uid, container)
+        left = entries.get(uid, {})
         if uid not in self.pods:
-            return CPUState(self.shared | own & ~union(left.values()), entries, self.pods)
+            shared = self.shared | own & ~union(left.values())
+            return CPUState(shared, entries, self.pods, first)
         if left:
-            return CPUState(self.shared, entries, self.pods)
+            return CPUState(self.shared, entries, self.pods, first)
         pods = {other: cpus for other, cpus in self.pods.items() if other != uid}
-        return CPUState(self.shared | self.pods[uid], entries, pods)
+        return CPUState(self.shared | self.pods[uid], entries, pods, first)
 
     def all_cpus(self) -> int:
         """Every CPU that the state knows."""
         return self.shared | union(self.pods.values()) | union(cpus for _, _, cpus in self)
+
+
+def _without(
+    entries: Mapping[str, Mapping[str, int]], uid: str, container: str
+) -> dict[str, Mapping[str, int]]:
+    """The entries but the container's, and its pod's where it was the only one."""
+    left = {name: cpus for name, cpus in entries.get(uid, {}).items() if name != container}
+    others = {other: containers for other, containers in entries.items() if other != uid}
+    return {**entries, uid: left} if left else others

@@ -37,6 +37,25 @@ PODS_CPU_1_36: Mapping[str, Any] = {
     "joins_pods": True,
 }
 """Version 3 is written, and tried first."""
+CPU_1_37 = CPUFormats(
+    attempts=(
+        cpu.version_4(),
+        cpu.version_3("state.CPUManagerCheckpointV3", "state.CPUManagerCheckpointV3"),
+        cpu.version_2("state.CPUManagerCheckpointV2", "state.CPUManagerCheckpointV2"),
+    ),
+    written=cpu.version_4(),
+    shared_pool="default CPU set",
+)
+"""Version 4 is written, whatever the gates, and version 1 is gone."""
+PODS_CPU_1_37: Mapping[str, Any] = {
+    "attempts": (
+        cpu.version_4(),
+        cpu.version_3("state.CPUManagerCheckpointV3", "state.CPUManagerCheckpointV3"),
+        cpu.version_2("state.CPUManagerCheckpointV2"),
+    ),
+    "keeps_pods": True,
+}
+"""Pods are kept, and version 2 is taken with the checksum of earlier releases alone."""
 
 MEMORY_1_31 = Formats(
     attempts=(memory.version_1("state.MemoryManagerCheckpoint", takes_no_checksum=False),),
@@ -64,3 +83,12 @@ PODS_MEMORY_1_36: Mapping[str, Any] = {
     "joins_pods": True,
 }
 """Version 2 is written, and tried first."""
+MEMORY_1_37 = Formats(
+    attempts=(
+        memory.version_3(),
+        memory.version_2("state.MemoryManagerCheckpointV2"),
+        memory.version_1("state.MemoryManagerCheckpointV1", takes_no_checksum=True),
+    ),
+    written=memory.version_3(),
+)
+"""Version 3 is written, whatever the gates."""

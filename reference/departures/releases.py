@@ -260,6 +260,16 @@ _1_37 = replace(
     version="1.37",
     gates=gates.of_release("1.37"),
     reserves_exactly=False,
+    cpu_files=formats.CPU_1_37,
+    memory_files=formats.MEMORY_1_37,
+    under_gates={
+        "PodLevelResourceManagers": {
+            "pod_level": "budget",
+            "cpu_files": formats.PODS_CPU_1_37,
+            "memory_files": {"keeps_pods": True},
+        },
+        "InPlacePodVerticalScalingExclusiveCPUs": {"cpu_files": {"keeps_baselines": True}},
+    },
     without_gates={
         "PodLevelResourcesFixDefaulting": DefaultsBesideLimits,
         "PodLevelResourcesFixKubeletQOSClass": EmptyPodLevelDecides,

@@ -81,6 +81,12 @@ class _Scanner:
             raise GoJSONError("unexpected end of JSON input")
         raise GoJSONError(f"invalid character {_quoted(self.text[self.at])} {where}")
 
+    def fail_within(self, where: str) -> NoReturn:
+        """Fails where white space would be wrong, too: Go reads one at the end of the text."""
+        if self.at >= len(self.text):
+            raise GoJSONError(f"invalid character ' ' {where}")
+        self.fail(where)
+
     def space(self) -> None:
         found = _SPACE.match(self.text, self.at)
         assert found is not None
@@ -148,7 +154,7 @@ class _Scanner:
     def literal(self, word: str, meaning: bool | None) -> bool | None:  # noqa: FBT001 - a value
         for _place, letter in enumerate(word):
             if self.peek() != letter:
-                self.fail(f"in literal {word} (expecting {_quoted(letter)})")
+                self.fail_within(f"in literal {word} (expecting {_quoted(letter)})")
             self.at += 1
         return meaning
 
@@ -156,7 +162,7 @@ class _Scanner:
         found = _DIGITS.match(self.text, self.at)
         assert found is not None
         if found.end() == self.at:
-            self.fail(where)
+            self.fail_within(where)
         self.at = found.end()
 
     def number(self) -> Number:
@@ -200,12 +206,12 @@ class _Scanner:
             self.at += 1
             return _ESCAPES[mark]
         if mark != "u":
-            self.fail("in string escape code")
+            self.fail_within("in string escape code")
         self.at += 1
         start = self.at
         for _ in range(4):
             if not self.peek() or self.peek() not in "0123456789abcdefABCDEF":
-                self.fail("in \\u hexadecimal character escape")
+                self.fail_within("in \\u hexadecimal character escape")
             self.at += 1
         return chr(int(self.text[start : self.at], 16))
 

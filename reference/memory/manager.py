@@ -61,3 +61,8 @@ class MemoryManager(ContainerManager[MemoryState]):
             self.state = self._policy.allocate_pod(self.state, self.reuse, pod, affinity)
         except AllocationError as error:
             raise unexpected(error) from None
+
+    def end(self, uid: str, name: str) -> None:
+        """Takes back the container's memory; the policy None gave it none, and takes none back."""
+        if self._policy is not None:
+            super().end(uid, name)

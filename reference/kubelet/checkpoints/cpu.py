@@ -1,8 +1,9 @@
 """The CPU Manager's checkpoint file ``cpu_manager_state``: its formats, read and written.
 
 Version 1 has the CPUs of each container by container id, version 2 by pod uid and container name;
-version 3 adds the CPUs of pods as a whole. Releases differ in the version that they try first,
-which shows in the error for a damaged file.
+version 3 adds the CPUs of pods as a whole. Version 4 says all that in a part of its own, besides
+what version 2 says, and has the baselines: the CPUs that each container was given first. Releases
+differ in the version that they try first, which shows in the error for a damaged file.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from numaproof.protocol.sets import CPUSet
 from numaproof.reference.cpu.state import CPUState
 from numaproof.reference.golang import decoding
 from numaproof.reference.kubelet.checkpoints import files
-from numaproof.reference.kubelet.checkpoints.formats import Format, Formats
+from numaproof.reference.kubelet.checkpoints.formats import Format, Formats, TwoPartFormat
 from numaproof.reference.kubelet.cpulist import CPUListError
 from numaproof.reference.kubelet.cpulist import parse as parse_cpus
 
@@ -35,6 +36,14 @@ _POD_ENTRIES = decoding.Keyed(
         check=lambda entry: _parse_pod(entry["cpuSet"]),
     ),
     "state.PodCPUAssignments",
+    made=True,
+)
+_BASELINES = decoding.Keyed(
+    decoding.Keyed(
+        decoding.Fields("state.ContainerCPUs", {"baseline": decoding.Text()}),
+        "map[string]state.ContainerCPUs",
+    ),
+    "map[string]map[string]state.ContainerCPUs",
     made=True,
 )
 _POLICY: Mapping[str, decoding.Kind] = {
@@ -79,15 +88,36 @@ def version_3(structure: str, *more: str) -> Format:
     )
 
 
+def version_4() -> TwoPartFormat:
+    """The format with a part for earlier releases, and one that has everything."""
+    return TwoPartFormat(
+        _WRITTEN_TYPE,
+        "v4",
+        "cpu manager",
+        version_2(f"{_WRITTEN_TYPE}V2"),
+        f"{_WRITTEN_TYPE}Data",
+        {**_POLICY, "entries": _BY_POD, "podEntries": _POD_ENTRIES, "baselines": _BASELINES},
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class CPUFormats(Formats):
     """The formats of the CPU Manager's file in a release.
 
     Attributes:
         migration_error: how a failure to move a version 1 file on begins.
+        shared_pool: what errors call the shared pool.
+        keeps_baselines: whether the CPUs that each container was given first are kept.
     """
 
     migration_error: str = ""
+    shared_pool: str = "default cpu set"
+    keeps_baselines: bool = False
+
+    @property
+    def empty(self) -> CPUState:
+        """The state where there is no file."""
+        return CPUState(baselines={} if self.keeps_baselines else None)
 
 
 def restore(
@@ -111,7 +141,7 @@ def restore(
             f'configured policy "{policy}" differs from state checkpoint policy '
             f'"{found["policyName"]}"'
         )
-    shared = _cpus(found["defaultCpuSet"], "could not parse default cpu set {0}: {1}")
+    shared = _cpus(found["defaultCpuSet"], f"could not parse {formats.shared_pool} {{0}}: {{1}}")
     exclusive = {
         uid: {
             name: _cpus(
@@ -125,9 +155,30 @@ def restore(
     pods = found["podEntries"] or {}
     return CPUState(
         shared,
-        {uid: containers for uid, containers in exclusive.items() if containers},
+        exclusive,
         {uid: parse_cpus(entry["cpuSet"]).mask for uid, entry in pods.items()},
+        _baselines(found, exclusive) if formats.keeps_baselines else None,
     )
+
+
+def _baselines(
+    found: Mapping[str, Any], exclusive: Mapping[str, Mapping[str, int]]
+) -> Mapping[str, Mapping[str, int]]:
+    """The CPUs that containers were given first: what they have, unless the file says otherwise."""
+    baselines: Mapping[str, Any] = found.get("baselines") or {}
+    if not baselines:
+        return exclusive
+    return {
+        uid: {
+            name: _cpus(
+                entry["baseline"],
+                f'could not parse Baseline cpuset {{0}} for container "{name}" in pod "{uid}": '
+                "{1}",
+            )
+            for name, entry in (containers or {}).items()
+        }
+        for uid, containers in baselines.items()
+    }
 
 
 def _by_pod(
@@ -148,21 +199,24 @@ def _by_pod(
 def dump(state: CPUState, policy: str, formats: CPUFormats) -> bytes:
     """The file that holds the state, byte for byte as the kubelet writes it.
 
-    Requirements: CPU-CHECKPOINT-001, CPU-CHECKPOINT-003, CPU-CHECKPOINT-019, NODE-PODLEVEL-015.
+    Requirements: CPU-CHECKPOINT-001, CPU-CHECKPOINT-003, CPU-CHECKPOINT-019, CPU-CHECKPOINT-023,
+    NODE-PODLEVEL-015.
     """
     return formats.written.write(
         {
             "policyName": policy,
-            "defaultCpuSet": str(CPUSet.from_mask(state.shared)),
+            "defaultCpuSet": _text(state.shared),
             "entries": {
-                uid: {
-                    name: str(CPUSet.from_mask(cpus)) for name, cpus in sorted(containers.items())
-                }
+                uid: {name: _text(cpus) for name, cpus in sorted(containers.items())}
                 for uid, containers in sorted(state.exclusive.items())
             },
             "podEntries": {
-                uid: {"cpuSet": str(CPUSet.from_mask(cpus))} if cpus else {}
+                uid: {"cpuSet": _text(cpus)} if cpus else {}
                 for uid, cpus in sorted(state.pods.items())
+            },
+            "baselines": {
+                uid: {name: {"baseline": _text(cpus)} for name, cpus in sorted(containers.items())}
+                for uid, containers in sorted((state.baselines or {}).items())
             },
         }
     )
@@ -196,6 +250,10 @@ def _map(entries: Mapping[str, Any] | None) -> str:
         for key, value in sorted(entries.items())
     )
     return f"map[{' '.join(parts)}]"
+
+
+def _text(cpus: int) -> str:
+    return str(CPUSet.from_mask(cpus))
 
 
 def _cpus(text: str, problem: str) -> int:

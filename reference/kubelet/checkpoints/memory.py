@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from numaproof.protocol.sets import NUMASet
 from numaproof.reference.golang import decoding
 from numaproof.reference.kubelet.checkpoints import files
-from numaproof.reference.kubelet.checkpoints.formats import Format, Formats
+from numaproof.reference.kubelet.checkpoints.formats import Format, Formats, TwoPartFormat
 from numaproof.reference.memory.state import Block, MemoryState, MemoryTable, NodeMemory
 
 if TYPE_CHECKING:
@@ -89,8 +89,20 @@ def version_2(structure: str) -> Format:
     )
 
 
+def version_3() -> TwoPartFormat:
+    """The format with a part for earlier releases, and one that has everything."""
+    return TwoPartFormat(
+        _WRITTEN_TYPE,
+        "v3",
+        "memory manager",
+        version_1(f"{_WRITTEN_TYPE}V1", takes_no_checksum=True),
+        f"{_WRITTEN_TYPE}Data",
+        {**_FIELDS, "podEntries": _POD_ENTRIES},
+    )
+
+
 def restore(content: bytes, policy: str, formats: Formats) -> MemoryState:
-    """The state that a checkpoint file holds, for the configured policy; None ignores it.
+    """The state that a checkpoint file holds, for the configured policy.
 
     Raises:
         CheckpointError: the file is damaged, or of another policy.
@@ -104,7 +116,7 @@ def restore(content: bytes, policy: str, formats: Formats) -> MemoryState:
             f'[memorymanager] configured policy "{policy}" differs from state checkpoint policy '
             f'"{found["policyName"]}"'
         )
-    return MemoryState() if policy == "None" else _state(found)
+    return _state(found)
 
 
 def dump(state: MemoryState, policy: str, formats: Formats) -> bytes:
