@@ -49,7 +49,10 @@ class Judgement(msgspec.Struct, frozen=True):
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
-    """A checkpoint file: its bytes, which manager's it is, and its fields (empty if not JSON)."""
+    """A checkpoint file: its bytes, which manager's it is, and its fields (empty if not JSON).
+
+    Of a file with two parts, the fields are those of ``data``, which the kubelet believes.
+    """
 
     content: bytes
     kind: Kind
@@ -161,12 +164,15 @@ def _overlaps(entries: Any) -> list[str]:
     ]
 
 
-def _fields(content: bytes) -> dict[str, Any]:
+def _fields(content: bytes | str) -> dict[str, Any]:
     try:
         found = json.loads(content)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    if not isinstance(found, dict):
+        return {}
+    data = found.get("data")
+    return (isinstance(data, str) and _fields(data)) or found
 
 
 def _cpus(text: Any) -> CPUSet:

@@ -228,6 +228,13 @@ def text(fields: Mapping[str, Any]) -> str:
     return _json(written)
 
 
+def like(fields: Mapping[str, Any], content: str | None) -> Mapping[str, Any]:
+    """The fields in the format of a file: where that has a second part, ``data`` says the same."""
+    if DATA in fields or f'"{DATA}":' not in (content or ""):
+        return fields
+    return {**fields, DATA: {name: one for name, one in fields.items() if name != CHECKSUM}}
+
+
 def _json(fields: Mapping[str, Any]) -> str:
     return msgspec.json.encode(fields).decode()
 

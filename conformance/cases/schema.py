@@ -140,7 +140,7 @@ class MergeStep(Written, frozen=True):
 Tampering = Literal[
     "truncate", "checksum", "policy", "field", "delete", "empty", "garbage", "space", "write"
 ]
-
+OfTwoParts = Literal["old checksum", "old policy", "data", "data checksum", "no data"]
 
 Fields = dict[str, Any]
 """A checkpoint by its fields, as `numaproof.conformance.cases.checkpoints.text` takes them."""
@@ -153,15 +153,16 @@ FileName = Literal["cpu_manager_state", "memory_manager_state"]
 class TamperStep(Written, frozen=True):
     """The harness's own change to a checkpoint file between two starts.
 
-    `how`: ``truncate`` keeps the first half; ``checksum`` makes it wrong; ``policy`` misspells
+    `how`: ``truncate`` keeps the first half; ``checksum`` makes each wrong; ``policy`` misspells
     static; ``field`` adds an unknown field; ``delete``, ``empty`` and ``garbage`` do that;
     ``space`` adds white space; ``write`` replaces the content by `text`, or by a `checkpoint` of
     these fields with its checksum. A file that is missing or empty is left alone, but for
-    ``write``.
+    ``write``. In a file of two parts, ``old checksum`` and ``old policy`` damage the part for
+    earlier releases, ``data`` and ``data checksum`` the other; ``no data`` takes that out.
     """
 
     file: FileName
-    how: Tampering
+    how: Tampering | OfTwoParts
     text: str = ""
     checkpoint: Fields | None = None
 
@@ -242,11 +243,12 @@ class Expected(Written, frozen=True):
 
     `refused` is the reason of a refused admission or the stage of a refused start; `message`
     its exact text, compared at level ``kubelet`` alone. `checkpoints` are whole files by their
-    fields, `files` their text or some of their fields. `readmission` gives, for the pods that a
-    restart admits again, the reason why one is refused; the others must be admitted. `memory` is
-    what a start reports as allocatable, `hint` and `admit` are what a merge comes to. `machine`
-    is what must be in a discovered machine: its fields, with `nodes` by node id in the place of
-    `topology`, in them `cores` by lowest CPU, and `cpus` of nodes and cores as sets.
+    fields, which a file of two parts says twice; `files` are their text or some of their fields.
+    `readmission` gives, for the pods that a restart admits again, the reason why one is refused;
+    the others must be admitted. `memory` is what a start reports as allocatable, `hint` and
+    `admit` are what a merge comes to. `machine` is what must be in a discovered machine: its
+    fields, with `nodes` by node id in the place of `topology`, in them `cores` by lowest CPU, and
+    `cpus` of nodes and cores as sets.
     """
 
     refused: str | None = None

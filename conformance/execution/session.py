@@ -7,6 +7,7 @@ call can be shown, saved and repeated.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -194,12 +195,20 @@ def tamper(path: Path, how: str, text: str = "") -> None:
     path.write_bytes(_TAMPERINGS[how](content))
 
 
+_CHECKSUMS = re.compile(rb'"(?:checksum|dataChecksum)":')
+_SECOND_PART = re.compile(rb',"data":"(?:[^"\\]|\\.)*","dataChecksum":[0-9]+')
+
 _TAMPERINGS: dict[str, Callable[[bytes], bytes]] = {
     "truncate": lambda content: content[: len(content) // 2],
-    "checksum": lambda content: content.replace(b'"checksum":', b'"checksum":1'),
+    "checksum": lambda content: _CHECKSUMS.sub(rb"\g<0>1", content),
     "policy": lambda content: content.replace(b"tatic", b"tatik"),
     "field": lambda content: content.replace(b'{"policyName"', b'{"extra":1,"policyName"'),
     "empty": lambda _: b"",
     "garbage": lambda _: b"\x00\x01{",
     "space": lambda content: b" " + content + b"\n",
+    "old checksum": lambda content: content.replace(b'"checksum":', b'"checksum":1'),
+    "old policy": lambda content: content.replace(b"tatic", b"tatik", 1),
+    "data": lambda content: content.replace(b'"data":"{', b'"data":"{ '),
+    "data checksum": lambda content: content.replace(b'"dataChecksum":', b'"dataChecksum":1'),
+    "no data": lambda content: _SECOND_PART.sub(b"", content),
 }

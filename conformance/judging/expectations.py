@@ -149,7 +149,8 @@ def _state(expected: Expected, answer: messages.State, context: Context) -> Iter
     for name, wanted_file in expected.files.items():
         yield from _file(name, wanted_file, answer.files.get(name))
     for name, fields in expected.checkpoints.items():
-        yield from _file(name, checkpoints.text(fields), answer.files.get(name))
+        content = answer.files.get(name)
+        yield from _file(name, checkpoints.text(checkpoints.like(fields, content)), content)
 
 
 def _file(name: str, wanted: str | dict[str, Any], content: str | None) -> Iterator[str]:

@@ -45,10 +45,10 @@ _CONFIG: dict[str, Any] = {
 _RESERVED = [{"numaNode": 0, "limits": {"memory": str(parts.SYSTEM)}}]
 
 
-class Pair(NamedTuple):
+class FoundFile(NamedTuple):
     """One file, and the kubelet that finds it; `what` says what is wrong with which part."""
 
-    manager: parts.Manager
+    manager: parts.ManagersFile
     policy: str
     gates: tuple[str, ...]
     what: str
@@ -56,11 +56,11 @@ class Pair(NamedTuple):
 
 
 @cache
-def pairs(kubernetes: str) -> tuple[Pair, ...]:
+def pairs(kubernetes: str) -> tuple[FoundFile, ...]:
     """Every pair that a release is tried with."""
     known = release(kubernetes).gates
     return tuple(
-        Pair(manager, policy, gates, what, text)
+        FoundFile(manager, policy, gates, what, text)
         for manager in (parts.CPUS, parts.MEMORY)
         for policy in manager.policies
         for gates in _GATES[manager.file]
@@ -69,7 +69,7 @@ def pairs(kubernetes: str) -> tuple[Pair, ...]:
     )
 
 
-def _files(manager: parts.Manager, policy: str) -> Iterator[tuple[str, str]]:
+def _files(manager: parts.ManagersFile, policy: str) -> Iterator[tuple[str, str]]:
     for (name, old), (other, new) in product(
         parts.old(manager, policy), parts.new(manager, policy)
     ):

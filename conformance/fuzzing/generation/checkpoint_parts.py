@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
     from numaproof.conformance.cases.schema import FileName
 
-Edits = "Mapping[str, tuple[str, Any]]"
-"""What an edit is called, the place that it changes (``entries/uid-held``), and the new value."""
-
 GI = 1 << 30
 NODE_MEMORY = 8 * GI
 SYSTEM = GI
@@ -32,8 +29,8 @@ GONE: Any = ...
 
 
 @dataclass(frozen=True)
-class Manager:
-    """A manager's file.
+class ManagersFile:
+    """A manager's checkpoint.
 
     Attributes:
         file: its name.
@@ -43,6 +40,7 @@ class Manager:
         pods: the entry of a pod as a whole, in ``podEntries``.
         says_else: edits to content that is well-formed.
         says_badly: edits to values of a wrong type.
+        data_only: edits to what the part for earlier releases need not have.
         structures: how the names of structures end whose checksums some release takes.
     """
 
@@ -85,7 +83,7 @@ _PODS_BADLY = {
     "pod entry {}": ("podEntries/uid-held", {}),
 }
 
-CPUS = Manager(
+CPUS = ManagersFile(
     file="cpu_manager_state",
     option="cpuManagerPolicy",
     policies=("static", "none"),
@@ -150,7 +148,7 @@ def _table(reserved: int, system: int) -> dict[str, Any]:
 
 _BLOCK = {"numaAffinity": [0], "type": "memory", "size": GI}
 
-MEMORY = Manager(
+MEMORY = ManagersFile(
     file="memory_manager_state",
     option="memoryManagerPolicy",
     policies=("Static", "None"),
@@ -201,7 +199,7 @@ MEMORY = Manager(
 )
 
 
-def old(manager: Manager, policy: str) -> Iterator[tuple[str, str]]:
+def old(manager: ManagersFile, policy: str) -> Iterator[tuple[str, str]]:
     """The states of the part that earlier releases read, by name."""
     whole = manager.whole(policy)
     yield "no old part", ""
@@ -246,7 +244,7 @@ def old(manager: Manager, policy: str) -> Iterator[tuple[str, str]]:
         yield f"{name}, no checksum", _raw(_edited(with_pods, edit))
 
 
-def new(manager: Manager, policy: str) -> Iterator[tuple[str, str]]:
+def new(manager: ManagersFile, policy: str) -> Iterator[tuple[str, str]]:
     """The states of the part that the newest releases alone read, by name."""
     whole = manager.whole(policy)
     text = _json(whole)
@@ -280,7 +278,7 @@ def new(manager: Manager, policy: str) -> Iterator[tuple[str, str]]:
         yield f"{name}; entries []", _data(_json(badly))
 
 
-def damaged(manager: Manager, policy: str) -> Iterator[tuple[str, str]]:
+def damaged(manager: ManagersFile, policy: str) -> Iterator[tuple[str, str]]:
     """Damage to the text of a file of either format, by name."""
     whole = manager.whole(policy)
     texts = {"old": checkpoints.text(whole), "new": checkpoints.text({**whole, "data": whole})}

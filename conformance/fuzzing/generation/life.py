@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from numaproof.conformance.cases import manifests
 from numaproof.conformance.cases.machine_properties import Facts
+from numaproof.conformance.cases.releases import includes
 from numaproof.conformance.cases.schema import (
     HintsStep,
     MemoryChange,
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 _FILES = ("cpu_manager_state", "memory_manager_state")
 _TAMPERINGS = ("truncate", "checksum", "policy", "field", "delete", "empty", "garbage", "space")
+_OF_TWO_PARTS = ("old checksum", "old policy", "data", "data checksum", "no data")
+"""What may be done besides where the release writes files with a second part."""
 _PAGE = 4096
 
 
@@ -168,7 +171,9 @@ class Life:
         """Changes a checkpoint by hand and restarts; mostly it is deleted after that."""
         files = _FILES if self.focus.static_memory else _FILES[:1]
         file = choices.pick(files)
-        steps = [_tamper(file, choices.pick(_TAMPERINGS)), self._start()]
+        two_parts = includes(">= 1.37", self.capabilities.kubernetes)
+        how = choices.pick((*_TAMPERINGS, *_OF_TWO_PARTS) if two_parts else _TAMPERINGS)
+        steps = [_tamper(file, how), self._start()]
         if not choices.chance(4):
             steps += [_tamper(file, "delete"), self._start()]
         return tuple(steps)

@@ -1,4 +1,7 @@
-"""The Memory Manager's checkpoint file: its tables add up, and say what containers have."""
+"""The Memory Manager's checkpoint file: its tables add up, and say what containers have.
+
+Where a file has a part ``data``, that is what the kubelet believes.
+"""
 
 from __future__ import annotations
 
@@ -49,6 +52,7 @@ class WrittenBlock(msgspec.Struct, frozen=True, rename="camel"):
 class Content(msgspec.Struct, frozen=True, rename="camel"):
     """What the file holds, as far as it is looked at; null stands for nothing."""
 
+    data: str = ""
     machine_state: dict[int, WrittenNode] | None = None
     entries: dict[str, dict[str, tuple[WrittenBlock, ...]]] | None = None
 
@@ -60,6 +64,8 @@ def on_state(view: View) -> Iterator[Violation]:
         return
     try:
         content = msgspec.json.decode(text, type=Content)
+        if content.data:
+            content = msgspec.json.decode(content.data, type=Content)
     except (msgspec.DecodeError, ValueError) as error:
         yield Violation("memory-file-readable", _REQUIREMENT, f"{FILE_NAME}: {error}")
         return

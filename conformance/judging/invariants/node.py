@@ -19,6 +19,7 @@ _CPU_FILE = "cpu_manager_state"
 
 
 class _CPUFile(msgspec.Struct, frozen=True, rename="camel"):
+    data: str = ""
     default_cpu_set: str = ""
     entries: dict[str, dict[str, str]] = {}
 
@@ -54,6 +55,9 @@ def on_state(view: View) -> Iterator[Violation]:
         return
     try:
         content = msgspec.json.decode(text, type=_CPUFile)
+        # Where a file has this part, that is what the kubelet believes.
+        if content.data:
+            content = msgspec.json.decode(content.data, type=_CPUFile)
     except (msgspec.DecodeError, ValueError) as error:
         yield Violation("cpu-file-readable", "CPU-CHECKPOINT-001", f"{_CPU_FILE}: {error}")
         return

@@ -199,7 +199,7 @@ def _by_pod(
 def dump(state: CPUState, policy: str, formats: CPUFormats) -> bytes:
     """The file that holds the state, byte for byte as the kubelet writes it.
 
-    Requirements: CPU-CHECKPOINT-001, CPU-CHECKPOINT-003, CPU-CHECKPOINT-019, CPU-CHECKPOINT-023,
+    Requirements: CPU-CHECKPOINT-001, CPU-CHECKPOINT-003, CPU-CHECKPOINT-019, CPU-CHECKPOINT-025,
     NODE-PODLEVEL-015.
     """
     return formats.written.write(

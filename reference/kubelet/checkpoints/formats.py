@@ -123,7 +123,7 @@ class TwoPartFormat:
             UnreadableError: the file has no such part.
             CheckpointError: the file is damaged.
 
-        Requirements: CPU-CHECKPOINT-021, CPU-CHECKPOINT-022, MEM-CHECKPOINT-013,
+        Requirements: CPU-CHECKPOINT-022, CPU-CHECKPOINT-023, MEM-CHECKPOINT-013,
         MEM-CHECKPOINT-014.
         """
         outer, problem = decoding.decode_partly(content, self._outer())
@@ -158,7 +158,11 @@ class TwoPartFormat:
         return bool(found["dataChecksum"] == _text_checksum(found["data"]))
 
     def write(self, content: Content) -> bytes:
-        """The file that says this, byte for byte; `content` has all fields of ``data``."""
+        """The file that says this, byte for byte; `content` has all fields of ``data``.
+
+        Requirements: CPU-CHECKPOINT-021, CPU-CHECKPOINT-026, MEM-CHECKPOINT-012,
+        MEM-CHECKPOINT-015.
+        """
         known = {name: content[name] for name in self.fields}
         data = files.encode(_filled(known)).decode()
         return files.encode(
@@ -199,7 +203,7 @@ class Formats:
             CheckpointError: it is in none of them, or damaged; the problem is the last one.
 
         Requirements: CPU-CHECKPOINT-008, CPU-CHECKPOINT-009, CPU-CHECKPOINT-019,
-        MEM-CHECKPOINT-001.
+        CPU-CHECKPOINT-024, MEM-CHECKPOINT-001.
         """
         pods = None
         for attempt in self.attempts:
