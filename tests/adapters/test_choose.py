@@ -13,7 +13,7 @@ import pytest
 from builders.targets import target_of
 from numaproof.conformance.differential import recorder
 from numaproof.conformance.execution.implementation import InProcess
-from numaproof.protocol.releases import NEWEST
+from numaproof.protocol.releases import RELEASES
 from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def test_what_a_scenario_reaches_is_its_own_and_what_breaks_is_left_out(
 
     command = shlex.join((sys.executable, str(program)))
     found = dict(choose.play(command, seeds, read))
-    target = target_of(InProcess(Reference), kubernetes=NEWEST)
+    target = target_of(InProcess(Reference), kubernetes=RELEASES[-1])
     made = {seed: recorder.record_seed(target, seed, tmp_path) for seed in seeds}
     called = {seed: {call.op for call in one.calls} for seed, one in made.items() if one}
     assert found == {
