@@ -45,8 +45,9 @@ def difference(left: messages.Answer, right: messages.Answer, level: Level) -> s
 _NAMED_OPTION = re.compile(
     r"(?:CPU|Topology) Manager Policy (?:Alpha|Beta)-level Options not enabled, "
     r"but option .* provided"
-    r"|unknown CPU Manager Policy option: .*"
+    r"|unknown (?:CPU|Topology) Manager Policy option: .*"
     r"|bad value for option .*"
+    r"|unable to convert policy option to integer .*|the minimum value of .*"
 )
 
 
@@ -58,6 +59,20 @@ def any_option(answer: messages.Answer) -> messages.Answer:
     if isinstance(answer, messages.StartRefused):
         message = _NAMED_OPTION.sub("one of the options is refused", answer.message)
         return msgspec.structs.replace(answer, message=message)
+    return answer
+
+
+_NAMED_GATE = re.compile(r"(failed to set feature gates from initial flags-based config): .*")
+
+
+def any_gate(answer: messages.Answer) -> messages.Answer:
+    """A refusal of feature gates without the ones that it names.
+
+    Of several bad gates the kubelet names any, and none after the first that it does not know: it
+    walks a map.
+    """
+    if isinstance(answer, messages.StartRefused):
+        return msgspec.structs.replace(answer, message=_NAMED_GATE.sub(r"\1", answer.message))
     return answer
 
 

@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from numaproof.conformance.judging.comparison import any_option, any_resource, difference
+from numaproof.conformance.judging.comparison import (
+    any_gate,
+    any_option,
+    any_resource,
+    difference,
+)
 from numaproof.protocol import messages
 
 if TYPE_CHECKING:
@@ -81,6 +86,8 @@ def disagreement(
     """
     if _has_several_options(args):
         left, right = any_option(left), any_option(right)
+    if isinstance(args, messages.StartArgs) and len(args.config.get("featureGates") or {}) > 1:
+        left, right = any_gate(left), any_gate(right)
     if _asks_for_several_devices(args):
         left, right = any_resource(left), any_resource(right)
     return difference(left, right, level)
@@ -101,7 +108,8 @@ def without_path(answer: messages.Answer, state_dir: Path) -> messages.Answer:
 def _has_several_options(args: messages.Args) -> bool:
     match args:
         case messages.StartArgs():
-            return len(args.config.get("cpuManagerPolicyOptions") or {}) > 1
+            names = ("cpuManagerPolicyOptions", "topologyManagerPolicyOptions")
+            return any(len(args.config.get(name) or {}) > 1 for name in names)
         case messages.AssignArgs():
             return len(args.options) > 1
         case _:

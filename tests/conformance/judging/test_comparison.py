@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from builders.containers import running
-from numaproof.conformance.judging.comparison import any_option, any_resource, difference
+from numaproof.conformance.judging.comparison import (
+    any_gate,
+    any_option,
+    any_resource,
+    difference,
+)
+from numaproof.conformance.judging.oracle import disagreement
 from numaproof.protocol import messages
 from numaproof.protocol.machine import MachineInfo, Node
 from numaproof.protocol.sets import CPUSet, NUMASet
@@ -133,6 +139,8 @@ def test_the_order_of_hints_is_a_difference() -> None:
         'CPU Manager Policy Alpha-level Options not enabled, but option "a" provided',
         'Topology Manager Policy Beta-level Options not enabled, but option "a" provided',
         'unknown CPU Manager Policy option: "b"',
+        'unknown Topology Manager Policy option: "b"',
+        'the minimum value of "c" should not be less than 8',
         'bad value for option "c": x',
     ],
 )
@@ -142,8 +150,16 @@ def test_of_several_bad_options_any_may_be_named(message: str) -> None:
     assert refused.message == "one of the options is refused"
 
 
+def test_of_several_bad_gates_any_may_be_named() -> None:
+    begin = "failed to set feature gates from initial flags-based config"
+    for names in ("unrecognized feature gate: A", "[cannot set feature gate B to false]"):
+        assert any_gate(messages.StartRefused("config", f"{begin}: {names}")) == (
+            messages.StartRefused("config", begin)
+        )
+
+
 def test_other_refusals_keep_their_words() -> None:
-    assert any_option(NO) is NO
+    assert any_option(NO) is any_gate(NO) is NO
     refused = messages.StartRefused("cpu", "other")
     assert any_option(refused) == refused
 
@@ -182,3 +198,25 @@ def test_the_blocks_of_a_pod_as_a_whole_may_be_in_any_order() -> None:
     assert difference(state(one), state(other), "kubelet") is None
     wrong = other.replace('"checksum":', '"checksum":1')
     assert difference(state(one), state(wrong), "kubelet") is not None
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        (
+            {"topologyManagerPolicyOptions": {"a": "", "b": ""}},
+            "Topology Manager Policy Beta-level Options not enabled, but option {} provided",
+        ),
+        (
+            {"featureGates": {"a": True, "b": True}},
+            "failed to set feature gates from initial flags-based config: unrecognized: {}",
+        ),
+    ],
+    ids=["options", "gates"],
+)
+def test_refusals_agree_that_name_one_or_the_other_of_two(config: Any, said: str) -> None:
+    args = messages.StartArgs(config=config, state_dir="/state")
+    one, other = (messages.StartRefused("config", said.format(name)) for name in "ab")
+    assert disagreement(args, one, other, "kubelet") is None
+    alone = messages.StartArgs(config={}, state_dir="/state")
+    assert disagreement(alone, one, other, "kubelet")
