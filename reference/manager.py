@@ -55,6 +55,10 @@ class Manager(ABC, Generic[State]):
     def reclaim(self, pods: Mapping[str, Pod]) -> None:
         """Takes back what is held by containers of none of these pods, the ones on the node."""
 
+    def prepare(self, pods: Mapping[str, Pod]) -> None:
+        """Takes back what is held by containers of none of these pods, before it is asked."""
+        self.reclaim(pods)
+
     def settle(self, pods: Mapping[str, Pod]) -> None:
         """Takes back, at once, what is held by containers of none of these pods."""
         self.reclaim(pods)

@@ -123,7 +123,7 @@ class StartedNode:
         """
         pod = self.read_pod(args.pod)
         self.pods[pod.uid] = pod
-        self.reclaim(self._concerned(pod))
+        self.prepare(self._concerned(pod))
 
         def keep(container: PodContainer, affinity: KeptHint) -> None:
             self.affinity[pod.uid, container.name] = affinity
@@ -162,6 +162,12 @@ class StartedNode:
         """
         for provider in providers:
             provider.reclaim(self.pods)
+        self._forget_told()
+
+    def prepare(self, providers: Iterable[Manager[Any]]) -> None:
+        """Takes back what no pod on the node holds, before these managers are asked."""
+        for provider in providers:
+            provider.prepare(self.pods)
         self._forget_told()
 
     def settle(self) -> None:
@@ -212,7 +218,7 @@ class StartedNode:
         """The hints that each provider gives for a container, or for the pod as a whole."""
         pod = self.read_pod(args.pod)
         container = None if args.container is None else pod.container(args.container)
-        self.reclaim(self.providers)
+        self.prepare(self.providers)
         self.save()
         _check_countable(self.setup.nodes)
 

@@ -29,7 +29,7 @@ class LastPodKept(Manager[Any]):
     )
 
     _asked: Mapping[str, Pod] = {}
-    _told: Mapping[str, Pod] | None = None
+    _present: Mapping[str, Pod] | None = None
 
     def hints(self, pod: Pod, container: PodContainer | None) -> Resources:
         """As documented, after what the pod last asked about held is taken back."""
@@ -43,20 +43,22 @@ class LastPodKept(Manager[Any]):
 
     def reclaim(self, pods: Mapping[str, Pod]) -> None:
         """Takes back what is held by none of these pods, nor by the one last asked about."""
-        self._told = pods
         super().reclaim({**self._asked, **pods})  # type: ignore[safe-super]
+
+    def prepare(self, pods: Mapping[str, Pod]) -> None:
+        """Waits for what it is asked: the pod in question keeps what it holds."""
+        self._present = pods
 
     def settle(self, pods: Mapping[str, Pod]) -> None:
         """As documented, as if asked about a pod without containers."""
-        self._asked = {}
+        self._asked, self._present = {}, None
         super().settle(pods)
-        self._told = None
 
     def _turn_to(self, pod: Pod) -> None:
         self._asked = {pod.uid: pod}
-        if self._told is not None:
-            self.reclaim(self._told)
-            self._told = None
+        if self._present is not None:
+            self.reclaim(self._present)
+            self._present = None
 
 
 DEPARTURES = (LastPodKept,)

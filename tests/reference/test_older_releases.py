@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from builders import pods
+from builders import devices, pods
+from numaproof.protocol import codec
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,6 +61,30 @@ def test_hints_for_a_refused_pod_are_those_of_what_it_still_holds_up_to_1_31(
     assert hinted() == [[0], [0, 1]]
     node.shared()
     assert hinted() == [[0], [1], [0, 1]]
+
+
+@pytest.mark.parametrize("release", ["1.31", "1.32"])
+def test_hints_for_a_pod_that_left_during_a_restart_are_those_of_its_devices_up_to_1_31(
+    node: Any, machine: Callable[..., dict[str, Any]], release: str
+) -> None:
+    def start() -> None:
+        answer = node.ask(
+            "start",
+            machine=machine(nodes=2),
+            config={},
+            state_dir=str(node.state_dir),
+            kubernetes=release,
+            devices=[codec.to_plain(devices.reported(a=[0], b=[1]))],
+        )
+        assert "ok" in answer
+
+    gone = pods.numbered("gone", [{"limits": {devices.NIC: "1"}}])
+    start()
+    assert "ok" in node.ask("admit", pod=gone)
+    start()
+    hints = node.ask("hints", pod=gone, container="app0")["ok"]["devices"][devices.NIC]
+    alone = [hint["numa"] for hint in hints if hint["preferred"]]
+    assert len(alone) == (1 if release == "1.31" else 2)
 
 
 @pytest.mark.parametrize("release", ["1.31", "1.32"])
