@@ -21,7 +21,16 @@ if TYPE_CHECKING:
 _TEXTS: tuple[Any, ...] = (5, True, 1.5, [], {})
 """Values that are not text."""
 
-_AMOUNTS = ({"cpu": "-500m"}, {"cpu": "1 core"}, {"cpu": "0"}, {"vendor.example/nic": "1"})
+_AMOUNTS = (
+    {"cpu": "-500m"},
+    {"cpu": "1 core"},
+    {"cpu": "0"},
+    {"cpu": "400u"},
+    {"cpu": "1000400u"},
+    {"cpu": "1.0005"},
+    {"cpu": "999499001n"},
+    {"vendor.example/nic": "1"},
+)
 
 _FIELDS: dict[str, tuple[Any, ...]] = {
     "cpuManagerPolicy": (None, "", "none", "dynamic", "Static", *_TEXTS),
@@ -70,6 +79,7 @@ _FIELDS: dict[str, tuple[Any, ...]] = {
         {"0": "1Gi"},
         [],
     ),
+    "mergeDefaultEvictionSettings": (None, True, False, "true", 1),
     "evictionHard": (
         {"memory.free": "100Mi"},
         {"memory.available": "lots"},
@@ -83,7 +93,11 @@ _FIELDS: dict[str, tuple[Any, ...]] = {
         {"CPUManagerPolicyBetaOptions": False},
         {"CPUManagerPolicyAlphaOptions": False},
         {"TopologyManagerPolicyBetaOptions": False},
+        {"CPUManagerPolicyOptions": False},
+        {"TopologyManagerPolicyOptions": False},
+        {"MemoryManager": False},
         {"PodLevelResources": False},
+        {"PodLevelResourceManagers": True},
         {"AllBeta": False},
         {"AllAlpha": False},
         {},
