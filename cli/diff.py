@@ -15,6 +15,7 @@ from numaproof.conformance.cases import loading
 from numaproof.conformance.differential.chance import TRIES
 from numaproof.conformance.differential.diff import (
     KINDS,
+    TREE,
     UPGRADE,
     DiffOptions,
     NamedScenario,
@@ -22,6 +23,7 @@ from numaproof.conformance.differential.diff import (
     discovered,
     generated,
     given,
+    made_up_trees,
     shared_capabilities,
     upgrades,
 )
@@ -70,11 +72,12 @@ _MOST = (1 << 32) - 1
 @click.option("--seeds", type=SeedsParam(), help="Seeds of the scenarios, such as 0:1000 or 3,7:9.")
 @click.option(
     "--kind",
-    type=click.Choice((*KINDS, UPGRADE)),
+    type=click.Choice((*KINDS, TREE, UPGRADE)),
     default="life",
     help="life: whole lives of nodes. start: single starts with something odd in them. file: starts"
-    " that find a checkpoint, one seed for each pair of damage to its parts. upgrade: lives that go"
-    " on in another release, from each to each that both sides claim (default: life).",
+    " that find a checkpoint, one seed for each pair of damage to its parts. tree: discoveries of"
+    " made-up machines, odd ones among them. upgrade: lives that go on in another release, from"
+    " each to each that both sides claim (default: life).",
 )
 @click.option(
     "--from",
@@ -242,6 +245,8 @@ class _What:
 
     def generated(self, capabilities: Capabilities) -> tuple[Iterable[NamedScenario], int]:
         """The scenarios of the seeds, and how many there are."""
+        if self.kind == TREE:
+            return made_up_trees(self.seeds), len(self.seeds)
         if self.kind != UPGRADE:
             return generated(self.seeds, capabilities, self.kind), len(self.seeds)
         claimed = [one for one in RELEASES if one in capabilities.hello.kubernetes]

@@ -22,7 +22,7 @@ from numaproof.conformance.execution.capabilities import Capabilities
 from numaproof.conformance.execution.scenario import Scenario
 from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.conformance.fuzzing import shrinking
-from numaproof.conformance.fuzzing.exploration import found_file, life, odd_start, upgrade
+from numaproof.conformance.fuzzing.exploration import found_file, life, odd_start, tree, upgrade
 from numaproof.protocol import events
 from numaproof.protocol.machine import MachineInfo
 
@@ -41,6 +41,9 @@ _SHRINK_TRIES = 3
 KINDS = {"life": life, "start": odd_start, "file": found_file}
 """What is made of a seed in one release: a node's life, one start with something odd in it, or one
 that finds a checkpoint whose parts are damaged or at odds."""
+
+TREE = "tree"
+"""What is made of a seed beside any node: the tree of a machine, often odd, to be discovered."""
 
 UPGRADE = "upgrade"
 """What is made of a seed in two releases: a node that is upgraded or downgraded."""
@@ -104,6 +107,13 @@ def upgrades(
         for seed in seeds:
             made = upgrade(seed, capabilities.of(before), after)
             yield NamedScenario(f"upgrade {seed} from {before} to {after}", made)
+
+
+def made_up_trees(seeds: Iterable[int]) -> Iterator[NamedScenario]:
+    """The discovery of the trees of seeds, which are there for as long as it takes."""
+    for seed in seeds:
+        with scratch_folder() as folder:
+            yield NamedScenario(f"{TREE} {seed}", tree(seed, folder))
 
 
 def given(

@@ -216,6 +216,25 @@ def test_a_machine_that_is_discovered_stays_the_one_that_the_case_names(
     assert "topology:" not in text
 
 
+def test_made_up_trees_are_discovered_by_both(command: Command, program: Program) -> None:
+    seeds = ("--kind", "tree", "--seeds", "0:6", "--keep-going")
+    ended = command("diff", "--right", program(HONEST), *seeds)
+    assert ended.code == 0
+    assert "Passed: 6 examples (6 pass)" in ended.out
+    other = program(
+        """
+        reply = reference.call(request.op, codec.decode_args(request))
+        plain = json.loads(codec.encode_answer(request.id, reply))
+        if request.op == "discover" and "ok" in plain:
+            plain["ok"]["num_sockets"] += 1
+        print(json.dumps(plain), flush=True)
+        """
+    )
+    found = command("diff", "--right", other, *seeds, "--json").json()["divergences"]
+    assert all(": discover: num_sockets is " in one["title"] for one in found)
+    assert found[0]["title"].startswith("tree ")
+
+
 def test_trees_are_discovered_by_both(command: Command, program: Program) -> None:
     assert command("profile", "tree", "laptop-4c8t", "--to", "tree.tar.xz").code == 0
     assert command("diff", "tree.tar.xz", "--right", program(HONEST)).code == 0
