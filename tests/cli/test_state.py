@@ -72,6 +72,16 @@ def test_two_pods_on_the_same_cpus_are_found(judge: Command) -> None:
     assert "pods a and b both hold CPUs 3" in ended.out
 
 
+def test_of_a_file_of_two_parts_data_is_judged(judge: Command) -> None:
+    held = {uid: {"c": CPUSet.parse(cpus).mask} for uid, cpus in (("a", "2-3"), ("b", "3"))}
+    state = CPUState(CPUSet.parse("0-1,4-7").mask, held)
+    content = cpu.dump(state, "static", release("1.37").cpu_files)
+    older = content.replace(b'"policyName":"static"', b'"policyName":"none"', 1)
+    ended = judge(older.replace(b'"entries":{"a"', b'"entries":{"c"', 1), "--kubernetes", "1.37")
+    assert ended.code == 1
+    assert "pods a and b both hold CPUs 3" in ended.out
+
+
 @pytest.mark.parametrize(
     ("content", "told"),
     [

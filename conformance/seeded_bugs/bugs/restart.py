@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import zlib
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,13 @@ from numaproof.reference.kubelet.checkpoints import files
 from numaproof.reference.kubelet.checkpoints import memory as memory_checkpoint
 from numaproof.reference.kubelet.checkpoints.cpu import CPUFormats
 from numaproof.reference.kubelet.checkpoints.files import CheckpointError
-from numaproof.reference.kubelet.checkpoints.formats import CORRUPTED, Format, Formats
+from numaproof.reference.kubelet.checkpoints.formats import (
+    CORRUPTED,
+    Format,
+    Formats,
+    TwoPartFormat,
+    UnreadableError,
+)
 from numaproof.reference.memory import policy as memory_policy
 from numaproof.reference.memory.manager import MemoryManager
 from numaproof.reference.memory.state import MemoryState
@@ -40,9 +47,10 @@ def _of_cpus(found: Content) -> bool:
 
 @seeds("#86676", "CPU-CHECKPOINT-005")
 def a_wrong_cpu_checksum_is_accepted(changes: Changes) -> None:
-    changes.around(
-        Format, "takes", lambda original, self, found: _of_cpus(found) or original(self, found)
-    )
+    for one in (Format, TwoPartFormat):
+        changes.around(
+            one, "takes", lambda original, self, found: _of_cpus(found) or original(self, found)
+        )
 
 
 @seeds("CPU-RESTART-001")
@@ -149,14 +157,57 @@ def files_of_before_pod_level_managers_cannot_be_read(changes: Changes) -> None:
     changes.around(Formats, "read", latest)
 
 
+@seeds("CPU-CHECKPOINT-022", "MEM-CHECKPOINT-013", kubernetes="1.37")
+def the_part_for_earlier_releases_is_believed(changes: Changes) -> None:
+    def earlier(original: Any, self: Formats, content: bytes) -> Any:
+        known = tuple(one for one in self.attempts if isinstance(one, Format))
+        return original(dataclasses.replace(self, attempts=known), content)
+
+    changes.around(Formats, "read", earlier)
+
+
+@seeds("CPU-CHECKPOINT-023", "MEM-CHECKPOINT-014", kubernetes="1.37")
+def the_part_for_earlier_releases_stands_in_for_damaged_data(changes: Changes) -> None:
+    def lenient(original: Any, self: TwoPartFormat, content: bytes) -> Any:
+        try:
+            return original(self, content)
+        except CheckpointError as error:
+            raise UnreadableError(str(error), {}) from None
+
+    changes.around(TwoPartFormat, "read", lenient)
+
+
+@seeds("CPU-CHECKPOINT-021", "MEM-CHECKPOINT-012", kubernetes="1.37")
+def data_has_the_checksum_of_the_other_part(changes: Changes) -> None:
+    def written(original: Any, self: TwoPartFormat, content: Any) -> bytes:
+        fields = json.loads(original(self, content))
+        return json.dumps(
+            {**fields, "dataChecksum": fields["checksum"]}, separators=(",", ":")
+        ).encode()
+
+    changes.around(TwoPartFormat, "write", written)
+
+
+@seeds("CPU-CHECKPOINT-025", kubernetes="1.37")
+def baselines_are_not_written(changes: Changes) -> None:
+    changes.around(
+        cpu_checkpoint,
+        "dump",
+        lambda original, state, *rest, **named: original(
+            dataclasses.replace(state, baselines=None), *rest, **named
+        ),
+    )
+
+
 # Memory
 
 
 @seeds("MEM-CHECKPOINT-001")
 def a_wrong_memory_checksum_is_accepted(changes: Changes) -> None:
-    changes.around(
-        Format, "takes", lambda original, self, found: not _of_cpus(found) or original(self, found)
-    )
+    for one in (Format, TwoPartFormat):
+        changes.around(
+            one, "takes", lambda original, self, found: not _of_cpus(found) or original(self, found)
+        )
 
 
 @seeds("MEM-CHECKPOINT-008")

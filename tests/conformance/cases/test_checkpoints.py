@@ -95,6 +95,31 @@ def test_a_given_checksum_is_written_as_it_is_and_none_is_left_out() -> None:
     assert checkpoints.text({"policyName": "static", "checksum": None}) == '{"policyName":"static"}'
 
 
+def test_the_second_part_is_a_text_with_a_checksum_of_its_own() -> None:
+    fields = {"policyName": "static", "defaultCpuSet": "0-7"}
+    golden = (
+        '{"policyName":"static","defaultCpuSet":"0-7","checksum":14413152,'
+        '"data":"{\\"policyName\\":\\"static\\",\\"defaultCpuSet\\":\\"0-7\\"}",'
+        '"dataChecksum":3294586087}'
+    )
+    assert checkpoints.text({**fields, "data": fields}) == golden
+    assert (
+        checkpoints.text({**fields, "data": '{"policyName":"static","defaultCpuSet":"0-7"}'})
+        == golden
+    )
+    assert checkpoints.text(checkpoints.like(fields, golden)) == golden
+    assert checkpoints.like(fields, None) is fields
+    assert checkpoints.like({"data": ""}, golden) == {"data": ""}
+
+
+def test_the_second_part_may_stand_alone_or_be_wrong() -> None:
+    assert checkpoints.text({"data": "x", "dataChecksum": None}) == '{"data":"x"}'
+    assert checkpoints.text({"data": 7, "dataChecksum": 1}) == '{"data":7,"dataChecksum":1}'
+    assert checkpoints.text({"policyName": "", "dataChecksum": 1}).endswith('"dataChecksum":1}')
+    with pytest.raises(FieldsError, match="7 is not a string"):
+        checkpoints.text({"data": 7})
+
+
 @pytest.mark.parametrize(
     ("fields", "complaint"),
     [

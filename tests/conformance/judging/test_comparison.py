@@ -118,6 +118,46 @@ def test_a_checksum_that_is_not_the_one_of_its_text_is_a_difference() -> None:
     )
 
 
+def two_parts(*types: str, wrong: str = "") -> str:
+    """Such a checkpoint of two parts; a `wrong` checksum begins with another digit."""
+    blocks = tuple(Block(1, one, 64) for one in types)
+    kept = MemoryState({}, {"uid-a": {"app": blocks}}, {"uid-b": blocks})
+    written = memory_checkpoint.dump(kept, "Static", release("1.37").memory_files).decode()
+    return written.replace(f'"{wrong}":', f'"{wrong}":1')
+
+
+def test_blocks_may_be_in_any_order_in_both_parts_of_a_file() -> None:
+    one, other = two_parts(*TWO), two_parts(*TWO[::-1])
+    assert one != other
+    assert difference(state(one), state(other), "kubelet") is None
+
+
+@pytest.mark.parametrize("name", ["checksum", "dataChecksum"])
+def test_either_checksum_has_to_be_that_of_its_part(name: str) -> None:
+    one, other = two_parts(*TWO), two_parts(*TWO[::-1], wrong=name)
+    assert difference(state(one), state(other), "kubelet") == (
+        f"files.memory_manager_state.{name} is True against False"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"machineState":{},"entries":{"u":null}}',
+        '{"machineState":{},"entries":[],"podEntries":{"u":null,"v":{}}}',
+        '{"machineState":{},"entries":{"u":{"c":[1,2]}},"data":"["}',
+    ],
+)
+def test_a_file_with_nothing_where_blocks_should_be_is_compared_by_its_text(text: str) -> None:
+    assert difference(state(text), state(text), "kubelet") is None
+    assert difference(state(text), state(f"{text} "), "kubelet") is not None
+
+
+def test_blocks_of_unknown_fields_have_no_right_checksum() -> None:
+    text = '{"machineState":{},"entries":{"u":{"c":[{"odd":1},{"odd":2}]}},"checksum":1}'
+    assert difference(state(text), state(f"{text} "), "kubelet") is None
+
+
 def test_a_file_with_one_block_for_each_container_is_compared_by_its_text() -> None:
     one, other = memory_file("memory"), memory_file("memory", right=False)
     assert difference(state(one), state(one), "kubelet") is None

@@ -401,5 +401,8 @@ def test_files_say_what_the_state_says_and_add_up(
 ) -> None:
     written = with_files(view, **files)
     assert names(invariants.on_state(written)) == broken
+    # Of a file of two parts, the second is looked at.
+    second = {name: json.dumps({"policyName": 7, "data": text}) for name, text in files.items()}
+    assert names(invariants.on_state(with_files(view, **second))) == broken
     # Whoever does not claim the files may write others.
     assert names(invariants.on_state(replace(written, level="placement"))) == []
