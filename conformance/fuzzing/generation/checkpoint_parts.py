@@ -59,7 +59,7 @@ class ManagersFile:
         return {**copy.deepcopy(dict(self.content)), "policyName": policy}
 
 
-_ANY_ELSE = {
+_ANY_ELSE: dict[str, tuple[str, Any]] = {
     "no policy": ("policyName", ""),
     "misspelt policy": ("policyName", "statik"),
     "no entries": ("entries", {}),
@@ -68,14 +68,14 @@ _ANY_ELSE = {
     "an empty pod": ("entries/uid-gone", {}),
     "a null pod": ("entries/uid-gone", None),
 }
-_ANY_BADLY = {
+_ANY_BADLY: dict[str, tuple[str, Any]] = {
     "policy 7": ("policyName", 7),
     "entries []": ("entries", []),
     "entries 7": ("entries", 7),
     "pod []": ("entries/uid-held", []),
     "container 7": ("entries/uid-held/app", 7),
 }
-_PODS_BADLY = {
+_PODS_BADLY: dict[str, tuple[str, Any]] = {
     "pod entries 7": ("podEntries", 7),
     "pod entries null": ("podEntries", None),
     "pod entry 7": ("podEntries/uid-held", 7),

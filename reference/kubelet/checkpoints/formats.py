@@ -64,6 +64,7 @@ class Format:
         CPU-CHECKPOINT-011, MEM-CHECKPOINT-001.
         """
         fields = {**self.fields, "checksum": _CHECKSUM}
+        found: Content
         found, problem = decoding.decode_partly(content, decoding.Fields(self.structure, fields))
         if not problem and not self.takes(found):
             problem = CORRUPTED
