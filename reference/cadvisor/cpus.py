@@ -6,9 +6,8 @@ is silently skipped, because x86 kernels remove that folder when they take a CPU
 (google/cadvisor#2566, kubernetes#89859). A *core* is the CPUs of one node with the same two ids.
 Core ids are unique within a package at most (google/cadvisor#2799).
 
-Source: the sysinfo and sysfs packages of cAdvisor v0.52.1 (Kubernetes 1.33 and 1.34), v0.53.0
-(1.35) and v0.56.2 (1.36), built for amd64: the s390x levels above the package, book and drawer,
-are ignored.
+Source: the sysinfo and sysfs packages of cAdvisor v0.49.0 (Kubernetes 1.31) to v0.60.5 (1.37),
+built for amd64: the s390x levels above the package, book and drawer, are ignored.
 """
 
 from __future__ import annotations
