@@ -59,6 +59,8 @@ def test_an_unknown_command_is_2(command: Command) -> None:
         (["check", "--select"], "example-besteffort", ["example-besteffort-runs-shared"]),
         (["promote", "--requirement"], "cpu-none-001", ["CPU-NONE-001"]),
         (["profile", "show"], "dgx-", ["dgx-spark-gb10"]),
+        (["upgrade", "--machine"], "laptop-4", ["laptop-4c8t"]),
+        (["upgrade", "--to"], "1.36", ["1.36"]),
     ],
 )
 def test_names_are_completed(args: list[str], incomplete: str, expected: list[str]) -> None:
