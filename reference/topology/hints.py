@@ -88,13 +88,20 @@ class Demand:
     def met_by(self, nodes: int) -> bool:
         """Whether a set of nodes is a hint: it meets the demand with what is free now.
 
+        What may be reused does not help a set that would have too little on an empty machine.
+
         Requirements: MEM-HUGE-004.
         """
         return (
             all(need.free_on(nodes) >= need.amount for need in self.needs)
+            and self.possible(nodes)
             and all(nodes & group for group in self.touching)
             and all(nodes == group for node, group in self.cells if nodes >> node & 1)
         )
+
+    def possible(self, nodes: int) -> bool:
+        """Whether a set of nodes has enough on an empty machine."""
+        return all(need.total_on(nodes) >= need.amount for need in self.needs)
 
     def prefers(self, nodes: int, fewest: int) -> bool:
         """Whether a hint is preferred, where an empty machine would do with `fewest` nodes.
@@ -139,7 +146,7 @@ def fewest_nodes(demand: Demand) -> int:
     Requirements: TOPO-POLICY-005.
     """
     for nodes in sets_of(demand.nodes):
-        if all(need.total_on(nodes) >= need.amount for need in demand.needs):
+        if demand.possible(nodes):
             return nodes.bit_count()
     return len(demand.nodes)
 

@@ -10,7 +10,6 @@ Sets of NUMA nodes are bit masks in this module.
 from __future__ import annotations
 
 from functools import reduce
-from itertools import compress
 from operator import or_
 from typing import TYPE_CHECKING
 
@@ -47,7 +46,7 @@ def satisfiable(demand: Demand) -> bool:
     if any(demand.met_by(1 << node) for node in demand.nodes):
         return True
     classes = interchangeable(demand)
-    return bool(_hints(demand, _sets(demand, classes), classes))
+    return bool(_hints(demand, _possible(demand, classes), classes))
 
 
 def narrowest(demand: Demand, containing: int = 0) -> TopologyHint | None:
@@ -90,25 +89,29 @@ def signatures(demand: Demand) -> Mapping[int, Hashable]:
 
 def among(demand: Demand, classes: NodeClasses) -> list[TopologyHint]:
     """The hints that are representatives of `classes`, which must keep to `signatures`."""
-    sets = _sets(demand, classes)
-    full = [(need.total, (), need.amount) for need in demand.needs]
-    fewest = min(map(int.bit_count, _enough(full, sets, classes)), default=len(demand.nodes))
+    sets = _possible(demand, classes)
+    fewest = min((nodes.bit_count() for nodes in sets if nodes), default=len(demand.nodes))
     return [
         TopologyHint(nodes, demand.prefers(nodes, fewest))
         for nodes in _hints(demand, sets, classes)
     ]
 
 
-def _sets(demand: Demand, classes: NodeClasses) -> list[int]:
-    """The representatives; the empty set in the place of those beyond the demand's nodes."""
+def _possible(demand: Demand, classes: NodeClasses) -> list[int]:
+    """The representatives; the empty set in the place of those that would not do if all was free.
+
+    Nor do those beyond the demand's nodes.
+    """
     outside = ~sum(1 << node for node in demand.nodes)
-    return [0 if nodes & outside else nodes for nodes in classes.representatives()]
+    sets = [0 if nodes & outside else nodes for nodes in classes.representatives()]
+    full = [(need.total, (), need.amount) for need in demand.needs]
+    return _enough(full, sets, classes)
 
 
 def _hints(demand: Demand, sets: list[int], classes: NodeClasses) -> list[int]:
     """Those of the representatives that meet the demand."""
     free = [(need.free, need.reusable, need.amount) for need in demand.needs]
-    found = _enough(free, sets, classes)
+    found = [nodes for nodes in _enough(free, sets, classes) if nodes]
     if demand.cells:
         named = reduce(or_, (1 << node for node, _ in demand.cells))
         groups = _whole_groups(demand)
@@ -133,12 +136,11 @@ def _enough(
     sets: list[int],
     classes: NodeClasses,
 ) -> list[int]:
-    """Those of `sets`, not empty, that have the amounts of all `needs`.
+    """Those of `sets` that have the amounts of all `needs`, the empty set in place of others.
 
     A need is what there is, what there is in addition for exact sets, and the amount. `sets` stand
     at the places of the representatives of `classes`.
     """
-    enough: list[list[bool]] = []
     for supplies, reusable, amount in needs:
         sums = classes.weigh(_by_node(supplies))
         for supply in supplies:
@@ -152,8 +154,8 @@ def _enough(
                 total + supply.amount if nodes == supply.nodes else total
                 for nodes, total in zip(sets, sums, strict=True)
             ]
-        enough.append([total >= amount for total in sums])
-    return [nodes for nodes in compress(sets, map(all, zip(*enough, strict=True))) if nodes]
+        sets = [nodes if total >= amount else 0 for nodes, total in zip(sets, sums, strict=True)]
+    return sets
 
 
 def _single(supply: Supply) -> bool:

@@ -58,6 +58,11 @@ def test_what_is_reusable_counts_for_its_exact_set_of_nodes(way: Any) -> None:
     assert [hint.nodes for hint in way.listed(demand)] == [0b011]
 
 
+def test_what_is_reusable_does_not_make_up_for_too_little_on_an_empty_machine(way: Any) -> None:
+    demand = Demand((0, 1, 2), (need(9, [4, 4, 0], reusable=(Supply(0b011, 4),), total=4),))
+    assert [hint.nodes for hint in way.listed(demand)] == []
+
+
 def test_a_device_near_several_nodes_is_had_on_any_of_them_once(way: Any) -> None:
     devices = (Supply(0b011, 1), Supply(0b110, 1))
     demand = Demand((0, 1, 2), (Need(2, devices, devices),))
