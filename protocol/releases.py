@@ -9,7 +9,7 @@ from __future__ import annotations
 RELEASES = ("1.31", "1.32", "1.33", "1.34", "1.35", "1.36", "1.37")
 """The minor releases, oldest first."""
 
-NEWEST = "1.36"
+NEWEST = RELEASES[-1]
 """The release that is meant where none is named."""
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 CHECKSUM = "checksum"
 DATA = "data"
 DATA_CHECKSUM = "dataChecksum"
+_PODS = "podEntries"
 
 
 class FieldsError(ValueError):
@@ -229,10 +230,14 @@ def text(fields: Mapping[str, Any]) -> str:
 
 
 def like(fields: Mapping[str, Any], content: str | None) -> Mapping[str, Any]:
-    """The fields in the format of a file: where that has a second part, ``data`` says the same."""
+    """The fields in the format of a file: where that has a second part, ``data`` says the same.
+
+    What pods have as a whole is in the second part alone.
+    """
     if DATA in fields or f'"{DATA}":' not in (content or ""):
         return fields
-    return {**fields, DATA: {name: one for name, one in fields.items() if name != CHECKSUM}}
+    data = {name: one for name, one in fields.items() if name != CHECKSUM}
+    return {name: one for name, one in fields.items() if name != _PODS} | {DATA: data}
 
 
 def _json(fields: Mapping[str, Any]) -> str:
