@@ -116,7 +116,7 @@ def test_the_documents_have_no_defect_in_any_release(version: str) -> None:
 def test_a_release_composes_a_rule_once() -> None:
     newest = releases.release(None)
     assert newest.rule(StaticCPUPolicy) is newest.rule(StaticCPUPolicy)
-    assert issubclass(newest.rule(StaticCPUPolicy), cpu.OwnPodRefused)
+    assert issubclass(newest.rule(StaticCPUPolicy), cpu.InitCPUsNotReused)
     assert issubclass(newest.rule(DistributedAssignment), assignment.FreeCoreByAverage)
     assert not issubclass(newest.rule(Assignment), DistributedAssignment)
 

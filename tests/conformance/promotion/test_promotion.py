@@ -289,6 +289,7 @@ def test_of_a_checkpoint_everything_but_its_checksum_is_expected() -> None:
         "policyName": "static",
         "defaultCpuSet": "0,2",
         "entries": {"uid-a": {"app": "1,3"}},
+        "data": '{"policyName":"static","defaultCpuSet":"0,2","entries":{"uid-a":{"app":"1,3"}}}',
     }
 
 
