@@ -18,8 +18,10 @@ from numaproof.reference.memory.policy import StaticMemoryPolicy
 from numaproof.reference.memory.requests import UNSIGNED
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numaproof.reference.memory.requests import Amounts
-    from numaproof.reference.memory.state import MemoryState, Nodes
+    from numaproof.reference.memory.state import MemoryState, NodeMemory
     from numaproof.reference.pods.containers import PodContainer
     from numaproof.reference.pods.pod import Pod
 
@@ -76,7 +78,7 @@ class GroupComparedByNode(StaticMemoryPolicy):
         "The kubelet expects it as if it had come in the order of the file, and does not start.",
     )
 
-    def agree(self, real: Nodes, expected: Nodes) -> bool:
+    def agree(self, real: Mapping[int, NodeMemory], expected: Mapping[int, NodeMemory]) -> bool:
         """Only if each node has as much in use as is expected of it."""
         return real == expected
 

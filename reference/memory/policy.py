@@ -281,7 +281,7 @@ class StaticMemoryPolicy(Readmission):
             )
         return state
 
-    def agree(self, real: Nodes, expected: Nodes) -> bool:
+    def agree(self, real: Mapping[int, NodeMemory], expected: Mapping[int, NodeMemory]) -> bool:
         """Whether the state file tells of the machine that is expected with its assignments."""
         return same_memory(real, expected)
 
