@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations, dropwhile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from numaproof.protocol.releases import between
 from numaproof.reference.cpu.distribution import DistributedAssignment
@@ -106,7 +106,7 @@ class AffinityShrunk(DistributedAssignment):
 class CombinationOverwritten(DistributedAssignment):
     """Overwrites the chosen combination by those looked at later."""
 
-    departure = Defect(
+    departure: ClassVar[Defect | Change] = Defect(
         "distribute-combination-overwritten",
         ALL,
         _EVENLY,
