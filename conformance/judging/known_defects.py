@@ -55,6 +55,9 @@ _EXPLAINS: dict[str, Callable[[Violation, Facts], bool]] = {
     "reservation-beyond-node-wraps": lambda violation, _: (
         violation.invariant == "memory-allocatable-but-reserved" and violation.size >= _WRAPPED
     ),
+    "pod-level-without-devices": lambda violation, _: (
+        violation.invariant == "devices-of-pod-level-pods"
+    ),
 }
 """By defect: whether it explains a broken invariant on a machine."""
 

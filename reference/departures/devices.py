@@ -7,9 +7,13 @@ from typing import TYPE_CHECKING
 from numaproof.protocol.releases import between
 from numaproof.reference.departures.departure import ISSUES, Change, Defect
 from numaproof.reference.devices.hints import DeviceHints
+from numaproof.reference.devices.manager import DeviceManager
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from numaproof.reference.pods.pod import Pod
+    from numaproof.reference.topology.policy import KeptHint
 
 
 class AllNodesConsidered(DeviceHints):
@@ -24,6 +28,22 @@ class AllNodesConsidered(DeviceHints):
         """All of the machine's nodes."""
         del near
         return self.nodes
+
+
+class PodLevelWithoutDevices(DeviceManager):
+    """Gives no devices to pods that are given CPUs and memory as a whole."""
+
+    departure = Defect(
+        "pod-level-without-devices",
+        between("1.36"),
+        "A container of any QoS class gets as many devices of each resource as its limits say.",
+        "",
+        "With the gate PodLevelResourceManagers and scope pod, a pod with resources of its own is "
+        "admitted without the devices that its containers request, even where there are none.",
+    )
+
+    def allocate_pod(self, pod: Pod, affinity: KeptHint) -> None:
+        """Gives nothing."""
 
 
 ALL_NODES_FOR_DEVICES = Defect(
@@ -47,7 +67,7 @@ VANISHED_DEVICE_PANIC = Defect(
     answers=False,
 )
 
-DEPARTURES = (AllNodesConsidered,)
+DEPARTURES = (AllNodesConsidered, PodLevelWithoutDevices)
 
 NO_ANSWER = (ALL_NODES_FOR_DEVICES, VANISHED_DEVICE_PANIC)
 """Defects that end in no answer."""

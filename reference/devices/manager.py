@@ -81,7 +81,12 @@ class DeviceManager(Manager[DeviceState]):
             self._kept = self.state
 
     def allocate_pod(self, pod: Pod, affinity: KeptHint) -> None:
-        """Gives nothing: the Device Manager does not serve pods as a whole."""
+        """Gives each container its devices: a pod as a whole has none.
+
+        Requirements: DEV-ALLOCATE-003.
+        """
+        for container in pod.containers:
+            self.allocate(pod, container, affinity)
 
     def reclaim(self, pods: Mapping[str, Pod]) -> None:
         """Takes back the devices of all pods but these, the ones on the node.

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
 from numaproof.conformance.cases.schema import ContainerSpec, PodSpec, Quantities
+from numaproof.conformance.judging.pods import amount
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numaproof.conformance.cases.machine_properties import Facts
     from numaproof.conformance.fuzzing.generation.choices import Choices
@@ -44,20 +46,18 @@ def pod(choices: Choices, name: str, room: Room, focus: Focus) -> PodSpec:
     whole = focus.pod_level and choices.chance(2)
     mixed = mixed or (whole and choices.chance(2))
     kinds = [choices.pick(_ANY) if mixed else "guaranteed" for _ in range(apps + inits)]
-    return PodSpec(
-        pod=name,
-        containers={
-            f"app{number}": _container(choices, room, focus, kinds[number])
-            for number in range(apps)
-        },
-        init={
-            f"init{number}": _container(
-                choices, room, focus, kinds[apps + number], sidecar=choices.chance(3)
-            )
-            for number in range(inits)
-        },
-        resources=_of_pod(choices, room) if whole else {},
-    )
+    containers = {
+        f"app{number}": _container(choices, room, focus, kinds[number]) for number in range(apps)
+    }
+    init = {
+        f"init{number}": _container(
+            choices, room, focus, kinds[apps + number], sidecar=choices.chance(3)
+        )
+        for number in range(inits)
+    }
+    asked = [*containers.values(), *init.values()]
+    resources = _of_pod(choices, room, asked) if whole else {}
+    return PodSpec(pod=name, containers=containers, init=init, resources=resources)
 
 
 def _container(
@@ -140,10 +140,19 @@ def _memory(choices: Choices, room: Room, focus: Focus) -> str:
     return f"{max(1, size)}Mi"
 
 
-def _of_pod(choices: Choices, room: Room) -> dict[str, Quantities]:
-    """Resources of a pod as a whole: mostly all of them, or some for others to follow from."""
-    amounts: Quantities = {"cpu": _cpus(choices, room), "memory": "512Mi"}
-    requests: Quantities = {**amounts, "memory": "256Mi"} if choices.chance(3) else dict(amounts)
+def _of_pod(
+    choices: Choices, room: Room, containers: Sequence[ContainerSpec]
+) -> dict[str, Quantities]:
+    """Resources of a pod as a whole: mostly all of them, or some for others to follow from.
+
+    They are no less than those of its containers together: the API server lets no other pod pass.
+    """
+    amounts: Quantities = {
+        "cpu": _at_least(_cpus(choices, room), _together("cpu", containers)),
+        "memory": _at_least("512Mi", _together("memory", containers)),
+    }
+    less = _at_least("256Mi", _together("memory", containers))
+    requests: Quantities = {**amounts, "memory": less} if choices.chance(3) else dict(amounts)
     match choices.pick(("all", "all", "all", "limits", "requests", "one", "nothing")):
         case "limits":
             return {"limits": amounts}
@@ -155,3 +164,18 @@ def _of_pod(choices: Choices, room: Room) -> dict[str, Quantities]:
         case "nothing":
             return {"limits": {}}
     return {"requests": requests, "limits": amounts}
+
+
+def _together(resource: str, containers: Sequence[ContainerSpec]) -> Fraction:
+    """An upper bound of what containers request of a resource at once."""
+    written = (
+        max(amount(quantities.get(resource, "0")) for quantities in (one.requests, one.limits))
+        for one in containers
+    )
+    return sum(written, Fraction(0))
+
+
+def _at_least(quantity: str, least: Fraction) -> str:
+    if amount(quantity) >= least:
+        return quantity
+    return str(least) if least.denominator == 1 else f"{least * 1000}m"

@@ -52,8 +52,9 @@ def on_admission(
         held = container.devices or {}
         for resource, count in counts.get(name, {}).items():
             if len(held.get(resource, ())) != count:
+                as_one = uid in view.budgets
                 yield Violation(
-                    "devices-as-requested",
+                    "devices-of-pod-level-pods" if as_one else "devices-as-requested",
                     "DEV-ALLOCATE-003",
                     f"{uid}/{name} asked for {count} of {resource} and got"
                     f" {list(held.get(resource, ()))}",
