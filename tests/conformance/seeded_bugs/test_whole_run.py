@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SCENARIOS = 400
 """Scenarios that are played for a bug at the most."""
 
-COUNTS = {"exclusive-count"}
+COUNTS = {"exclusive-count", "memory-of-guaranteed-only"}
 ALIGNMENT = {
     "cpus-within-affinity",
     "memory-within-affinity",
