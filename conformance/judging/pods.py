@@ -107,13 +107,23 @@ class PodReading:
 
         An integer to the thousandth, which is as fine as CPUs are counted.
         """
-        milli = math.ceil(container.requests.get("cpu", Fraction(0)) * 1000)
-        return milli // 1000 if container in self.pinned and milli % 1000 == 0 else 0
+        return _whole_cpus(container.requests) if container in self.pinned else 0
+
+    @cached_property
+    def budget_is_exclusive(self) -> bool:
+        """Whether its CPUs as a whole are exclusive: an integer of them, likewise."""
+        return self.budget is not None and _whole_cpus(self.budget) > 0
 
     @cached_property
     def effective_exclusive_cpus(self) -> int:
         """How many exclusive CPUs the pod needs at the moment when it needs most."""
         return int(effective((one.kind, self.exclusive_cpus(one)) for one in self.containers))
+
+
+def _whole_cpus(requests: Mapping[str, Fraction]) -> int:
+    """The CPUs requested if they are an integer, else none."""
+    milli = math.ceil(requests.get("cpu", Fraction(0)) * 1000)
+    return 0 if milli % 1000 else milli // 1000
 
 
 def read(manifest: Mapping[str, Any], whole: PodResources) -> PodReading:

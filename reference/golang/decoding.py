@@ -8,7 +8,7 @@ decodes itself ends everything with its first error.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -85,7 +85,7 @@ class Fields:
     go: str
     fields: Mapping[str, Kind]
     pointer: bool = False
-    embedded: Mapping[str, str] = _NONE
+    embedded: Mapping[str, str] = field(default_factory=lambda: _NONE)
     check: Callable[[Mapping[str, Any]], object] | None = None
 
 

@@ -87,7 +87,7 @@ def _counts(view: View) -> Iterator[Violation]:
         entitled = exclusive_counts(pod)
         given = view.state.pods[uid]
         for name, count in entitled.items():
-            if not count and uid in view.budgets:
+            if uid in view.budgets and not (count and pod.budget_is_exclusive):
                 continue
             got = given[name].exclusive
             if len(got) != count and (uid, name) not in view.ended:
