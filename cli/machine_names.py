@@ -54,6 +54,20 @@ MACHINE = MachineName("NAME|FILE")
 ANY_MACHINE = MachineName("NAME|FILE|TREE")
 """For `discover_machine`."""
 
+node_machine_option = click.option(
+    "--machine",
+    type=ANY_MACHINE,
+    required=True,
+    help="A bundled profile, a profile file, or a tree: / for this machine, a directory or a tar.",
+)
+node_devices_option = click.option(
+    "--devices",
+    multiple=True,
+    metavar="NAME=COUNT@NODES,...|FILE",
+    help="Devices of the node: vendor.example/nic=4@0 are four NICs near NUMA node 0. Repeatable.",
+)
+"""The options by which commands for node operators learn of the machine and of its devices."""
+
 machines_option = click.option(
     "--machine",
     "machine_names",

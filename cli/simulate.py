@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 import click
 from rich.console import Console
 
-from numaproof.machine_names import ANY_MACHINE, discover_machine
+from numaproof.machine_names import discover_machine, node_devices_option, node_machine_option
 from numaproof.protocol import codec
 from numaproof.reports import answer_page, answer_text
 from numaproof.reports.terminal import PLAIN_WIDTH, as_plain, encodable, is_live
@@ -33,12 +33,7 @@ _WHOLE = 2000
 
 
 @click.command()
-@click.option(
-    "--machine",
-    type=ANY_MACHINE,
-    required=True,
-    help="A bundled profile, a profile file, or a tree: / for this machine, a directory or a tar.",
-)
+@node_machine_option
 @click.option(
     "--config",
     type=click.File(encoding="utf-8"),
@@ -46,12 +41,7 @@ _WHOLE = 2000
     metavar="FILE",
     help="KubeletConfiguration of the node.",
 )
-@click.option(
-    "--devices",
-    multiple=True,
-    metavar="NAME=COUNT@NODES,...|FILE",
-    help="Devices of the node: vendor.example/nic=4@0 are four NICs near NUMA node 0. Repeatable.",
-)
+@node_devices_option
 @click.option(
     "--replicas",
     type=click.IntRange(min=0),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from numaproof.conformance.execution.implementation import ImplementationFailure
-from numaproof.machine_names import ANY_MACHINE, discover_machine
+from numaproof.machine_names import discover_machine, node_devices_option, node_machine_option
 from numaproof.protocol import codec
 from numaproof.protocol.releases import RELEASES
 from numaproof.reports.terminal import encodable, is_live
@@ -49,12 +49,7 @@ ATTENTION = 1
     required=True,
     help="Kubernetes release that it is to run; an older one is a downgrade.",
 )
-@click.option(
-    "--machine",
-    type=ANY_MACHINE,
-    required=True,
-    help="A bundled profile, a profile file, or a tree: / for this machine, a directory or a tar.",
-)
+@node_machine_option
 @click.option(
     "--config",
     type=click.File(encoding="utf-8"),
@@ -75,12 +70,7 @@ ATTENTION = 1
     metavar="FILE",
     help="Pods on the node: manifests, or the output of kubectl get pods -o yaml. Repeatable.",
 )
-@click.option(
-    "--devices",
-    multiple=True,
-    metavar="NAME=COUNT@NODES,...|FILE",
-    help="Devices of the node: vendor.example/nic=4@0 are four NICs near NUMA node 0. Repeatable.",
-)
+@node_devices_option
 @click.option(
     "--implementation",
     metavar='"CMD ..."',

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reference.golang.syntax import GoJSONError, Number, Pairs, parse
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 # Far more digits than fit, and fewer than Python refuses to read.
 _UNSIGNED = re.compile(r"[0-9]{1,999}")
 _SIGNED = re.compile(r"[+-]?[0-9]{1,999}")
-_NONE: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +83,7 @@ class Fields:
     go: str
     fields: Mapping[str, Kind]
     pointer: bool = False
-    embedded: Mapping[str, str] = field(default_factory=lambda: _NONE)
+    embedded: Mapping[str, str] = field(default_factory=dict)
     check: Callable[[Mapping[str, Any]], object] | None = None
 
 
