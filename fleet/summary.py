@@ -6,7 +6,6 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from numaproof.fleet.signatures import signature
 from numaproof.protocol.campaign import (
     CampaignFinding,
     CampaignSummary,
@@ -64,7 +63,7 @@ class FinishedUnits:
         self._machines = {name: number for number, name in enumerate(plan.machines)}
         self._counted = {one: _Counted() for one in plan.configurations}
         self._by_machine: dict[str, Counter[Outcome]] = {}
-        self._alike: dict[str, _Alike] = {}
+        self._alike: dict[tuple[bool, str], _Alike] = {}  # whether of scenarios, signature
         self._smallest: dict[str, DivergenceFound | None] = {}
 
     def add(self, events: Iterable[UnitEvent], ended: UnitFinished) -> bool:
@@ -91,13 +90,12 @@ class FinishedUnits:
         number = self._places[configuration]
         match event:
             case CaseFinished() if event.outcome not in GOOD:
-                like = signature(event.case, event.outcome, event.message)
                 machine = self._machines.get(event.machine, len(self._machines))
                 place = (number, machine, event.case)
-                self._alike.setdefault(like, _Alike()).add(place, event)
+                self._alike.setdefault((False, event.signature), _Alike()).add(place, event)
             case ScenarioFailed():
                 place = (number, event.seed, "")
-                self._alike.setdefault(event.signature, _Alike()).add(place, event)
+                self._alike.setdefault((True, event.signature), _Alike()).add(place, event)
 
     @property
     def failures(self) -> int:
@@ -107,7 +105,7 @@ class FinishedUnits:
     @property
     def signatures(self) -> int:
         """How many of them are distinct."""
-        return len(self._alike)
+        return len({like for _, like in self._alike})
 
     def shrinks(self) -> list[Shrink]:
         """The first scenario of each signature, to be shrunk.
@@ -116,8 +114,8 @@ class FinishedUnits:
         """
         firsts = [
             (alike.first, like)
-            for like, alike in self._alike.items()
-            if alike.first and isinstance(alike.event, ScenarioFailed)
+            for (scenario, like), alike in self._alike.items()
+            if alike.first and scenario
         ]
         return [
             Shrink(self.plan.configurations[first[0]], like, first[1])
@@ -150,15 +148,15 @@ class FinishedUnits:
     def _findings(self) -> Iterator[CampaignFinding]:
         in_order = sorted(
             self._alike.items(),
-            key=lambda one: (isinstance(one[1].event, ScenarioFailed), one[1].first, one[0]),
+            key=lambda one: (one[0][0], one[1].first, one[0]),
         )
         merged: dict[str, list[tuple[str, _Alike]]] = {}
-        for like, alike in in_order:
+        for (scenario, like), alike in in_order:
             smallest = self._smallest.get(like)
             after = like
-            if smallest is not None:
+            if scenario and smallest is not None:
                 # Distinct failures may have shrunk to the same one.
-                after = signature(_SCENARIO, smallest.outcome, smallest.message)
+                after = smallest.signature
             merged.setdefault(after, []).append((like, alike))
         for name, group in merged.items():
             yield self._finding(name, group)

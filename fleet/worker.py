@@ -23,7 +23,6 @@ from numaproof.conformance.execution.subprocesses import Subprocess
 from numaproof.conformance.fuzzing.exploration import Explorer
 from numaproof.conformance.requirements import Registry
 from numaproof.fleet.job import digest_of_cases
-from numaproof.fleet.signatures import signature
 from numaproof.protocol import campaign as events
 from numaproof.protocol import codec
 from numaproof.protocol.events import GOOD, DivergenceFound
@@ -219,10 +218,10 @@ class _UnitRun:
             result = played.result
             self._outcomes[result.outcome] += 1
             if result.outcome not in GOOD:
-                alike = signature(played.broken, result.outcome, result.message)
-                self._events.append(
-                    events.ScenarioFailed(0.0, seed, alike, result.outcome, result.message)
+                failed = events.ScenarioFailed(
+                    0.0, seed, played.signature, result.outcome, result.message
                 )
+                self._events.append(failed)
 
     def add_smallest(self, unit: Shrink) -> None:
         explorer = Explorer(self._target, self._scratch)
@@ -249,6 +248,7 @@ class _UnitRun:
                 stderr=played.result.stderr,
                 file=name,
                 reproduce=shlex.join(words),
+                signature=played.signature,
             )
         )
 

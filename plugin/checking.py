@@ -108,6 +108,7 @@ def _played(target: Target, selected: SelectedCase) -> tuple[CaseFinished, RunRe
             steps=run.steps(),
             stderr=result.stderr,
             defect=result.defect,
+            signature=run.signature(result),
         )
     return finished, result
 

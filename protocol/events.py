@@ -107,7 +107,8 @@ class CaseFinished(Event, frozen=True, tag="case finished", omit_defaults=True):
 
     `seconds` is its duration; `stderr` the end of the implementation's standard error, if the
     program rather than its answers caused the outcome; `defect` the named defect behind an
-    expected failure; `reproduce` the command that repeats just this case run.
+    expected failure; `reproduce` the command that repeats just this case run; `signature` the
+    cause of a failure in a few words, the same in every case and on every machine.
     """
 
     case: str
@@ -122,13 +123,15 @@ class CaseFinished(Event, frozen=True, tag="case finished", omit_defaults=True):
     stderr: str = ""
     defect: str | None = None
     reproduce: str = ""
+    signature: str = ""
 
 
 class DivergenceFound(Event, frozen=True, tag="divergence found", omit_defaults=True):
     """A failure that fuzzing found, already shrunk; `file` is the case file that replays it.
 
     When two sides are compared, `ReportedCall.expected` is the left side's answer; when an
-    implementation is nondeterministic, it is its first answer.
+    implementation is nondeterministic, it is its first answer. `signature` is the cause, as in
+    `CaseFinished`.
     """
 
     title: str
@@ -141,6 +144,7 @@ class DivergenceFound(Event, frozen=True, tag="divergence found", omit_defaults=
     stderr: str = ""
     file: str | None = None
     reproduce: str = ""
+    signature: str = ""
 
 
 class AnsweredByChance(Event, frozen=True, tag="answered by chance"):

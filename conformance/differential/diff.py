@@ -270,4 +270,5 @@ def _found(
         stderr=played.stderr,
         file=str(file),
         reproduce=shlex.join(("numaproof", "diff", str(file), *options.options)),
+        signature=played.signature,
     )

@@ -18,9 +18,10 @@ from numaproof.conformance.execution.capabilities import NotSupportedError
 from numaproof.conformance.execution.implementation import ImplementationFailure, InProcess
 from numaproof.conformance.execution.pictures import picture
 from numaproof.conformance.execution.session import Session, replace_text
-from numaproof.conformance.judging import crash_attribution, known_defects
+from numaproof.conformance.judging import crash_attribution, known_defects, signatures
 from numaproof.conformance.judging.invariants import View
 from numaproof.conformance.judging.oracle import DIFFERS, STATE_DIR, Oracle
+from numaproof.conformance.judging.signatures import Evidence
 from numaproof.protocol import codec, events, messages
 
 if TYPE_CHECKING:
@@ -76,6 +77,13 @@ class LockstepResult:
     stderr: str = ""
     chance: str = ""
     defect: str | None = None
+
+    @property
+    def signature(self) -> str:
+        """The cause of the failure; empty if there is none."""
+        message = self.message.removeprefix(f"{self.operation}: ")
+        evidence = Evidence(self.outcome, message, self.operation, trace=self.stderr)
+        return signatures.signature(evidence)
 
     @property
     def operation(self) -> str:

@@ -83,6 +83,7 @@ def finished(recording: Recording, harness_run: HarnessRun, scratch: Path) -> ev
         stderr=played.stderr,
         defect=played.defect,
         reproduce=harness_run.command,
+        signature=played.signature,
     )
 
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from numaproof.conformance.execution.implementation import hello_args
+from numaproof.conformance.judging import signatures
+from numaproof.conformance.judging.signatures import Evidence
 from numaproof.protocol import codec, events
 
 if TYPE_CHECKING:
@@ -70,6 +72,9 @@ class FailedHandshake:
             ),
             stderr=self.failure.stderr,
             reproduce=self.command,
+            signature=signatures.signature(
+                Evidence(self.failure.outcome, str(self.failure), CASE, trace=self.failure.stderr)
+            ),
         )
         yield events.RunEnded(
             at=self.seconds,

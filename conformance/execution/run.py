@@ -21,7 +21,7 @@ from numaproof.conformance.execution.implementation import (
 from numaproof.conformance.execution.pictures import pictures
 from numaproof.conformance.execution.player import Player
 from numaproof.conformance.execution.session import Session
-from numaproof.conformance.judging import known_defects
+from numaproof.conformance.judging import known_defects, signatures
 from numaproof.conformance.judging.invariant_checker import InvariantChecker
 from numaproof.conformance.judging.oracle import DIFFERS, Oracle
 from numaproof.protocol import events, messages
@@ -183,6 +183,25 @@ class Run:
             return RunResult("fault", fault.message, fault.trace)
         problems = self.player.problems
         return RunResult("fail", problems[0]) if problems else RunResult("pass")
+
+    def signature(self, result: RunResult) -> str:
+        """The cause of the failure that `result` of this run is; empty if it is none."""
+        calls = self.player.session.calls
+        shown = (call.operation for call in calls if result.message in call.problems)
+        unexplained = [
+            violation.invariant
+            for violation, facts in self.player.broken
+            if known_defects.explain(violation, facts, self._known) is None
+        ]
+        evidence = signatures.Evidence(
+            outcome=result.outcome,
+            message=result.message,
+            operation=next(shown, calls[-1].operation if calls else ""),
+            invariants=unexplained,
+            trace=result.stderr,
+            defect=result.defect,
+        )
+        return signatures.signature(evidence)
 
     def steps(self) -> tuple[events.ReportedCall, ...]:
         """Every call that was made, as reports show it."""

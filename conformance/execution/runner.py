@@ -91,6 +91,7 @@ def run_case(
         stderr=result.stderr,
         defect=result.defect,
         reproduce=_reproduce(one, harness_run),
+        signature=run.signature(result),
     )
 
 

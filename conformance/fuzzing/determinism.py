@@ -17,6 +17,7 @@ import msgspec
 from numaproof.conformance.cases.loading import applies
 from numaproof.conformance.execution.run import Run, RunResult
 from numaproof.conformance.fuzzing.shrinking import Shrinking
+from numaproof.conformance.judging import signatures
 from numaproof.conformance.judging.oracle import disagreement
 from numaproof.protocol import events, messages
 
@@ -52,6 +53,11 @@ class Nondeterminism:
     steps: tuple[events.ReportedCall, ...]
     operation: str
     message: str
+
+    @property
+    def signature(self) -> str:
+        """What answers differ, whatever the scenario."""
+        return signatures.signature(signatures.Evidence(OUTCOME, self.message, self.operation))
 
     @property
     def result(self) -> RunResult:

@@ -95,6 +95,11 @@ class ScenarioRun:
         return last[0].invariant
 
     @property
+    def signature(self) -> str:
+        """The cause of the failure; empty if all is well."""
+        return self.run.signature(self.result)
+
+    @property
     def requirements(self) -> tuple[str, ...]:
         """The ids of the requirements that it broke, in that order."""
         violations = self.run.player.violations

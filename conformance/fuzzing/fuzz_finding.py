@@ -31,6 +31,7 @@ class FuzzFinding:
     steps: tuple[events.ReportedCall, ...]
     pictures: tuple[events.Picture, ...] = ()
     stderr: str = ""
+    signature: str = ""
     replays: bool = True
 
     @classmethod
@@ -43,6 +44,7 @@ class FuzzFinding:
             run.steps(),
             run.pictures(),
             result.stderr,
+            played.signature,
         )
 
     @classmethod
@@ -58,6 +60,7 @@ class FuzzFinding:
             nondeterminism.scenario.machine,
             nondeterminism.result.outcome,
             nondeterminism.steps,
+            signature=nondeterminism.signature,
             replays=False,
         )
 
@@ -79,4 +82,5 @@ class FuzzFinding:
             stderr=self.stderr,
             file=str(file),
             reproduce=shlex.join(words) if self.replays else harness_run.command,
+            signature=self.signature,
         )

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
+from numaproof.conformance.judging import traces
 from numaproof.conformance.judging.entitlement import options, switched_on, topology_policy
 from numaproof.protocol import messages
 from numaproof.reference.departures import (
@@ -78,7 +79,7 @@ class BrokenCall:
 
 def panicked(fault: messages.Fault, known: frozenset[str]) -> str | None:
     """The known defect that caused a fault, or None."""
-    function = _panicked_in(fault.trace)
+    function = traces.go_function(fault.trace)
     return next(
         (
             name
@@ -94,20 +95,6 @@ def never_answered(asked: BrokenCall, known: frozenset[str]) -> str | None:
     return next(
         (name for name in sorted(known & _NEVER_ENDS.keys()) if _NEVER_ENDS[name](asked)), None
     )
-
-
-def _panicked_in(trace: str) -> str:
-    """The function that panicked first, as ``package.function``; empty where no trace says it.
-
-    Go lists the calls from the innermost, each by a line of its own with a deeper one below.
-    """
-    calls = [line for line in trace.splitlines() if line and not line[0].isspace()]
-    last = max((n for n, line in enumerate(calls) if line.startswith("panic(")), default=len(calls))
-    for line in calls[last + 1 :]:
-        if not line.startswith("runtime."):
-            # The arguments are the last pair of parentheses; a receiver may have one too.
-            return line[: line.rindex("(")].rpartition("/")[2] if "(" in line else ""
-    return ""
 
 
 def _loops_over_whole_cores(asked: BrokenCall) -> bool:
