@@ -20,6 +20,7 @@ from numaproof import (
     config,
     diff,
     discover,
+    doctor,
     fuzz,
     gauntlet,
     profiles,
@@ -101,6 +102,7 @@ def cli() -> None:
 
 for command in (
     check.check,
+    doctor.doctor,
     fuzz.fuzz,
     diff.diff,
     campaign.campaign,

@@ -4,6 +4,7 @@
 - `requirements`: what the documents ask for, and which cases show it;
 - `judging`: expectations, the oracle, invariants and known defects;
 - `execution`: an implementation, a session with it, the player of a case and the runner;
+- `diagnosis`: a dialogue with a program, and what is wrong with each line that it writes;
 - `fuzzing`: generated nodes and call sequences, shrinking, coverage and determinism;
 - `differential`: two sides in lockstep, and recordings of a kubelet;
 - `check`: the run of `numaproof check`;

@@ -36,6 +36,7 @@ ROOMS = (
     "requirements",
     "judging",
     "execution",
+    "diagnosis",
     "fuzzing",
     "differential",
     "check",

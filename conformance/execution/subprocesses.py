@@ -24,7 +24,7 @@ from numaproof.conformance.execution.implementation import (
 from numaproof.protocol import codec
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numaproof.protocol import messages
 
@@ -51,7 +51,7 @@ class Subprocess:
     def __init__(self, command: Sequence[str], timeout: float) -> None:
         self._command = tuple(command)
         self._timeout = timeout
-        self._running: _Process | None = None
+        self._running: Process | None = None
         self._number = 0
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
@@ -61,7 +61,7 @@ class Subprocess:
             ImplementationFailure: the program could not be started, ended, did not answer in
                 time, or answered with something else than the protocol asks for.
         """
-        process = self._running or _Process(self._command)
+        process = self._running or Process(self._command)
         self._running = process
         self._number += 1
         request = codec.encode_request(self._number, operation, args)
@@ -80,7 +80,7 @@ class Subprocess:
         except EOFError:
             process.wait(_PARTING)
             self._kill()
-            message = f"the program ended at {operation} with {_ending(process.returncode)}"
+            message = f"the program ended at {operation} with {ending(process.returncode)}"
             raise Crashed(message, process.stderr()) from None
         except BaseException:
             self._kill()
@@ -100,8 +100,20 @@ class Subprocess:
             self._running = None
 
 
-class _Process:
-    def __init__(self, command: tuple[str, ...]) -> None:
+class Process:
+    """A running program, its pipes and its process group.
+
+    Args:
+        command: the program and its arguments.
+        environment: its environment variables (default: those of this process).
+
+    Raises:
+        CannotStartError: there is no such program, or it is none.
+    """
+
+    def __init__(
+        self, command: tuple[str, ...], environment: Mapping[str, str] | None = None
+    ) -> None:
         try:
             self._popen = subprocess.Popen(  # noqa: S603 - the user's own command
                 command,
@@ -110,6 +122,7 @@ class _Process:
                 stderr=subprocess.PIPE,
                 bufsize=0,
                 start_new_session=True,
+                env=environment,
             )
         except OSError as error:
             raise CannotStartError(f"can't start {command[0]!r}: {error.strerror}") from None
@@ -123,7 +136,13 @@ class _Process:
         self._tail = bytearray()
 
     @property
+    def pid(self) -> int:
+        """Its process id, and that of its process group."""
+        return self._popen.pid
+
+    @property
     def returncode(self) -> int | None:
+        """How it ended, as far as is known; None while it runs."""
         return self._popen.returncode
 
     def exchange(self, request: bytes, deadline: float) -> bytes:
@@ -137,6 +156,16 @@ class _Process:
         if self._received:
             extra = bytes(self._received[:200])
             raise codec.ProtocolError(f"there was output that no request asked for: {extra!r}")
+        return self.next_line(deadline, request)
+
+    def next_line(self, deadline: float, request: bytes = b"") -> bytes:
+        """Reads one line, whatever asked for it, without its line break; writes a request before.
+
+        Raises:
+            TimeoutError: the deadline has passed.
+            EOFError: the program closed its output.
+            codec.ProtocolError: the line has no end.
+        """
         unsent = memoryview(request)
         self._selector.register(self._stdin, selectors.EVENT_WRITE)
         try:
@@ -148,6 +177,16 @@ class _Process:
         line = bytes(self._received[:end])
         del self._received[: end + 1]
         return line
+
+    def unasked(self, seconds: float) -> bytes:
+        """What the program has written since its last line, or writes within a time; it is lost."""
+        deadline = time.monotonic() + seconds
+        with contextlib.suppress(TimeoutError, EOFError, codec.ProtocolError):
+            while True:
+                self._turn(memoryview(b""), deadline)
+        written = bytes(self._received)
+        self._received.clear()
+        return written
 
     def _turn(self, unsent: memoryview, deadline: float) -> memoryview:
         left = deadline - time.monotonic()
@@ -226,7 +265,8 @@ def _shown(line: bytes) -> str:
     return f"{text!r}" + (f" and {len(line) - _SHOWN} bytes more" if len(line) > _SHOWN else "")
 
 
-def _ending(returncode: int | None) -> str:
+def ending(returncode: int | None) -> str:
+    """How a program ended, in words."""
     if returncode is not None and returncode < 0:
         return f"signal {signal.Signals(-returncode).name}"
     return f"exit code {returncode}"

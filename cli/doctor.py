@@ -1,0 +1,83 @@
+"""`numaproof doctor`: examines a program that speaks the protocol."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from numaproof.conformance.diagnosis.examination import examine
+from numaproof.conformance.execution.implementation import CannotStartError
+from numaproof.conformance.execution.scratch import scratch_folder
+from numaproof.durations import Duration
+from numaproof.metadata import VERSION
+from numaproof.protocol import codec
+from numaproof.reports.diagnosis import diagnosis_lines
+from numaproof.reports.terminal import encodable, is_live
+
+
+@click.command()
+@click.argument("command", nargs=-1, required=True, metavar="CMD")
+@click.option(
+    "--timeout",
+    type=Duration(),
+    default="10s",
+    help="Time limit for one answer (default: 10s).",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the diagnosis as JSON.")
+def doctor(command: tuple[str, ...], timeout: float, *, as_json: bool) -> int:
+    """Talk to a program and show what is wrong with each line that it writes.
+
+    CMD is the program that speaks the protocol, with its arguments: in quotes, or after ``--``.
+    It is asked for nothing but what it claims in ``hello``. A healthy program is examined in a few
+    seconds, and what to do next is said at the end.
+
+    \b
+    Examples:
+      numaproof doctor "./my-driver --protocol"
+      numaproof doctor --timeout 20s -- java -jar driver.jar
+    """
+    words = _words(command)
+    try:
+        with scratch_folder() as scratch:
+            diagnosis = examine(words, timeout, f"numaproof {VERSION}", scratch)
+    except CannotStartError as error:
+        raise click.UsageError(f"{error}. {_cannot_start(words[0])}") from None
+    if as_json:
+        click.echo(codec.encode(diagnosis))
+    elif is_live(sys.stdout, os.environ):
+        console = Console(highlight=False, emoji=False, markup=False)
+        for line in diagnosis_lines(diagnosis, console.width):
+            console.print(line)
+    else:
+        for line in diagnosis_lines(diagnosis):
+            click.echo(encodable(line.plain, sys.stdout))
+    return 0 if diagnosis.healthy else 1
+
+
+def _words(command: tuple[str, ...]) -> tuple[str, ...]:
+    if len(command) > 1:
+        return command
+    try:
+        words = tuple(shlex.split(command[0]))
+    except ValueError as error:
+        raise click.BadParameter(f"{error}", param_hint="CMD") from None
+    if not words:
+        raise click.BadParameter("the command is empty", param_hint="CMD")
+    return words
+
+
+def _cannot_start(program: str) -> str:
+    """What to do about a program that cannot be started."""
+    path = Path(program)
+    if path.is_dir():
+        return "That is a directory"
+    if path.exists() and not os.access(program, os.X_OK):
+        return f"Make it executable: chmod +x {program}"
+    if path.exists():
+        return "A script needs a first line such as #!/usr/bin/env python3"
+    return "A path is looked up from here, a name without a slash in PATH"

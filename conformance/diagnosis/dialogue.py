@@ -1,0 +1,233 @@
+"""The dialogue that `numaproof doctor` has with a program, step by step, as far as it claims them.
+
+One small machine: two NUMA nodes with two cores of two threads each. The steps are those of a case,
+and `numaproof.conformance.execution.player` plays them; what they are for stands beside them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from numaproof.conformance.cases.schema import (
+    AssignStep,
+    Case,
+    ContainerSpec,
+    HintsStep,
+    MergeStep,
+    NoArguments,
+    PodSpec,
+    RemoveStep,
+    StartStep,
+    Step,
+)
+from numaproof.protocol.machine import Core, MachineInfo, Node, UncoreCache
+
+if TYPE_CHECKING:
+    from numaproof.protocol.messages import Hello
+
+_GIB = 1 << 30
+
+MACHINE = MachineInfo(
+    num_cores=8,
+    num_physical_cores=4,
+    num_sockets=2,
+    memory_capacity=16 * _GIB,
+    hugepages=(),
+    topology=tuple(
+        Node(
+            node_id=node,
+            memory=8 * _GIB,
+            hugepages=(),
+            distances=(10, 21) if node == 0 else (21, 10),
+            cores=tuple(
+                Core(
+                    core_id=core,
+                    thread_ids=(2 * node + core, 2 * node + core + 4),
+                    socket_id=node,
+                    uncore_caches=(UncoreCache(node, 8 << 20, "Unified", 3),),
+                )
+                for core in range(2)
+            ),
+        )
+        for node in range(2)
+    ),
+)
+"""CPUs 0, 4, 1, 5 on node 0 and 2, 6, 3, 7 on node 1."""
+
+_RESERVED = "0,4"
+_RESERVED_MEMORY = 612
+"""MiB that the configuration reserves: 512 for the kubelet, 100 by the eviction threshold."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A step, and what it is for."""
+
+    about: str
+    step: Step
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The policies that the dialogue uses: the most demanding that are claimed.
+
+    An implementation that lists none of a kind lacks that manager.
+    """
+
+    cpu: str
+    memory: str
+    topology: str
+    scope: str
+
+    @classmethod
+    def of(cls, hello: Hello) -> Chosen:
+        """Those for what a program claims."""
+        claimed = hello.policies
+        return cls(
+            cpu=_first(("static", "none"), claimed.cpu, "none"),
+            memory=_first(("Static", "None"), claimed.memory, "None"),
+            topology=_first(
+                ("none", "best-effort", "restricted", "single-numa-node"),
+                claimed.topology,
+                "none",
+            ),
+            scope=_first(("container", "pod"), claimed.scope, "container"),
+        )
+
+    def config(self) -> dict[str, Any]:
+        """A configuration with them and with what they need reserved."""
+        made: dict[str, Any] = {"cpuManagerPolicy": self.cpu}
+        if self.cpu == "static":
+            made["reservedSystemCPUs"] = _RESERVED
+        if self.memory == "Static":
+            made["memoryManagerPolicy"] = self.memory
+            made["kubeReserved"] = {"memory": "512Mi"}
+            limits = {"memory": f"{_RESERVED_MEMORY}Mi"}
+            made["reservedMemory"] = [{"numaNode": 0, "limits": limits}]
+        if self.topology != "none":
+            made["topologyManagerPolicy"] = self.topology
+        if self.scope != "container":
+            made["topologyManagerScope"] = self.scope
+        return made
+
+
+def _first(wanted: tuple[str, ...], claimed: tuple[str, ...], default: str) -> str:
+    return next((one for one in wanted if one in claimed), default)
+
+
+def case_of(policies: Chosen) -> Case:
+    """The case that the steps belong to; it has none of its own."""
+    return Case(
+        id="doctor",
+        title="The program answers as the protocol asks",
+        requirements=(),
+        steps=(Step(start=StartStep()),),
+        config=policies.config(),
+    )
+
+
+def node(policies: Chosen) -> tuple[Line, ...]:
+    """The life of a node, from its first start to the last request of the first process."""
+    static = policies.cpu == "static"
+    free = "of the 6 that are not reserved" if static else "of 8"
+    lines = [
+        Line(_start(policies), _step(start=StartStep())),
+        Line(f"a Guaranteed pod asks for 2 CPUs {free}", _step(admit=_pod("web", 2))),
+        Line("another asks for 1 CPU", _step(admit=_pod("db", 1))),
+        Line(
+            "a Burstable pod asks for half a CPU: it shares",
+            _step(admit=_pod("log", "500m", guaranteed=False)),
+        ),
+    ]
+    if static:
+        huge = Line("a pod asks for 4 CPUs, of which 3 are left", _step(admit=_pod("huge", 4)))
+        lines.append(huge)
+    elif policies.memory == "Static":
+        huge = Line(
+            "a pod asks for 64 GiB, of which 15 are left", _step(admit=_pod("huge", 1, "64Gi"))
+        )
+        lines.append(huge)
+    lines += [
+        Line("hints for a container", _step(hints=HintsStep(pod=_pod("next", 2), container="app"))),
+        Line("what the container runtime is told", _step(reconcile=NoArguments())),
+        Line("the first pod leaves", _step(remove=RemoveStep("web"))),
+        Line("a restart; the other two pods are still on the node", _step(start=StartStep())),
+        Line(
+            "a pod asks for the 5 CPUs that are left, those of the pod that left included"
+            if static
+            else "another pod comes",
+            _step(admit=_pod("all", 5 if static else 2)),
+        ),
+        Line("the devices are reported anew: there are none", _step(devices={})),
+    ]
+    return tuple(lines)
+
+
+def alone(policies: Chosen) -> tuple[Line, ...]:
+    """The operations that need no node."""
+    policy = policies.topology
+    merge = MergeStep(
+        nodes=(0, 1),
+        policy=policy,
+        providers=(
+            {"cpu": [_hint(0), _hint(1), _hint(0, 1, preferred=False)]},
+            {"memory": [_hint(1), _hint(0, 1, preferred=False)]},
+            None,
+        ),
+    )
+    return (
+        Line(f"two providers agree on node 1, under {policy}", _step(merge=merge)),
+        Line("4 of 6 CPUs", _step(assign=AssignStep("1-3,5-7", 4))),
+        Line("7 of 6 CPUs: there are too few", _step(assign=AssignStep("1-3,5-7", 7))),
+        Line("a machine with 8 CPUs on one node", _step(discover=NoArguments())),
+    )
+
+
+def refused(policies: Chosen) -> tuple[Line, ...]:
+    """A start that must be refused, as far as there is one."""
+    if policies.cpu == "static":
+        config: dict[str, Any] = {"reservedSystemCPUs": ""}
+        about = "static with no CPU reserved: a start that must be refused at stage cpu"
+    elif policies.memory == "Static":
+        config = {"reservedMemory": []}
+        about = "Static with no memory reserved: a start that must be refused at stage memory"
+    else:
+        return ()
+    return (Line(about, _step(start=StartStep(config=config))),)
+
+
+def again() -> tuple[Line, ...]:
+    """What the second process is asked: the same node, after a restart of the program."""
+    return (
+        Line(
+            "a new process starts in the same state directory, with all three pods on the node",
+            _step(start=StartStep()),
+        ),
+        Line("the last pod leaves", _step(remove=RemoveStep("all"))),
+    )
+
+
+def _start(policies: Chosen) -> str:
+    parts = [f"CPU policy {policies.cpu}"]
+    if policies.cpu == "static":
+        parts[0] += f" with CPUs {_RESERVED} reserved"
+    if policies.memory == "Static":
+        parts.append("memory policy Static")
+    if policies.topology != "none":
+        parts.append(f"topology policy {policies.topology}")
+    return ", ".join(parts)
+
+
+def _pod(name: str, cpu: int | str, memory: str = "1Gi", *, guaranteed: bool = True) -> PodSpec:
+    amounts: dict[str, Any] = {"cpu": str(cpu), "memory": memory}
+    container = ContainerSpec(requests=amounts, limits=amounts if guaranteed else {})
+    return PodSpec(name, {"app": container})
+
+
+def _hint(*numa: int, preferred: bool = True) -> dict[str, Any]:
+    return {"numa": list(numa), "preferred": preferred}
+
+
+def _step(**verb: Any) -> Step:
+    return Step(**verb, expect="anything")

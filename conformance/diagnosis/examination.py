@@ -1,0 +1,202 @@
+"""The examination of a program: the dialogue played, every exchange judged."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from typing import TYPE_CHECKING
+
+from numaproof import fakesys
+from numaproof.conformance.cases.machine_properties import Facts
+from numaproof.conformance.diagnosis import dialogue, greeting, prescription
+from numaproof.conformance.diagnosis.opinion import Opinion
+from numaproof.conformance.diagnosis.program import GaveUp, NoAnswer, Program
+from numaproof.conformance.execution.capabilities import Capabilities, NotSupportedError
+from numaproof.conformance.execution.implementation import hello_args
+from numaproof.conformance.execution.player import Player
+from numaproof.conformance.execution.session import Session
+from numaproof.conformance.judging.invariant_checker import InvariantChecker
+from numaproof.protocol import messages
+from numaproof.protocol.diagnosis import Diagnosis
+from numaproof.protocol.operations import OPERATIONS
+from numaproof.protocol.releases import NEWEST, RELEASES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from numaproof.conformance.diagnosis.program import Moment
+    from numaproof.protocol.messages import Level
+
+_TREE = "laptop-4c8t"
+
+
+def examine(command: tuple[str, ...], timeout: float, harness: str, scratch: Path) -> Diagnosis:
+    """What is wrong with a program.
+
+    Args:
+        command: the program and its arguments.
+        timeout: seconds that one answer may take.
+        harness: how the harness introduces itself.
+        scratch: an empty folder.
+
+    Raises:
+        CannotStartError: there is no such program.
+    """
+    began = time.monotonic()
+    temporary = scratch / "tmp"
+    temporary.mkdir()
+    program = Program(command, timeout, temporary)
+    examination = Examination(program, harness, scratch)
+    examination.run()
+    exchanges = [moment.exchange(at) for at, moment in enumerate(program.moments, 1)]
+    findings = [one for exchange in exchanges for one in exchange.findings]
+    return Diagnosis(
+        command=shlex.join(command),
+        name=examination.hello.name if examination.hello else "",
+        healthy=all(one.advice for one in findings),
+        seconds=round(time.monotonic() - began, 3),
+        exchanges=tuple(exchanges),
+        not_claimed=examination.not_claimed(),
+        next_steps=prescription.next_steps(
+            shlex.join(command), exchanges, examination.hello, examination.agreed
+        ),
+    )
+
+
+class Examination:
+    """One dialogue with a program.
+
+    Args:
+        program: what is examined.
+        harness: how the harness introduces itself.
+        scratch: an empty folder for state directories and a machine's tree.
+
+    Attributes:
+        hello: what the program claims; None if it did not say.
+        opinion: what the documents say to the same requests; None before the program has said
+            what it claims.
+    """
+
+    def __init__(self, program: Program, harness: str, scratch: Path) -> None:
+        self._program = program
+        self._harness = harness
+        self._scratch = scratch
+        self.hello: messages.Hello | None = None
+        self.opinion: Opinion | None = None
+
+    def run(self) -> None:
+        """Has the whole dialogue, or as much of it as the program takes part in.
+
+        Raises:
+            CannotStartError: there is no such program.
+        """
+        try:
+            self._talk()
+        except GaveUp:
+            pass
+        finally:
+            self._program.close()
+            self._program.look_around()
+
+    @property
+    def agreed(self) -> frozenset[Level]:
+        """The levels above `invariants` at which all answers were as documented."""
+        return frozenset(self.opinion.agreed) if self.opinion else frozenset()
+
+    def not_claimed(self) -> tuple[str, ...]:
+        """The operations that `hello` does not claim."""
+        claimed = self.hello.operations if self.hello else OPERATIONS
+        return tuple(name for name in OPERATIONS if name not in {*claimed, "hello"})
+
+    def _talk(self) -> None:
+        self._greet("the harness introduces itself")
+        if self.hello is None:
+            return
+        policies = dialogue.Chosen.of(self.hello)
+        release = next((one for one in reversed(RELEASES) if one in self.hello.kubernetes), NEWEST)
+        self.opinion = Opinion(self._program, self.hello, _made(self._scratch / "documents"))
+        player = self._player(self.hello, policies, release)
+        if "start" in self.hello.operations:
+            self._play(player, dialogue.refused(policies))
+            self._play(player, dialogue.node(policies))
+            self._program.close()
+            self._greet("a new process")
+            self._play(player, dialogue.again())
+        # A session without a start, in which no state is asked for.
+        self._play(self._player(self.hello, policies, release), dialogue.alone(policies))
+
+    def _greet(self, about: str) -> None:
+        self._program.about = about
+        try:
+            hello = self._program.call("hello", hello_args(self._harness))
+        except GaveUp:
+            raise
+        except NoAnswer:
+            return
+        moment = self._program.moments[-1]
+        match hello:
+            case messages.Hello():
+                if self.hello is None:
+                    self.hello = hello
+                    greeting.check(hello, moment)
+                elif hello != self.hello:
+                    moment.wrong("this `hello` differs from the first", "always claim the same")
+            case messages.Fault():
+                moment.wrong(f"`hello` ended in a fault: {hello.message}", log=hello.trace)
+            case _:
+                moment.wrong("`hello` must be answered with `ok`", "say who you are")
+
+    def _player(self, hello: messages.Hello, policies: dialogue.Chosen, release: str) -> Player:
+        assert self.opinion is not None
+        facts = Facts(dialogue.MACHINE)
+        session = Session(
+            implementation=self.opinion,
+            capabilities=Capabilities(hello, release),
+            state_dir=_made(self._scratch / "state"),
+            kubernetes=release,
+            machine=dialogue.MACHINE,
+            level=hello.level,
+            root=self._tree,
+        )
+        checker = InvariantChecker(session, facts)
+        return Player(dialogue.case_of(policies), session, facts, hello.level, checker)
+
+    def _tree(self) -> Path:
+        folder = self._scratch / "tree"
+        if not folder.exists():
+            fakesys.write_directory(fakesys.build_tree(fakesys.load_profile(_TREE)), folder)
+        return folder
+
+    def _play(self, player: Player, steps: Iterable[dialogue.Line]) -> None:
+        """Plays steps; one that fails does not keep the next ones from being played."""
+        for line in steps:
+            self._program.about = line.about
+            said, called = len(self._program.moments), len(player.session.calls)
+            try:
+                player.step(line.step)
+            except NotSupportedError:
+                self._unsupported(self._program.moments[said:])
+            except GaveUp:
+                self._judged(player, said, called)
+                raise
+            except NoAnswer:
+                pass
+            self._judged(player, said, called)
+
+    def _unsupported(self, moments: list[Moment]) -> None:
+        for moment in moments:
+            if isinstance(moment.answer, messages.Unsupported):
+                greeting.unsupported(moment)
+
+    def _judged(self, player: Player, said: int, called: int) -> None:
+        """Notes at each exchange since then what the invariants have found about its call."""
+        moments = self._program.moments[said:]
+        for moment, call in zip(moments, player.session.calls[called:], strict=False):
+            for problem in call.problems:
+                moment.wrong(problem)
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(exist_ok=True)
+    return folder

@@ -1,0 +1,157 @@
+"""What the documents say to the requests that a program is asked.
+
+Whether a pod is admitted is not a matter of taste, at any level: the few pods of the dialogue fit,
+or they do not. What else is compared depends on the level that the program claims.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from numaproof.conformance.cases.loading import applies
+from numaproof.conformance.judging.entitlement import exclusive_counts, is_static, pod_resources
+from numaproof.conformance.judging.oracle import disagreement, without_path
+from numaproof.conformance.judging.pods import read
+from numaproof.protocol import messages
+from numaproof.protocol.messages import LEVELS
+from numaproof.reference.implementation import Reference
+
+if TYPE_CHECKING:
+    from numaproof.conformance.diagnosis.program import Moment, Program
+    from numaproof.protocol.messages import Level
+
+_EXACT = "placement"
+"""The highest level that the dialogue says anything about."""
+
+
+class Opinion:
+    """Asks the program and the reference the same; an `Implementation`.
+
+    Args:
+        program: what is examined.
+        hello: what it claims.
+        state_dir: an empty folder for the reference.
+
+    Attributes:
+        agreed: the levels at which no answer differed so far.
+    """
+
+    def __init__(self, program: Program, hello: messages.Hello, state_dir: Path) -> None:
+        self._program = program
+        self._hello = hello
+        self._state_dir = state_dir
+        self._reference = Reference(documented=hello.level != LEVELS[-1])
+        self._start: messages.StartArgs | None = None
+        self._started: messages.Started | None = None
+        self._parted = False
+        self.agreed: set[Level] = {"admission", _EXACT}
+
+    def call(self, operation: str, args: messages.Args) -> messages.Answer:
+        """The program's answer.
+
+        Raises:
+            CannotStartError: there is no such program.
+            NoAnswer: it gave none that could be used.
+        """
+        asked = args
+        if isinstance(args, messages.StartArgs):
+            asked = msgspec.structs.replace(args, state_dir=str(self._state_dir))
+            self._start, self._started = args, None
+        expected = without_path(self._reference.call(operation, asked), self._state_dir)
+        answer = self._program.call(operation, args)
+        moment = self._program.moments[-1]
+        if isinstance(answer, messages.Fault):
+            moment.wrong(
+                f"the answer is a fault: {answer.message[:200]}",
+                "a fault says that the program broke; a deliberate no is `refused`",
+                log=answer.trace,
+            )
+            self._parted = True
+        elif not isinstance(answer, messages.Unsupported):
+            self._compare(moment, args, self._normal(answer), expected)
+        if isinstance(answer, messages.Started):
+            self._started = answer
+        if isinstance(answer, messages.Admitted) and isinstance(args, messages.AdmitArgs):
+            self._look_at(moment, args.pod, answer)
+        return answer
+
+    def close(self) -> None:
+        """Ends the program."""
+        self._program.close()
+
+    def _normal(self, answer: messages.Answer) -> messages.Answer:
+        return without_path(answer, Path(self._start.state_dir)) if self._start else answer
+
+    def _compare(
+        self,
+        moment: Moment,
+        args: messages.Args,
+        answer: messages.Answer,
+        expected: messages.Answer,
+    ) -> None:
+        if self._parted:
+            return
+        refusal = (messages.StartRefused, messages.AdmissionRefused)
+        if isinstance(answer, refusal) != isinstance(expected, refusal):
+            self._parted = True
+            self.agreed.clear()
+            moment.wrong(*_wrong_kind(answer, expected))
+            return
+        for level in sorted(self.agreed):
+            found = disagreement(args, answer, expected, level)
+            if found is None:
+                continue
+            self.agreed.discard(level)
+            if applies(level, self._hello.level):
+                moment.wrong(
+                    f"level {level} is claimed, and the documents say otherwise: {found}"
+                    " (yours against theirs)",
+                    "answer as documented, or claim a lower level",
+                )
+
+    def _look_at(self, moment: Moment, pod: messages.Pod, answer: messages.Admitted) -> None:
+        """Notes what is wrong with an admission by itself, where no state will show it."""
+        spec = pod["spec"]
+        names = [one["name"] for one in (*spec.get("initContainers", ()), *spec["containers"])]
+        missing = [name for name in names if name not in answer.containers]
+        if missing:
+            listed = ", ".join(f"`{name}`" for name in missing)
+            moment.wrong(
+                f"`containers` lacks {listed}", "name every init and app container of the pod"
+            )
+        if "state" in self._hello.operations or self._start is None or self._started is None:
+            return
+        config = self._start.config
+        whole = pod_resources(config, self._start.kubernetes or self._hello.kubernetes[-1])
+        due = exclusive_counts(read(pod, whole)) if is_static(config) else {}
+        cpus = self._started.cpus
+        for name, container in answer.containers.items():
+            if name in due and len(container.exclusive) != due[name]:
+                moment.wrong(
+                    f"`{name}` has {len(container.exclusive)} exclusive CPUs"
+                    f" ({container.exclusive or 'none'}); it is due {due[name]}"
+                )
+            beyond = container.exclusive - cpus.allocatable
+            if beyond:
+                what = "reserved" if beyond.issubset(cpus.all) else "not on the machine"
+                moment.wrong(f"CPUs {beyond} of `{name}` are exclusive, and {what}")
+
+
+def _wrong_kind(answer: messages.Answer, expected: messages.Answer) -> tuple[str, str]:
+    match expected:
+        case messages.StartRefused():
+            return (
+                "this start must be refused",
+                f'`{{"refused": {{"stage": "{expected.stage}", "message": "..."}}}}`',
+            )
+        case messages.AdmissionRefused():
+            return (
+                "this must be refused",
+                f'`{{"refused": {{"reason": "{expected.reason}", "message": "..."}}}}`',
+            )
+        case _:
+            assert isinstance(answer, messages.StartRefused | messages.AdmissionRefused)
+            return f"this must not be refused: {answer.message[:200]}", "answer with `ok`"

@@ -1,0 +1,70 @@
+"""What to do next: the first thing to fix, or what a healthy program is ready for."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from numaproof.protocol.messages import LEVELS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numaproof.protocol.diagnosis import Exchange
+    from numaproof.protocol.messages import Hello, Level
+
+MOST = 7
+"""Things to fix that are listed; what is behind the first ones mostly goes with them."""
+
+
+def next_steps(
+    command: str,
+    exchanges: Sequence[Exchange],
+    hello: Hello | None,
+    agreed: Iterable[Level],
+) -> tuple[str, ...]:
+    """What to do next, the most urgent first."""
+    wrong = _wrong(exchanges)
+    if wrong:
+        listed = [*wrong[:MOST]]
+        if len(wrong) > MOST:
+            listed.append(f"{len(wrong) - MOST} more stand in the transcript above")
+        return (*listed, f"run it again: numaproof doctor {shlex.quote(command)}")
+    return (*_ready(command), *_claimable(hello, frozenset(agreed)))
+
+
+def _wrong(exchanges: Sequence[Exchange]) -> list[str]:
+    """Every mistake once, in the order in which they came, with where it came first."""
+    counts = Counter(
+        finding.cause for one in exchanges for finding in one.findings if not finding.advice
+    )
+    found: dict[str, str] = {}
+    for one in exchanges:
+        for finding in one.findings:
+            if finding.advice or finding.cause in found:
+                continue
+            more = counts[finding.cause] - 1
+            again = f" (and {more} more times)" if more else ""
+            right = f" → {finding.right}" if finding.right else ""
+            found[finding.cause] = f"{one.step} ({one.number}): {finding.wrong}{again}{right}"
+    return list(found.values())
+
+
+def _ready(command: str) -> tuple[str, ...]:
+    given = f'--implementation "{command}"'
+    return (
+        f"run the table of cases: numaproof check {given}",
+        f"generate node lifetimes: numaproof fuzz {given} --max-time 5m",
+    )
+
+
+def _claimable(hello: Hello | None, agreed: frozenset[Level]) -> tuple[str, ...]:
+    """The next level, if nothing in the dialogue speaks against it."""
+    if hello is None or hello.level not in LEVELS[:2] or "start" not in hello.operations:
+        return ()
+    level = LEVELS[LEVELS.index(hello.level) + 1]
+    if level not in agreed:
+        return ()
+    claim = f'`"level": "{level}"` in `hello`'
+    return (f"every answer here was as documented: try {claim}, and run it again",)

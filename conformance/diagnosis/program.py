@@ -1,0 +1,359 @@
+"""The program under examination: its processes, every line that it writes, and what it leaves.
+
+The harness gives up on a program at its first mistake. Here it goes on wherever it can, and each
+mistake is noted at the exchange that it belongs to. Time and memory are bounded whatever the
+program does.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from numaproof.conformance.diagnosis import lines
+from numaproof.conformance.execution.implementation import ImplementationFailure
+from numaproof.conformance.execution.subprocesses import Process, ending
+from numaproof.protocol import codec, messages
+from numaproof.protocol.diagnosis import Exchange, Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+MOST_SECONDS = 30.0
+"""Seconds that a whole dialogue may take."""
+
+SLOW = 0.5
+"""Seconds from which on an answer is slow: a run of the whole table makes thousands of calls."""
+
+_SLOW_START = 3.0
+"""Seconds from which on the first answer of a process is slow."""
+
+_QUIET = 0.01
+"""Seconds after an answer in which more output counts as that answer's."""
+
+_MORE = 0.3
+"""Seconds to wait for a better line after one that is no response."""
+
+_MOST_EXTRA = 20
+_PARTING = 1.0
+_KEPT = 4096
+_MOST_NAMES = 5
+_LOG = 1500
+_MARK = "NUMAPROOF_DOCTOR"
+
+
+class NoAnswer(ImplementationFailure):
+    """There was no answer that could be used; what is wrong stands at the exchange."""
+
+
+class GaveUp(NoAnswer):
+    """The program is gone, or not worth waiting for: there is no use in asking more."""
+
+
+@dataclass
+class Moment:
+    """An exchange in the making; see `Exchange`."""
+
+    process: int
+    step: str
+    about: str
+    request: str = ""
+    response: str = ""
+    seconds: float = 0.0
+    findings: list[Finding] = field(default_factory=list)
+    answer: messages.Answer | None = None
+
+    def wrong(self, sentence: str, right: str = "", *, advice: bool = False, log: str = "") -> None:
+        """Notes something."""
+        self.findings.append(Finding(sentence, right, advice, log[-_LOG:]))
+
+    def exchange(self, number: int) -> Exchange:
+        """The exchange as reports show it."""
+        return Exchange(
+            number=number,
+            process=self.process,
+            step=self.step,
+            about=self.about,
+            request=self.request[:_KEPT],
+            response=self.response[:_KEPT],
+            seconds=round(self.seconds, 4),
+            findings=tuple(self.findings),
+        )
+
+
+class Program:
+    """A program that is asked, watched and cleaned up after; an `Implementation`.
+
+    Args:
+        command: the program and its arguments.
+        timeout: seconds that one answer may take.
+        folder: for its temporary files; empty.
+
+    Attributes:
+        about: why the next request is made.
+        moments: everything that happened.
+    """
+
+    def __init__(self, command: tuple[str, ...], timeout: float, folder: Path) -> None:
+        self._command = command
+        self._timeout = timeout
+        self._folder = folder
+        self._mark = secrets.token_hex(8)
+        self._began = time.monotonic()
+        self._process: Process | None = None
+        self._processes = 0
+        self._number = 0
+        self._before = _entries(Path.cwd())
+        self.about = ""
+        self.moments: list[Moment] = []
+
+    def call(self, operation: str, args: messages.Args) -> messages.Answer:
+        """The program's answer, once a line is one.
+
+        Raises:
+            CannotStartError: there is no such program.
+            NoAnswer: it gave none that could be used.
+        """
+        process = self._running()
+        self._number += 1
+        request = codec.encode_request(self._number, operation, args)
+        about = "what every pod has now" if operation == "state" else self.about
+        moment = self._moment(operation, about, request.decode())
+        if left := process.unasked(0):
+            moment.wrong(*_extra(left, "before the request was sent"))
+        began = time.monotonic()
+        deadline = min(began + self._timeout, self._began + MOST_SECONDS)
+        try:
+            reading = self._read(process, moment, request, deadline)
+        except TimeoutError:
+            raise self._silent(process, moment) from None
+        except EOFError:
+            raise self._ended(process, moment) from None
+        except codec.ProtocolError as error:
+            moment.wrong(str(error), "end each response with `\\n`, and write nothing else")
+            raise self._given_up() from None
+        finally:
+            moment.seconds = time.monotonic() - began
+        if left := process.unasked(_QUIET):
+            moment.wrong(*_extra(left, "after the answer", self._number))
+        if moment.seconds > (_SLOW_START if self._number == 1 else SLOW):
+            moment.wrong(
+                f"the answer took {moment.seconds:.1f} s",
+                "a run of the whole table makes thousands of calls: keep the process warm",
+                advice=True,
+            )
+        if reading.answer is None:
+            raise NoAnswer("there was no answer that could be used")
+        moment.answer = reading.answer
+        return reading.answer
+
+    def close(self) -> None:
+        """Ends the program as the harness does: it closes its input, and waits a second."""
+        if self._process is None:
+            return
+        process = self._process
+        moment = self._moment("end of input", "the program must exit within a second")
+        began = time.monotonic()
+        process.end_input()
+        left = b""
+        while process.returncode is None and time.monotonic() - began < _PARTING:
+            left += process.unasked(0.02)
+            process.wait(0.02)
+        moment.seconds = time.monotonic() - began
+        code = process.returncode
+        moment.response = "still running" if code is None else ending(code)
+        if left:
+            moment.wrong(*_extra(left, "after the end of its input"))
+        if code is None:
+            moment.wrong(
+                "the program did not exit within a second of the end of its input",
+                "exit when standard input ends; the harness kills what is left",
+            )
+        elif code:
+            moment.wrong(
+                f"the program ended with {ending(code)} at the end of its input",
+                "exit with code 0 when standard input ends",
+                log=process.stderr(),
+            )
+        self._sweep(moment)
+
+    def look_around(self) -> None:
+        """Notes the files that it left where no state belongs."""
+        moment = Moment(self._processes, "clean-up", "nothing may stay outside the state directory")
+        found = sorted(_entries(Path.cwd()) - self._before)
+        temporary = sorted(_entries(self._folder))
+        for names, where in ((found, "the working directory"), (temporary, "TMPDIR")):
+            if names:
+                listed = ", ".join(names[:_MOST_NAMES])
+                listed += " and more" if len(names) > _MOST_NAMES else ""
+                moment.wrong(
+                    f"the program left files in {where}: {listed}",
+                    "keep state in the `state_dir` of `start`, and remove temporary files",
+                )
+        if moment.findings:
+            moment.response = "files left"
+            self.moments.append(moment)
+
+    def _moment(self, step: str, about: str, request: str = "") -> Moment:
+        moment = Moment(self._processes, step, about, request.rstrip("\n"))
+        self.moments.append(moment)
+        return moment
+
+    def _running(self) -> Process:
+        if self._process is None:
+            environment = {**os.environ, _MARK: self._mark, "TMPDIR": str(self._folder)}
+            self._process = Process(self._command, environment)
+            self._processes += 1
+            self._number = 0
+        return self._process
+
+    def _read(
+        self, process: Process, moment: Moment, request: bytes, deadline: float
+    ) -> lines.ReadLine:
+        """Reads lines until one is the response; what came before it is noted.
+
+        Where none is, the first line counts as the answer.
+        """
+        line = process.next_line(deadline, request)
+        number, operation = self._number, moment.step
+        first = reading = lines.read(line, number, operation)
+        moment.response = _text(line)
+        if line.strip() in {b"{", b"["}:
+            # The rest of it follows on lines of its own.
+            moment.response += "\n" + _text(process.unasked(_QUIET))
+        for _ in range(_MOST_EXTRA):
+            if line.strip() in {b"{", b"["}:
+                break
+            if reading.is_response and (reading.number or number) == number:
+                break
+            # A banner or a stale answer: the response may follow.
+            try:
+                line = process.next_line(min(deadline, time.monotonic() + _MORE))
+            except (TimeoutError, EOFError, codec.ProtocolError):
+                reading = first
+                break
+            reading = lines.read(line, number, operation)
+            moment.response += "\n" + _text(line)
+        if reading is not first:
+            moment.wrong(*_extra(moment.response.encode(), "before the answer", number))
+        moment.findings += reading.findings
+        return reading
+
+    def _silent(self, process: Process, moment: Moment) -> GaveUp:
+        """What is wrong with a program that does not answer: its input ends, and it may show."""
+        waited = time.monotonic() - self._began
+        partial = process.unasked(0)
+        process.end_input()
+        late = process.unasked(_PARTING)
+        moment.response = _text(partial + late)
+        limit = f"within {self._timeout:g} s"
+        if waited >= MOST_SECONDS:
+            moment.wrong(f"no answer: the whole dialogue has taken {waited:.0f} s", "answer faster")
+        elif partial:
+            moment.wrong(
+                f"no whole line {limit}: {len(partial)} bytes came without a line break",
+                "end each response with `\\n`, and flush",
+            )
+        elif late:
+            moment.wrong(
+                f"no answer {limit}; it came only when the program's input ended. Did you flush?",
+                "flush standard output after each response, and read line by line, not to the"
+                " end of the input",
+            )
+        else:
+            moment.wrong(
+                f"no answer {limit}. Did you flush?",
+                "write one line for each request, and flush standard output; `--timeout` allows"
+                " for more time",
+                log=process.stderr(),
+            )
+        return self._given_up()
+
+    def _ended(self, process: Process, moment: Moment) -> GaveUp:
+        """What is wrong with a program that ended, or closed its output, before it answered."""
+        partial = process.unasked(0)
+        process.wait(_PARTING)
+        code = process.returncode
+        moment.response = _text(partial)
+        if code is None:
+            moment.wrong(
+                "the program closed its standard output and goes on running", "keep it open"
+            )
+        else:
+            moment.wrong(
+                f"the program ended with {ending(code)} instead of an answer",
+                "answer `fault` with a message when something breaks, and read on",
+                log=process.stderr(),
+            )
+        if partial:
+            moment.wrong(
+                f"the last line has no line break: {_text(partial)[:80]!r}", "end it with `\\n`"
+            )
+        return self._given_up()
+
+    def _given_up(self) -> GaveUp:
+        self._sweep(None)
+        return GaveUp("the program does not answer any more")
+
+    def _sweep(self, moment: Moment | None) -> None:
+        """Kills the process, its group, and what it started in other groups."""
+        process, self._process = self._process, None
+        assert process is not None
+        left = [*_marked(self._mark)]
+        own = process.returncode is None
+        process.kill()
+        names = [name for pid, name in left if pid != process.pid or not own]
+        for pid, _ in left:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        if names and moment is not None:
+            moment.wrong(
+                f"the program left processes behind: {', '.join(names[:3])}",
+                "end what you started before you exit",
+            )
+
+
+def _extra(output: bytes, when: str, number: int | None = None) -> tuple[str, str]:
+    """The finding about output that is no answer."""
+    text = _text(output)
+    first = text.strip().partition("\n")[0]
+    if number is not None and when == "after the answer":
+        again = lines.read(first.encode(), number, "hello")
+        if again.number == number:
+            return f"request {number} is answered twice: {first[:80]!r}", "answer each request once"
+    many = text.strip().count("\n") + 1
+    what = f"{many} lines, the first" if many > 1 else "a line"
+    return (
+        f"there is output {when}: {what} {first[:80]!r}",
+        "standard output is for responses alone; write logs and banners to standard error",
+    )
+
+
+def _text(line: bytes) -> str:
+    return line[:_KEPT].decode("utf-8", "replace")
+
+
+def _entries(folder: Path) -> set[str]:
+    """The names in a folder; what cannot be read has none."""
+    try:
+        return {entry.name for entry in os.scandir(folder)} - {"__pycache__"}
+    except OSError:
+        return set()
+
+
+def _marked(mark: str, proc: Path = Path("/proc")) -> Iterable[tuple[int, str]]:
+    """The processes that have the mark in their environment, by id and name; Linux only."""
+    wanted = f"{_MARK}={mark}".encode()
+    for entry in _entries(proc):
+        if not entry.isdigit():
+            continue
+        with suppress(OSError):
+            if wanted in (proc / entry / "environ").read_bytes().split(b"\0"):
+                words = (proc / entry / "cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+                yield int(entry), b" ".join(words).decode("utf-8", "replace")[:60]

@@ -1,0 +1,77 @@
+"""What `numaproof doctor` finds: a dialogue with a program, and what is wrong with each line."""
+
+from __future__ import annotations
+
+import re
+
+from numaproof.protocol.messages import Strict
+
+_INVARIANT = re.compile(r"\[([a-z-]+)\]$")
+
+
+class Finding(Strict, frozen=True):
+    """One thing that is wrong, or that could be better.
+
+    Attributes:
+        wrong: what is wrong, in one sentence.
+        right: what would be right: an example, or how to fix it.
+        advice: whether it could be better, but breaks nothing.
+        log: the end of the program's standard error, where that may tell why.
+    """
+
+    wrong: str
+    right: str = ""
+    advice: bool = False
+    log: str = ""
+
+    @property
+    def cause(self) -> str:
+        """What it is the same as elsewhere: the broken invariant, else the sentence."""
+        invariant = _INVARIANT.search(self.wrong)
+        return invariant[1] if invariant else self.wrong
+
+
+class Exchange(Strict, frozen=True):
+    """A request and what came back, or another moment in the life of the program.
+
+    Attributes:
+        number: the number of the exchange, from 1.
+        process: the number of the process of the program, from 1.
+        step: the operation; ``end of input`` and ``clean-up`` are no operations.
+        about: why the request is made, or what must happen.
+        request: the line that was sent, without its end; empty if none was.
+        response: the lines that came back, or what happened.
+        seconds: until the answer.
+        findings: what is wrong with it.
+    """
+
+    number: int
+    process: int
+    step: str
+    about: str
+    request: str
+    response: str
+    seconds: float
+    findings: tuple[Finding, ...] = ()
+
+
+class Diagnosis(Strict, frozen=True):
+    """A whole dialogue.
+
+    Attributes:
+        command: the program, as a person types it.
+        name: of the implementation; empty if it did not say.
+        healthy: whether nothing is wrong; there may be advice.
+        seconds: how long the dialogue took.
+        exchanges: everything that was said, in order.
+        not_claimed: the operations that were left out because ``hello`` does not claim them.
+        next_steps: what to do next, the most urgent first.
+    """
+
+    command: str
+    name: str
+    healthy: bool
+    seconds: float
+    exchanges: tuple[Exchange, ...]
+    not_claimed: tuple[str, ...]
+    next_steps: tuple[str, ...]

@@ -1,0 +1,80 @@
+"""A dialogue with a program as text: what was said, and what is wrong with each line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from numaproof.reports.layout import plural
+from numaproof.reports.untrusted import one_line, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numaproof.protocol.diagnosis import Diagnosis, Exchange, Finding
+
+PLAIN_WIDTH = 150
+"""Columns to which requests and answers are shortened where there is no terminal."""
+
+_INDENT = 9
+_MOST_LINES = 4
+_LOG_LINES = 8
+
+
+def diagnosis_lines(diagnosis: Diagnosis, width: int = PLAIN_WIDTH) -> Iterator[Text]:
+    """The whole diagnosis, line by line; what was said is shortened to the width, in columns."""
+    told: set[str] = set()
+    for exchange in diagnosis.exchanges:
+        yield from _exchange(exchange, told, width - _INDENT)
+    if diagnosis.not_claimed:
+        yield Text(f"not claimed, not asked: {', '.join(diagnosis.not_claimed)}", "dim")
+    yield Text()
+    yield verdict(diagnosis)
+    yield Text("What to do next:", "bold")
+    for number, step in enumerate(diagnosis.next_steps, 1):
+        yield Text(f"  {number}. {one_line(step, 400)}")
+
+
+def verdict(diagnosis: Diagnosis) -> Text:
+    """The outcome in one line."""
+    name = one_line(diagnosis.name, 40) or "the program"
+    calls = plural(sum(bool(one.request) for one in diagnosis.exchanges), "request")
+    took = f"{calls} in {diagnosis.seconds:.1f} s"
+    if diagnosis.healthy:
+        return Text(f"✓ {name} is healthy: {took}", "bold green")
+    wrong = {
+        one.cause for exchange in diagnosis.exchanges for one in exchange.findings if not one.advice
+    }
+    return Text(f"✗ {name}: {plural(len(wrong), 'thing')} wrong, {took}", "bold red")
+
+
+def _exchange(exchange: Exchange, told: set[str], room: int) -> Iterator[Text]:
+    took = f"{exchange.seconds * 1000:.0f} ms" if exchange.request else ""
+    head = Text(f"{exchange.number:>3}  ")
+    head.append(exchange.step, "bold")
+    head.append(f"  {exchange.about}")
+    if took:
+        head.append(f"  {took}", "dim")
+    yield head
+    if exchange.request:
+        yield Text(f"     → {one_line(exchange.request, room)}", "dim")
+    for line in exchange.response.splitlines()[:_MOST_LINES]:
+        yield Text(f"     ← {one_line(line, room)}", "dim")
+    for finding in exchange.findings:
+        yield from _finding(finding, told, room)
+
+
+def _finding(finding: Finding, told: set[str], room: int) -> Iterator[Text]:
+    style, mark = ("yellow", "!") if finding.advice else ("red", "✗")
+    again = finding.wrong in told
+    told.add(finding.wrong)
+    yield Text(f"     {mark} {one_line(finding.wrong, 400)}{' (again)' if again else ''}", style)
+    if again:
+        return
+    if finding.right:
+        yield Text(f"       right: {one_line(finding.right, 400)}")
+    if finding.log.strip():
+        yield Text("       the end of its standard error:")
+        for line in visible(finding.log).strip().splitlines()[-_LOG_LINES:]:
+            yield Text(f"       │ {one_line(line, room)}", "dim")

@@ -1,0 +1,177 @@
+"""The dialogue itself: what is asked of whom, how long it may take, and what comes of it."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from numaproof.conformance.diagnosis import program as program_module
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numaproof.protocol.diagnosis import Diagnosis
+
+    Examine = Callable[..., Diagnosis]
+
+PRINTED = 'print(json.dumps({"id": request["id"], **answer}), flush=True)'
+
+FEW = '{"refused": {"reason": "UnexpectedAdmissionError", "message": "too few"}}'
+THINKING = 'print("thinking", file=sys.stderr, flush=True); import time; time.sleep(60)'
+
+
+def findings(diagnosis: Diagnosis) -> list[str]:
+    return [one.wrong for exchange in diagnosis.exchanges for one in exchange.findings]
+
+
+def operations(diagnosis: Diagnosis) -> list[str]:
+    return [one.step for one in diagnosis.exchanges if one.request]
+
+
+def test_a_correct_driver_is_healthy_and_is_told_what_to_run_next(examined: Examine) -> None:
+    diagnosis = examined()
+    assert findings(diagnosis) == []
+    assert diagnosis.healthy
+    assert diagnosis.name == "small-driver"
+    check, fuzz, claim = diagnosis.next_steps
+    assert "numaproof check --implementation" in check
+    assert "numaproof fuzz --implementation" in fuzz
+    assert '`"level": "admission"`' in claim
+
+
+def test_the_dialogue_has_a_start_admissions_a_restart_refusals_and_a_removal(
+    examined: Examine,
+) -> None:
+    diagnosis = examined()
+    first = [one for one in diagnosis.exchanges if one.process == 1]
+    asked = [one.step for one in first if one.step != "state"]
+    assert asked[:3] == ["hello", "start", "start"]
+    assert asked[3:] == [*["admit"] * 4, "remove", "start", *["admit"] * 3, "end of input"]
+    answers = {one.about: one.response for one in first}
+    assert '"stage": "cpu"' in answers[first[1].about]
+    assert '"UnexpectedAdmissionError"' in answers["a pod asks for 4 CPUs, of which 3 are left"]
+
+
+def test_a_second_process_finds_the_pods_of_the_first(examined: Examine) -> None:
+    diagnosis = examined()
+    second = [one.step for one in diagnosis.exchanges if one.process == 2 and one.request]
+    assert second == ["hello", "start", "admit", "admit", "admit", "state", "remove", "state"]
+
+
+def test_what_is_not_claimed_is_not_asked(examined: Examine) -> None:
+    diagnosis = examined(('["start", "admit", "remove", "state"]', '["start", "admit"]'))
+    assert set(operations(diagnosis)) == {"hello", "start", "admit"}
+    assert diagnosis.healthy
+    assert {"state", "remove", "merge", "assign"} <= set(diagnosis.not_claimed)
+
+
+@pytest.mark.parametrize(
+    ("operation", "answer"),
+    [
+        ("assign", '{"ok": {"cpus": "1-3,5"}} if request["args"]["count"] == 4 else FEW'),
+        ("merge", '{"ok": {"hint": {"numa": None, "preferred": False}, "admit": True}}'),
+        ("discover", '{"refused": {"stage": "discovery", "message": "not yet"}}'),
+    ],
+)
+def test_a_program_with_one_operation_is_asked_only_that(
+    examined: Examine, operation: str, answer: str
+) -> None:
+    diagnosis = examined(
+        ("HELLO = {", f"FEW = {FEW}\nHELLO = {{"),
+        ('["start", "admit", "remove", "state"]', f'["{operation}"]'),
+        ('getattr(driver, request["op"])(request["args"])', f"({answer})"),
+        ("            driver.save()\n", ""),
+    )
+    assert set(operations(diagnosis)) == {"hello", operation}
+    assert diagnosis.healthy is (operation != "discover")
+    if operation == "discover":
+        assert findings(diagnosis) == ["this must not be refused: not yet"]
+
+
+def test_no_answer_asks_for_a_flush_if_the_end_of_input_brings_one(examined: Examine) -> None:
+    diagnosis = examined((PRINTED, PRINTED.replace(", flush=True", "")), timeout=2.0)
+    assert findings(diagnosis) == [
+        "no answer within 2 s; it came only when the program's input ended. Did you flush?"
+    ]
+    assert "flush standard output after each response" in diagnosis.next_steps[0]
+
+
+def test_no_answer_at_all_is_named_with_the_end_of_the_log(examined: Examine) -> None:
+    diagnosis = examined(
+        (PRINTED, THINKING),
+        timeout=2.0,
+    )
+    (finding,) = [one for exchange in diagnosis.exchanges for one in exchange.findings]
+    assert finding.wrong == "no answer within 2 s. Did you flush?"
+    assert finding.log == "thinking\n"
+
+
+def test_a_line_without_end_is_named(examined: Examine) -> None:
+    diagnosis = examined(
+        (PRINTED, PRINTED.replace("flush=True", 'end="", flush=True')), timeout=2.0
+    )
+    assert "bytes came without a line break" in findings(diagnosis)[0]
+
+
+def test_a_huge_line_is_given_up(examined: Examine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("numaproof.protocol.codec.LONGEST_LINE", 1 << 20)
+    diagnosis = examined((PRINTED, 'print("x" * (1 << 23), flush=True)'))
+    assert findings(diagnosis) == ["a line is longer than 1048576 bytes"]
+    assert all(len(one.response) <= 4096 for one in diagnosis.exchanges)
+
+
+def test_output_without_end_is_given_up(examined: Examine) -> None:
+    began = time.monotonic()
+    diagnosis = examined((PRINTED, 'while True: print("again")'))
+    assert not diagnosis.healthy
+    assert any("output" in one for one in findings(diagnosis))
+    assert time.monotonic() - began < 40
+
+
+def test_slow_answers_are_advice(examined: Examine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program_module, "SLOW", 0.0)
+    diagnosis = examined()
+    assert diagnosis.healthy
+    assert any(one.startswith("the answer took") for one in findings(diagnosis))
+
+
+def test_a_dialogue_ends_when_its_time_is_over(
+    examined: Examine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(program_module, "MOST_SECONDS", 1.0)
+    diagnosis = examined((PRINTED, f"import time; time.sleep(0.3)\n        {PRINTED}"))
+    assert findings(diagnosis)[-1].startswith("no answer: the whole dialogue has taken")
+
+
+def test_hello_must_be_the_same_each_time(examined: Examine) -> None:
+    diagnosis = examined(('"version": "0.1"', '"version": str(__import__("time").time())'))
+    assert "this `hello` differs from the first" in findings(diagnosis)
+
+
+def test_a_mistake_made_again_is_listed_once(examined: Examine) -> None:
+    diagnosis = examined(('"memory": [],\n', '"memory": None,\n'))
+    listed = [step for step in diagnosis.next_steps if "memory` is null" in step]
+    assert len({one.split(":")[1] for one in listed}) == len(listed)
+
+
+def test_a_level_above_what_is_true_is_named(examined: Examine) -> None:
+    diagnosis = examined(
+        ('"level": "invariants"', '"level": "admission"'),
+        ('"reason": "UnexpectedAdmissionError"', '"reason": "OutOfcpu"'),
+    )
+    (found,) = findings(diagnosis)
+    assert found.startswith("level admission is claimed, and the documents say otherwise: ")
+    assert "refused with OutOfcpu against refused with UnexpectedAdmissionError" in found
+
+
+def test_an_exclusive_set_is_judged_without_state_too(examined: Examine) -> None:
+    without = ('["start", "admit", "remove", "state"]', '["start", "admit"]')
+    diagnosis = examined(
+        without,
+        ("free = self.allocatable & self.shared()", "free = {0}"),
+        ("if count > len(free):", "if False:"),
+    )
+    assert "`app` has 1 exclusive CPUs (0); it is due 2" in findings(diagnosis)
+    assert "CPUs 0 of `app` are exclusive, and reserved" in findings(diagnosis)
