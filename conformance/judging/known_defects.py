@@ -38,6 +38,15 @@ _BROKEN_CORES = frozenset(
 
 _TOO_FEW = frozenset({"assigned-count", "exclusive-count", "whole-cores-only"})
 
+_BROKEN_GROUPS = frozenset(
+    {
+        "memory-node-alone-or-in-group",
+        "memory-groups-disjoint",
+        # Once the pod that made the group is gone, the file alone still has it.
+        "memory-file-counts-blocks",
+    }
+)
+
 _WRAPPED = 1 << 63
 """No machine has as many bytes; a negative number read as unsigned is more."""
 
@@ -48,6 +57,10 @@ _EXPLAINS: dict[str, Callable[[Violation, Facts], bool]] = {
     "single-node-taken-out-of-group": lambda violation, facts: (
         violation.invariant == "memory-node-alone-or-in-group"
         or (violation.invariant == "memory-file-counts-blocks" and _has_empty_node(facts))
+    ),
+    "affinity-breaks-group": lambda violation, _: violation.invariant in _BROKEN_GROUPS,
+    "reusable-memory-outlives-pod": lambda violation, _: (
+        violation.invariant == "memory-file-reserves-what-is-held"
     ),
     "uncore-across-nodes-counted-twice": lambda violation, facts: (
         violation.invariant in _TOO_FEW and _caches_across_nodes(facts)
@@ -63,6 +76,8 @@ _EXPLAINS: dict[str, Callable[[Violation, Facts], bool]] = {
 
 _MEMORY = "memory-"
 _SPOILS = {
+    "affinity-breaks-group": _MEMORY,
+    "reusable-memory-outlives-pod": _MEMORY,
     "single-node-taken-out-of-group": _MEMORY,
     "reservation-beyond-node-wraps": _MEMORY,
 }

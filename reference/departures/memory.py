@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numaproof.reference.memory.requests import Amounts
-    from numaproof.reference.memory.state import MemoryState, NodeMemory
+    from numaproof.reference.memory.state import MemoryState, NodeMemory, ReusableMemory
     from numaproof.reference.pods.containers import PodContainer
     from numaproof.reference.pods.pod import Pod
 
@@ -138,6 +138,25 @@ class EmptyPartsServed(StaticMemoryPolicy):
         return True
 
 
+class ReusableAfterRemoval(StaticMemoryPolicy):
+    """Lets a pod that comes again take what it had before it was removed."""
+
+    departure = Defect(
+        "reusable-memory-outlives-pod",
+        ALL,
+        "The Memory Manager reserves the memory that it gives to a container, on its NUMA nodes.",
+        "",
+        "The memory of a removed pod's init containers stays reusable until another pod is "
+        "admitted: a pod that comes again with the same uid gets it without a reservation, and "
+        "others get it, too.",
+    )
+
+    def still_reusable(self, state: MemoryState, reuse: ReusableMemory) -> ReusableMemory:
+        """All of it."""
+        del state
+        return reuse
+
+
 NULL_STATE_PANIC = Defect(
     "null-in-machine-state-panic",
     ALL,
@@ -175,6 +194,7 @@ DEPARTURES = (
     ReservationWraps,
     InitOnlyPagesNotHinted,
     EmptyPartsServed,
+    ReusableAfterRemoval,
 )
 
 NO_ANSWER = (NULL_STATE_PANIC, MISSING_PAGES_PANIC, MEMORYLESS_PANIC)

@@ -66,3 +66,4 @@ class MemoryManager(ContainerManager[MemoryState]):
         """Takes back the container's memory; the policy None gave it none, and takes none back."""
         if self._policy is not None:
             super().end(uid, name)
+            self.reuse = self._policy.still_reusable(self.state, self.reuse)

@@ -156,6 +156,13 @@ class StaticMemoryPolicy(Readmission):
         state = state.with_blocks(pod.uid, container.name, blocks)
         return shrunk(state, pod, container, blocks), reused(reuse, pod, container, blocks)
 
+    def still_reusable(self, state: MemoryState, reuse: ReusableMemory) -> ReusableMemory:
+        """What may be taken again once a container has ended: nothing of a pod that has nothing.
+
+        Requirements: MEM-INIT-004.
+        """
+        return reuse if reuse.uid in state.entries else ReusableMemory()
+
     def asks(self, pod: Pod, container: PodContainer) -> bool:
         """Whether a container has a part in what the policy hands out.
 

@@ -153,6 +153,20 @@ def test_what_follows_from_a_defect_is_explained_by_it_once_it_was_met(
     assert known_defects.judge("fail", case, on(first, SUMS), frozenset()) == ("fail", None)
 
 
+@pytest.mark.parametrize(
+    "invariant",
+    ["memory-node-alone-or-in-group", "memory-groups-disjoint", "memory-file-counts-blocks"],
+)
+def test_an_affinity_that_is_taken_as_it_is_explains_whatever_shows_the_broken_group(
+    info: MachineInfo, invariant: str
+) -> None:
+    known = known_defects.known_defects("1.31", "kubelet", documented=False)
+    broken = Violation(invariant, "MEM-GROUP-001", "the group and the node disagree")
+    assert known_defects.explain(broken, Facts(info), known) == "affinity-breaks-group"
+    newer = known_defects.known_defects("1.37", "kubelet", documented=False)
+    assert known_defects.explain(broken, Facts(info), newer) != "affinity-breaks-group"
+
+
 def test_a_reservation_that_is_too_small_by_less_is_no_wrapped_number(info: MachineInfo) -> None:
     small = replace(WRAPPED, size=4096)
     assert known_defects.explain(small, Facts(info), GROUPS) is None
