@@ -68,6 +68,12 @@ _EXPLAINS: dict[str, Callable[[Violation, Facts], bool]] = {
     "reservation-beyond-node-wraps": lambda violation, _: (
         violation.invariant == "memory-allocatable-but-reserved" and violation.size >= _WRAPPED
     ),
+    "full-pcpus-only-splits-cores-at-affinity": lambda violation, facts: (
+        violation.invariant == "whole-cores-only" and _even(facts)
+    ),
+    "init-devices-reused-without-node": lambda violation, _: (
+        violation.invariant == "devices-near-affinity"
+    ),
     "pod-level-without-devices": lambda violation, _: (
         violation.invariant == "devices-of-pod-level-pods"
     ),

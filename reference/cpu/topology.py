@@ -60,6 +60,11 @@ class CPUTopology:
         return max(1, self.cpu_count // self.core_count) if self.core_count else 1
 
     @cached_property
+    def has_even_cores(self) -> bool:
+        """Whether every core has as many CPUs as the largest."""
+        return all(core.bit_count() == self.most_cpus_per_core for core in self.cores.values())
+
+    @cached_property
     def most_cpus_per_core(self) -> int:
         """The CPUs of the largest core; at least 1."""
         return max((core.bit_count() for core in self.cores.values()), default=1)

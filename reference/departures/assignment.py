@@ -69,13 +69,37 @@ class BrokenCoreTaken(Assignment):
 
     @property
     def only_whole_cores(self) -> bool:
-        """Never: any CPU will do once the number of CPUs is right."""
-        return False
+        """Not there: any CPU will do once the number of CPUs is right."""
+        return super().only_whole_cores and _is_plain(self)
 
     @property
     def cpus_per_core(self) -> int:
         """The average of the machine, rounded down."""
         return self.topology.cpus_per_core
+
+
+class CoreSplitAtAffinity(Assignment):
+    """Fills the affinity up before it takes whole cores."""
+
+    departure = Defect(
+        "full-pcpus-only-splits-cores-at-affinity",
+        ALL,
+        _FULL_CORES,
+        "",
+        "Where the NUMA nodes of the affinity have fewer CPUs than a container asks for, all of "
+        "theirs are taken, the sibling of a reserved CPU among them, and the rest elsewhere: "
+        "cores are split on both sides.",
+    )
+
+    @property
+    def only_whole_cores(self) -> bool:
+        """Not where cores are alike: there the number of CPUs says whether they are whole."""
+        return super().only_whole_cores and not _is_plain(self)
+
+
+def _is_plain(assignment: Assignment) -> bool:
+    """Whether all cores are alike, and CPUs are packed."""
+    return assignment.topology.has_even_cores and not assignment.options.across_numa
 
 
 class SpreadByCPUNumber(Assignment):
@@ -170,6 +194,7 @@ DIVISION_PANIC = Defect(
 DEPARTURES = (
     FreeCoreByAverage,
     BrokenCoreTaken,
+    CoreSplitAtAffinity,
     SpreadByCPUNumber,
     HalfUsedCores,
     OddRequestsPassedOver,

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from numaproof.protocol.releases import between
-from numaproof.reference.departures.departure import ISSUES, Change, Defect
+from numaproof.reference.departures.departure import ALL, ISSUES, Change, Defect
 from numaproof.reference.devices.hints import DeviceHints
 from numaproof.reference.devices.manager import DeviceManager
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from numaproof.protocol.sets import NUMASet
+    from numaproof.reference.devices.allocation import Near
     from numaproof.reference.pods.pod import Pod
     from numaproof.reference.topology.policy import KeptHint
 
@@ -46,6 +48,24 @@ class PodLevelWithoutDevices(DeviceManager):
         """Gives nothing."""
 
 
+class AnyDeviceReused(DeviceManager):
+    """Reuses devices of ended init containers wherever they are."""
+
+    departure = Defect(
+        "init-devices-reused-without-node",
+        ALL,
+        "The Device Manager takes devices on the NUMA nodes of the Topology Manager's affinity "
+        "before others.",
+        "",
+        "Of the devices that ended init containers leave to an app container any is taken, one "
+        "that belongs to no NUMA node as soon as one on the affinity.",
+    )
+
+    def near(self, affinity: NUMASet | None) -> Near:
+        """As documented for free devices, anywhere for others."""
+        return super().near(affinity)._replace(reused=None)
+
+
 ALL_NODES_FOR_DEVICES = Defect(
     "device-hints-over-all-nodes",
     between("1.31", "1.35"),
@@ -67,7 +87,7 @@ VANISHED_DEVICE_PANIC = Defect(
     answers=False,
 )
 
-DEPARTURES = (AllNodesConsidered, PodLevelWithoutDevices)
+DEPARTURES = (AllNodesConsidered, PodLevelWithoutDevices, AnyDeviceReused)
 
 NO_ANSWER = (ALL_NODES_FOR_DEVICES, VANISHED_DEVICE_PANIC)
 """Defects that end in no answer."""

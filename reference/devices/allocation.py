@@ -39,6 +39,13 @@ class DeviceRequest(NamedTuple):
         return device not in self.favoured, device
 
 
+class Near(NamedTuple):
+    """Where devices should be: the Topology Manager's hint, for free ones and for reused ones."""
+
+    free: NUMASet | None = None
+    reused: NUMASet | None = None
+
+
 class DeviceError(Exception):
     """Devices cannot be allocated; the text is the kubelet's.
 
@@ -70,12 +77,12 @@ def allocate(
     state: DeviceState,
     pod: Pod,
     container: PodContainer,
-    affinity: NUMASet | None,
+    near: Near,
     favoured: Favoured = _NOTHING,
 ) -> DeviceState:
     """The state once the container has the devices that it asks for.
 
-    `affinity` is the Topology Manager's hint for it: devices near its nodes are taken first.
+    Devices near the nodes that `near` has are taken first.
     `favoured` are ids by resource that are taken before others that would do as well. The state
     must have been reclaimed for the pods on the node, this one among them. Resources that
     no plugin serves are none of the Device Manager's: they are passed over.
@@ -90,7 +97,7 @@ def allocate(
     for resource, count in requested(state, container).items():
         first = frozenset(favoured.get(resource, ()))
         request = DeviceRequest(pod.uid, container.name, resource, count, first)
-        state = allocate_resource(state, request, affinity)
+        state = allocate_resource(state, request, near)
     reuse = dict(kept)
     for resource, ids in state.of(pod.uid, container.name).items():
         before = reuse.get(resource, NONE)
@@ -99,7 +106,7 @@ def allocate(
 
 
 def allocate_resource(
-    state: DeviceState, request: DeviceRequest, affinity: NUMASet | None
+    state: DeviceState, request: DeviceRequest, near: Near
 ) -> DeviceState:
     """The state once a container has the devices of one resource that it asks for.
 
@@ -121,7 +128,8 @@ def allocate_resource(
     check_health(state, resource, held or NONE)
     if held is not None or not count:
         return state
-    first = frozenset(sorted(state.reuse.of(uid, resource), key=request.order)[:count])
+    reusable = state.reuse.of(uid, resource)
+    first = frozenset(by_affinity(state, request, reusable, near.reused)[:count])
     if first:
         state = state.take(resource, first)
     needed = count - len(first)
@@ -132,7 +140,7 @@ def allocate_resource(
             f"Requested: {needed}, Available: {len(available)}",
             state,
         )
-    chosen = first.union(by_affinity(state, request, available, affinity)[:needed])
+    chosen = first.union(by_affinity(state, request, available, near.free)[:needed])
     return state.give(uid, name, resource, chosen)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from numaproof.reference.devices import allocation
+from numaproof.reference.devices.allocation import Near
 from numaproof.reference.devices.state import DeviceState
 from numaproof.reference.manager import Manager, unexpected
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numaproof.protocol.messages import DeviceResource
+    from numaproof.protocol.sets import NUMASet
     from numaproof.reference.devices.allocation import Favoured
     from numaproof.reference.devices.hints import DeviceHints
     from numaproof.reference.kubelet.checkpoints.files import CheckpointFile
@@ -73,12 +75,18 @@ class DeviceManager(Manager[DeviceState]):
         favoured = self.favoured.get(container.name, {})
         before = self.state.of(pod.uid, container.name)
         try:
-            self.state = allocation.allocate(self.state, pod, container, affinity.numa, favoured)
+            self.state = allocation.allocate(
+                self.state, pod, container, self.near(affinity.numa), favoured
+            )
         except allocation.DeviceError as error:
             self.state = error.state
             raise unexpected(error) from None
         if self.state.of(pod.uid, container.name) != before:
             self._kept = self.state
+
+    def near(self, affinity: NUMASet | None) -> Near:
+        """Where devices should be, of the pod's ended init containers and others alike."""
+        return Near(affinity, affinity)
 
     def allocate_pod(self, pod: Pod, affinity: KeptHint) -> None:
         """Gives each container its devices: a pod as a whole has none.

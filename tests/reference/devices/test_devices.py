@@ -12,7 +12,7 @@ from builders.devices import NIC, reported
 from numaproof.protocol.sets import NUMASet
 from numaproof.reference.departures import releases
 from numaproof.reference.devices import allocation
-from numaproof.reference.devices.allocation import DeviceError
+from numaproof.reference.devices.allocation import DeviceError, Near
 from numaproof.reference.devices.hints import DeviceHints
 from numaproof.reference.devices.state import DeviceState
 from numaproof.reference.kubelet.checkpoints import devices
@@ -46,7 +46,7 @@ def pod_of(uid: str = "p", init: dict[str, str] | None = None, **apps: str) -> P
 
 def admitted(state: DeviceState, pod: Pod, affinity: NUMASet | None = None) -> DeviceState:
     for container in pod.containers:
-        state = allocation.allocate(state, pod, container, affinity)
+        state = allocation.allocate(state, pod, container, Near(affinity, affinity))
     return state
 
 
@@ -210,7 +210,7 @@ def test_a_container_with_devices_gets_hints_for_those(name: str | None) -> None
 
 def test_what_is_used_again_must_be_among_the_nodes() -> None:
     pod = pod_of(init={"first": "1"}, app="2")
-    state = allocation.allocate(listed(a=(0,), b=(1,)), pod, pod.container("first"), None)
+    state = allocation.allocate(listed(a=(0,), b=(1,)), pod, pod.container("first"), Near())
     found = described(state, pod)[NIC]
     assert isinstance(found, Demand)
     assert found.touching == (0b01,)
@@ -219,7 +219,7 @@ def test_what_is_used_again_must_be_among_the_nodes() -> None:
 
 def test_a_device_used_again_whose_topology_has_no_nodes_rules_out_every_set() -> None:
     pod = pod_of(init={"first": "1"}, app="1")
-    state = allocation.allocate(listed(a=(), b=(1,)), pod, pod.container("first"), None)
+    state = allocation.allocate(listed(a=(), b=(1,)), pod, pod.container("first"), Near())
     assert described(state, pod) == {NIC: ()}
 
 
