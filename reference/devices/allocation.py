@@ -105,9 +105,7 @@ def allocate(
     return state.with_reuse(ReusableDevices(pod.uid, reuse))
 
 
-def allocate_resource(
-    state: DeviceState, request: DeviceRequest, near: Near
-) -> DeviceState:
+def allocate_resource(state: DeviceState, request: DeviceRequest, near: Near) -> DeviceState:
     """The state once a container has the devices of one resource that it asks for.
 
     What it holds already stays; what its pod can reuse comes first.

@@ -189,7 +189,8 @@ def _whole_cores(view: View) -> Iterator[Violation]:
     if "full-pcpus-only" not in options(view.config):
         return
     for place, cpus in view.exclusive().items():
-        if place[0] in view.budgets | view.before_whole_cores:
+        came_under = options(view.came_under(place[0]))
+        if place[0] in view.budgets or "full-pcpus-only" not in came_under:
             continue
         for core in view.facts.cores:
             if core & cpus and not core.issubset(cpus):

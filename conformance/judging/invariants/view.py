@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,6 @@ from numaproof.conformance.judging import pods
 from numaproof.conformance.judging.entitlement import (
     exclusive_counts,
     has_budget,
-    options,
     pod_resources,
 )
 from numaproof.protocol import messages
@@ -66,8 +65,8 @@ class View:
         devices: what the device plugins reported last.
         kubernetes: the release that the implementation is asked to behave as.
         level: how much of its answers is compared.
-        before_whole_cores: pods that were admitted before full-pcpus-only was switched on; they may
-            hold parts of cores.
+        admitted_under: the configuration under which each pod came, by uid: what it holds stays as
+            it was given, whatever a later start asks for.
     """
 
     facts: Facts
@@ -79,7 +78,7 @@ class View:
     devices: tuple[messages.DeviceResource, ...] = ()
     kubernetes: str = NEWEST
     level: messages.Level = "kubelet"
-    before_whole_cores: frozenset[str] = frozenset()
+    admitted_under: Mapping[str, messages.KubeletConfiguration] = field(default_factory=dict)
 
     @classmethod
     def of(cls, session: ObservedSession, facts: Facts, state: messages.State) -> View:
@@ -96,7 +95,7 @@ class View:
             devices=session.devices,
             kubernetes=session.kubernetes,
             level=session.level,
-            before_whole_cores=_admitted_without("full-pcpus-only", session.calls),
+            admitted_under=_admitted_under(session.calls),
         )
 
     @cached_property
@@ -109,6 +108,10 @@ class View:
     def budgets(self) -> frozenset[str]:
         """The pods whose own CPUs and memory are allocated; the state has only their shares."""
         return frozenset(uid for uid, pod in self.parsed.items() if has_budget(pod, self.config))
+
+    def came_under(self, uid: str) -> messages.KubeletConfiguration:
+        """The configuration that was in force when a pod of the node was admitted first."""
+        return self.admitted_under.get(uid, self.config)
 
     def containers(self) -> Iterator[tuple[Place, messages.Container]]:
         """Every container that has not ended, in the order of the answer."""
@@ -168,17 +171,20 @@ def named(place: Place) -> str:
     return "/".join(place)
 
 
-def _admitted_without(option: str, calls: Iterable[ObservedCall]) -> frozenset[str]:
-    """The pods on the node that an option did not hold for when they came."""
-    found: set[str] = set()
-    on = False
+def _admitted_under(
+    calls: Iterable[ObservedCall],
+) -> Mapping[str, messages.KubeletConfiguration]:
+    """The configuration under which each pod came that is on the node."""
+    found: dict[str, messages.KubeletConfiguration] = {}
+    config: messages.KubeletConfiguration = {}
     for args in (call.args for call in calls):
         match args:
             case messages.StartArgs():
-                on = option in options(args.config)
-                found &= {pod["metadata"]["uid"] for pod in args.pods}
-            case messages.AdmitArgs() if not on:
-                found.add(args.pod["metadata"]["uid"])
+                config = args.config
+                stay = {pod["metadata"]["uid"] for pod in args.pods}
+                found = {uid: under for uid, under in found.items() if uid in stay}
+            case messages.AdmitArgs():
+                found.setdefault(args.pod["metadata"]["uid"], config)
             case messages.RemoveArgs(uid=uid, container=None):
-                found.discard(uid)
-    return frozenset(found)
+                found.pop(uid, None)
+    return found

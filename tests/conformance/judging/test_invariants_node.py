@@ -177,6 +177,24 @@ def test_each_broken_rule_is_found(view: View, changes: dict[str, Any], broken: 
     assert [one for one in found if one != "memory-never-exceeded"] == broken
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"topologyManagerPolicy": "none"},
+        {"topologyManagerScope": "pod"},
+        {"cpuManagerPolicyOptions": {"align-by-socket": "true"}},
+    ],
+)
+def test_what_other_settings_placed_may_lie_off_an_affinity_that_came_later(
+    view: View, other: dict[str, Any]
+) -> None:
+    away = with_a(view, affinity=hint(1))
+    kept = replace(away, admitted_under={"uid-a": {**CONFIG, **other}})
+    assert names(invariants.on_state(kept)) == []
+    same = replace(away, admitted_under={"uid-a": CONFIG})
+    assert "memory-within-affinity" in names(invariants.on_state(same))
+
+
 def test_only_guaranteed_containers_have_memory_pinned(view: View) -> None:
     burstable = pods.pod("uid-a", [pods.container("app", {"requests": {"memory": "1Gi"}})])
     wrong = replace(view, pods={**view.pods, "uid-a": burstable})
