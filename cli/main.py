@@ -23,6 +23,7 @@ from numaproof import (
     doctor,
     fuzz,
     gauntlet,
+    init,
     profiles,
     promote,
     record,
@@ -101,6 +102,7 @@ def cli() -> None:
 
 
 for command in (
+    init.init,
     check.check,
     doctor.doctor,
     fuzz.fuzz,

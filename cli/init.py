@@ -1,0 +1,239 @@
+"""`numaproof init`: a new adapter, green from its first run."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from dataclasses import dataclass
+from importlib.metadata import distribution
+from importlib.resources import files
+from pathlib import Path
+
+import click
+import jinja2
+
+from numaproof.metadata import VERSION
+from numaproof.protocol.releases import NEWEST
+
+SOURCE_FILE = "requirements-conformance.txt"
+_TEMPLATES = files("numaproof") / "templates" / "init"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_COMMON = {
+    "tox.ini": "common/tox.ini",
+    SOURCE_FILE: "common/requirements-conformance.txt",
+    ".gitignore": "common/gitignore",
+    ".github/workflows/conformance.yml": "common/conformance.yml",
+}
+"""What every adapter gets: its path, and its template."""
+
+
+@dataclass(frozen=True)
+class _Toolchain:
+    """What tox and the workflow need to know of a language's tools; nothing for Python.
+
+    Attributes:
+        program: the command that tox may run, from outside its environment.
+        variables: the environment variables that it reads.
+        action: the GitHub action that installs it, unless GitHub's runners have it.
+        settings: the inputs of that action.
+    """
+
+    program: str = ""
+    variables: tuple[str, ...] = ()
+    action: str = ""
+    settings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Skeleton:
+    """An adapter in one language.
+
+    Attributes:
+        title: the language, as people write it.
+        files: its own files; the first is the one to fill in.
+        command: what runs the adapter.
+        tests: what runs the adapter's own tests.
+        build: what builds it, if anything.
+        ignored: what building and testing leave behind, as patterns for git.
+        toolchain: see `_Toolchain`.
+    """
+
+    title: str
+    files: tuple[str, ...]
+    command: str
+    tests: str
+    build: str = ""
+    ignored: tuple[str, ...] = ()
+    toolchain: _Toolchain = _Toolchain()
+
+
+SKELETONS = {
+    "go": Skeleton(
+        title="Go",
+        files=("main.go", "protocol.go", "main_test.go", "go.mod"),
+        build="go build -o adapter .",
+        command="./adapter",
+        tests="go test .",
+        ignored=("/adapter",),
+        toolchain=_Toolchain(
+            program="go",
+            variables=("GO*", "HOME", "XDG_CACHE_HOME"),
+            action="actions/setup-go@v6",
+            settings=("go-version-file: go.mod", "cache: false  # nothing to download"),
+        ),
+    ),
+    "python": Skeleton(
+        title="Python",
+        files=("adapter.py", "test_adapter.py"),
+        command="python3 adapter.py",
+        tests="python3 -m unittest",
+        ignored=("__pycache__/",),
+    ),
+    "javascript": Skeleton(
+        title="JavaScript",
+        files=("adapter.js", "adapter.test.js", "package.json"),
+        command="node adapter.js",
+        tests="node --test",
+        toolchain=_Toolchain(
+            program="node",
+            action="actions/setup-node@v5",
+            settings=("node-version: 22",),
+        ),
+    ),
+    "rust": Skeleton(
+        title="Rust",
+        files=(
+            "src/main.rs",
+            "src/protocol.rs",
+            "src/json.rs",
+            "tests/conformance.rs",
+            "Cargo.toml",
+            "rustfmt.toml",
+        ),
+        build="cargo build --release",
+        command="target/release/adapter",
+        tests="cargo test",
+        ignored=("/target/",),
+        toolchain=_Toolchain(
+            program="cargo",
+            variables=("CARGO*", "RUST*", "HOME"),
+        ),
+    ),
+}
+"""The adapters that `numaproof init` can write, by language."""
+
+
+def _installed_from() -> str:
+    """What tells pip to install this numaproof elsewhere: its index, repository or folder.
+
+    pip notes where it installed a package from unless that was an index (PEP 610).
+    """
+    noted = distribution("numaproof").read_text("direct_url.json")
+    if noted is None:
+        return f"numaproof=={VERSION}"
+    origin = json.loads(noted)
+    if repository := origin.get("vcs_info"):
+        return f"numaproof @ {repository['vcs']}+{origin['url']}@{repository['commit_id']}"
+    return f"numaproof @ {origin['url']}"
+
+
+@click.command()
+@click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
+@click.option(
+    "--language",
+    type=click.Choice(tuple(SKELETONS)),
+    required=True,
+    help="Language to write the adapter in.",
+)
+@click.option("--name", help="Name that the adapter answers to `hello` with (default: DIR's).")
+@click.option(
+    "--source",
+    metavar="REQUIREMENT",
+    help="Where the adapter's CI installs numaproof from, as pip understands it (default: where"
+    " this numaproof was installed from).",
+)
+def init(folder: Path, language: str, name: str | None, source: str | None) -> None:
+    """Write a new adapter with its tests, a tox.ini and a GitHub workflow.
+
+    It has the CPU Manager's policies none and static and claims level invariants. Fill in the one
+    function that chooses CPUs, then claim more. Nothing is ever overwritten.
+
+    \b
+    Examples:
+      numaproof init my-driver --language go
+      numaproof init my-driver --language rust --source git+https://example.com/numaproof@v1
+    """
+    called = folder.resolve().name if name is None else name
+    if not _NAME.fullmatch(called):
+        hint = "letters, digits, dots, dashes and underscores"
+        raise click.BadParameter(f"{called!r} is not a name of {hint}", param_hint="--name")
+    origin = _installed_from() if source is None else source.strip()
+    if not origin or "\n" in origin:
+        raise click.BadParameter("one line that pip understands", param_hint="--source")
+    chosen = SKELETONS[language]
+    written = _write(folder, _rendered(chosen, language, called, origin))
+    _show(folder, called, chosen, written)
+    if "@ file:" in origin:
+        click.echo(
+            f"\nOther machines cannot install {origin.partition('@ ')[2]}: name the address of"
+            f" numaproof's repository in {SOURCE_FILE} before you push."
+        )
+
+
+def _rendered(skeleton: Skeleton, language: str, name: str, source: str) -> dict[str, str]:
+    """The text of each file of an adapter, by its path."""
+    environment = jinja2.Environment(
+        autoescape=False,  # noqa: S701 - programs, not pages; a name needs no escaping
+        keep_trailing_newline=True,
+        lstrip_blocks=True,
+        trim_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    own = {path: f"{language}/{path}" for path in skeleton.files}
+    values = {"name": name, "source": source, "kubernetes": NEWEST, "skeleton": skeleton}
+    return {
+        path: environment.from_string(_TEMPLATES.joinpath(template).read_text("utf-8")).render(
+            values
+        )
+        for path, template in {**own, **_COMMON}.items()
+    }
+
+
+def _write(folder: Path, texts: dict[str, str]) -> list[Path]:
+    """Writes all files or none.
+
+    Raises:
+        click.ClickException: one of them is there already.
+        OSError: one of them cannot be written.
+    """
+    paths = {folder / path: text for path, text in texts.items()}
+    there = [str(path) for path in paths if path.exists() or path.is_symlink()]
+    if there:
+        raise click.UsageError(
+            f"nothing written, because of {', '.join(there)}: choose a new folder"
+        )
+    written = []
+    try:
+        for path, text in paths.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("x", encoding="utf-8") as file:
+                written.append(path)
+                file.write(text)
+    except OSError:
+        for path in written:
+            path.unlink()
+        raise
+    return written
+
+
+def _show(folder: Path, name: str, skeleton: Skeleton, written: list[Path]) -> None:
+    click.echo(f"{name}, an adapter in {skeleton.title}:")
+    for path in written:
+        click.echo(f"  {path}")
+    first = skeleton.build or skeleton.tests
+    click.echo("\nNext:")
+    click.echo(f"  cd {shlex.quote(str(folder))} && {first}")
+    click.echo(f"  numaproof doctor {shlex.quote(skeleton.command)}")
+    click.echo(f"  numaproof check --implementation {shlex.quote(skeleton.command)}")
+    click.echo(f"Then fill in the function marked YOUR POLICY in {folder / skeleton.files[0]}.")

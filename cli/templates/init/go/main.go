@@ -1,0 +1,146 @@
+// {{ name }} behind numaproof's protocol: fill in chooseCPUs, and claim in hello what you add.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+var hello = object{
+	"protocol": 1, "name": "{{ name }}", "version": "0.1.0", "language": "Go",
+	"kubernetes": list{"{{ kubernetes }}"}, "level": "invariants",
+	"operations": list{"start", "admit", "remove", "state"},
+	"policies":   object{"cpu": list{"none", "static"}}, "options": object{},
+}
+
+// YOUR POLICY GOES HERE: which count of the free CPUs a container gets. There are enough, sorted;
+// machine is cAdvisor's MachineInfo. Any will do at level invariants; these are the lowest.
+func chooseCPUs(count int, free []int, machine Machine) []int {
+	return slices.Clone(free[:count])
+}
+
+// Node has CPUs, and knows those that each container of each pod holds.
+type Node struct {
+	file              string
+	machine           Machine
+	static            bool
+	cpus, allocatable []int
+	held              map[string]map[string][]int
+}
+
+func main() {
+	node := &Node{}
+	serve(map[string]func(Args) object{
+		"hello": func(Args) object { return object{"ok": hello} },
+		"start": node.start, "admit": node.admit, "remove": node.remove, "state": node.state,
+	})
+}
+
+func (n *Node) start(args Args) object {
+	*n = Node{} // after a refused start every other call is a fault
+	if args.Machine == nil {
+		return object{"unsupported": object{"what": "discovery"}}
+	}
+	cpus, static := args.Machine.cpus(), args.Config.CPUManagerPolicy == "static"
+	allocatable, problem := allocatableCPUs(args.Config, cpus)
+	if problem != "" {
+		return refusedStart(problem)
+	}
+	held, saved := map[string]map[string][]int{}, map[string]map[string][]int{}
+	file := filepath.Join(args.StateDir, "held.json")
+	if text, err := os.ReadFile(file); err == nil && static {
+		check(json.Unmarshal(text, &saved))
+	}
+	for _, pod := range args.Pods {
+		if containers, found := saved[pod.Metadata.UID]; found {
+			held[pod.Metadata.UID] = containers
+		}
+	}
+	node := Node{file, *args.Machine, static, cpus, allocatable, held}
+	if len(without(node.exclusive(), allocatable)) > 0 {
+		return refusedStart("a pod holds CPUs that are gone")
+	}
+	*n = node
+	n.save()
+	shown := object{"all": listed(cpus), "allocatable": listed(allocatable)}
+	return object{"ok": object{"cpus": shown, "memory": list{}}}
+}
+
+func (n *Node) admit(args Args) object {
+	uid, spec := args.Pod.Metadata.UID, args.Pod.Spec
+	if len(spec.InitContainers) > 0 || len(spec.Resources) > 0 {
+		return object{"unsupported": object{"what": "init containers and pod-level resources"}}
+	}
+	if n.held[uid] == nil {
+		n.held[uid] = map[string][]int{}
+	}
+	for _, container := range spec.Containers {
+		if _, found := n.held[uid][container.Name]; found {
+			continue // admitted again after a restart
+		}
+		count, free := 0, without(n.allocatable, n.exclusive())
+		if n.static {
+			count = exclusiveCount(spec.Containers, container)
+		}
+		if count > len(free) {
+			delete(n.held, uid)
+			message := fmt.Sprintf("%s needs %d CPUs, %d are free", container.Name, count, len(free))
+			return object{"refused": object{"reason": "UnexpectedAdmissionError", "message": message}}
+		}
+		n.held[uid][container.Name] = chooseCPUs(count, free, n.machine)
+	}
+	n.save()
+	return object{"ok": object{"containers": n.shown(uid)}}
+}
+
+func (n *Node) remove(args Args) object {
+	if args.Container != "" {
+		n.held[args.UID][args.Container] = nil
+	} else {
+		delete(n.held, args.UID)
+	}
+	n.save()
+	return object{"ok": object{}}
+}
+
+func (n *Node) state(Args) object {
+	pods := object{}
+	for uid := range n.held {
+		pods[uid] = n.shown(uid)
+	}
+	return object{"ok": object{"shared": listed(without(n.cpus, n.exclusive())), "pods": pods}}
+}
+
+func (n *Node) exclusive() (cpus []int) {
+	if n.file == "" {
+		panic("the node has not started")
+	}
+	for _, containers := range n.held {
+		for _, own := range containers {
+			cpus = append(cpus, own...)
+		}
+	}
+	return cpus
+}
+
+func (n *Node) shown(uid string) object {
+	containers := object{}
+	for name, own := range n.held[uid] {
+		cpus := own
+		if len(own) == 0 && n.static { // policy none pins nothing
+			cpus = without(n.cpus, n.exclusive())
+		}
+		containers[name] = object{
+			"cpus": listed(cpus), "exclusive": listed(own), "memory": list{},
+			"affinity": object{"numa": nil, "preferred": false},
+		}
+	}
+	return containers
+}
+
+func (n *Node) save() {
+	check(os.WriteFile(n.file, must(json.Marshal(n.held)), 0o600))
+}

@@ -1,0 +1,30 @@
+// Run with `go test`; numaproof must be installed (requirements-conformance.txt).
+package main
+
+import (
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+func TestChoosesAsManyCPUsAsAskedAmongTheFree(t *testing.T) {
+	var machine Machine
+	free := []int{1, 3, 5, 7}
+	chosen := chooseCPUs(2, free, machine)
+	if len(chosen) != 2 || len(without(chosen, free)) > 0 {
+		t.Errorf("asked for 2 of %v, got %v", free, chosen)
+	}
+}
+
+func TestNumaproofUnderstandsIt(t *testing.T) {
+	adapter := filepath.Join(t.TempDir(), "adapter")
+	run(t, "go", "build", "-o", adapter, ".")
+	run(t, "numaproof", "check", "--implementation", adapter, "--select", "example-*", "--machine", "laptop-4c8t")
+}
+
+func run(t *testing.T, name string, args ...string) {
+	t.Helper()
+	if output, err := exec.Command(name, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s %v: %v\n%s", name, args, err, output)
+	}
+}

@@ -1,0 +1,208 @@
+// The protocol, and what it brings from Kubernetes and cAdvisor: done, nothing to fill in.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+type (
+	object = map[string]any
+	list   = []any
+)
+
+type Request struct {
+	ID   int
+	Op   string
+	Args Args
+}
+
+// Args holds the arguments of every operation that hello claims; add the fields that you need.
+type Args struct {
+	Machine        *Machine
+	Config         Config
+	StateDir       string `json:"state_dir"`
+	Pods           []Pod
+	Pod            Pod
+	UID, Container string
+}
+
+type Config struct {
+	CPUManagerPolicy, ReservedSystemCPUs string
+	KubeReserved, SystemReserved         map[string]any
+}
+
+type Machine struct {
+	Topology []struct {
+		NodeID int `json:"node_id"`
+		Cores  []struct {
+			CoreID    int   `json:"core_id"`
+			SocketID  int   `json:"socket_id"`
+			ThreadIDs []int `json:"thread_ids"`
+		}
+	}
+}
+
+type Pod struct {
+	Metadata struct{ UID string }
+	Spec     struct {
+		Containers, InitContainers []Container
+		Resources                  object
+	}
+}
+
+type Container struct {
+	Name      string
+	Resources struct{ Limits, Requests map[string]any }
+}
+
+// serve answers requests until standard input ends.
+func serve(operations map[string]func(Args) object) {
+	lines := bufio.NewReader(os.Stdin)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			return
+		}
+		var request Request
+		answer := func() (answer object) {
+			defer func() {
+				if broken := recover(); broken != nil {
+					trace := object{"message": fmt.Sprint(broken), "trace": string(debug.Stack())}
+					answer = object{"fault": trace}
+				}
+			}()
+			check(json.Unmarshal(line, &request))
+			if operation, found := operations[request.Op]; found {
+				return operation(request.Args)
+			}
+			return object{"unsupported": object{"what": "operation " + request.Op}}
+		}()
+		answer["id"] = request.ID
+		fmt.Println(string(must(json.Marshal(answer))))
+	}
+}
+
+func refusedStart(message string) object {
+	return object{"refused": object{"stage": "cpu", "message": message}}
+}
+
+func (m *Machine) cpus() (cpus []int) {
+	for _, node := range m.Topology {
+		for _, core := range node.Cores {
+			cpus = append(cpus, core.ThreadIDs...)
+		}
+	}
+	slices.Sort(cpus)
+	return slices.Compact(cpus)
+}
+
+// allocatableCPUs are those that containers may own, or else what is wrong with the configuration.
+func allocatableCPUs(config Config, cpus []int) (allocatable []int, problem string) {
+	switch config.CPUManagerPolicy {
+	case "", "none":
+		return cpus, ""
+	case "static":
+		reserved := reservedCPUs(config, cpus)
+		if len(reserved) == 0 || len(without(reserved, cpus)) > 0 {
+			return nil, "static needs a valid reservation"
+		}
+		return without(cpus, reserved), ""
+	}
+	return nil, "unknown CPU Manager policy " + config.CPUManagerPolicy
+}
+
+// reservedCPUs are kept for the system: those named, else as many as are reserved, lowest first.
+func reservedCPUs(config Config, cpus []int) []int {
+	if config.ReservedSystemCPUs != "" {
+		return parsed(config.ReservedSystemCPUs)
+	}
+	thousandths := 0.0
+	for _, amounts := range []map[string]any{config.KubeReserved, config.SystemReserved} {
+		if amount, found := amounts["cpu"]; found {
+			thousandths += math.Round(quantity(amount) * 1000)
+		}
+	}
+	if count := int(math.Ceil(thousandths / 1000)); count <= len(cpus) {
+		return cpus[:count]
+	}
+	return nil
+}
+
+// exclusiveCount is how many exclusive CPUs a container gets: whole CPUs, in Guaranteed pods only.
+func exclusiveCount(containers []Container, container Container) int {
+	for _, one := range containers {
+		for _, name := range []string{"cpu", "memory"} {
+			limit, found := one.Resources.Limits[name]
+			request, asked := one.Resources.Requests[name]
+			if !found || quantity(limit) == 0 || asked && quantity(request) != quantity(limit) {
+				return 0
+			}
+		}
+	}
+	if cpus := quantity(container.Resources.Limits["cpu"]); cpus == math.Trunc(cpus) {
+		return int(cpus)
+	}
+	return 0
+}
+
+// quantity reads an amount such as 1500m, 2Gi or 1e3.
+func quantity(text any) float64 {
+	number, binary := strings.CutSuffix(strings.Replace(fmt.Sprint(text), "K", "k", 1), "i")
+	factor := 1.0
+	if power := strings.Index("num kMGTPE", number[len(number)-1:]) - 3; power >= -3 {
+		number = number[:len(number)-1]
+		if binary {
+			factor = math.Exp2(float64(10 * power))
+		} else {
+			number += fmt.Sprintf("e%d", 3*power)
+		}
+	}
+	return must(strconv.ParseFloat(number, 64)) * factor
+}
+
+// parsed reads the Linux list format, such as 0-3,8.
+func parsed(text string) (cpus []int) {
+	for _, part := range strings.Split(text, ",") {
+		first, last, isRange := strings.Cut(part, "-")
+		if !isRange {
+			last = first
+		}
+		for cpu := must(strconv.Atoi(first)); cpu <= must(strconv.Atoi(last)); cpu++ {
+			cpus = append(cpus, cpu)
+		}
+	}
+	return cpus
+}
+
+// listed writes the Linux list format.
+func listed(cpus []int) string {
+	var parts []string
+	for _, cpu := range slices.Sorted(slices.Values(cpus)) {
+		parts = append(parts, strconv.Itoa(cpu))
+	}
+	return strings.Join(parts, ",")
+}
+
+func without(cpus, others []int) []int {
+	return slices.DeleteFunc(slices.Clone(cpus), func(cpu int) bool { return slices.Contains(others, cpu) })
+}
+
+// check ends the call with a fault if there is an error; so does must.
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+func must[T any](value T, err error) T {
+	check(err)
+	return value
+}

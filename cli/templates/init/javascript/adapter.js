@@ -1,0 +1,148 @@
+// {{ name }} behind numaproof's protocol: fill in chooseCpus, and claim in HELLO what you add.
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+
+export const HELLO = {
+  protocol: 1,
+  name: "{{ name }}",
+  version: "0.1.0",
+  language: "JavaScript",
+  kubernetes: ["{{ kubernetes }}"],
+  level: "invariants",
+  operations: ["start", "admit", "remove", "state"],
+  policies: { cpu: ["none", "static"] },
+  options: {},
+};
+
+// YOUR POLICY GOES HERE: which `count` of the `free` CPUs a container gets. There are enough, sorted;
+// `machine` is cAdvisor's MachineInfo. Any will do at level invariants; these are the lowest.
+export function chooseCpus(count, free, machine) {
+  return free.slice(0, count);
+}
+
+class Node {
+  start({ machine, config, state_dir, pods = [] }) {
+    this.file = this.held = undefined; // after a refused start every other call is a fault
+    if (!machine) return { unsupported: { what: "discovery" } };
+    const cores = (machine.topology ?? []).flatMap((node) => node.cores ?? []);
+    const cpus = [...new Set(cores.flatMap((core) => core.thread_ids))].sort((a, b) => a - b);
+    const policy = config.cpuManagerPolicy ?? "none";
+    if (!HELLO.policies.cpu.includes(policy)) return refusedStart(`unknown policy ${policy}`);
+    const fixed = policy === "static" ? reservedCpus(config, cpus) : [];
+    if (policy === "static" && (!fixed.length || without(fixed, cpus).length)) {
+      return refusedStart("static needs a valid reservation");
+    }
+    Object.assign(this, { machine, cpus, isStatic: policy === "static" });
+    this.allocatable = without(cpus, fixed);
+    const file = join(state_dir, "held.json"); // what is held outlives the process
+    const saved = existsSync(file) && this.isStatic ? JSON.parse(readFileSync(file, "utf8")) : [];
+    const there = new Set(pods.map((pod) => pod.metadata.uid));
+    this.held = new Map(saved.filter(([uid]) => there.has(uid)).map(([uid, own]) => [uid, new Map(own)]));
+    if (without(this.exclusive(), this.allocatable).length) {
+      this.held = undefined;
+      return refusedStart("a pod holds CPUs that are gone");
+    }
+    this.file = file;
+    return { ok: { cpus: { all: listed(cpus), allocatable: listed(this.allocatable) }, memory: [] } };
+  }
+
+  admit({ pod: { metadata, spec } }) {
+    if (spec.initContainers?.length || spec.resources) {
+      return { unsupported: { what: "init containers and pod-level resources" } };
+    }
+    const held = this.held.get(metadata.uid) ?? new Map();
+    this.held.set(metadata.uid, held);
+    for (const container of spec.containers) {
+      if (held.has(container.name)) continue; // admitted again after a restart
+      const free = without(this.allocatable, this.exclusive());
+      const count = this.isStatic ? exclusiveCount(spec.containers, container) : 0;
+      if (count > free.length) {
+        this.held.delete(metadata.uid);
+        const message = `${container.name} needs ${count} CPUs, ${free.length} are free`;
+        return { refused: { reason: "UnexpectedAdmissionError", message } };
+      }
+      held.set(container.name, chooseCpus(count, free, this.machine));
+    }
+    return { ok: { containers: this.shown(held) } };
+  }
+
+  remove({ uid, container }) {
+    if (container) this.held.get(uid).set(container, []);
+    else this.held.delete(uid);
+    return { ok: {} };
+  }
+
+  state() {
+    const pods = Object.fromEntries([...this.held].map(([uid, held]) => [uid, this.shown(held)]));
+    return { ok: { shared: listed(without(this.cpus, this.exclusive())), pods } };
+  }
+
+  exclusive = () => [...this.held.values()].flatMap((held) => [...held.values()].flat());
+
+  shown(held) {
+    const shared = this.isStatic ? listed(without(this.cpus, this.exclusive())) : ""; // none pins nothing
+    const rest = { memory: [], affinity: { numa: null, preferred: false } };
+    const entry = (own) => ({ cpus: listed(own) || shared, exclusive: listed(own), ...rest });
+    return Object.fromEntries([...held].map(([name, own]) => [name, entry(own)]));
+  }
+
+  save() {
+    if (this.file) writeFileSync(this.file, JSON.stringify([...this.held].map(([uid, own]) => [uid, [...own]])));
+  }
+}
+
+const refusedStart = (message) => ({ refused: { stage: "cpu", message } });
+const without = (cpus, others) => cpus.filter((cpu) => !others.includes(cpu));
+const listed = (cpus) => [...cpus].sort((a, b) => a - b).join(",");
+
+// The CPUs kept for the system: those named, else as many as are reserved, lowest first.
+function reservedCpus(config, cpus) {
+  if (config.reservedSystemCPUs) {
+    return config.reservedSystemCPUs.split(",").flatMap((part) => {
+      const [first, last = first] = part.split("-").map(Number);
+      return Array.from({ length: last - first + 1 }, (_, index) => first + index);
+    });
+  }
+  const thousandths = (amounts) => Math.round(quantity(amounts?.cpu ?? 0) * 1000);
+  const count = Math.ceil((thousandths(config.kubeReserved) + thousandths(config.systemReserved)) / 1000);
+  return count <= cpus.length ? cpus.slice(0, count) : [];
+}
+
+// How many exclusive CPUs a container gets: whole CPUs, in Guaranteed pods only.
+function exclusiveCount(containers, container) {
+  for (const { resources } of containers) {
+    for (const name of ["cpu", "memory"]) {
+      const limit = quantity(resources?.limits?.[name] ?? 0);
+      if (!limit || quantity(resources.requests?.[name] ?? limit) !== limit) return 0;
+    }
+  }
+  const cpus = quantity(container.resources.limits.cpu);
+  return Number.isInteger(cpus) ? cpus : 0;
+}
+
+// An amount such as 1500m, 2Gi or 1e3.
+function quantity(text) {
+  const [, number, letter, binary] = /^(.*?)([numkKMGTPE]?)(i?)$/.exec(text);
+  const power = letter ? "num kMGTPE".indexOf(letter.replace("K", "k")) - 3 : 0;
+  const value = binary ? Number(number) * 1024 ** power : Number(letter ? `${number}e${3 * power}` : number);
+  if (Number.isNaN(value)) throw new Error(`${text} is no quantity`);
+  return value;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const node = new Node();
+  for await (const line of createInterface({ input: process.stdin })) {
+    const { id, op, args } = JSON.parse(line);
+    let answer = { unsupported: { what: `operation ${op}` } };
+    try {
+      if (op === "hello") answer = { ok: HELLO };
+      else if (HELLO.operations.includes(op)) answer = node[op](args);
+      node.save();
+    } catch (error) {
+      answer = { fault: { message: String(error), trace: error.stack } };
+    }
+    process.stdout.write(`${JSON.stringify({ id, ...answer })}\n`);
+  }
+}

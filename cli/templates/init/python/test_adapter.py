@@ -1,0 +1,32 @@
+"""Run with `python3 -m unittest`; numaproof must be installed (requirements-conformance.txt)."""
+
+import subprocess
+import unittest
+
+from adapter import choose_cpus
+
+CORES = [{"core_id": one, "socket_id": 0, "thread_ids": [one, one + 4]} for one in range(4)]
+MACHINE = {"topology": [{"node_id": 0, "cores": CORES}]}
+
+
+class AdapterTest(unittest.TestCase):
+    def test_it_chooses_as_many_cpus_as_asked_among_the_free(self):
+        free = {1, 3, 5, 7}
+        chosen = choose_cpus(2, free, MACHINE)
+        self.assertEqual(len(chosen), 2)
+        self.assertLessEqual(chosen, free)
+
+    def test_numaproof_understands_it(self):
+        subprocess.run(
+            [
+                "numaproof",
+                "check",
+                "--implementation",
+                "{{ skeleton.command }}",
+                "--select",
+                "example-*",
+                "--machine",
+                "laptop-4c8t",
+            ],
+            check=True,
+        )

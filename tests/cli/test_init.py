@@ -1,0 +1,241 @@
+"""`numaproof init`: each adapter is green as written, and nothing is ever overwritten."""
+
+from __future__ import annotations
+
+import configparser
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from numaproof import init as command_of_init
+from numaproof.init import SKELETONS, SOURCE_FILE
+from numaproof.metadata import VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Command = Callable[..., Any]
+
+ROOT = Path(__file__).parents[2]
+TEMPLATES = ROOT / "cli/templates"
+COMMON = {"tox.ini", SOURCE_FILE, ".gitignore", ".github/workflows/conformance.yml"}
+TOOLS = {"go": "go", "python": "python3", "javascript": "node", "rust": "cargo"}
+FEW = "--select example-* --machine laptop-4c8t"
+
+every_language = pytest.mark.parametrize("language", SKELETONS)
+
+
+def contents(folder: Path) -> dict[str, str]:
+    """The text of every file below a folder."""
+    found = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_text("utf-8") for path in found}
+
+
+@every_language
+def test_it_writes_the_adapter_its_tests_tox_and_a_workflow_and_says_so(
+    command: Command, language: str
+) -> None:
+    ended = command("init", "my-driver", "--language", language)
+    written = contents(Path("my-driver"))
+    assert ended.code == 0
+    assert written.keys() == COMMON | set(SKELETONS[language].files)
+    assert not [path for path in written if f"my-driver/{path}\n" not in ended.out]
+    assert not [text for text in written.values() if "{{" in text or "{%" in text]
+
+
+@every_language
+def test_it_says_which_three_commands_come_next(command: Command, language: str) -> None:
+    ended = command("init", "my driver", "--language", language, "--name", "mine")
+    _, following = ended.out.split("Next:\n")
+    first, second, third = (line.strip() for line in following.splitlines()[:3])
+    assert first.startswith("cd 'my driver' && ")
+    assert shlex.split(second)[:2] == ["numaproof", "doctor"]
+    assert shlex.split(third)[-1] == SKELETONS[language].command
+
+
+@every_language
+def test_an_adapter_has_at_most_150_lines_to_read(command: Command, language: str) -> None:
+    command("init", "mine", "--language", language)
+    source = Path("mine", SKELETONS[language].files[0]).read_text("utf-8")
+    assert source.count("\n") <= 150
+    assert source.count("YOUR POLICY") == 1
+
+
+def test_a_file_that_is_there_already_is_kept_and_nothing_is_written(command: Command) -> None:
+    Path("mine").mkdir()
+    Path("mine/tox.ini").write_text("my own")
+    Path("mine/.gitignore").symlink_to("nowhere")
+    ended = command("init", "mine", "--language", "go")
+    assert ended.code == 2
+    assert "nothing written, because of mine/tox.ini, mine/.gitignore" in ended.err
+    assert contents(Path("mine")) == {"tox.ini": "my own"}
+
+
+def test_what_was_written_is_taken_back_when_the_rest_cannot_be(command: Command) -> None:
+    Path("mine").mkdir()
+    Path("mine/.github").write_text("a file where a folder is needed")
+    ended = command("init", "mine", "--language", "python")
+    assert ended.code == 2
+    assert ".github" in ended.err
+    assert contents(Path("mine")).keys() == {".github"}
+
+
+def test_an_existing_folder_gets_the_adapter_beside_its_own_files(command: Command) -> None:
+    Path("mine").mkdir()
+    Path("mine/README.md").write_text("mine")
+    assert command("init", "mine", "--language", "python").code == 0
+    assert contents(Path("mine")).keys() > {"README.md", "adapter.py"}
+
+
+@every_language
+@pytest.mark.parametrize(("more", "name"), [((), "my-driver"), (("--name", "Other.1"), "Other.1")])
+def test_the_adapter_is_called_as_its_folder_unless_it_has_a_name(
+    command: Command, language: str, more: tuple[str, ...], name: str
+) -> None:
+    command("init", "deep/my-driver", "--language", language, *more)
+    assert f'"{name}"' in Path("deep/my-driver", SKELETONS[language].files[0]).read_text("utf-8")
+
+
+def test_a_name_that_programs_could_not_spell_is_refused(command: Command) -> None:
+    ended = command("init", 'a "driver"', "--language", "python")
+    assert (ended.code, contents(Path())) == (2, {})
+    assert "--name" in ended.err
+
+
+def test_the_language_is_required_and_unknown_ones_are_refused(command: Command) -> None:
+    assert "--language" in command("init", "mine").err
+    assert "'rust'" in command("init", "mine", "--language", "cobol").err
+
+
+class TestSource:
+    """Where an adapter's CI installs numaproof from: one file says so."""
+
+    @pytest.mark.parametrize(
+        ("noted", "source"),
+        [
+            (None, f"numaproof=={VERSION}"),
+            (
+                {
+                    "url": "https://example.com/numaproof.git",
+                    "vcs_info": {"vcs": "git", "commit_id": "abc"},
+                },
+                "numaproof @ git+https://example.com/numaproof.git@abc",
+            ),
+            ({"url": "file:///src/numaproof"}, "numaproof @ file:///src/numaproof"),
+        ],
+    )
+    def test_it_is_where_this_numaproof_came_from(
+        self,
+        command: Command,
+        monkeypatch: pytest.MonkeyPatch,
+        noted: Mapping[str, object] | None,
+        source: str,
+    ) -> None:
+        class Distribution:
+            def read_text(self, name: str) -> str | None:
+                assert name == "direct_url.json"
+                return None if noted is None else json.dumps(noted)
+
+        monkeypatch.setattr(command_of_init, "distribution", lambda _name: Distribution())
+        ended = command("init", "mine", "--language", "python")
+        assert Path("mine", SOURCE_FILE).read_text().splitlines()[1:] == [source]
+        assert ("Other machines cannot install" in ended.out) == ("file:" in source)
+
+    def test_it_can_be_given(self, command: Command) -> None:
+        source = "git+https://example.com/numaproof@v1"
+        ended = command("init", "mine", "--language", "go", "--source", source)
+        written = contents(Path("mine"))
+        assert [path for path, text in written.items() if source in text] == [SOURCE_FILE]
+        assert "Other machines" not in ended.out
+
+    @pytest.mark.parametrize("source", ["", "one\ntwo"])
+    def test_it_is_one_line(self, command: Command, source: str) -> None:
+        ended = command("init", "mine", "--language", "go", "--source", source)
+        assert (ended.code, contents(Path())) == (2, {})
+
+
+def test_every_template_is_used_and_goes_into_the_wheel(command: Command) -> None:
+    for language in SKELETONS:
+        command("init", language, "--language", language)
+    used = set(command_of_init._COMMON.values())
+    used |= {f"{language}/{path}" for language, one in SKELETONS.items() for path in one.files}
+    there = {
+        str(path.relative_to(TEMPLATES / "init")) for path in TEMPLATES.rglob("*") if path.is_file()
+    }
+    assert {path for path in there if "__pycache__" not in path} == used
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    packed = {
+        path
+        for pattern in settings["package-data"]["numaproof"]
+        for path in (ROOT / "cli").glob(pattern + "/*" if pattern.endswith("**") else pattern)
+    }
+    assert packed >= {TEMPLATES / "init" / path for path in used}
+
+
+@every_language
+def test_the_workflow_runs_tox_and_keeps_the_reports(command: Command, language: str) -> None:
+    command("init", "mine", "--language", language)
+    (job,) = yaml.safe_load(Path("mine/.github/workflows/conformance.yml").read_text())[
+        "jobs"
+    ].values()
+    assert all(("run" in step) != ("uses" in step) for step in job["steps"])
+    ran = [step.get("run", step.get("uses")) for step in job["steps"]]
+    assert "tox run -e conformance" in ran
+    (python,) = [step["with"] for step in job["steps"] if "setup-python" in step.get("uses", "")]
+    assert python["cache-dependency-path"] == SOURCE_FILE
+    always = [step for step in job["steps"] if step.get("if") == "always()"]
+    assert [step["name"] for step in always] == ["Summary", "Reports and JUnit"]
+    assert always[1]["with"]["path"] == "numaproof-report"
+
+
+@pytest.mark.slow
+@every_language
+def test_each_adapter_builds_offline_and_all_that_its_ci_runs_passes(
+    command: Command, tmp_path: Path, language: str
+) -> None:
+    if not shutil.which(TOOLS[language]):
+        pytest.skip(f"{TOOLS[language]} is not installed")
+    command("init", "mine", "--language", language)
+    file = configparser.ConfigParser()
+    file.read("mine/tox.ini")
+    section = file["testenv:conformance"]
+    assert section.get("allowlist_externals", "") in {"", TOOLS[language]}
+    scripts = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    offline = {"GOPROXY": "off", "GOTOOLCHAIN": "local", "CARGO_NET_OFFLINE": "true"}
+    summary = tmp_path / "summary.md"
+    environment = os.environ | offline | {"PATH": scripts, "GITHUB_STEP_SUMMARY": str(summary)}
+    workflow = yaml.safe_load(Path("mine/.github/workflows/conformance.yml").read_text())
+    steps = {step.get("name"): step.get("run") for step in workflow["jobs"]["conformance"]["steps"]}
+    lines = section["commands"].strip().splitlines()
+    short = [
+        line.replace("{posargs}", FEW).replace("--max-examples 200", "--max-examples 20")
+        for line in lines
+    ]
+    assert short[-1] != lines[-1]
+    for line in [*short, steps["Summary"]]:
+        ended = subprocess.run(
+            ["bash", "-f", "-c", line] if line in short else ["bash", "-c", line],
+            cwd="mine",
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert ended.returncode == 0, f"{line}\n{ended.stdout}{ended.stderr}"
+    assert "Passed" in summary.read_text()
+    ignored = Path("mine/.gitignore").read_text().split()
+    left = {path.parts[1] for path in Path("mine").rglob("*")} - {
+        name.split("/")[0] for name in {*COMMON, *SKELETONS[language].files}
+    }
+    assert left <= {one.strip("/") for one in ignored} | {"Cargo.lock"}
