@@ -26,19 +26,13 @@ def on_state(view: View) -> Iterator[Violation]:
         return
     for place, container in view.containers():
         yield from _as_policy(policy, place, container.affinity)
-        # What a container has stays where other settings put it, whatever its affinity is now.
-        kept = _settings(view.came_under(place[0])) != _settings(view.config)
-        if container.affinity.preferred and container.affinity.numa is not None and not kept:
+        # After a restart the affinity is where all that a container holds overlaps.
+        chosen = container.affinity.preferred and not view.was_there(place[0])
+        if chosen and container.affinity.numa is not None:
             yield from _within(view, place, container, container.affinity.numa)
             yield from _narrow(view, place, container.affinity.numa)
     if view.config.get("topologyManagerScope") == "pod":
         yield from _one_of_pod(view)
-
-
-def _settings(config: messages.KubeletConfiguration) -> tuple[str, str, bool]:
-    """What decides where an affinity is: policy, scope, and whether sockets count for nodes."""
-    scope = config.get("topologyManagerScope") or "container"
-    return topology_policy(config), scope, "align-by-socket" in options(config)
 
 
 def _no_affinity(view: View) -> Iterator[Violation]:

@@ -84,6 +84,8 @@ def _nothing_pinned(view: View) -> Iterator[Violation]:
 
 def _counts(view: View) -> Iterator[Violation]:
     for uid, pod in view.parsed.items():
+        if uid in view.reclassified:
+            continue
         entitled = exclusive_counts(pod)
         given = view.state.pods[uid]
         for name, count in entitled.items():

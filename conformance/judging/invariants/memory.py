@@ -101,6 +101,8 @@ def _requests(view: View) -> Iterator[Violation]:
     due = {uid: pinned_memory(pod) for uid, pod in view.parsed.items()}
     for place, container in view.containers():
         uid, name = place
+        if uid in view.reclassified:
+            continue
         given: Counter[str] = Counter()
         for block in container.memory:
             given[block.type] += block.size

@@ -83,7 +83,8 @@ def on_change(before: View, after: View) -> Iterator[Violation]:
         had = before.state.pods.get(place[0], {}).get(place[1])
         if had is None or place in before.ended:
             continue
-        if same and had.memory != container.memory:
+        gained = not had.memory and place[0] in after.reclassified
+        if same and had.memory != container.memory and not gained:
             yield Violation(
                 "memory-stays",
                 "MEM-STATIC-012",

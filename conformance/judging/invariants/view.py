@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from numaproof.conformance.cases.loading import applies
 from numaproof.conformance.judging import pods
@@ -65,8 +65,8 @@ class View:
         devices: what the device plugins reported last.
         kubernetes: the release that the implementation is asked to behave as.
         level: how much of its answers is compared.
-        admitted_under: the configuration under which each pod came, by uid: what it holds stays as
-            it was given, whatever a later start asks for.
+        arrivals: when each pod came, by uid: what it holds stays as it was given then.
+        starts: how many starts there were.
     """
 
     facts: Facts
@@ -78,7 +78,8 @@ class View:
     devices: tuple[messages.DeviceResource, ...] = ()
     kubernetes: str = NEWEST
     level: messages.Level = "kubelet"
-    admitted_under: Mapping[str, messages.KubeletConfiguration] = field(default_factory=dict)
+    arrivals: Mapping[str, Arrival] = field(default_factory=dict)
+    starts: int = 0
 
     @classmethod
     def of(cls, session: ObservedSession, facts: Facts, state: messages.State) -> View:
@@ -95,7 +96,8 @@ class View:
             devices=session.devices,
             kubernetes=session.kubernetes,
             level=session.level,
-            admitted_under=_admitted_under(session.calls),
+            arrivals=_arrivals(session.calls),
+            starts=sum(isinstance(call.args, messages.StartArgs) for call in session.calls),
         )
 
     @cached_property
@@ -105,13 +107,31 @@ class View:
         return {uid: pods.read(pod, whole) for uid, pod in self.pods.items()}
 
     @cached_property
+    def reclassified(self) -> frozenset[str]:
+        """The pods with resources of their own that came when other gates decided about these.
+
+        They keep what they were given, and are due it or what the gates of now give.
+        """
+        now = pod_resources(self.config, self.kubernetes)
+        return frozenset(
+            uid
+            for uid, pod in self.pods.items()
+            if pod["spec"].get("resources")
+            and pod_resources(self.came_under(uid), self.kubernetes) != now
+        )
+
+    @cached_property
     def budgets(self) -> frozenset[str]:
         """The pods whose own CPUs and memory are allocated; the state has only their shares."""
         return frozenset(uid for uid, pod in self.parsed.items() if has_budget(pod, self.config))
 
     def came_under(self, uid: str) -> messages.KubeletConfiguration:
         """The configuration that was in force when a pod of the node was admitted first."""
-        return self.admitted_under.get(uid, self.config)
+        return self.arrivals[uid].config if uid in self.arrivals else self.config
+
+    def was_there(self, uid: str) -> bool:
+        """Whether a pod was on the node before the last start, and has kept what it held."""
+        return uid in self.arrivals and self.arrivals[uid].start < self.starts
 
     def containers(self) -> Iterator[tuple[Place, messages.Container]]:
         """Every container that has not ended, in the order of the answer."""
@@ -171,20 +191,25 @@ def named(place: Place) -> str:
     return "/".join(place)
 
 
-def _admitted_under(
-    calls: Iterable[ObservedCall],
-) -> Mapping[str, messages.KubeletConfiguration]:
-    """The configuration under which each pod came that is on the node."""
-    found: dict[str, messages.KubeletConfiguration] = {}
-    config: messages.KubeletConfiguration = {}
+class Arrival(NamedTuple):
+    """When a pod was first admitted: under which configuration, and after which start."""
+
+    config: messages.KubeletConfiguration
+    start: int
+
+
+def _arrivals(calls: Iterable[ObservedCall]) -> Mapping[str, Arrival]:
+    """When each pod came that is on the node."""
+    found: dict[str, Arrival] = {}
+    now = Arrival({}, 0)
     for args in (call.args for call in calls):
         match args:
             case messages.StartArgs():
-                config = args.config
+                now = Arrival(args.config, now.start + 1)
                 stay = {pod["metadata"]["uid"] for pod in args.pods}
-                found = {uid: under for uid, under in found.items() if uid in stay}
+                found = {uid: came for uid, came in found.items() if uid in stay}
             case messages.AdmitArgs():
-                found.setdefault(args.pod["metadata"]["uid"], config)
+                found.setdefault(args.pod["metadata"]["uid"], now)
             case messages.RemoveArgs(uid=uid, container=None):
                 found.pop(uid, None)
     return found

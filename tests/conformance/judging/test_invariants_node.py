@@ -16,6 +16,7 @@ from builders.machines import GIB
 from numaproof.conformance.cases.machine_properties import Facts
 from numaproof.conformance.judging import invariants
 from numaproof.conformance.judging.invariants import View, Violation
+from numaproof.conformance.judging.invariants.view import Arrival
 from numaproof.protocol import messages
 from numaproof.protocol.machine import HugePages
 from numaproof.protocol.sets import CPUSet, NUMASet
@@ -177,22 +178,26 @@ def test_each_broken_rule_is_found(view: View, changes: dict[str, Any], broken: 
     assert [one for one in found if one != "memory-never-exceeded"] == broken
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"topologyManagerPolicy": "none"},
-        {"topologyManagerScope": "pod"},
-        {"cpuManagerPolicyOptions": {"align-by-socket": "true"}},
-    ],
-)
-def test_what_other_settings_placed_may_lie_off_an_affinity_that_came_later(
-    view: View, other: dict[str, Any]
+def test_what_a_pod_held_before_a_restart_may_lie_off_an_affinity_that_came_later(
+    view: View,
 ) -> None:
     away = with_a(view, affinity=hint(1))
-    kept = replace(away, admitted_under={"uid-a": {**CONFIG, **other}})
-    assert names(invariants.on_state(kept)) == []
-    same = replace(away, admitted_under={"uid-a": CONFIG})
+    came = {"uid-a": Arrival(CONFIG, 1)}
+    assert names(invariants.on_state(replace(away, arrivals=came, starts=2))) == []
+    same = replace(away, arrivals=came, starts=1)
     assert "memory-within-affinity" in names(invariants.on_state(same))
+
+
+def test_a_pod_keeps_what_gates_of_an_earlier_start_made_it_due(view: View) -> None:
+    pod = view.pods["uid-a"]
+    own = {**pod, "spec": {**pod["spec"], "resources": {"requests": {}}}}
+    gates = {"featureGates": {"PodLevelResourcesFixKubeletQOSClass": False}}
+    now = replace(view, pods={**view.pods, "uid-a": own}, config={**CONFIG, **gates})
+    assert {"exclusive-count", "memory-of-guaranteed-only"} <= {*names(invariants.on_state(now))}
+    kept = replace(now, arrivals={"uid-a": Arrival(CONFIG, 1)}, starts=2)
+    assert names(invariants.on_state(kept)) == []
+    assert names(invariants.on_change(with_a(kept, memory=()), kept)) == []
+    assert names(invariants.on_change(with_a(now, memory=()), now)) == ["memory-stays"]
 
 
 def test_only_guaranteed_containers_have_memory_pinned(view: View) -> None:
