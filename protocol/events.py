@@ -105,8 +105,8 @@ class Picture(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class CaseFinished(Event, frozen=True, tag="case finished", omit_defaults=True):
     """A case ran on a machine. Steps and pictures are kept unless it passed.
 
-    `seconds` is its duration; `stderr` the end of the implementation's standard error, if the
-    program rather than its answers caused the outcome; `defect` the named defect behind an
+    `seconds` is its duration; `stderr` the implementation's standard error in a run that failed,
+    without the middle of a long one, or the trace of a fault; `defect` the named defect behind an
     expected failure; `reproduce` the command that repeats just this case run; `signature` the
     cause of a failure in a few words, the same in every case and on every machine.
     """

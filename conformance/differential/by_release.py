@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from numaproof.conformance.execution.implementation import BrokeProtocol, handshake
+from numaproof.conformance.execution.implementation import BrokeProtocol, Watched, handshake
 from numaproof.protocol.messages import LEVELS
 
 if TYPE_CHECKING:
@@ -65,6 +65,25 @@ class ByRelease:
                 self._running.close()
                 self._running = called
         return self._running.call(operation, args)
+
+    def begin(self) -> None:
+        """Forgets what was logged: what follows belongs to another case."""
+        for one in self._all:
+            if isinstance(one, Watched):
+                one.begin()
+
+    def settle(self) -> None:
+        """Makes sure that the program that runs is fit for another call.
+
+        Raises:
+            ImplementationFailure: it failed after its last answer.
+        """
+        if isinstance(self._running, Watched):
+            self._running.settle()
+
+    def log(self) -> str:
+        """The standard error of the program that runs, since `begin`."""
+        return self._running.log() if isinstance(self._running, Watched) else ""
 
     def close(self) -> None:
         """Ends them all."""

@@ -15,7 +15,11 @@ import msgspec
 from numaproof.conformance.cases.machine_properties import Facts
 from numaproof.conformance.differential.compared_player import ComparedPlayer, UncheckedInvariants
 from numaproof.conformance.execution.capabilities import NotSupportedError
-from numaproof.conformance.execution.implementation import ImplementationFailure, InProcess
+from numaproof.conformance.execution.implementation import (
+    ImplementationFailure,
+    InProcess,
+    Watched,
+)
 from numaproof.conformance.execution.pictures import picture
 from numaproof.conformance.execution.session import Session, replace_text
 from numaproof.conformance.judging import crash_attribution, known_defects, signatures
@@ -112,6 +116,14 @@ class _Left:
             raise _LeftFailure(failure) from failure
         return self.answer
 
+    def settle(self) -> None:
+        """Makes sure that a program is fit for another call."""
+        try:
+            if isinstance(self._implementation, Watched):
+                self._implementation.settle()
+        except ImplementationFailure as failure:
+            raise _LeftFailure(failure) from failure
+
     def favour(self, devices: Mapping[str, Mapping[str, tuple[str, ...]]]) -> None:
         """Steers the reference in this process; any other side chooses for itself."""
         if isinstance(self._implementation, InProcess):
@@ -155,6 +167,9 @@ class _LockstepRun:
         state, left_state = folder / "right", folder / "left"
         state.mkdir()
         left_state.mkdir()
+        for one in (pair.left, pair.right):
+            if isinstance(one, Watched):
+                one.begin()
         self._pair = pair
         self._left = _Left(pair.left)
         self._left_state = left_state
@@ -177,6 +192,9 @@ class _LockstepRun:
     def play(self) -> LockstepResult:
         try:
             self._player.play()
+            self._left.settle()
+            if isinstance(self._pair.right, Watched):
+                self._pair.right.settle()
         except NotSupportedError as missing:
             return LockstepResult("unsupported", f"one side does not have {missing}")
         except _LeftFailure as left:

@@ -9,7 +9,7 @@ is never mistaken for an answer.
 from __future__ import annotations
 
 import traceback
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from numaproof.protocol import messages
 from numaproof.reference.implementation import Reference
@@ -21,13 +21,19 @@ if TYPE_CHECKING:
 
 
 class ImplementationFailure(Exception):  # noqa: N818 - the run goes on; it is an outcome
-    """An implementation failed to answer; `stderr` is the end of its standard error."""
+    """An implementation failed to answer.
+
+    Attributes:
+        stderr: its standard error since the case began, of which the middle may be left out.
+        after_answer: whether it failed after its last answer, before it read the next request.
+    """
 
     outcome: Outcome = "crash"
 
-    def __init__(self, message: str, stderr: str = "") -> None:
+    def __init__(self, message: str, stderr: str = "", *, after_answer: bool = False) -> None:
         super().__init__(message)
         self.stderr = stderr
+        self.after_answer = after_answer
 
 
 class Crashed(ImplementationFailure):
@@ -64,6 +70,24 @@ class Implementation(Protocol):
 
     def close(self) -> None:
         """Ends it and leaves nothing behind."""
+
+
+@runtime_checkable
+class Watched(Protocol):
+    """An implementation that may fail between two calls, or write a log: a program."""
+
+    def begin(self) -> None:
+        """Forgets what was logged: what follows belongs to another case."""
+
+    def settle(self) -> None:
+        """Makes sure that it is fit for another call.
+
+        Raises:
+            ImplementationFailure: it failed after its last answer.
+        """
+
+    def log(self) -> str:
+        """Its standard error since `begin`, of which the middle may be left out."""
 
 
 class Callee(Protocol):

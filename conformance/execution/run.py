@@ -16,6 +16,7 @@ from numaproof.conformance.execution.capabilities import Capabilities, NotSuppor
 from numaproof.conformance.execution.implementation import (
     ImplementationFailure,
     InProcess,
+    Watched,
     handshake,
 )
 from numaproof.conformance.execution.pictures import pictures
@@ -85,7 +86,7 @@ def reference_target(kubernetes: str, *, documented: bool) -> Target:
 
 @dataclass(frozen=True)
 class RunResult:
-    """How a run ended. `message` is one sentence, `stderr` the end of the program's log."""
+    """How a run ended. `message` is one sentence, `stderr` what the program logged meanwhile."""
 
     outcome: Outcome
     message: str = ""
@@ -98,6 +99,10 @@ class RunResult:
         return self.outcome in events.GOOD
 
 
+_ENDED = frozenset({"crash", "time-out", "protocol error"})
+"""Outcomes after which the program is gone: the next call starts it again."""
+
+
 class Run:
     """A case opened on a machine.
 
@@ -107,6 +112,9 @@ class Run:
         machine: what the implementation is told of the machine.
         root: makes the machine's tree, for steps that discover it; None if there is none.
         scratch: an empty or missing directory for state directories.
+
+    Attributes:
+        broke: how the program broke, so that there is no answer; None while it did not.
     """
 
     def __init__(
@@ -119,9 +127,12 @@ class Run:
     ) -> None:
         self.target = target
         self.case = case
+        self.broke: RunResult | None = None
         self._known = known_defects.known_defects(
             target.kubernetes, target.hello.level, documented=target.documented
         )
+        if isinstance(target.implementation, Watched):
+            target.implementation.begin()
         facts = Facts(machine)
         session = Session(
             implementation=target.implementation,
@@ -142,7 +153,7 @@ class Run:
         Raises:
             CaseError: the case cannot be played as written.
         """
-        return self.judge(self.player.play)
+        return self.settled(self.judge(self.player.play))
 
     def play_on(self) -> RunResult:
         """Plays the steps as written, continuing past failures that a known defect explains.
@@ -154,14 +165,35 @@ class Run:
             result = self.judge(partial(self.player.step, step))
             if not result.good:
                 break
-        return result
+        return self.settled(result)
+
+    def settled(self, result: RunResult) -> RunResult:
+        """The verdict once it is known whether the program outlived its last answer.
+
+        Where the answers are wrong, what it logged in this run is part of the verdict.
+        """
+        program = self.target.implementation
+        if not isinstance(program, Watched) or result.outcome in _ENDED:
+            return result
+        try:
+            program.settle()
+        except ImplementationFailure as failure:
+            self.broke = _broken(failure)
+            if result.good:
+                return self._verdict(self.broke)
+            log = failure.stderr
+        else:
+            log = "" if result.good else program.log()
+        return replace(result, stderr=result.stderr or log)
 
     def judge(self, action: Callable[[], None]) -> RunResult:
         """The verdict after an action of the player: all of its steps, or one more.
 
         A defect explains broken invariants, but no difference from the reference, which has it too.
         """
-        ended = self._ended(action)
+        return self._verdict(self._ended(action))
+
+    def _verdict(self, ended: RunResult) -> RunResult:
         player = self.player
         outcome, defect = known_defects.judge(ended.outcome, self.case, player.broken, self._known)
         differs = next((one for one in player.problems if one.startswith(DIFFERS)), None)
@@ -176,7 +208,8 @@ class Run:
         except NotSupportedError as missing:
             return RunResult("unsupported", f"the implementation does not have {missing}")
         except ImplementationFailure as failure:
-            return RunResult(failure.outcome, str(failure), failure.stderr)
+            self.broke = _broken(failure)
+            return self.broke
         answers = (call.answer for call in self.player.session.calls)
         fault = next((one for one in answers if isinstance(one, messages.Fault)), None)
         if fault:
@@ -210,6 +243,10 @@ class Run:
     def pictures(self) -> tuple[Picture, ...]:
         """The machine around the last call."""
         return pictures(self.player.checker)
+
+
+def _broken(failure: ImplementationFailure) -> RunResult:
+    return RunResult(failure.outcome, str(failure), failure.stderr)
 
 
 def _made(path: Path) -> Path:

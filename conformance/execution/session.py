@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from numaproof.conformance.execution.implementation import ImplementationFailure
 from numaproof.conformance.judging.oracle import STATE_DIR, Oracle, without_path
 from numaproof.protocol import codec, messages
 
@@ -69,12 +70,18 @@ class Session:
 
         Raises:
             NotSupportedError: it needs what the implementation lacks, and was not made.
-            ImplementationFailure: there was no answer; the call is recorded without one.
+            ImplementationFailure: there was no answer; the call is recorded without one, unless
+                the program failed after an answer that it had given before.
         """
         self.capabilities.require(operation, args)
         call = Call(operation, args)
         self.calls.append(call)
-        call.answer = self.implementation.call(operation, args)
+        try:
+            call.answer = self.implementation.call(operation, args)
+        except ImplementationFailure as failure:
+            if failure.after_answer and len(self.calls) > 1:
+                self.calls.pop()  # the call before it is to blame
+            raise
         if self.oracle:
             found = self.oracle.disagreement(operation, args, self.normal(call.answer), self.level)
             call.problems += [found] if found else []

@@ -46,22 +46,29 @@ class Nondeterminism:
         scenario: the scenario.
         steps: the calls up to that one, which expects the first answer.
         operation: of that call.
-        message: how the answers differ.
+        message: how the answers differ, or how one of the runs broke.
+        broke: how the program broke in one of the runs alone; None if it answered in both.
     """
 
     scenario: Scenario
     steps: tuple[events.ReportedCall, ...]
     operation: str
     message: str
+    broke: RunResult | None = None
 
     @property
     def signature(self) -> str:
         """What answers differ, whatever the scenario."""
-        return signatures.signature(signatures.Evidence(OUTCOME, self.message, self.operation))
+        end = self.broke or RunResult(OUTCOME, self.message)
+        return signatures.signature(
+            signatures.Evidence(end.outcome, end.message, self.operation, trace=end.stderr)
+        )
 
     @property
     def result(self) -> RunResult:
         """How the runs ended, taken together."""
+        if self.broke:
+            return replace(self.broke, message=f"{self.message} (not every time)")
         said = f"the same calls were answered differently: {self.operation}: {self.message}"
         return RunResult(OUTCOME, said)
 
@@ -104,7 +111,7 @@ class DeterminismCheck:
         def shows(scenario: Scenario) -> bool:
             nonlocal best
             smaller = self.nondeterminism(scenario, self._played(scenario), times=1)
-            if smaller is None or smaller.operation != found.operation:
+            if smaller is None or _kind(smaller) != _kind(found):
                 return False
             best = smaller
             return True
@@ -124,23 +131,42 @@ class DeterminismCheck:
         """The first call whose answers differ between two runs."""
         one, two = first.player.session, again.player.session
         for number, (left, right) in enumerate(zip_longest(one.calls, two.calls)):
-            if left is None or right is None or _others_taken(left.answer, right.answer):
+            if left is None or right is None:
+                break
+            if _others_taken(left.answer, right.answer):
                 return None
             message = self._difference(one, left, two, right)
             if message:
                 steps = (*first.steps()[:number], _both(one, left, two, right, message))
                 return Nondeterminism(scenario, steps, left.operation, message)
-        return None
+        return _broken_once(scenario, first, again)
 
     def _difference(self, one: Session, left: Call, two: Session, right: Call) -> str | None:
         if left.answer is None or right.answer is None:
-            # If neither was answered, the load of the machine may decide how it broke.
-            return None if left.answer is right.answer else "an answer against none"
+            return None
         if isinstance(left.answer, messages.Fault) and isinstance(right.answer, messages.Fault):
             return None  # a trace is never the same
         return disagreement(
             left.args, one.normal(left.answer), two.normal(right.answer), self._level
         )
+
+
+def _broken_once(scenario: Scenario, first: Run, again: Run) -> Nondeterminism | None:
+    """The failure of a program that broke in one of two runs.
+
+    If it broke in both, the load of the machine may decide how.
+    """
+    if (first.broke is None) == (again.broke is None):
+        return None
+    run = first if first.broke else again
+    assert run.broke is not None
+    steps = run.steps()
+    operation = steps[-1].operation if steps else ""
+    return Nondeterminism(scenario, steps, operation, run.broke.message, run.broke)
+
+
+def _kind(found: Nondeterminism) -> tuple[str, Outcome]:
+    return found.operation, found.result.outcome
 
 
 def _both(one: Session, left: Call, two: Session, right: Call, message: str) -> events.ReportedCall:

@@ -6,13 +6,13 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from numaproof.conformance.cases.schema import Case
-from numaproof.conformance.execution.run import Run
+from numaproof.conformance.execution.run import Run, RunResult
 from numaproof.conformance.execution.scenario import Scenario
 from numaproof.conformance.execution.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from numaproof.conformance.cases.schema import Step
-    from numaproof.conformance.execution.run import RunResult, Target
+    from numaproof.conformance.execution.run import Target
     from numaproof.protocol.machine import MachineInfo
 
 
@@ -31,6 +31,9 @@ class IdleRun:
     def step(self, step: Step) -> None:
         """Does nothing."""
 
+    def finish(self) -> None:
+        """Does nothing."""
+
     def close(self) -> None:
         """Leaves nothing behind."""
 
@@ -47,6 +50,7 @@ class ExampleRun:
         self.machine = machine
         self.steps: list[Step] = []
         placeholder = Case(id="fuzz", title="", requirements=(), steps=())
+        self._result = RunResult("pass")
         self.inner = Run(target, placeholder, machine, None, scratch)
 
     def step(self, step: Step) -> None:
@@ -56,9 +60,22 @@ class ExampleRun:
             ExampleFailedError: something is wrong that no known defect explains.
         """
         self.steps.append(step)
-        result = self.inner.judge(lambda: self.inner.player.step(step))
-        if not result.good:
-            self._seen.append(ExampleFailedError(self, result))
+        self._result = self.inner.judge(lambda: self.inner.player.step(step))
+        self._raise()
+
+    def finish(self) -> None:
+        """Looks whether the program outlived its last answer.
+
+        Raises:
+            ExampleFailedError: it did not.
+        """
+        if self._result.good:
+            self._result = self.inner.settled(self._result)
+            self._raise()
+
+    def _raise(self) -> None:
+        if not self._result.good:
+            self._seen.append(ExampleFailedError(self, self._result))
             raise self._seen[-1]
 
     def close(self) -> None:

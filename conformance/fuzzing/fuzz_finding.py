@@ -60,6 +60,7 @@ class FuzzFinding:
             nondeterminism.scenario.machine,
             nondeterminism.result.outcome,
             nondeterminism.steps,
+            stderr=nondeterminism.result.stderr,
             signature=nondeterminism.signature,
             replays=False,
         )

@@ -105,7 +105,10 @@ class NodeMachine(RuleBasedStateMachine):
         """Tells what was reached, and leaves nothing of this example behind."""
         if self.example is None:
             return
-        self.example.close()
+        try:
+            self.example.finish()
+        finally:
+            self.example.close()
         features = features_of_steps(self._facts, self._steps, self._actions)
         for subject, name in features:
             event(f"{subject}: {name}")

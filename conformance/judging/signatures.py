@@ -78,7 +78,7 @@ def _broken(evidence: Evidence) -> str:
             return f"{at}: {_words(evidence)}"
 
 
-_WRITTEN = re.compile(r"(?:; the line was |: b['\"]).*", re.DOTALL)
+_WRITTEN = re.compile(r"(?:; the line was |(?<=asked for): ).*", re.DOTALL)
 _EXIT = re.compile(r"(?:exit code \d+|signal SIG\w+)")
 
 

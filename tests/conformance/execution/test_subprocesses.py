@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import select
 import sys
 import textwrap
@@ -15,10 +16,12 @@ from numaproof.conformance.execution.implementation import (
     BrokeProtocol,
     CannotStartError,
     Crashed,
+    ImplementationFailure,
     TimedOut,
     handshake,
 )
-from numaproof.conformance.execution.subprocesses import STDERR_KEPT, Subprocess
+from numaproof.conformance.execution.subprocesses import Subprocess
+from numaproof.conformance.judging.logs import STDERR_KEPT
 from numaproof.protocol import codec, messages
 
 if TYPE_CHECKING:
@@ -149,18 +152,110 @@ def test_output_that_nobody_asked_for_breaks_the_protocol(program: Program) -> N
         ask(one)
 
 
-def test_a_flood_of_log_is_read_and_only_its_end_is_kept(program: Program) -> None:
+def test_a_second_answer_to_a_request_is_blamed_on_that_request(program: Program) -> None:
+    one = program(f"""
+    request = read()
+    answer(request, {STATE})
+    read()
+    answer(request, {STATE})
+    read()
+    """)
+    ask(one)
+    with pytest.raises(BrokeProtocol, match="output after its answer to state") as caught:
+        one.call("reconcile", messages.NoArgs())
+    assert caught.value.after_answer
+
+
+STATE = 'ok={"shared": "0", "pods": {}}'
+
+
+def test_a_death_after_an_answer_is_blamed_on_that_answer(program: Program) -> None:
+    one = program(f"answer(read(), {STATE}); sys.stderr.write('late'); sys.exit(3)")
+    ask(one)
+    with pytest.raises(Crashed) as caught:
+        one.call("reconcile", messages.NoArgs())
+    assert str(caught.value) == "the program ended after its answer to state with exit code 3"
+    assert caught.value.after_answer
+    assert caught.value.stderr == "late"
+
+
+def test_a_death_at_a_request_that_was_read_is_blamed_on_that_request(program: Program) -> None:
+    one = program(f"answer(read(), {STATE}); read(); sys.exit(3)")
+    ask(one)
+    with pytest.raises(Crashed, match="ended at reconcile with exit code 3") as caught:
+        one.call("reconcile", messages.NoArgs())
+    assert not caught.value.after_answer
+
+
+def test_the_answer_is_to_blame_however_long_the_next_request_is(program: Program) -> None:
+    one = program(f"answer(read(), {STATE}); sys.exit(3)")
+    ask(one)
+    with pytest.raises(Crashed, match="after its answer to state"):
+        one.call("admit", messages.AdmitArgs({"metadata": {"uid": "x" * (1 << 20)}}))
+
+
+def test_a_program_that_hangs_after_its_answer_is_blamed_for_that_answer(
+    program: Program,
+) -> None:
+    one = program(f"answer(read(), {STATE}); time.sleep(60)", 1.0)
+    ask(one)
+    with pytest.raises(TimedOut, match="read no request after its answer to state within 1 s"):
+        one.call("reconcile", messages.NoArgs())
+
+
+@pytest.mark.parametrize(
+    ("after", "failure", "words"),
+    [
+        (
+            "os.kill(os.getpid(), 11)",
+            Crashed,
+            "ended after its answer to state with signal SIGSEGV",
+        ),
+        ("say('chatter\\n'); read(); read()", BrokeProtocol, "after its answer to state .*chatter"),
+        ("os.close(1); time.sleep(60)", Crashed, "ended after its answer to state"),
+    ],
+)
+def test_settling_finds_what_went_wrong_after_the_last_answer(
+    program: Program, after: str, failure: type[ImplementationFailure], words: str
+) -> None:
+    one = program(f"answer(read(), {STATE}); {after}")
+    ask(one)
+    with pytest.raises(failure, match=words) as caught:
+        one.settle()
+    assert caught.value.after_answer
+
+
+def test_a_healthy_program_outlives_its_answers(program: Program) -> None:
+    one = program(f"""
+    answer(read(), {STATE})
+    sys.stderr.write("said before")
+    answer(read(), ok=hello)
+    answer(read(), {STATE})
+    """)
+    one.settle()  # nothing runs yet
+    ask(one)
+    one.settle()
+    assert one.log() == "said before"
+    one.begin()
+    assert one.log() == ""
+    assert ask(one)
+
+
+def test_of_a_flood_of_log_the_beginning_and_the_end_are_kept(program: Program) -> None:
     body = """
     request = read()
+    sys.stderr.write("the beginning\\n")
     for _ in range(200):
-        sys.stderr.write("x" * 65536)
+        sys.stderr.write(("x" * 1023 + "\\n") * 64)
     sys.stderr.write("the end"); sys.stderr.flush()
     sys.exit(3)
     """
     one = program(body)
     with pytest.raises(Crashed) as caught:
         ask(one)
-    assert len(caught.value.stderr) == STDERR_KEPT
+    assert len(caught.value.stderr) < 2 * STDERR_KEPT + 100
+    assert caught.value.stderr.startswith("the beginning\n")
+    assert re.search(r"\n\[\.\.\. 1278\d lines left out \.\.\.\]\n", caught.value.stderr)
     assert caught.value.stderr.endswith("the end")
 
 

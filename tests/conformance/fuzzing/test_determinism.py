@@ -112,7 +112,7 @@ def test_a_failure_that_does_not_come_again_is_no_plain_failure(
     assert found(run(target, tmp_path, repeat_every=0)).outcome == "nondeterministic"
 
 
-def test_a_crash_that_does_not_come_again_is_no_plain_crash(
+def test_a_crash_that_does_not_come_again_is_a_crash_and_no_change_of_answers(
     make_target: MakeTarget, tmp_path: Path
 ) -> None:
     class Crashing(InProcess):
@@ -125,8 +125,8 @@ def test_a_crash_that_does_not_come_again_is_no_plain_crash(
             return super().call(operation, args)
 
     one = found(run(make_target(Crashing(Reference)), tmp_path, repeat_every=0))
-    assert one.outcome == "nondeterministic"
-    assert one.message.endswith("an answer against none")
+    assert (one.outcome, one.message, one.stderr) == ("crash", "gone (not every time)", "log")
+    assert one.signature.startswith("crash at ")
 
 
 def test_a_failure_that_comes_again_is_what_it_is(

@@ -130,6 +130,9 @@ def test_what_stood_in_place_of_an_answer_makes_no_difference() -> None:
         for end in ends
     )
     assert one == other == "protocol error at start: the answer is not JSON"
+    asked = "there was output after its answer to start that no request asked for"
+    found = signature(Evidence("protocol error", f"{asked}: 'a'", "start"))
+    assert found == f"protocol error at start: {asked}"
 
 
 def test_a_defect_that_does_not_show_is_known_by_its_name() -> None:
