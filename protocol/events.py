@@ -78,6 +78,7 @@ class ReportedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     """One call, as plain JSON values.
 
     `problems` lists in sentences what is wrong with the answer; it is empty if nothing is.
+    `before` lists in sentences what the harness did to the node before it made the call.
     """
 
     operation: str
@@ -85,6 +86,7 @@ class ReportedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     answer: dict[str, Any] | None = None
     problems: tuple[str, ...] = ()
     expected: dict[str, Any] | None = None
+    before: tuple[str, ...] = ()
 
 
 class Owner(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

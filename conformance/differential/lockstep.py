@@ -261,6 +261,7 @@ class _LockstepRun:
             args=self._session.shown(call.args),
             answer=None if call.answer is None else self._session.shown(call.answer),
             problems=tuple(call.problems),
+            before=call.before,
             expected=None if own is None else self._left_shown(own),
         )
 

@@ -99,6 +99,7 @@ def _turned(step: events.ReportedCall) -> events.ReportedCall:
             one.replace("right against left", "recorded against answered") for one in step.problems
         ),
         expected=step.answer,
+        before=step.before,
     )
 
 

@@ -16,6 +16,7 @@ from numaproof.conformance.cases.loading import merged
 from numaproof.conformance.cases.schema import (
     Expectation,
     Expected,
+    MemoryChange,
     PodSpec,
     RemoveStep,
     StartStep,
@@ -143,9 +144,14 @@ class Player:
         for name in step.gone:
             if expected != "anything" or manifests.uid(name) in self.session.pods:
                 del self.session.pods[manifests.uid(name)]
+                self.session.note(f"took pod {name} off the node while nothing ran")
         if step.offline or step.memory:
             machine = manifests.without_cpus(self.session.machine, CPUSet.parse(step.offline))
             self.session.machine = manifests.with_memory(machine, step.memory)
+            if step.offline:
+                self.session.note(f"took CPUs {step.offline} offline")
+            for change in step.memory:
+                self.session.note(_changed_memory(change))
             self.facts = type(self.facts)(self.session.machine)
             self.checker.facts = self.facts
         written = merged(self.case.config, step.config)
@@ -251,3 +257,8 @@ class Player:
             devices=self.session.devices,
             level=self.level,
         )
+
+
+def _changed_memory(change: MemoryChange) -> str:
+    of = f"huge pages of {change.hugepages} KiB" if change.hugepages else "memory"
+    return f"changed the {of} of NUMA node {change.node} to {change.bytes} bytes"

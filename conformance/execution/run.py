@@ -267,6 +267,7 @@ def _steps(session: Session) -> tuple[events.ReportedCall, ...]:
             args=session.shown(call.args),
             answer=None if call.answer is None else session.shown(call.answer),
             problems=tuple(call.problems),
+            before=call.before,
         )
         for call in session.calls
     )

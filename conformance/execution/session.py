@@ -26,12 +26,16 @@ if TYPE_CHECKING:
 
 @dataclass
 class Call:
-    """One call and its answer, with what was found wrong about it."""
+    """One call and its answer, with what was found wrong about it.
+
+    `before` says in sentences what the harness did to the node since the call before.
+    """
 
     operation: str
     args: messages.Args
     answer: messages.Answer | None = None
     problems: list[str] = field(default_factory=list)
+    before: tuple[str, ...] = ()
 
 
 @dataclass
@@ -64,6 +68,7 @@ class Session:
     started: messages.Started | None = None
     devices: tuple[messages.DeviceResource, ...] = ()
     calls: list[Call] = field(default_factory=list)
+    _done: list[str] = field(default_factory=list)
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
         """Makes a call and records it.
@@ -74,7 +79,8 @@ class Session:
                 the program failed after an answer that it had given before.
         """
         self.capabilities.require(operation, args)
-        call = Call(operation, args)
+        call = Call(operation, args, before=tuple(self._done))
+        self._done.clear()
         self.calls.append(call)
         try:
             call.answer = self.implementation.call(operation, args)
@@ -103,9 +109,19 @@ class Session:
 
     def tamper(self, file: str, how: str, text: str) -> None:
         """Changes a checkpoint file by hand, the oracle's too."""
-        tamper(self.state_dir / file, how, text)
+        changed = tamper(self.state_dir / file, how, text)
+        if how == "write":
+            self.note(f"wrote {file}: {text}")
+        else:
+            self.note(
+                _DONE[how].format(file) if changed else f"left {file} alone: it is empty or missing"
+            )
         if self.oracle:
             tamper(self.oracle.state_dir / file, how, text)
+
+    def note(self, sentence: str) -> None:
+        """Records what the harness did to the node, for the story of a failure."""
+        self._done.append(sentence)
 
     def change_release(self, kubernetes: str) -> None:
         """Has the next start be one of another release, on what this one left behind.
@@ -114,6 +130,7 @@ class Session:
             NotSupportedError: the implementation does not claim that release.
         """
         self.capabilities = self.capabilities.of(kubernetes)
+        self.note(f"changed the release from Kubernetes {self.kubernetes} to {kubernetes}")
         self.kubernetes = kubernetes
 
     def start(
@@ -188,18 +205,23 @@ def replace_text(value: Any, old: str, new: str) -> Any:
     return value
 
 
-def tamper(path: Path, how: str, text: str = "") -> None:
-    """Changes a checkpoint file the way a case asks for; see `cases.TamperStep`."""
+def tamper(path: Path, how: str, text: str = "") -> bool:
+    """Changes a checkpoint file the way a case asks for; see `cases.TamperStep`.
+
+    Returns:
+        Whether there was a file to change.
+    """
     if how == "write":
         path.write_text(text, encoding="utf-8")
-        return
+        return True
     content = path.read_bytes() if path.exists() else b""
     if not content:
-        return
+        return False
     if how == "delete":
         path.unlink()
-        return
-    path.write_bytes(_TAMPERINGS[how](content))
+    else:
+        path.write_bytes(_TAMPERINGS[how](content))
+    return True
 
 
 _CHECKSUMS = re.compile(rb'"(?:checksum|dataChecksum)":')
@@ -219,3 +241,20 @@ _TAMPERINGS: dict[str, Callable[[bytes], bytes]] = {
     "data checksum": lambda content: content.replace(b'"dataChecksum":', b'"dataChecksum":1'),
     "no data": lambda content: _SECOND_PART.sub(b"", content),
 }
+
+_DONE = {
+    "delete": "deleted {}",
+    "truncate": "cut {} to its first half",
+    "checksum": "made the checksums in {} wrong",
+    "policy": "misspelt the policy in {}",
+    "field": "added an unknown field to {}",
+    "empty": "emptied {}",
+    "garbage": "wrote garbage into {}",
+    "space": "added white space to {}",
+    "old checksum": "made the checksum for earlier releases in {} wrong",
+    "old policy": "misspelt the policy for earlier releases in {}",
+    "data": "changed the data in {} without its checksum",
+    "data checksum": "made the checksum of the data in {} wrong",
+    "no data": "took the data out of {}",
+}
+"""What the harness did to a file, in words."""

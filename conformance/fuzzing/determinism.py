@@ -176,6 +176,7 @@ def _both(one: Session, left: Call, two: Session, right: Call, message: str) -> 
         answer=_shown(two, right),
         problems=(f"{message} (the first time against now)",),
         expected=_shown(one, left),
+        before=right.before,
     )
 
 

@@ -430,3 +430,40 @@ def test_a_defect_explains_no_difference_from_the_reference(
     assert (alone.outcome, alone.defect) == ("expected failure", "free-core-by-average")
     assert beside.outcome == "fail"
     assert beside.message.startswith("differs from the reference: ")
+
+
+def test_what_the_harness_does_between_calls_stands_before_the_call_that_follows(
+    play: Play, reference: Target
+) -> None:
+    text = ADMIT + (
+        "- tamper: {file: cpu_manager_state, how: truncate}\n"
+        "- tamper: {file: memory_manager_state, how: delete}\n"
+        "- tamper: {file: memory_manager_state, how: delete}\n"
+        "- start: {}\n  expect: {refused: cpu}\n"
+        "- tamper: {file: cpu_manager_state, how: write, text: '{}'}\n"
+        "- tamper: {file: cpu_manager_state, how: delete}\n"
+        "- start:\n"
+        "    offline: '7'\n    gone: [a]\n    kubernetes: '1.36'\n"
+        "    memory: [{node: 0, bytes: 8589934592}]\n"
+        "- state: {}\n"
+    )
+    result, run = play(reference, text)
+    assert result.message == ""
+    starts = [step.before for step in run.steps() if step.operation == "start"]
+    assert starts == [
+        (),
+        (
+            "cut cpu_manager_state to its first half",
+            "deleted memory_manager_state",
+            "left memory_manager_state alone: it is empty or missing",
+        ),
+        (
+            "wrote cpu_manager_state: {}",
+            "deleted cpu_manager_state",
+            "changed the release from Kubernetes 1.35 to 1.36",
+            "took pod a off the node while nothing ran",
+            "took CPUs 7 offline",
+            "changed the memory of NUMA node 0 to 8589934592 bytes",
+        ),
+    ]
+    assert not any(step.before for step in run.steps() if step.operation != "start")
