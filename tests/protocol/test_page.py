@@ -1,0 +1,107 @@
+"""docs/protocol.md is what its script writes, and says what the types and the reference do."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from numaproof.protocol import codec, messages
+from numaproof.protocol.machine import MachineInfo
+from numaproof.protocol.operations import OPERATIONS
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+DOCS = Path(__file__).parents[2] / "docs"
+WRITTEN = (DOCS / "protocol.md").read_text("utf-8")
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    """The script that writes the page, as a module."""
+    spec = importlib.util.spec_from_file_location("protocol_page", DOCS / "protocol" / "page.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    # Dataclasses look their module up.
+    sys.modules["protocol_page"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def section(heading: str) -> str:
+    """The text below a heading of the third order."""
+    return WRITTEN.partition(f"\n### {heading}\n")[2].partition("\n##")[0]
+
+
+def table(text: str) -> dict[str, bool]:
+    """The fields of the first table in a text, and whether each is required."""
+    rows = re.findall(
+        r"^\| `(\w+)` \| [^|]+ \| (yes|no) \|", text.partition("\n\n`")[0], re.MULTILINE
+    )
+    return {name: required == "yes" for name, required in rows}
+
+
+def fields(kind: type[msgspec.Struct]) -> dict[str, bool]:
+    """The fields of a message, and whether each is required."""
+    return {one.encode_name: one.required for one in msgspec.structs.fields(kind)}
+
+
+def test_the_page_is_what_its_script_writes(script: Any) -> None:
+    assert script.page() == WRITTEN
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_every_field_of_every_operation_is_on_the_page(name: str) -> None:
+    operation, text = OPERATIONS[name], section(name)
+    assert table(text.partition("`args`:\n\n")[2]) == fields(operation.args)
+    if operation.result is not MachineInfo:
+        assert table(text.partition("`ok`:\n\n")[2]) == fields(operation.result)
+
+
+def test_every_part_of_a_message_is_on_the_page(script: Any) -> None:
+    for kind in script.parts():
+        assert table(section(kind.__name__)) == fields(kind), kind
+
+
+def test_a_field_without_a_meaning_is_an_error(
+    script: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(script, "meanings", lambda: {"Fault": {"message": "what broke"}})
+    with pytest.raises(ValueError, match=r"fields\.yaml: Fault"):
+        script.fields(messages.Fault)
+
+
+def test_the_stages_of_a_start_are_told_in_order(script: Any) -> None:
+    told = [row.split("`")[1] for row in script.stages().splitlines()[2:]]
+    order = ("config", "discovery", "topology", "devices", "cpu", "memory")
+    assert told == sorted(told, key=order.index)
+
+
+def test_the_dialogue_has_every_operation(script: Any) -> None:
+    assert {one.op for one in script.DIALOGUE} == OPERATIONS.keys()
+
+
+def test_the_small_hello_is_an_answer_to_hello() -> None:
+    example = re.search(r"^```json\n(.*?)^```", section("hello"), re.MULTILINE | re.DOTALL)
+    assert example is not None
+    answer = codec.decode_answer(example[1].replace("\n", "").encode(), 1, "hello")
+    assert isinstance(answer, messages.Hello)
+
+
+def test_the_machine_in_full_is_one(script: Any) -> None:
+    machine = codec.from_plain(script.MACHINE, MachineInfo)
+    assert {
+        thread
+        for node in machine.topology or ()
+        for core in node.cores or ()
+        for thread in core.thread_ids or ()
+    } == set(range(4))
+    # Nothing of it is left out, so that a reader sees every field but the caches of NUMA nodes.
+    assert codec.to_plain(machine).keys() == script.MACHINE.keys()
