@@ -127,8 +127,8 @@ def case_of(policies: Chosen) -> Case:
     )
 
 
-def node(policies: Chosen) -> tuple[Line, ...]:
-    """The life of a node, from its first start to the last request of the first process."""
+def arrivals(policies: Chosen) -> tuple[Line, ...]:
+    """The first start of a node, and the pods that come."""
     static = policies.cpu == "static"
     free = "of the 6 that are not reserved" if static else "of 8"
     lines = [
@@ -151,6 +151,14 @@ def node(policies: Chosen) -> tuple[Line, ...]:
     lines += [
         Line("hints for a container", _step(hints=HintsStep(pod=_pod("next", 2), container="app"))),
         Line("what the container runtime is told", _step(reconcile=NoArguments())),
+    ]
+    return tuple(lines)
+
+
+def departures(policies: Chosen) -> tuple[Line, ...]:
+    """What becomes of the node: a pod leaves, the managers start again, another pod comes."""
+    static = policies.cpu == "static"
+    return (
         Line("the first pod leaves", _step(remove=RemoveStep("web"))),
         Line("a restart; the other two pods are still on the node", _step(start=StartStep())),
         Line(
@@ -160,8 +168,7 @@ def node(policies: Chosen) -> tuple[Line, ...]:
             _step(admit=_pod("all", 5 if static else 2)),
         ),
         Line("the devices are reported anew: there are none", _step(devices={})),
-    ]
-    return tuple(lines)
+    )
 
 
 def alone(policies: Chosen) -> tuple[Line, ...]:

@@ -119,7 +119,9 @@ class Examination:
         player = self._player(self.hello, policies, release)
         if "start" in self.hello.operations:
             self._play(player, dialogue.refused(policies))
-            self._play(player, dialogue.node(policies))
+            self._play(player, dialogue.arrivals(policies))
+            self._greet("the harness may say hello at any time; nothing changes")
+            self._play(player, dialogue.departures(policies))
             self._program.close()
             self._greet("a new process")
             self._play(player, dialogue.again())

@@ -48,7 +48,7 @@ def test_the_dialogue_has_a_start_admissions_a_restart_refusals_and_a_removal(
     first = [one for one in diagnosis.exchanges if one.process == 1]
     asked = [one.step for one in first if one.step != "state"]
     assert asked[:3] == ["hello", "start", "start"]
-    assert asked[3:] == [*["admit"] * 4, "remove", "start", *["admit"] * 3, "end of input"]
+    assert asked[3:] == [*["admit"] * 4, "hello", "remove", "start", *["admit"] * 3, "end of input"]
     answers = {one.about: one.response for one in first}
     assert '"stage": "cpu"' in answers[first[1].about]
     assert '"UnexpectedAdmissionError"' in answers["a pod asks for 4 CPUs, of which 3 are left"]
@@ -143,6 +143,11 @@ def test_a_dialogue_ends_when_its_time_is_over(
     monkeypatch.setattr(program_module, "MOST_SECONDS", 1.0)
     diagnosis = examined((PRINTED, f"import time; time.sleep(0.3)\n        {PRINTED}"))
     assert findings(diagnosis)[-1].startswith("no answer: the whole dialogue has taken")
+
+
+def test_a_hello_that_forgets_the_node_is_named(examined: Examine) -> None:
+    diagnosis = examined(('answer = {"ok": HELLO}', 'answer = {"ok": HELLO}; driver.held = {}'))
+    assert any(one.endswith("[state-lists-pods-on-node]") for one in findings(diagnosis))
 
 
 def test_hello_must_be_the_same_each_time(examined: Examine) -> None:
