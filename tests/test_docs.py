@@ -134,7 +134,7 @@ def test_commands_and_their_options_exist(page: Path) -> None:
 @pages
 def test_tox_environments_exist(page: Path) -> None:
     file = configparser.ConfigParser()
-    file.read(ROOT / "tox.ini")
+    file.read([ROOT / "tox.ini", ROOT / "examples/tox.ini"])
     for text in quoted(page):
         for name in re.findall(r"tox (?:run )?-e ([\w-]+)", text):
             assert f"testenv:{name}" in file, name
