@@ -19,7 +19,7 @@ func TestChoosesAsManyCPUsAsAskedAmongTheFree(t *testing.T) {
 func TestNumaproofUnderstandsIt(t *testing.T) {
 	adapter := filepath.Join(t.TempDir(), "adapter")
 	run(t, "go", "build", "-o", adapter, ".")
-	run(t, "numaproof", "check", "--implementation", adapter, "--select", "example-*", "--machine", "laptop-4c8t")
+	run(t, "numaproof", "doctor", adapter)
 }
 
 func run(t *testing.T, name string, args ...string) {
