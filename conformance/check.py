@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from numaproof.conformance.claims.review import ClaimsTally
 from numaproof.conformance.differential import recording_check
 from numaproof.conformance.execution.runner import run_case
 from numaproof.conformance.execution.scratch import scratch_folder
@@ -39,14 +40,16 @@ def check(
     own = (recording_check.REQUIREMENT,) if recordings else ()
     yield harness_run.started("check", total, known, requirements=own)
     outcomes: Counter[str] = Counter()
+    claims = ClaimsTally(harness_run.target.hello)
     with scratch_folder() as scratch:
         for number, one in enumerate(cases):
             finished = run_case(one, harness_run, scratch / str(number), every_call=every_call)
             outcomes[finished.outcome] += 1
+            claims.count_case(finished)
             yield finished
         for recording in recordings:
             finished = recording_check.finished(recording, harness_run, scratch)
             outcomes[finished.outcome] += 1
             yield finished
     rows = harness_run.registry.requirements
-    yield harness_run.ended(outcomes, (row.id for row in rows if row.untested))
+    yield harness_run.ended(outcomes, (row.id for row in rows if row.untested), claims.review())

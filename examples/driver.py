@@ -19,6 +19,7 @@ HELLO = {
     "operations": ["start", "admit", "remove", "state"],
     "policies": {"cpu": ["none", "static"]},
     "options": {},
+    "features": ["container-removal", "restart", "reconfiguration"],
 }
 
 

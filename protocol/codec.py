@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from numaproof.protocol import messages
+from numaproof.protocol.names import unknown
 from numaproof.protocol.operations import OPERATIONS
 from numaproof.protocol.sets import CPUSet, NUMASet
 
@@ -173,6 +174,8 @@ def decode_answer(line: bytes, number: int, operation: str) -> messages.Answer:
 
 def _decode_body(kind: str, body: msgspec.Raw, name: str) -> messages.Answer:
     operation = OPERATIONS[name]
+    if kind == "ok" and operation.result is messages.Hello:
+        return _decode_hello(body)
     if kind == "ok":
         return cast("messages.Answer", decode(body, operation.result))
     if kind == "unsupported":
@@ -182,6 +185,23 @@ def _decode_body(kind: str, body: msgspec.Raw, name: str) -> messages.Answer:
     if not operation.refusals:
         raise ProtocolError(f"`{name}` must not be refused")
     return _decode_refusal(body, operation.refusals)
+
+
+def _decode_hello(body: msgspec.Raw) -> messages.Hello:
+    """Who claims what; of a misspelt field or level the error names the nearest."""
+    try:
+        return decode(body, messages.Hello)
+    except ProtocolError:
+        fields = decode(body, dict[str, Any])
+        for field in fields:
+            if field not in messages.Hello.__struct_fields__:
+                raise ProtocolError(
+                    unknown("field", field, messages.Hello.__struct_fields__)
+                ) from None
+        level = fields.get("level")
+        if isinstance(level, str) and level not in messages.LEVELS:
+            raise ProtocolError(unknown("level", level, messages.LEVELS)) from None
+        raise
 
 
 def _decode_refusal(body: msgspec.Raw, kinds: tuple[type[msgspec.Struct], ...]) -> messages.Answer:

@@ -104,6 +104,22 @@ class Picture(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     shared: str
 
 
+class ClaimsReview(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What a run shows of the claims of an implementation.
+
+    `assumed` is whether `hello` named no features; `unclaimed` counts the case runs (or examples)
+    that were not asked to the end, by the claim that was missing first; `declined` those that the
+    program answered with ``unsupported`` itself. `possible` are claims that could be made, and
+    `untrue` claims that the run contradicts, in sentences.
+    """
+
+    assumed: bool = False
+    unclaimed: dict[str, int] = msgspec.field(default_factory=dict)
+    declined: int = 0
+    possible: tuple[str, ...] = ()
+    untrue: tuple[str, ...] = ()
+
+
 class CaseFinished(Event, frozen=True, tag="case finished", omit_defaults=True):
     """A case ran on a machine. Steps and pictures are kept unless it passed.
 
@@ -111,6 +127,9 @@ class CaseFinished(Event, frozen=True, tag="case finished", omit_defaults=True):
     without the middle of a long one, or the trace of a fault; `defect` the named defect behind an
     expected failure; `reproduce` the command that repeats just this case run; `signature` the
     cause of a failure in a few words, the same in every case and on every machine.
+
+    `needs` are the claims that its calls need, `unclaimed` the first of them that the
+    implementation does not make, `declined` those that it makes and answered ``unsupported``.
     """
 
     case: str
@@ -126,6 +145,9 @@ class CaseFinished(Event, frozen=True, tag="case finished", omit_defaults=True):
     defect: str | None = None
     reproduce: str = ""
     signature: str = ""
+    needs: tuple[str, ...] = ()
+    unclaimed: str = ""
+    declined: tuple[str, ...] = ()
 
 
 class DivergenceFound(Event, frozen=True, tag="divergence found", omit_defaults=True):
@@ -183,13 +205,14 @@ class RunEnded(Event, frozen=True, tag="campaign ended"):
     """The run finished (`complete`) or was cut short.
 
     `outcomes` counts case runs (or examples) by outcome; `untested` holds the ids of requirements
-    that no case covers.
+    that no case covers; `claims` is about the implementation's own claims.
     """
 
     complete: bool
     outcomes: dict[str, int]
     untested: tuple[str, ...] = ()
     message: str = ""
+    claims: ClaimsReview | None = None
 
 
 AnyEvent = (

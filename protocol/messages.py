@@ -189,7 +189,10 @@ class Options(Strict, frozen=True):
 
 
 class Hello(Strict, frozen=True):
-    """Who an implementation is and what it claims; the harness uses only what is claimed."""
+    """Who an implementation is and what it claims; the harness uses only what is claimed.
+
+    `features` names what it has beyond these lists; left out, all that they allow is assumed.
+    """
 
     protocol: int
     name: str
@@ -200,6 +203,7 @@ class Hello(Strict, frozen=True):
     operations: tuple[str, ...]
     policies: Policies
     options: Options
+    features: tuple[str, ...] | None = None
     choices: dict[str, str] = msgspec.field(default_factory=dict)
     homepage: str | None = None
     issues: str | None = None

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from numaproof.protocol import messages
+from numaproof.protocol.features import NAMED
 from numaproof.protocol.operations import OPERATIONS
 from numaproof.protocol.releases import NEWEST, RELEASES
 from numaproof.reference import operations, startup
@@ -108,6 +109,7 @@ class Reference:
             options=messages.Options(
                 cpu=tuple(newest.cpu_options), topology=tuple(newest.topology_options)
             ),
+            features=NAMED,
         )
 
     def _release(self, version: str | None) -> Release:

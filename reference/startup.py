@@ -65,7 +65,7 @@ def start(
     Requirements: CPU-ERROR-007, CPU-RESTART-004, CPU-RESTART-005, DISCOVERY-026, NODE-RESTART-001,
     NODE-RESTART-002, TOPO-ORDER-001.
     """
-    config = _configuration(args, release)
+    config = _configuration(args.config, release)
     release = release.under(config.gates)
     machine = args.machine
     if machine is None:
@@ -103,9 +103,36 @@ def start(
     return node
 
 
-def _configuration(args: messages.StartArgs, release: Release) -> Config:
+def invalid(
+    given: messages.KubeletConfiguration, machine: MachineInfo, release: Release
+) -> str | None:
+    """What is invalid about a configuration, whichever stage refuses it; None if nothing is.
+
+    Validation is about what is written: values, unknown policies and options, options that exclude
+    each other. What the machine does not have room for is not part of it.
+    """
     try:
-        return configuration.load(args.config, release.gates, release.unknown_fields)
+        config = _configuration(given, release)
+        _reserved(config, partial(cpu_topology.derive, machine), release)
+        _check_cpu_options(config)
+        topology_options.check_gate(config.topology_options, config.gates)
+        cpu_options.parse(config.cpu_options or {}, release.cpu_options, config.gates)
+        aligning = config.topology_options or {}
+        topology_options.parse(aligning, release.topology_options, config.gates)
+    except (StartError, OptionError) as error:
+        return str(error)
+    if config.cpu_policy not in ("none", "static"):
+        return f"unknown policy: {config.cpu_policy!r}"
+    if config.memory_policy not in ("None", "Static"):
+        return f"unknown policy: {config.memory_policy!r}"
+    if config.cpu_policy == "none" and config.cpu_options:
+        return "policy none has no options"
+    return None
+
+
+def _configuration(given: messages.KubeletConfiguration, release: Release) -> Config:
+    try:
+        return configuration.load(given, release.gates, release.unknown_fields)
     except GateError as error:
         raise StartError("config", f"{release.gates_refused}{error}") from None
     except configuration.ConfigError as error:

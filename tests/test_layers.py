@@ -35,6 +35,7 @@ ROOMS = (
     "cases",
     "requirements",
     "judging",
+    "claims",
     "execution",
     "diagnosis",
     "fuzzing",

@@ -143,6 +143,9 @@ func (s *server) hello(raw json.RawMessage) any {
 			"cpu":      cpuOptions(),
 			"topology": {"prefer-closest-numa-nodes", "max-allowable-numa-nodes"},
 		},
+		"features": []string{"init-containers", "sidecars", "container-removal", "restart",
+			"configuration-validation", "reconfiguration", "feature-gates", "pod-level-resources",
+			"pod-level-resource-managers", "huge-pages", "checkpoint-files"},
 		"homepage": "https://kubernetes.io",
 		"issues":   "https://github.com/kubernetes/kubernetes/issues",
 	}

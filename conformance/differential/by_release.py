@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from numaproof.conformance.execution.implementation import BrokeProtocol, Watched, handshake
+from numaproof.protocol.features import claimed
 from numaproof.protocol.messages import LEVELS
 
 if TYPE_CHECKING:
@@ -101,12 +102,20 @@ def _together(first: Hello, second: Hello) -> Hello:
         kubernetes=_merged(first.kubernetes, second.kubernetes),
         level=min(first.level, second.level, key=LEVELS.index),
         operations=common(second.operations, first.operations),
+        features=_features(first, second),
         policies=common_fields(second.policies, first.policies),
         options=type(second.options)(
             cpu=_merged(first.options.cpu, second.options.cpu),
             topology=_merged(first.options.topology, second.options.topology),
         ),
     )
+
+
+def _features(first: Hello, second: Hello) -> tuple[str, ...] | None:
+    """None, which leaves them to be assumed, if neither names any."""
+    if first.features is None and second.features is None:
+        return None
+    return common(claimed(second), claimed(first))
 
 
 def _merged(first: Iterable[str], second: Iterable[str]) -> tuple[str, ...]:

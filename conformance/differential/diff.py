@@ -24,6 +24,7 @@ from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.conformance.fuzzing import shrinking
 from numaproof.conformance.fuzzing.exploration import found_file, life, odd_start, tree, upgrade
 from numaproof.protocol import events
+from numaproof.protocol.features import claimed
 from numaproof.protocol.machine import MachineInfo
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ def shared_capabilities(left: Hello, right: Hello, kubernetes: str) -> Capabilit
         operations=common(right.operations, left.operations),
         policies=common_fields(right.policies, left.policies),
         options=common_fields(right.options, left.options),
+        features=common(claimed(right), claimed(left)),
     )
     return Capabilities(merged, kubernetes)
 

@@ -66,11 +66,17 @@ class HarnessRun:
             seed=seed,
         )
 
-    def ended(self, outcomes: Mapping[str, int], untested: Iterable[str] = ()) -> events.RunEnded:
+    def ended(
+        self,
+        outcomes: Mapping[str, int],
+        untested: Iterable[str] = (),
+        claims: events.ClaimsReview | None = None,
+    ) -> events.RunEnded:
         """The last event; `outcomes` counts by outcome, `untested` are requirement ids."""
         return events.RunEnded(
             at=self.elapsed(),
             complete=True,
             outcomes=dict(sorted(outcomes.items())),
             untested=tuple(untested),
+            claims=claims,
         )

@@ -11,6 +11,7 @@ from __future__ import annotations
 import traceback
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from numaproof.conformance.claims.names import problems
 from numaproof.protocol import messages
 from numaproof.reference.implementation import Reference
 
@@ -134,12 +135,15 @@ def handshake(implementation: Implementation, harness: str) -> messages.Hello:
     """Says hello to an implementation.
 
     Raises:
-        ImplementationFailure: it did not answer, or not with a result, or it speaks another
-            version of the protocol.
+        ImplementationFailure: it did not answer, or not with a result, it speaks another version
+            of the protocol, or it claims what does not exist.
     """
     answer = implementation.call("hello", hello_args(harness))
     match answer:
         case messages.Hello(protocol=messages.PROTOCOL_VERSION):
+            wrong = "; ".join(problems(answer))
+            if wrong:
+                raise BrokeProtocol(f"hello: {wrong}")
             return answer
         case messages.Hello():
             own = messages.PROTOCOL_VERSION

@@ -22,6 +22,7 @@ from numaproof.conformance.cases.schema import (
     StartStep,
     Step,
 )
+from numaproof.conformance.claims.needs import CHECKPOINT_FILES
 from numaproof.conformance.execution.capabilities import NotSupportedError
 from numaproof.conformance.judging import expectations
 from numaproof.protocol import codec, messages
@@ -110,6 +111,8 @@ class Player:
         step = step.on(self.session.kubernetes)
         if step.expect == "anything" and not self._makes_sense(step, verb):
             return
+        if isinstance(step.expect, Expected) and (step.expect.files or step.expect.checkpoints):
+            self.session.require(CHECKPOINT_FILES)
         getattr(self, f"_{verb}")(getattr(step, verb), step.expect)
 
     def expanded(self, step: Step) -> Step:

@@ -75,6 +75,7 @@ def run_case(
     info = one.machine.info or MachineInfo()
     run = Run(harness_run.target, one.case, info, one.machine.tree, scratch)
     result = run.play()
+    session = run.player.session
     shown = result.outcome not in ("pass", "unsupported")
     now = harness_run.elapsed()
     return events.CaseFinished(
@@ -92,6 +93,9 @@ def run_case(
         defect=result.defect,
         reproduce=_reproduce(one, harness_run),
         signature=run.signature(result),
+        needs=tuple(session.needed),
+        unclaimed=session.unclaimed,
+        declined=session.declined,
     )
 
 

@@ -11,6 +11,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from numaproof.conformance.claims import needs
+from numaproof.conformance.claims.needs import EarlierStart
 from numaproof.conformance.execution.implementation import ImplementationFailure
 from numaproof.conformance.judging.oracle import STATE_DIR, Oracle, without_path
 from numaproof.protocol import codec, messages
@@ -28,7 +30,8 @@ if TYPE_CHECKING:
 class Call:
     """One call and its answer, with what was found wrong about it.
 
-    `before` says in sentences what the harness did to the node since the call before.
+    `before` says in sentences what the harness did to the node since the call before, `needs` which
+    claims the call needs.
     """
 
     operation: str
@@ -36,6 +39,7 @@ class Call:
     answer: messages.Answer | None = None
     problems: list[str] = field(default_factory=list)
     before: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
 
 
 @dataclass
@@ -52,6 +56,8 @@ class Session:
         config: the configuration of the last start.
         started: the answer to the last start, None when it was refused or never made.
         devices: what the device plugins reported last.
+        needed: the claims that what was asked so far needs, in the order in which they came up;
+            the last may be one that is missing.
     """
 
     implementation: Implementation
@@ -68,7 +74,41 @@ class Session:
     started: messages.Started | None = None
     devices: tuple[messages.DeviceResource, ...] = ()
     calls: list[Call] = field(default_factory=list)
+    needed: dict[str, None] = field(default_factory=dict)
+    _earlier: EarlierStart | None = None
     _done: list[str] = field(default_factory=list)
+
+    def require(self, *claims: str) -> None:
+        """Notes the claims that come next.
+
+        Raises:
+            NotSupportedError: the implementation does not make one of them.
+        """
+        self.needed.update(dict.fromkeys(claims))
+        self.capabilities.require(claims)
+
+    @property
+    def unclaimed(self) -> str:
+        """The first claim that was needed and is not made; empty if there is none."""
+        return next((one for one in self.needed if one not in self.capabilities.claims), "")
+
+    @property
+    def declined(self) -> tuple[str, ...]:
+        """The claims that only calls needed which were answered ``unsupported``."""
+        calls = [call for call in self.calls if call.answer is not None]
+        served = {
+            need
+            for call in calls
+            if not isinstance(call.answer, messages.Unsupported)
+            for need in call.needs
+        }
+        needs = (
+            need
+            for call in calls
+            if isinstance(call.answer, messages.Unsupported)
+            for need in call.needs
+        )
+        return tuple(dict.fromkeys(need for need in needs if need not in served))
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
         """Makes a call and records it.
@@ -78,8 +118,9 @@ class Session:
             ImplementationFailure: there was no answer; the call is recorded without one, unless
                 the program failed after an answer that it had given before.
         """
-        self.capabilities.require(operation, args)
-        call = Call(operation, args, before=tuple(self._done))
+        needed = needs.of_call(operation, args, self.kubernetes, self.machine, self._earlier)
+        call = Call(operation, args, before=tuple(self._done), needs=tuple(needed))
+        self.require(*call.needs)
         self._done.clear()
         self.calls.append(call)
         try:
@@ -108,7 +149,12 @@ class Session:
         return without_path(answer, self.state_dir)
 
     def tamper(self, file: str, how: str, text: str) -> None:
-        """Changes a checkpoint file by hand, the oracle's too."""
+        """Changes a checkpoint file by hand, the oracle's too.
+
+        Raises:
+            NotSupportedError: the implementation does not keep the kubelet's files.
+        """
+        self.require(needs.CHECKPOINT_FILES)
         changed = tamper(self.state_dir / file, how, text)
         if how == "write":
             self.note(f"wrote {file}: {text}")
@@ -151,6 +197,7 @@ class Session:
             pods=tuple(self.pods.values()),
         )
         answer = self.call("start", args)
+        self._earlier = EarlierStart(config, self.machine)
         self.config = config
         self.started = answer if isinstance(answer, messages.Started) else None
         return answer

@@ -19,6 +19,7 @@ from hypothesis import seed as with_seed
 from hypothesis.errors import Flaky
 from hypothesis.stateful import run_state_machine_as_test
 
+from numaproof.conformance.claims.review import ClaimsTally
 from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.conformance.fuzzing.coverage import CoverageTotals, features_of_answers
 from numaproof.conformance.fuzzing.determinism import REPEATS, DeterminismCheck, Nondeterminism
@@ -87,7 +88,7 @@ def fuzz(
             outcomes.update({found.outcome: 1, "pass": -1})
             yield found.event(harness_run, findings)
     yield search.coverage.event(harness_run.elapsed())
-    yield harness_run.ended(outcomes)
+    yield harness_run.ended(outcomes, claims=search.claims.review())
 
 
 @dataclass
@@ -105,8 +106,10 @@ class _Search:
     _left: int = SHRINKS
     _taken: int = 0
     _determinism: DeterminismCheck = field(init=False)
+    claims: ClaimsTally = field(init=False)
 
     def __post_init__(self) -> None:
+        self.claims = ClaimsTally(self.harness_run.target.hello, "example")
         self._determinism = DeterminismCheck(self.harness_run.target, self.scratch / "repeats")
 
     @property
@@ -139,8 +142,9 @@ class _Search:
         """Counts an example's coverage, and plays it again if it is its turn."""
         if not isinstance(run, ExampleRun) or self.failed:
             return
-        calls = run.inner.player.session.calls
-        self.coverage.add({**features, **features_of_answers(calls)}, values)
+        session = run.inner.player.session
+        self.coverage.add({**features, **features_of_answers(session.calls)}, values)
+        self.claims.count(tuple(session.needed), session.unclaimed, session.declined, failed=False)
         if self.repeat_every and (self.coverage.examples + self.offset) % self.repeat_every == 0:
             self.nondeterminism = self._determinism.nondeterminism(
                 run.scenario(), run.inner, times=1

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 def _possible(name: str) -> Callable[[NodeMachine], bool]:
     action = ACTIONS[name]
-    return lambda machine: machine.capabilities.has(action.needs) and action.possible(machine.life)
+    return lambda machine: machine.life.may(name) and action.possible(machine.life)
 
 
 def _fullness(life: Life) -> float:

@@ -81,6 +81,9 @@ def _hints(choices: Choices, nodes: int, most: int) -> list[dict[str, Any]]:
 def assign(choices: Choices, facts: Facts, capabilities: Capabilities) -> AssignStep:
     """An assignment out of all CPUs but some; whole cores where broken ones end in a loop."""
     options = choices.some(capabilities.cpu_options(), 0, 2)
+    # Two may exclude each other.
+    if not capabilities.makes("feature configuration-validation"):
+        options = options[:1]
     cores = list(facts.cores)
     if {FULL_CORES, ACROSS_NUMA} <= set(options):
         if len({len(core) for core in cores}) > 1:

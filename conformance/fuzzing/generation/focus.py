@@ -8,7 +8,7 @@ all hints, so a wide machine gets few providers of them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from numaproof.conformance.fuzzing.generation.options import ACROSS_NUMA, FULL_CORES
 from numaproof.reference.departures.releases import release
@@ -29,6 +29,9 @@ _SINGLE = ("none", "single-numa-node")
 _MOST_PROVIDERS = 5
 
 
+InitKind = Literal["init", "sidecar"]
+
+
 @dataclass(frozen=True, slots=True)
 class Focus:
     """What a run may use.
@@ -40,7 +43,7 @@ class Focus:
             every start of the run has both, so that no core is ever half used.
         hugepages: resources of huge pages that pods may ask for.
         devices: how many device plugins there are.
-        inits: whether pods have init containers, sidecars among them.
+        inits: the kinds of init containers that pods have; empty for none.
         any_class: whether pods of other classes than Guaranteed are common.
         pod_level: whether pods may set resources as a whole.
         pod_level_gates: the feature gates of the release that such pods depend on, and whether they
@@ -58,7 +61,7 @@ class Focus:
     topology_options: tuple[str, ...]
     scopes: tuple[str, ...]
     devices: int
-    inits: bool
+    inits: tuple[InitKind, ...]
     any_class: bool
     pod_level: bool
     pod_level_gates: Mapping[str, bool]
@@ -92,6 +95,8 @@ def focus(
     memory = "Static" in hello.policies.memory and room > 0 and not choices.chance(3)
     room -= memory
     pages = tuple(page_kinds) if memory and room >= len(page_kinds) and choices.chance(2) else ()
+    if not capabilities.makes("feature huge-pages"):
+        pages = ()
     room -= len(pages)
     devices = 0
     if capabilities.has("devices") and room > 0:
@@ -107,17 +112,25 @@ def focus(
         topology_options=hello.options.topology if choices.chance(2) else (),
         scopes=_scopes(choices, hello.policies.scope),
         devices=devices,
-        inits=choices.chance(2),
+        inits=_inits(capabilities) if choices.chance(2) else (),
         any_class=choices.chance(4),
-        pod_level=choices.chance(8),
+        pod_level=choices.chance(8) and capabilities.makes("feature pod-level-resources"),
         pod_level_gates={
             name: gate.default
             for name, gate in release(capabilities.kubernetes).gates.items()
             if name.startswith("PodLevelResource")
         },
-        mistakes=choices.chance(4),
-        gates=choices.chance(4),
+        mistakes=choices.chance(4) and capabilities.makes("feature configuration-validation"),
+        gates=choices.chance(4) and capabilities.makes("feature feature-gates"),
     )
+
+
+def _inits(capabilities: Capabilities) -> tuple[InitKind, ...]:
+    kinds: tuple[tuple[InitKind, str], ...] = (
+        ("init", "feature init-containers"),
+        ("sidecar", "feature sidecars"),
+    )
+    return tuple(kind for kind, claim in kinds if capabilities.makes(claim))
 
 
 def _only(claimed: Sequence[str], wanted: str, other: str, *, on: bool) -> tuple[str, ...]:

@@ -22,12 +22,14 @@ from numaproof.conformance.cases.schema import (
     Step,
     TamperStep,
 )
+from numaproof.conformance.claims import needs
 from numaproof.conformance.fuzzing.generation import alone, devices
 from numaproof.conformance.fuzzing.generation.configurations import configuration
 from numaproof.conformance.fuzzing.generation.focus import focus as choose_focus
 from numaproof.conformance.fuzzing.generation.machines import page_kinds
 from numaproof.conformance.fuzzing.generation.pods import Room
 from numaproof.conformance.fuzzing.generation.pods import pod as make_pod
+from numaproof.protocol.messages import StartArgs
 from numaproof.protocol.sets import CPUSet
 
 if TYPE_CHECKING:
@@ -44,6 +46,10 @@ _TAMPERINGS = ("truncate", "checksum", "policy", "field", "delete", "empty", "ga
 _OF_TWO_PARTS = ("old checksum", "old policy", "data", "data checksum", "no data")
 """What may be done besides where the release writes files with a second part."""
 _PAGE = 4096
+_OPTIONS = ("cpuManagerPolicyOptions", "topologyManagerPolicyOptions", "featureGates")
+_RESTART = "feature restart"
+_LATE = 4
+"""Pods that were offered late in a life."""
 
 
 class Life:
@@ -76,8 +82,40 @@ class Life:
     def begin(self, choices: Choices) -> tuple[Step, ...]:
         """The first start."""
         self.devices = devices.lists(choices, self.facts, self.focus.devices)
-        self.config = configuration(choices, self.facts, self.focus)
+        self.config = self.configuration(choices)
         return (self._start(devices=self.devices or None),)
+
+    def configuration(self, choices: Choices) -> KubeletConfiguration:
+        """A configuration for the machine as it is now, within what is claimed."""
+        return self.within(configuration(choices, self.facts, self.focus))
+
+    def within(self, config: KubeletConfiguration) -> KubeletConfiguration:
+        """A configuration without gates and options that need what is not claimed."""
+        gates = {
+            name: on
+            for name, on in config.get("featureGates", {}).items()
+            if self.claimed({**config, "featureGates": {name: on}})
+        }
+        bare = {name: value for name, value in config.items() if name not in _OPTIONS}
+        tries = (config, {**config, "featureGates": gates}, {**bare, "featureGates": gates}, bare)
+        return next((one for one in tries if self.claimed(one)), bare)
+
+    def claimed(self, config: KubeletConfiguration) -> bool:
+        """Whether a first start with a configuration needs nothing that is not claimed."""
+        args = StartArgs(config=config, state_dir="")
+        kubernetes = self.capabilities.kubernetes
+        return self.capabilities.makes(
+            *needs.of_call("start", args, kubernetes, self.facts.machine)
+        )
+
+    def may(self, action: str) -> bool:
+        """Whether the claims that an action needs are made."""
+        return self.capabilities.makes(*ACTIONS[action].needs)
+
+    @property
+    def keeps_files(self) -> bool:
+        """Whether the node keeps the kubelet's checkpoint files, so that they can be changed."""
+        return self.capabilities.makes(needs.CHECKPOINT_FILES)
 
     # What can be said of the node without asking it
 
@@ -162,9 +200,16 @@ class Life:
         return (self._start(gone=gone),)
 
     def reconfigure(self, choices: Choices) -> tuple[Step, ...]:
-        """Restarts with another configuration, often after the checkpoints were deleted."""
-        self.config = configuration(choices, self.facts, self.focus)
+        """Restarts with another configuration, often after the checkpoints were deleted.
+
+        Where there are none to delete, often with the earlier configuration after that.
+        """
+        before, self.config = self.config, self.configuration(choices)
         deleted = _FILES if choices.chance(2) else ()
+        if deleted and not self.keeps_files:
+            other = self._start()
+            self.config = before
+            return (other, self._start())
         return (*(_tamper(file, "delete") for file in deleted), self._start())
 
     def damage(self, choices: Choices) -> tuple[Step, ...]:
@@ -192,7 +237,7 @@ class Life:
     def _recovered(self, choices: Choices, **change: Any) -> tuple[Step, ...]:
         """A start on a changed machine; mostly the checkpoints are deleted and it starts again."""
         first = self._start(**change)
-        if choices.chance(4):
+        if choices.chance(4) or not self.keeps_files:
             return (first,)
         return (first, *(_tamper(file, "delete") for file in _FILES), self._start())
 
@@ -200,7 +245,7 @@ class Life:
         """A device plugin reports a changed list, to the running kubelet or to its next start."""
         asked = self.asked_resources()
         self.devices = devices.changed(choices, self.facts, self.devices, asked)
-        if choices.chance(4):
+        if choices.chance(4) and self.capabilities.makes(_RESTART):
             return (self._start(devices=self.devices),)
         return (_anything(devices=self.devices),)
 
@@ -225,13 +270,13 @@ class Action:
     """An action that may come next in a life.
 
     Attributes:
-        needs: the operation that must be claimed for it.
+        needs: the claims that must be made for it.
         possible: whether it can be done now.
         act: does it, and says by which steps.
         weight: how often it is chosen, beside the others.
     """
 
-    needs: str
+    needs: tuple[str, ...]
     possible: Callable[[Life], bool]
     act: Callable[[Life, Choices], tuple[Step, ...]]
     weight: int = 1
@@ -241,23 +286,44 @@ def _always(_: Life) -> bool:
     return True
 
 
+def _may_stay_down(life: Life) -> bool:
+    """Whether the life may end in a start that is refused for good: late, or never."""
+    return life.keeps_files or len(life.offered) >= _LATE
+
+
+_ADMIT = ("operation admit",)
+_AGAIN = ("operation start", _RESTART)
+_CHANGED = (*_AGAIN, "feature reconfiguration")
+
 ACTIONS: Mapping[str, Action] = {
-    "admit": Action("admit", _always, Life.admit, 6),
-    "admit_again": Action("admit", lambda life: bool(life.offered), Life.admit_again),
-    "remove": Action("remove", lambda life: bool(life.alive), Life.remove, 3),
-    "end_container": Action("remove", lambda life: bool(life.passing()), Life.end_container),
-    "ask_hints": Action("hints", _always, Life.ask_hints),
-    "reconcile": Action("reconcile", _always, Life.reconcile),
-    "restart": Action("start", _always, Life.restart, 2),
-    "reconfigure": Action("start", _always, Life.reconfigure),
-    "damage": Action("start", _always, Life.damage),
-    "lose_cpu": Action(
-        "start", lambda life: len(life.facts.all) > 1 and not life.focus.endless, Life.lose_cpu
+    "admit": Action(_ADMIT, _always, Life.admit, 6),
+    "admit_again": Action(_ADMIT, lambda life: bool(life.offered), Life.admit_again),
+    "remove": Action(("operation remove",), lambda life: bool(life.alive), Life.remove, 3),
+    "end_container": Action(
+        ("operation remove", "feature container-removal"),
+        lambda life: bool(life.passing()),
+        Life.end_container,
     ),
-    "change_memory": Action("start", lambda life: life.focus.static_memory, Life.change_memory),
-    "report_devices": Action("devices", lambda life: bool(life.devices), Life.report_devices, 2),
-    "merge": Action("merge", _always, Life.merge),
-    "assign": Action("assign", _always, Life.assign),
+    "ask_hints": Action(("operation hints",), _always, Life.ask_hints),
+    "reconcile": Action(("operation reconcile",), _always, Life.reconcile),
+    "restart": Action(_AGAIN, _always, Life.restart, 2),
+    "reconfigure": Action(_CHANGED, _always, Life.reconfigure),
+    "damage": Action((*_AGAIN, needs.CHECKPOINT_FILES), _always, Life.damage),
+    "lose_cpu": Action(
+        _CHANGED,
+        lambda life: len(life.facts.all) > 1 and not life.focus.endless and _may_stay_down(life),
+        Life.lose_cpu,
+    ),
+    "change_memory": Action(
+        _CHANGED,
+        lambda life: life.focus.static_memory and _may_stay_down(life),
+        Life.change_memory,
+    ),
+    "report_devices": Action(
+        ("operation devices",), lambda life: bool(life.devices), Life.report_devices, 2
+    ),
+    "merge": Action(("operation merge",), _always, Life.merge),
+    "assign": Action(("operation assign",), _always, Life.assign),
 }
 """All that may come after the first start, by name."""
 

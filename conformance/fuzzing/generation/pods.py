@@ -51,13 +51,18 @@ def pod(choices: Choices, name: str, room: Room, focus: Focus) -> PodSpec:
     }
     init = {
         f"init{number}": _container(
-            choices, room, focus, kinds[apps + number], sidecar=choices.chance(3)
+            choices, room, focus, kinds[apps + number], sidecar=_sidecar(choices, focus)
         )
         for number in range(inits)
     }
     asked = [*containers.values(), *init.values()]
     resources = _of_pod(choices, room, asked) if whole else {}
     return PodSpec(pod=name, containers=containers, init=init, resources=resources)
+
+
+def _sidecar(choices: Choices, focus: Focus) -> bool:
+    """Whether an init container is restartable: one in three, where the run has both kinds."""
+    return focus.inits[-1] == "sidecar" if choices.chance(3) else focus.inits[0] == "sidecar"
 
 
 def _container(

@@ -39,9 +39,7 @@ def scenario(choices: Choices, capabilities: Capabilities, name: str = "scenario
     life = Life(choices, info, capabilities)
     steps = [*life.begin(choices)]
     kinds = [
-        name
-        for name, action in ACTIONS.items()
-        if capabilities.has(action.needs) and (name == "admit" or not choices.chance(3))
+        name for name in ACTIONS if life.may(name) and (name == "admit" or not choices.chance(3))
     ]
     for _ in range(choices.integer(_FEWEST, _MOST)):
         possible = [

@@ -146,10 +146,12 @@ def start(choices: Choices, capabilities: Capabilities, name: str = "start") -> 
     if choices.chance(4):
         file = choices.pick(sorted(_FILES))
         text = choices.pick(_FILES[file])
-        steps.append(Step(tamper=TamperStep(file=file, how="write", text=text)))
+        if life.keeps_files:
+            steps.append(Step(tamper=TamperStep(file=file, how="write", text=text)))
     if not steps or choices.chance(2):
         field = choices.pick(sorted(_FIELDS))
-        config[field] = choices.pick(_FIELDS[field])
+        odd = {**config, field: choices.pick(_FIELDS[field])}
+        config = odd if life.claimed(odd) else config
     begun = StartStep(config=config, devices=first.start.devices)
     steps.append(Step(start=begun, expect="anything"))
     if capabilities.has("admit"):

@@ -14,7 +14,6 @@ import msgspec
 
 from numaproof.conformance.cases.schema import NoArguments, StartStep, Step, TamperStep
 from numaproof.conformance.fuzzing.generation.choices import Seeded
-from numaproof.conformance.fuzzing.generation.configurations import configuration
 from numaproof.conformance.fuzzing.generation.life import Life
 from numaproof.conformance.fuzzing.generation.machines import machine
 from numaproof.conformance.fuzzing.generation.scenarios import case_of
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 
 _POD_LEVEL = "PodLevelResources"
 _POD_MANAGERS = "PodLevelResourceManagers"
+_PODS = "feature pod-level-resources"
 _POLICIES = {
     "cpuManagerPolicy": ("cpuManagerPolicyOptions",),
     "topologyManagerPolicy": ("topologyManagerPolicyOptions", "topologyManagerScope"),
@@ -74,7 +74,7 @@ def upgrade(
     steps += [_anything(start=msgspec.structs.replace(start, kubernetes=after))]
     if choices.chance(2):
         steps += node.life.admit(choices)
-    steps += [_anything(reconcile=NoArguments()), *node.drain(start)]
+    steps += [*node.reconciled(), *node.drain(start)]
     title = f"A made-up node and its upgrade from {node.before} to {after}: {kind}"
     return case_of(name, title, steps, info)
 
@@ -91,7 +91,8 @@ class _Upgrade:
         """Leaves out what would keep the node from living in its first release."""
         focus = replace(self.life.focus, mistakes=False, gates=False)
         knows = _POD_LEVEL in release(self.before).gates
-        focus = replace(focus, pod_level=knows and (focus.pod_level or kind == _PODS_AS_A_WHOLE))
+        whole = kind == _PODS_AS_A_WHOLE and self.life.capabilities.makes(_PODS)
+        focus = replace(focus, pod_level=knows and (focus.pod_level or whole))
         self.life.focus = focus
 
     def live(self, choices: Choices, kind: str) -> Iterator[Step]:
@@ -101,17 +102,16 @@ class _Upgrade:
         gates = self._gates(choices, kind)
         if gates:
             config = self.life.config
-            self.life.config = {
-                **config,
-                "featureGates": {**config.get("featureGates", {}), **gates},
-            }
+            self.life.config = self.life.within(
+                {**config, "featureGates": {**config.get("featureGates", {}), **gates}}
+            )
         start = msgspec.structs.replace(
             first.start, config=self.life.config, kubernetes=self.before
         )
         yield _anything(start=start)
         for _ in range(choices.integer(_FEWEST_PODS, _MOST_PODS)):
             yield from self.life.admit(choices)
-            if self.life.passing() and choices.chance(4):
+            if self.life.passing() and choices.chance(4) and self.life.may("end_container"):
                 yield from self.life.end_container(choices)
         if choices.chance(3):
             yield from self.life.remove(choices)
@@ -201,7 +201,7 @@ class _Upgrade:
         return start
 
     def _fresh(self, choices: Choices) -> KubeletConfiguration:
-        return configuration(choices, self.life.facts, self.life.focus)
+        return self.life.configuration(choices)
 
     def _switched(self, config: KubeletConfiguration) -> StartStep:
         self.life.config = config
@@ -212,13 +212,19 @@ class _Upgrade:
     def drain(self, start: StartStep) -> Iterator[Step]:
         """All pods leave, the files are deleted, and pods of the same form come."""
         pods = [self.life.offered[name] for name in self.life.alive]
-        for file in ("cpu_manager_state", "memory_manager_state"):
+        files = ("cpu_manager_state", "memory_manager_state") if self.life.keeps_files else ()
+        for file in files:
             yield _anything(tamper=TamperStep(file, "delete"))
         gone = tuple(pod.pod for pod in pods)
         yield _anything(start=StartStep(config=start.config, gone=gone, kubernetes=self.after))
         for pod in pods:
             yield _anything(admit=msgspec.structs.replace(pod, pod=f"{pod.pod}-again"))
-        yield _anything(reconcile=NoArguments())
+        yield from self.reconciled()
+
+    def reconciled(self) -> Iterator[Step]:
+        """A pass of the reconcile loop, where that can be asked for."""
+        if self.life.may("reconcile"):
+            yield _anything(reconcile=NoArguments())
 
 
 _PODS_AS_A_WHOLE = "pod-level resources"

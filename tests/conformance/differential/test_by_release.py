@@ -69,12 +69,19 @@ def test_a_start_ends_the_program_of_another_release(tmp_path: Path, info: Machi
 
 def test_together_they_claim_the_releases_and_options_of_all_and_what_they_share() -> None:
     some = messages.Options(cpu=("full-pcpus-only",), topology=())
-    others = messages.Options(cpu=("align-by-socket", "full-pcpus-only"), topology=("wide",))
+    others = messages.Options(
+        cpu=("align-by-socket", "full-pcpus-only"), topology=("max-allowable-numa-nodes",)
+    )
     hello = handshake(
         ByRelease(
             (
-                Kubelet("1.35", options=some, level="admission"),
-                Kubelet("1.36", options=others, operations=("start", "admit")),
+                Kubelet("1.35", options=some, level="admission", features=("restart", "sidecars")),
+                Kubelet(
+                    "1.36",
+                    options=others,
+                    operations=("start", "admit"),
+                    features=("restart", "checkpoint-files"),
+                ),
             ),
             "tests",
         ),
@@ -83,9 +90,21 @@ def test_together_they_claim_the_releases_and_options_of_all_and_what_they_share
     assert hello.kubernetes == ("1.35", "1.36")
     assert hello.version == "1.36.0"
     assert hello.options.cpu == ("full-pcpus-only", "align-by-socket")
-    assert hello.options.topology == ("wide",)
+    assert hello.options.topology == ("max-allowable-numa-nodes",)
     assert hello.operations == ("start", "admit")
+    assert hello.features == ("restart",)
     assert hello.level == "admission"
+
+
+def test_features_that_neither_names_are_assumed_of_both() -> None:
+    both = ByRelease((Kubelet("1.35", features=None), Kubelet("1.36", features=None)), "tests")
+    assert handshake(both, "tests").features is None
+
+
+def test_features_that_only_one_names_are_assumed_of_the_other() -> None:
+    named = Kubelet("1.36", level="placement", features=("restart", "checkpoint-files"))
+    both = ByRelease((Kubelet("1.35", level="placement", features=None), named), "tests")
+    assert handshake(both, "tests").features == ("restart",)
 
 
 def test_a_release_that_none_claims_is_no_answer(tmp_path: Path, info: MachineInfo) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from numaproof.conformance.claims import needs
 from numaproof.conformance.execution.capabilities import Capabilities, NotSupportedError
 from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.execution.run import Run, RunResult, Target
@@ -33,6 +34,10 @@ def capabilities(**changes: Any) -> Capabilities:
         options=messages.Options(cpu=("full-pcpus-only",), topology=()),
     )
     return Capabilities(msgspec.structs.replace(hello, **changes), "1.35")
+
+
+def require(capable: Capabilities, operation: str, args: messages.Args) -> None:
+    capable.require(needs.of_call(operation, args, capable.kubernetes, MachineInfo()))
 
 
 def start(**config: Any) -> messages.StartArgs:
@@ -67,7 +72,7 @@ def assign(**options: str) -> messages.AssignArgs:
 def test_what_is_claimed_and_what_nobody_knows_may_be_sent(
     operation: str, args: messages.Args
 ) -> None:
-    capabilities().require(operation, args)
+    require(capabilities(), operation, args)
 
 
 @pytest.mark.parametrize(
@@ -99,20 +104,20 @@ def test_what_is_known_and_not_claimed_is_not_supported(
     operation: str, args: messages.Args, missing: str
 ) -> None:
     with pytest.raises(NotSupportedError, match=f"^{missing}$"):
-        capabilities().require(operation, args)
+        require(capabilities(), operation, args)
 
 
 def test_a_policy_is_asked_for_by_default_too() -> None:
     static_alone = capabilities(policies=messages.Policies(cpu=("static",)))
     with pytest.raises(NotSupportedError, match="CPU Manager policy none"):
-        static_alone.require("start", start())
+        require(static_alone, "start", start())
 
 
 def test_whoever_lists_no_policy_of_a_manager_has_it_switched_off() -> None:
     nothing = capabilities(policies=messages.Policies())
-    nothing.require("start", start())
+    require(nothing, "start", start())
     with pytest.raises(NotSupportedError, match="CPU Manager policy static"):
-        nothing.require("start", start(cpuManagerPolicy="static"))
+        require(nothing, "start", start(cpuManagerPolicy="static"))
 
 
 def test_an_unclaimed_call_of_a_case_is_unsupported_and_never_made(

@@ -1,0 +1,75 @@
+"""Whether what ``hello`` claims exists and goes together."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from numaproof.conformance.claims.needs import POLICY_FIELDS
+from numaproof.protocol.features import CHECKPOINT_FILES, FEATURES, NAMED
+from numaproof.protocol.names import unknown
+from numaproof.protocol.operations import OPERATIONS
+from numaproof.protocol.releases import RELEASES
+from numaproof.reference.departures.releases import release
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+
+    from numaproof.protocol.features import Feature
+    from numaproof.protocol.messages import Hello
+
+_RELEASE = re.compile(r"\d+\.\d+\Z")
+
+
+def problems(hello: Hello) -> Iterator[str]:
+    """What is wrong with the claims of a ``hello``, in sentences without a subject.
+
+    Options of any release are known, and so is any release that has the form of one.
+    """
+    for one in hello.kubernetes:
+        if not _RELEASE.match(one):
+            yield f"{one!r} is not a minor release, such as {RELEASES[-1]!r}"
+    yield from _unknown("operation", hello.operations, OPERATIONS)
+    for field in POLICY_FIELDS.values():
+        yield from _unknown(field.called, getattr(hello.policies, field.manager), field.known)
+    of_cpu, of_topology = (
+        {name: None for one in RELEASES for name in getattr(release(one), options)}
+        for options in ("cpu_options", "topology_options")
+    )
+    yield from _unknown("CPU Manager option", hello.options.cpu, of_cpu)
+    yield from _unknown("Topology Manager option", hello.options.topology, of_topology)
+    yield from _of_features(hello)
+
+
+def _of_features(hello: Hello) -> Iterator[str]:
+    if hello.features is None:
+        return
+    yield from _unknown("feature", hello.features, FEATURES)
+    for feature in (FEATURES[one] for one in hello.features if one in FEATURES):
+        if not feature.named:
+            yield f"feature {feature.name!r} is not named: {how_claimed(feature)}"
+        elif not feature.allowed(hello):
+            yield f"feature {feature.name!r} needs {_needed(feature)}"
+    if hello.level == "kubelet" and CHECKPOINT_FILES not in hello.features:
+        yield (
+            f"level 'kubelet' compares checkpoint files: claim feature {CHECKPOINT_FILES!r}, or"
+            " level 'placement'"
+        )
+
+
+def _unknown(called: str, names: Iterable[str], known: Collection[str]) -> Iterator[str]:
+    yield from (unknown(called, one, known) for one in names if one not in known)
+
+
+def how_claimed(feature: Feature) -> str:
+    """How ``hello`` claims a feature, such as ``claimed by operation devices``."""
+    if feature.name in NAMED:
+        return "claimed by its name in features"
+    return f"claimed by {_needed(feature, operations=not feature.policies)}"
+
+
+def _needed(feature: Feature, *, operations: bool = True) -> str:
+    listed = [f"operation {one}" for one in feature.operations] if operations else []
+    called = {field.manager: field.called for field in POLICY_FIELDS.values()}
+    listed += [f"{called[manager]} {' or '.join(those)}" for manager, those in feature.policies]
+    return ", ".join(listed)

@@ -1,0 +1,202 @@
+"""What a call needs of an implementation, derived from the call itself.
+
+A need has the name of the claim that meets it, such as ``operation hints`` or ``feature sidecars``.
+What Kubernetes does not know has no claim: an unknown policy or option only needs the feature
+``configuration-validation``, because how it is refused is part of the test.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from numaproof.protocol import features, messages
+from numaproof.reference import startup
+from numaproof.reference.cpu import options as cpu_options
+from numaproof.reference.departures.releases import release
+from numaproof.reference.kubelet.options import OptionError
+from numaproof.reference.topology import options as topology_options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from numaproof.protocol.machine import MachineInfo
+    from numaproof.protocol.messages import Args, KubeletConfiguration, Pod
+    from numaproof.reference.kubelet.gates import Gate, Maturity
+
+CHECKPOINT_FILES = f"feature {features.CHECKPOINT_FILES}"
+_VALIDATION = "feature configuration-validation"
+_GATES = "feature feature-gates"
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyField:
+    """A field of the configuration that names a policy; its first value is the default."""
+
+    manager: str
+    called: str
+    known: tuple[str, ...]
+
+
+POLICY_FIELDS = {
+    "cpuManagerPolicy": PolicyField("cpu", "CPU Manager policy", ("none", "static")),
+    "memoryManagerPolicy": PolicyField("memory", "Memory Manager policy", ("None", "Static")),
+    "topologyManagerPolicy": PolicyField(
+        "topology",
+        "Topology Manager policy",
+        ("none", "best-effort", "restricted", "single-numa-node"),
+    ),
+    "topologyManagerScope": PolicyField("scope", "Topology Manager scope", ("container", "pod")),
+}
+"""Every field of the configuration that names a policy or a scope."""
+
+_OPTION_GATES = {
+    "cpuManagerPolicyOptions": "CPUManagerPolicy",
+    "topologyManagerPolicyOptions": "TopologyManagerPolicy",
+}
+_POD_LEVEL_GATES = {
+    "PodLevelResources": "pod-level-resources",
+    "PodLevelResourceManagers": "pod-level-resource-managers",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierStart:
+    """The start before this one in the same state directory."""
+
+    config: KubeletConfiguration
+    machine: MachineInfo
+
+
+def of_call(
+    operation: str,
+    args: Args,
+    kubernetes: str,
+    machine: MachineInfo,
+    earlier: EarlierStart | None = None,
+) -> Iterator[str]:
+    """What a call needs, by the names of claims, the broadest first.
+
+    Args:
+        operation: what is called.
+        args: with what arguments.
+        kubernetes: the release that the implementation behaves as.
+        machine: that it runs on, however it learns of it.
+        earlier: the last start in the state directory; None if there was none.
+    """
+    yield f"operation {operation}"
+    match args:
+        case messages.StartArgs():
+            yield from _of_start(args, kubernetes, machine, earlier)
+        case messages.AdmitArgs() | messages.HintsArgs():
+            yield from _of_pod(args.pod)
+        case messages.RemoveArgs() if args.container is not None:
+            yield "feature container-removal"
+        case messages.AssignArgs():
+            known = release(kubernetes)
+            yield from _of_options("CPU Manager option", args.options, known.cpu_options)
+            yield from _validated(cpu_options.parse, args.options, known.cpu_options)
+        case messages.MergeArgs():
+            known = release(kubernetes)
+            yield from _of_policy("topologyManagerPolicy", args.policy)
+            yield from _of_options("Topology Manager option", args.options, known.topology_options)
+            yield from _validated(topology_options.parse, args.options, known.topology_options)
+
+
+def _of_start(
+    args: messages.StartArgs, kubernetes: str, machine: MachineInfo, earlier: EarlierStart | None
+) -> Iterator[str]:
+    config, known = args.config, release(kubernetes)
+    if args.root is not None:
+        yield "operation discover"
+    if args.devices:
+        yield "operation devices"
+    for name, field in POLICY_FIELDS.items():
+        yield from _of_policy(name, config.get(name, field.known[0]))
+    of_cpu, of_topology = (config.get(name) for name in _OPTION_GATES)
+    yield from _of_options("CPU Manager option", of_cpu, known.cpu_options)
+    yield from _of_options("Topology Manager option", of_topology, known.topology_options)
+    yield from _of_gates(config, known.gates)
+    if _reserves_huge_pages(config):
+        yield "feature huge-pages"
+    if startup.invalid(config, machine, known):
+        yield _VALIDATION
+    if earlier is not None:
+        yield "feature restart"
+        if earlier != EarlierStart(config, machine):
+            yield "feature reconfiguration"
+
+
+def _of_policy(name: str, policy: object) -> Iterator[str]:
+    field = POLICY_FIELDS[name]
+    if policy in field.known:
+        yield f"{field.called} {policy}"
+
+
+def _of_options(called: str, options: object, known: Mapping[str, Maturity]) -> Iterator[str]:
+    """Options may be any value: a case can test how a malformed one is refused."""
+    given = sorted(options.keys() & known.keys()) if isinstance(options, dict) else []
+    yield from (f"{called} {option}" for option in given)
+
+
+def _validated(
+    parse: Callable[..., object], options: Mapping[str, str], known: Mapping[str, Maturity]
+) -> Iterator[str]:
+    """What options need that are given without a configuration, with every gate open."""
+    try:
+        parse(options, known, gates=None)
+    except OptionError:
+        yield _VALIDATION
+
+
+def _of_gates(config: KubeletConfiguration, known: Mapping[str, Gate]) -> Iterator[str]:
+    """A gate as it is by default needs nothing, nor does one that opens what options need."""
+    gates = config.get("featureGates")
+    if not gates:
+        return
+    if not isinstance(gates, dict):
+        yield _GATES
+        return
+    opened = tuple(prefix for name, prefix in _OPTION_GATES.items() if config.get(name))
+    for gate, on in sorted(gates.items()):
+        if gate in known and on is known[gate].default:
+            continue
+        if on is True and gate in known and gate in _POD_LEVEL_GATES:
+            yield f"feature {_POD_LEVEL_GATES[gate]}"
+        elif on is not True or not gate.startswith(opened or "?"):
+            yield _GATES
+
+
+def _reserves_huge_pages(config: KubeletConfiguration) -> bool:
+    reserved = config.get("reservedMemory")
+    entries = reserved if isinstance(reserved, list | tuple) else ()
+    limits = (one.get("limits") for one in entries if isinstance(one, dict))
+    return any(_huge_pages(one) for one in limits if isinstance(one, dict))
+
+
+def _of_pod(pod: Pod) -> Iterator[str]:
+    spec = pod["spec"]
+    inits = spec.get("initContainers") or ()
+    if any(one.get("restartPolicy") != "Always" for one in inits):
+        yield "feature init-containers"
+    if any(one.get("restartPolicy") == "Always" for one in inits):
+        yield "feature sidecars"
+    if "resources" in spec:
+        yield "feature pod-level-resources"
+    names = {
+        name
+        for one in (spec, *inits, *(spec.get("containers") or ()))
+        for quantities in ((one.get("resources") or {}).get(kind) for kind in _KINDS)
+        for name in quantities or ()
+    }
+    if _huge_pages(names):
+        yield "feature huge-pages"
+    if any("/" in name for name in names):
+        yield "operation devices"
+
+
+_KINDS = ("requests", "limits")
+
+
+def _huge_pages(names: Iterable[Any]) -> bool:
+    return any(str(name).startswith("hugepages-") for name in names)

@@ -1,0 +1,195 @@
+"""The features that an implementation may claim, as the table that everyone reads.
+
+A feature is *core* if every cluster meets it, *extended* if an implementation may well do without:
+the words are those of the Gateway API. Most are named in ``features`` of ``hello``. The others
+follow from what ``hello`` says anyway, its operations and policies, and must not be named twice.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numaproof.protocol.messages import Hello
+
+Support = Literal["core", "extended"]
+
+
+class Feature(msgspec.Struct, frozen=True):
+    """A feature that can be claimed.
+
+    Attributes:
+        name: as ``hello`` and reports have it.
+        support: whether it is core or extended.
+        meaning: what an implementation that has it does, in one line.
+        operations: the operations that it needs.
+        policies: what it needs in ``policies``: the manager and one of these policies.
+        named: whether ``features`` names it; otherwise it follows from these operations and
+            policies.
+    """
+
+    name: str
+    support: Support
+    meaning: str
+    operations: tuple[str, ...] = ()
+    policies: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    named: bool = True
+
+    def allowed(self, hello: Hello) -> bool:
+        """Whether the operations and policies that an implementation lists allow the feature."""
+        return all(one in hello.operations for one in self.operations) and all(
+            set(getattr(hello.policies, manager)) & set(policies)
+            for manager, policies in self.policies
+        )
+
+
+_STATIC_MEMORY = (("memory", ("Static",)),)
+_ALIGNING = (("topology", ("best-effort", "restricted", "single-numa-node")),)
+
+CHECKPOINT_FILES = "checkpoint-files"
+
+FEATURES: Mapping[str, Feature] = MappingProxyType(
+    {
+        feature.name: feature
+        for feature in (
+            Feature(
+                "init-containers",
+                "core",
+                "the app containers of a pod reuse what its init containers held",
+                ("admit",),
+            ),
+            Feature(
+                "sidecars",
+                "core",
+                "restartable init containers keep what they hold as long as their pod lives",
+                ("admit",),
+            ),
+            Feature(
+                "container-removal",
+                "core",
+                "`remove` with a `container` frees what that container held; its pod stays",
+                ("remove",),
+            ),
+            Feature(
+                "restart",
+                "core",
+                "state outlives the process: after another `start` in the same `state_dir`, the"
+                " pods on the node keep what they hold",
+                ("start",),
+            ),
+            Feature(
+                "configuration-validation",
+                "core",
+                "a configuration that the kubelet calls invalid is refused: malformed values,"
+                " unknown policies and options, options that exclude each other",
+                ("start",),
+            ),
+            Feature(
+                "reconfiguration",
+                "extended",
+                "a restart with another configuration or on a changed machine is refused if the"
+                " state left behind does not fit",
+                ("start",),
+            ),
+            Feature(
+                "feature-gates",
+                "extended",
+                "`featureGates` of the configuration are obeyed (a gate that an option needs comes"
+                " with the option)",
+                ("start",),
+            ),
+            Feature(
+                "pod-level-resources",
+                "extended",
+                "`spec.resources` of a pod: its QoS class follows from them",
+                ("admit",),
+            ),
+            Feature(
+                "pod-level-resource-managers",
+                "extended",
+                "with the gate `PodLevelResourceManagers`, a pod gets CPUs and memory as a whole"
+                " and shares them out to its containers",
+                ("admit",),
+            ),
+            Feature(
+                "huge-pages",
+                "extended",
+                "the Memory Manager reserves and pins `hugepages-SIZE` as it does memory",
+                ("admit",),
+                _STATIC_MEMORY,
+            ),
+            Feature(
+                CHECKPOINT_FILES,
+                "extended",
+                "state is in the kubelet's `cpu_manager_state` and `memory_manager_state`, in its"
+                " formats, and a damaged file is refused as the kubelet does",
+                ("start",),
+            ),
+            Feature(
+                "cpu-manager",
+                "core",
+                "Guaranteed containers with whole CPUs get exclusive ones",
+                ("start", "admit"),
+                (("cpu", ("static",)),),
+                named=False,
+            ),
+            Feature(
+                "memory-manager",
+                "extended",
+                "memory of Guaranteed pods is pinned to NUMA nodes",
+                ("start", "admit"),
+                _STATIC_MEMORY,
+                named=False,
+            ),
+            Feature(
+                "topology-manager",
+                "extended",
+                "the hints of all managers are merged and a policy admits or refuses the pod",
+                ("start", "admit"),
+                _ALIGNING,
+                named=False,
+            ),
+            *(
+                Feature(name, "extended", meaning, (operation,), named=False)
+                for name, operation, meaning in (
+                    ("devices", "devices", "device plugins report devices, and pods ask for them"),
+                    (
+                        "discovery",
+                        "discover",
+                        "the machine is discovered from a tree with `sys/` and `proc/`",
+                    ),
+                    ("hints", "hints", "topology hints are answered for a container or a pod"),
+                    ("reconcile", "reconcile", "one pass of the reconcile loop is run"),
+                    ("merge", "merge", "the Topology Manager's merge is run alone"),
+                    ("assignment", "assign", "CPU assignment is run alone"),
+                )
+            ),
+        )
+    }
+)
+"""Every feature by name."""
+
+NAMED = tuple(feature.name for feature in FEATURES.values() if feature.named)
+"""The features that ``features`` of ``hello`` may name."""
+
+
+def assumed(hello: Hello) -> tuple[str, ...]:
+    """The features of a ``hello`` that names none: all that its other claims allow.
+
+    The kubelet's checkpoint files are only assumed of what claims to be a kubelet.
+    """
+    return tuple(
+        name
+        for name in NAMED
+        if FEATURES[name].allowed(hello) and (name != CHECKPOINT_FILES or hello.level == "kubelet")
+    )
+
+
+def claimed(hello: Hello) -> tuple[str, ...]:
+    """The features that an implementation claims by name, or those assumed of it."""
+    return assumed(hello) if hello.features is None else hello.features

@@ -1,0 +1,17 @@
+"""Names that nobody knows, and the one that was probably meant."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+
+def unknown(called: str, name: str, known: Collection[str]) -> str:
+    """What to say of an unknown name: the nearest known one, or all of them."""
+    cases = {one.lower(): one for one in known}
+    nearest = get_close_matches(name.lower(), cases, n=1)
+    hint = f"did you mean {cases[nearest[0]]!r}?" if nearest else f"known are {', '.join(known)}"
+    return f"unknown {called} {name!r}; {hint}"
