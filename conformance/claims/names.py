@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from numaproof.conformance.claims.needs import POLICY_FIELDS
-from numaproof.protocol.features import CHECKPOINT_FILES, FEATURES, NAMED
+from numaproof.protocol.features import CHECKPOINT_FILES, FEATURES
 from numaproof.protocol.names import unknown
 from numaproof.protocol.operations import OPERATIONS
 from numaproof.protocol.releases import RELEASES
@@ -47,9 +47,9 @@ def _of_features(hello: Hello) -> Iterator[str]:
     yield from _unknown("feature", hello.features, FEATURES)
     for feature in (FEATURES[one] for one in hello.features if one in FEATURES):
         if not feature.named:
-            yield f"feature {feature.name!r} is not named: {how_claimed(feature)}"
+            yield f"feature {feature.name!r} is claimed by {how_claimed(feature)}, not by name"
         elif not feature.allowed(hello):
-            yield f"feature {feature.name!r} needs {_needed(feature)}"
+            yield f"feature {feature.name!r} needs {', '.join(needed(feature))}"
     if hello.level == "kubelet" and CHECKPOINT_FILES not in hello.features:
         yield (
             f"level 'kubelet' compares checkpoint files: claim feature {CHECKPOINT_FILES!r}, or"
@@ -62,14 +62,18 @@ def _unknown(called: str, names: Iterable[str], known: Collection[str]) -> Itera
 
 
 def how_claimed(feature: Feature) -> str:
-    """How ``hello`` claims a feature, such as ``claimed by operation devices``."""
-    if feature.name in NAMED:
-        return "claimed by its name in features"
-    return f"claimed by {_needed(feature, operations=not feature.policies)}"
+    """How ``hello`` claims a feature, such as ``operation devices``."""
+    if feature.named:
+        return "its name in features"
+    # What has policies is claimed by these: the operations alone say nothing.
+    return ", ".join(_policies(feature) or needed(feature))
 
 
-def _needed(feature: Feature, *, operations: bool = True) -> str:
-    listed = [f"operation {one}" for one in feature.operations] if operations else []
+def needed(feature: Feature) -> tuple[str, ...]:
+    """The operations and policies that a feature needs, in words."""
+    return (*(f"operation {one}" for one in feature.operations), *_policies(feature))
+
+
+def _policies(feature: Feature) -> tuple[str, ...]:
     called = {field.manager: field.called for field in POLICY_FIELDS.values()}
-    listed += [f"{called[manager]} {' or '.join(those)}" for manager, those in feature.policies]
-    return ", ".join(listed)
+    return tuple(f"{called[one]} {' or '.join(policies)}" for one, policies in feature.policies)

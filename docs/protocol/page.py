@@ -22,8 +22,10 @@ import msgspec
 import yaml
 from msgspec import inspect
 
+from numaproof.conformance.claims.names import how_claimed, needed
 from numaproof.metadata import VERSION
 from numaproof.protocol import messages
+from numaproof.protocol.features import FEATURES
 from numaproof.protocol.operations import OPERATIONS
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference.server import serve
@@ -409,6 +411,28 @@ def reasons() -> str:
     return "\n".join(rows)
 
 
+def features() -> str:
+    """The table of the features that are claimed by name."""
+    rows = ["| feature | support | what you do | needs |", "|---|---|---|---|"]
+    rows += [
+        f"| `{one.name}` | {one.support} | {one.meaning} | {', '.join(needed(one))} |"
+        for one in FEATURES.values()
+        if one.named
+    ]
+    return "\n".join(rows)
+
+
+def derived() -> str:
+    """The table of the features that follow from other claims."""
+    rows = ["| feature | support | what you do | claimed by |", "|---|---|---|---|"]
+    rows += [
+        f"| {one.name} | {one.support} | {one.meaning} | {how_claimed(one)} |"
+        for one in FEATURES.values()
+        if not one.named
+    ]
+    return "\n".join(rows)
+
+
 # The page
 
 
@@ -434,6 +458,8 @@ def page() -> str:
         stages=stages(),
         reasons=reasons(),
         transcript=transcript(),
+        features=features(),
+        derived=derived(),
     )
 
 

@@ -52,11 +52,11 @@ def greeted(**claims: Any) -> messages.Hello:
         ({"features": ("sidecar",)}, "unknown feature 'sidecar'; did you mean 'sidecars'?"),
         (
             {"features": ("devices",)},
-            "feature 'devices' is not named: claimed by operation devices",
+            "feature 'devices' is claimed by operation devices, not by name",
         ),
         (
             {"features": ("memory-manager",)},
-            "feature 'memory-manager' is not named: claimed by Memory Manager policy Static",
+            "feature 'memory-manager' is claimed by Memory Manager policy Static, not by name",
         ),
         (
             {"features": ("container-removal",), "operations": ("start", "admit")},
