@@ -5,21 +5,21 @@ from __future__ import annotations
 import os
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from numaproof.case import unmatched
 from numaproof.conformance.cases import loading
 from numaproof.conformance.execution.implementation import ImplementationFailure
 from numaproof.conformance.execution.scratch import scratch_folder
+from numaproof.conformance.fuzzing.exploration import FOUND
 from numaproof.fleet import planning
 from numaproof.fleet.campaign import ClusterError, run
 from numaproof.fleet.journal import Journal
 from numaproof.fleet.planning import CampaignSpec
 from numaproof.machine_names import MACHINE, named_machines
 from numaproof.metadata import VERSION
+from numaproof.outputs import clear_findings, out_option
 from numaproof.protocol.campaign import Seeds
 from numaproof.protocol.messages import LEVELS, Level
 from numaproof.protocol.releases import RELEASES
@@ -30,11 +30,13 @@ from numaproof.reports.layout import plural
 from numaproof.reports.summary import EXIT_CODES
 from numaproof.reports.untrusted import one_line
 from numaproof.seeds import SeedRangeParam
+from numaproof.selecting import select_options, selection
 from numaproof.targets import open_target, timeout_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from contextlib import AbstractContextManager
+    from pathlib import Path
     from types import ModuleType
 
     from numaproof.conformance.execution.run import Target
@@ -70,12 +72,8 @@ _SHRINKS = 50
     is_flag=True,
     help="Expect the documented behaviour even where the kubelet is known to break it.",
 )
-@click.option(
-    "--select",
-    metavar="ID-GLOB",
-    default="*",
-    help="Run only cases whose id matches; '' runs none.",
-)
+@select_options
+@click.option("--no-cases", is_flag=True, help="Run only the scenarios.")
 @click.option(
     "--machine",
     "machine_names",
@@ -120,13 +118,7 @@ _SHRINKS = 50
     help=f"Number of distinct failures to shrink into case files (default: {_SHRINKS}).",
 )
 @click.option("--fresh", is_flag=True, help="Start over, discarding what is in OUT.")
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("numaproof-campaign"),
-    help="Folder for events.jsonl, summary.json, summary.txt and findings"
-    " (default: numaproof-campaign).",
-)
+@out_option("campaign", "events.jsonl, summary.json, summary.txt and findings")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def campaign(
     *,
@@ -135,7 +127,9 @@ def campaign(
     releases: tuple[str, ...],
     level: Level | None,
     documented: bool,
-    select: str,
+    select: tuple[str, ...],
+    exclude: tuple[str, ...],
+    no_cases: bool,
     machine_names: Iterable[str],
     seeds: range,
     no_seeds: bool,
@@ -164,13 +158,16 @@ def campaign(
         raise click.UsageError(
             "--workers starts workers on this machine; with --scheduler, the cluster has its own"
         )
+    if no_cases and (select or exclude):
+        raise click.UsageError("--no-cases runs no cases: leave out --select and --exclude")
+    cases = loading.bundled_cases()
     with scratch_folder() as trees:
         options = {"implementation": implementation, "timeout": timeout, "level": level}
         spec = CampaignSpec(
             targets=_targets(options, releases, documented=documented),
-            cases=loading.bundled_cases(),
+            cases=cases,
             machines=tuple(named_machines(machine_names, trees)),
-            select=select,
+            chosen=() if no_cases else selection(select, exclude, cases).of(cases),
             seeds=Seeds(0, 0) if no_seeds else Seeds(seeds.start, seeds.stop),
             cases_per_unit=cases_per_unit,
             seeds_per_unit=seeds_per_unit,
@@ -178,17 +175,18 @@ def campaign(
             timeout=timeout,
             numaproof=VERSION,
         )
-        complaint = unmatched(select, spec.cases) if select else None
-        if complaint:
-            raise click.UsageError(f"no case matches --select {complaint}")
         if not spec.plan.units:
-            raise click.UsageError("nothing to do: no case matches and there are no seeds")
+            raise click.UsageError(
+                "nothing to do: none of the selected cases applies, and there are no seeds"
+            )
         here = workers or len(os.sched_getaffinity(0))
         opened = (
             cluster.remote_workers(spec.job, scheduler)
             if scheduler
             else cluster.local_workers(spec.job, here)
         )
+        if fresh:
+            clear_findings(out, FOUND)
         began = time.monotonic()
         with Journal(out, spec.plan, lambda: time.monotonic() - began, fresh=fresh) as journal:
             cut = _conduct(journal, spec, opened, sys.stderr if as_json else sys.stdout)

@@ -12,11 +12,10 @@ from numaproof.conformance.execution import filling, machines
 from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.machine_names import MACHINE, named_machines
 from numaproof.protocol import codec
+from numaproof.selecting import complete_case, complete_pattern, exclude_option, selection
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from click.shell_completion import CompletionItem
 
     from numaproof.conformance.cases.schema import Case
 
@@ -24,28 +23,12 @@ _LISTED = 5
 """So many machines are named where a case does not run on the one asked for."""
 
 
-def complete_case(
-    ctx: click.Context,
-    param: click.Parameter,
-    incomplete: str,
-) -> list[CompletionItem]:
-    """The ids of bundled cases, for shell completion."""
-    from click.shell_completion import CompletionItem  # noqa: PLC0415 - completion only
-
-    return [
-        CompletionItem(case.id, help=case.title)
-        for case in loading.bundled_cases()
-        if case.id.startswith(incomplete)
-    ]
-
-
-def unmatched(select: str, cases: Iterable[Case]) -> str | None:
-    """What to say of a glob that is no case's, with near ids; None where it matches one."""
-    every = list(cases)
-    if any(naming.selects(select, case) for case in every):
-        return None
-    near = naming.did_you_mean(select, (name for case in every for name in naming.names(case)))
-    return f"{select!r}{near or '; `numaproof case list` lists them'}"
+def unknown_id(name: str, cases: Iterable[Case]) -> str:
+    """What to say of an id that no case has."""
+    if "*" in name:
+        return f"no case has the id {name!r}: give an id, not a glob"
+    near = naming.did_you_mean(name, (one for case in cases for one in naming.names(case)))
+    return f"no case has the id {name!r}{near or '; `numaproof case list` lists them'}"
 
 
 _own_option = click.option(
@@ -68,26 +51,26 @@ def case_group() -> None:
 
 
 @case_group.command("list")
-@click.argument("glob", default="*", shell_complete=complete_case)
+@click.argument("patterns", metavar="[PATTERN]...", nargs=-1, shell_complete=complete_pattern)
+@exclude_option
 @_own_option
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-def list_cases(glob: str, own: tuple[Path, ...], *, as_json: bool) -> None:
-    """List the cases whose id, or earlier id, matches GLOB; all of them without it.
+def list_cases(
+    patterns: tuple[str, ...], exclude: tuple[str, ...], own: tuple[Path, ...], *, as_json: bool
+) -> None:
+    """List the cases that match any PATTERN of those that --select takes; all without one.
 
     \b
     Examples:
-      numaproof case list
       numaproof case list "topo-merge-*" --json
+      numaproof case list "CPU-OPT-*" area:memory --exclude "*-refused-*"
     """
     cases = loading.with_own(loading.bundled_cases(), own)
-    complaint = unmatched(glob, cases)
-    if complaint:
-        raise click.UsageError(f"no case matches {complaint}")
-    found = [case for case in cases if naming.selects(glob, case)]
+    found = selection(patterns, exclude, cases, option="").of(cases)
     if as_json:
         click.echo(codec.encode([_row(case) for case in found]))
         return
-    width = max(len(case.id) for case in found)
+    width = max((len(case.id) for case in found), default=0)
     for case in found:
         click.echo(f"{click.style(f'{case.id:<{width}}', bold=True)}  {case.title}")
 
@@ -121,8 +104,7 @@ def show_case(name: str, machine: str | None, own: tuple[Path, ...]) -> None:
     cases = loading.with_own(loading.bundled_cases(), own)
     case = next((one for one in cases if name in naming.names(one)), None)
     if case is None:
-        complaint = unmatched(name, cases) or f"{name!r}: give an id, not a glob"
-        raise click.UsageError(f"no case has the id {complaint}")
+        raise click.UsageError(unknown_id(name, cases))
     if machine:
         case = _filled_in(case, machine)
     click.echo(f"cases:\n{writing.item(case)}", nl=False)

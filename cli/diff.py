@@ -30,10 +30,11 @@ from numaproof.conformance.differential.diff import (
 from numaproof.conformance.differential.lockstep import Pair
 from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.conformance.fuzzing.generation.choices import Seeded
+from numaproof.conformance.fuzzing.shrinking import DIFFERENCE
 from numaproof.durations import Duration
 from numaproof.harness import run_harness
 from numaproof.machine_names import MACHINE, named_machines
-from numaproof.outputs import out_option
+from numaproof.outputs import FINDINGS, out_option
 from numaproof.protocol.messages import LEVELS
 from numaproof.protocol.releases import RELEASES
 from numaproof.seeds import SeedsParam
@@ -131,7 +132,7 @@ _MOST = (1 << 32) - 1
     default=TRIES,
     help=f"How often to replay a scenario that differs, to rule out chance (default: {TRIES}).",
 )
-@out_option("numaproof-diff")
+@out_option("diff")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def diff(
     *,
@@ -174,7 +175,8 @@ def diff(
     written = [file for file in files if file.suffix in _CASES]
     cases = tuple(chain.from_iterable(map(loading.read_file, written)))
     trees = tuple(file for file in files if file not in written)
-    course = DiffOptions(out / "findings", keep_going, tries, sides.options())
+    findings = out / FINDINGS
+    course = DiffOptions(findings, keep_going, tries, sides.options())
     if (before or after) and kind != UPGRADE:
         raise click.UsageError("--from and --to need --kind upgrade")
     what = _What(cases, trees, tuple(machine_names), chosen, kind, (before, after))
@@ -182,7 +184,16 @@ def diff(
     def start(harness_run: HarnessRun) -> Iterator[AnyEvent]:
         return _events(sides, what, harness_run, course)
 
-    return run_harness(start, sides.target(right), out, as_json=as_json, added=added)
+    # Findings that are compared again stay, and so do those beside them.
+    again = any(file.resolve().parent == findings.resolve() for file in files)
+    return run_harness(
+        start,
+        sides.target(right),
+        out,
+        as_json=as_json,
+        added=added,
+        findings="" if again else DIFFERENCE,
+    )
 
 
 @dataclass(frozen=True)

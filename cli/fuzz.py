@@ -10,10 +10,11 @@ from click.core import ParameterSource
 
 from numaproof.conformance.fuzzing import example_databases
 from numaproof.conformance.fuzzing import fuzz as fuzzing
-from numaproof.conformance.fuzzing.fuzz_options import REPEAT_EVERY, Budget, FuzzOptions
+from numaproof.conformance.fuzzing.exploration import FOUND
+from numaproof.conformance.fuzzing.fuzz_options import REPLAY_EVERY, Budget, FuzzOptions
 from numaproof.durations import Duration
 from numaproof.harness import run_harness
-from numaproof.outputs import out_option
+from numaproof.outputs import FINDINGS, out_option
 from numaproof.targets import target_options
 
 if TYPE_CHECKING:
@@ -60,14 +61,20 @@ _DEFAULT_DATABASE = ".numaproof/examples"
     f" NUMAPROOF_DATABASE instead (default: {_DEFAULT_DATABASE}).",
 )
 @click.option(
-    "--repeat",
+    "--keep-going",
+    is_flag=True,
+    help="Continue after a finding, until the examples or the time are used up; each cause is"
+    " reported once.",
+)
+@click.option(
+    "--replay-every",
     type=click.IntRange(0),
-    default=REPEAT_EVERY,
+    default=REPLAY_EVERY,
     metavar="N",
     help="Replay one in N passing examples in a new process and compare the answers; 0 replays"
-    f" none (default: {REPEAT_EVERY}).",
+    f" none (default: {REPLAY_EVERY}).",
 )
-@out_option("numaproof-report")
+@out_option("fuzz")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 @click.pass_context
 def fuzz(
@@ -79,7 +86,8 @@ def fuzz(
     max_time: float | None,
     seed: int | None,
     database: str | None,
-    repeat: int,
+    keep_going: bool,
+    replay_every: int,
     out: Path,
     as_json: bool,
     **target: Any,
@@ -117,9 +125,9 @@ def fuzz(
         added = ("--seed", str(seed))
     chosen = seed
     budget = Budget(max_examples, max_time)
-    options = FuzzOptions(kept, repeat)
+    options = FuzzOptions(kept, replay_every, keep_going=keep_going)
 
     def start(harness_run: HarnessRun) -> Iterator[AnyEvent]:
-        return fuzzing.fuzz(harness_run, budget, chosen, out / "findings", options)
+        return fuzzing.fuzz(harness_run, budget, chosen, out / FINDINGS, options)
 
-    return run_harness(start, target, out, as_json=as_json, added=added)
+    return run_harness(start, target, out, as_json=as_json, added=added, findings=FOUND)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -14,10 +13,13 @@ from numaproof.conformance.cases import naming
 from numaproof.conformance.seeded_bugs.catalogue import BUGS
 from numaproof.conformance.seeded_bugs.kill_matrix import EXAMPLES, Plan, Row, matrix, rows
 from numaproof.metadata import VERSION
+from numaproof.outputs import out_option
 from numaproof.reports.gauntlet import as_json, as_text, write_files
 from numaproof.reports.gauntlet_progress import GauntletProgress
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from click.shell_completion import CompletionItem
 
 _SURVIVED, _CUT_SHORT = 1, 3
@@ -60,12 +62,7 @@ def _complete(
 @click.option(
     "--jobs", type=click.IntRange(1), help="Number of processes (default: one for each core)."
 )
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("numaproof-gauntlet"),
-    help="Folder for gauntlet.json and gauntlet.md (default: numaproof-gauntlet).",
-)
+@out_option("gauntlet", "gauntlet.json and gauntlet.md")
 @click.option("--json", "json", is_flag=True, help="Print the matrix as JSON.")
 def gauntlet(
     *,

@@ -37,6 +37,7 @@ def run_harness(
     as_json: bool,
     added: Iterable[str] = (),
     calls: bool = False,
+    findings: str = "",
 ) -> int:
     """Runs a campaign and reports it; the exit code.
 
@@ -49,6 +50,7 @@ def run_harness(
         as_json: whether the summary is printed as JSON.
         added: what the command needs besides what was typed to do the same again.
         calls: whether to show every call.
+        findings: the id of the cases that the command writes to the folder; empty for none.
 
     Raises:
         click.ClickException: the options do not fit the implementation, or each other.
@@ -58,7 +60,7 @@ def run_harness(
     try:
         with open_target(**target) as opened:
             harness_run = HarnessRun(opened, registry, command_line(added), VERSION)
-            return follow(make(harness_run), out, as_json=as_json, calls=calls)
+            return follow(make(harness_run), out, as_json=as_json, calls=calls, findings=findings)
     except ImplementationFailure as failure:
         failed = FailedHandshake(
             failure=failure,
@@ -69,4 +71,4 @@ def run_harness(
             level=target["level"] or LEVELS[-1],
             seconds=time.monotonic() - began,
         )
-        return follow(failed.events(), out, as_json=as_json)
+        return follow(failed.events(), out, as_json=as_json, findings=findings)

@@ -25,23 +25,64 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def out_option(default: str) -> Callable[[F], F]:
-    """The option that names the report folder."""
+REPORTS = Path("numaproof-report")
+"""The folder of all reports; each command has one of its own in it, unless --out names another."""
+
+
+def out_option(
+    command: str, contents: str = "events.jsonl, junit.xml, report.html, report.md and badge.svg"
+) -> Callable[[F], F]:
+    """The option that names the folder of a command's reports."""
+    default = REPORTS / command
     return click.option(
         "--out",
         type=click.Path(file_okay=False, path_type=Path),
-        default=Path(default),
-        help="Folder for events.jsonl, junit.xml, report.html, report.md and badge.svg"
-        f" (default: {default}).",
+        default=default,
+        help=f"Folder for {contents} (default: {default}).",
     )
 
 
-def follow(events: Iterator[AnyEvent], out: Path, *, as_json: bool, calls: bool = False) -> int:
+repeat_option = click.option(
+    "--repeat",
+    type=click.IntRange(1),
+    default=1,
+    metavar="N",
+    help="Play each case N times, each time in a new process; cases whose answers differ are"
+    " nondeterministic (default: 1).",
+)
+
+
+FINDINGS = "findings"
+"""The folder of case files in that of a command's reports."""
+
+
+def clear_findings(out: Path, case: str) -> None:
+    """Removes the case files that an earlier run of the same command wrote; other files stay.
+
+    Args:
+        out: the folder of the command's reports.
+        case: the id of the cases that the command writes, with which the files' names begin.
+    """
+    for file in (out / FINDINGS).glob(f"{case}-{'[0-9a-f]' * 8}.yaml"):
+        file.unlink()
+
+
+def follow(
+    events: Iterator[AnyEvent],
+    out: Path,
+    *,
+    as_json: bool,
+    calls: bool = False,
+    findings: str = "",
+) -> int:
     """Shows and records events as they arrive and returns the exit code of the run.
 
-    With `calls`, every call is shown. An interrupt ends the run early; what was measured so far is
-    reported as incomplete.
+    With `calls`, every call is shown. Where `findings` is the id of the cases that the command
+    writes, those of an earlier run are removed. An interrupt ends the run early; what was measured
+    so far is reported as incomplete.
     """
+    if findings:
+        clear_findings(out, findings)
     stream = sys.stderr if as_json else sys.stdout
     done: Counter[str] = Counter()
     began = time.monotonic()

@@ -108,7 +108,7 @@ def promote(
 
     \b
     Examples:
-      numaproof promote numaproof-report/findings/fuzz-0f3c9a12.yaml --id remove-frees-all
+      numaproof promote numaproof-report/fuzz/findings/fuzz-0f3c9a12.yaml --id remove-frees-all
       numaproof promote finding.yaml --id topo-one-node --requirement TOPO-POLICY-004 \\
         --implementation "./my-driver" --into my-cases.yaml
     """

@@ -1,94 +1,159 @@
-"""`numaproof replay`: replays the cases of a file call by call."""
+"""`numaproof replay`: replays cases call by call."""
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
-from numaproof.case import unmatched
-from numaproof.conformance.cases import loading
+from numaproof.case import unknown_id
+from numaproof.conformance.cases import loading, naming
 from numaproof.conformance.check import check
-from numaproof.conformance.differential import recording_check, recordings
+from numaproof.conformance.differential import recordings
 from numaproof.conformance.execution import runner
 from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.harness import run_harness
 from numaproof.machine_names import machines_option, named_machines
-from numaproof.outputs import out_option
+from numaproof.outputs import out_option, repeat_option
 from numaproof.protocol.events import CaseFinished
+from numaproof.selecting import complete_case, select_options, selection
 from numaproof.targets import target_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from click.shell_completion import CompletionItem
+
+    from numaproof.conformance.cases.schema import Case
     from numaproof.conformance.differential.recordings import Recording, Source
     from numaproof.conformance.execution.harness_run import HarnessRun
+    from numaproof.conformance.execution.run import Target
     from numaproof.protocol.events import AnyEvent
 
 
+def _complete(
+    ctx: click.Context,
+    param: click.Parameter,
+    incomplete: str,
+) -> list[CompletionItem]:
+    """Files, and the ids of bundled cases."""
+    from click.shell_completion import CompletionItem  # noqa: PLC0415 - completion only
+
+    return [CompletionItem(incomplete, type="file"), *complete_case(ctx, param, incomplete)]
+
+
 @click.command()
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("what", metavar="FILE|CASE-ID", shell_complete=_complete)
 @target_options
-@click.option(
-    "--select", metavar="ID-GLOB", default="*", help="Replay only cases whose id matches."
-)
+@select_options
 @machines_option
-@out_option("numaproof-replay")
+@repeat_option
+@out_option("replay")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def replay(
-    file: Path,
-    select: str,
-    machine_names: Iterable[str],
-    out: Path,
     *,
+    what: str,
+    select: tuple[str, ...],
+    exclude: tuple[str, ...],
+    machine_names: Iterable[str],
+    repeat: int,
+    out: Path,
     as_json: bool,
     **target: Any,
 ) -> int:
     """Replay the cases in a file and show every call, its answer and what is wrong with it.
 
     FILE is a case file (written by `numaproof fuzz`, from the documentation, or your own) or a file
-    of recordings, of which only those with a different answer are shown.
+    of recordings, of which only those with a different answer are shown. CASE-ID is a bundled case,
+    played on --machine or on the first machine it applies to.
 
     \b
     Examples:
-      numaproof replay numaproof-report/findings/fuzz-0f3c9a12.yaml
+      numaproof replay numaproof-report/fuzz/findings/fuzz-0f3c9a12.yaml
       numaproof replay finding.yaml --implementation "./kubelet-1.35 -v=-1"
+      numaproof replay static-gives-what-the-limit-says --machine laptop-4c8t
     """
-    source, played = _recordings(file, select)
-    cases = () if source else loading.read_file(file)
+    played = _Played.read(what, first=not machine_names)
+    wanted = selection(select, exclude, (*played.cases, *played.recordings), where=played.where)
     with scratch_folder() as trees:
         machines = named_machines(machine_names, trees)
 
         def start(harness_run: HarnessRun) -> Iterator[AnyEvent]:
             chosen = harness_run.target
-            if source and source.kubernetes != chosen.kubernetes:
+            played.check_release(chosen)
+            runs = runner.select(wanted.of(played.cases), machines, chosen)
+            if played.first:
+                runs = runs[:1]
+            recorded = wanted.of(played.recordings)
+            if not runs and not recorded:
                 raise click.UsageError(
-                    f"{file} was recorded on Kubernetes {source.kubernetes}, not"
-                    f" {chosen.kubernetes}; give --kubernetes {source.kubernetes}"
+                    f"no case{played.where} applies to Kubernetes {chosen.kubernetes}"
+                    f" at level {chosen.level} on these machines"
                 )
-            runs = runner.select(cases, machines, chosen, select)
-            complaint = unmatched(select, cases) if cases else None
-            if complaint:
-                raise click.UsageError(f"no case in {file} matches --select {complaint}")
-            if not runs and not played:
-                raise click.UsageError(
-                    f"no case in {file} applies to Kubernetes {chosen.kubernetes}"
-                    f" at level {chosen.level}"
-                )
-            return _replayed(check(runs, harness_run, played, every_call=True), harness_run)
+            made = check(runs, harness_run, recorded, every_call=True, times=repeat)
+            return _replayed(made, harness_run)
 
         return run_harness(start, target, out, as_json=as_json, calls=True)
 
 
-def _recordings(file: Path, select: str) -> tuple[Source | None, tuple[Recording, ...]]:
-    """The recordings of a file whose names match, and where they come from."""
-    if not file.name.endswith(recordings.SUFFIX):
-        return None, ()
-    source, every = recordings.read(file)
-    return source, tuple(one for one in every if fnmatchcase(recording_check.name_of(one), select))
+@dataclass(frozen=True)
+class _Played:
+    """What is replayed, and where it comes from.
+
+    `first` is whether a case runs only on the first machine that it applies to.
+    """
+
+    cases: tuple[Case, ...] = ()
+    recordings: tuple[Recording, ...] = ()
+    source: Source | None = None
+    file: str = ""
+    first: bool = False
+
+    @classmethod
+    def read(cls, what: str, *, first: bool) -> _Played:
+        """The cases or recordings of a file, or the bundled case of an id.
+
+        Raises:
+            click.UsageError: there is neither such a file nor such a case.
+        """
+        file = Path(what)
+        if not file.is_file():
+            return cls(cases=(_bundled(what),), first=first)
+        if file.name.endswith(recordings.SUFFIX):
+            source, every = recordings.read(file)
+            return cls(recordings=tuple(every), source=source, file=what)
+        return cls(cases=loading.read_file(file), file=what)
+
+    @property
+    def where(self) -> str:
+        """Where the cases are, as messages say it."""
+        return f" in {self.file}" if self.file else ""
+
+    def check_release(self, target: Target) -> None:
+        """Checks that recordings are of the release of the target.
+
+        Raises:
+            click.UsageError: they are not.
+        """
+        source = self.source
+        if source and source.kubernetes != target.kubernetes:
+            raise click.UsageError(
+                f"{self.file} was recorded on Kubernetes {source.kubernetes}, not"
+                f" {target.kubernetes}; give --kubernetes {source.kubernetes}"
+            )
+
+
+def _bundled(name: str) -> Case:
+    cases = loading.bundled_cases()
+    for case in cases:
+        if name in naming.names(case):
+            return case
+    if Path(name).suffix or "/" in name:
+        raise click.UsageError(f"there is no file {name!r}")
+    raise click.UsageError(f"there is no file {name!r}, and {unknown_id(name, cases)}")
 
 
 def _replayed(events: Iterator[AnyEvent], harness_run: HarnessRun) -> Iterator[AnyEvent]:

@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from numaproof.conformance.claims.review import ClaimsTally
 from numaproof.conformance.differential import recording_check
-from numaproof.conformance.execution.runner import run_case
+from numaproof.conformance.execution.run import Run
+from numaproof.conformance.execution.runner import play_case
+from numaproof.conformance.execution.scenario import Scenario
 from numaproof.conformance.execution.scratch import scratch_folder
+from numaproof.conformance.fuzzing.determinism import DeterminismCheck
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numaproof.conformance.differential.recordings import Recording
     from numaproof.conformance.execution.harness_run import HarnessRun
-    from numaproof.conformance.execution.runner import SelectedCase
+    from numaproof.conformance.execution.runner import PlayedCase, SelectedCase
     from numaproof.protocol import events
 
 
@@ -25,11 +30,13 @@ def check(
     recordings: Sequence[Recording] = (),
     *,
     every_call: bool = False,
+    times: int = 1,
 ) -> Iterator[events.AnyEvent]:
     """Plays cases one after the other, then recordings, and yields what happens.
 
-    With `every_call`, the events of cases that pass list their calls too. The stream always ends
-    with `RunEnded`, unless the consumer stops reading.
+    With `every_call`, the events of cases that pass list their calls too. Each case is played
+    `times` times, each time in a new process; where answers differ, the outcome is
+    ``nondeterministic``. The stream always ends with `RunEnded`, unless the consumer stops reading.
 
     Raises:
         CaseError: a case can't be played as it is written.
@@ -42,8 +49,10 @@ def check(
     outcomes: Counter[str] = Counter()
     claims = ClaimsTally(harness_run.target.hello)
     with scratch_folder() as scratch:
+        again = DeterminismCheck(harness_run.target, scratch / "again", Run.play)
         for number, one in enumerate(cases):
-            finished = run_case(one, harness_run, scratch / str(number), every_call=every_call)
+            played = play_case(one, harness_run, scratch / str(number), every_call=every_call)
+            finished = _repeated(played, one, again, times - 1)
             outcomes[finished.outcome] += 1
             claims.count_case(finished)
             yield finished
@@ -53,3 +62,24 @@ def check(
             yield finished
     rows = harness_run.registry.requirements
     yield harness_run.ended(outcomes, (row.id for row in rows if row.untested), claims.review())
+
+
+def _repeated(
+    played: PlayedCase, one: SelectedCase, again: DeterminismCheck, times: int
+) -> events.CaseFinished:
+    """What a case came to after it was played so many times more."""
+    finished = played.finished
+    if finished.outcome == "unsupported":
+        return finished
+    scenario = Scenario(one.case, one.info, one.machine.tree)
+    found = again.nondeterminism(scenario, played.run, times)
+    if found is None:
+        return finished
+    return msgspec.structs.replace(
+        finished,
+        outcome=found.result.outcome,
+        message=found.result.message,
+        steps=found.steps,
+        signature=found.signature,
+        defect=None,
+    )

@@ -31,9 +31,9 @@ class CampaignSpec:
 
     Attributes:
         targets: what is tested, once for each configuration; it may have ended since.
-        cases: the table, of which those count whose id matches `select`.
+        cases: the table, which every worker has.
         machines: that cases run on.
-        select: a glob.
+        chosen: those of the cases that are run.
         seeds: of the scenarios; none are made for an implementation without `start`.
         cases_per_unit: at the most.
         seeds_per_unit: at the most.
@@ -45,7 +45,7 @@ class CampaignSpec:
     targets: tuple[Target, ...]
     cases: tuple[Case, ...]
     machines: tuple[ProfileMachine, ...]
-    select: str
+    chosen: tuple[Case, ...]
     seeds: Seeds
     cases_per_unit: int
     seeds_per_unit: int
@@ -56,7 +56,7 @@ class CampaignSpec:
     @cached_property
     def _runs(self) -> Mapping[Configuration, list[SelectedCase]]:
         return {
-            _configuration(one): runner.select(self.cases, self.machines, one, self.select)
+            _configuration(one): runner.select(self.chosen, self.machines, one)
             for one in self.targets
         }
 
@@ -78,8 +78,8 @@ class CampaignSpec:
             timeout=self.timeout,
             implementation=first.hello,
             configurations=tuple(self._runs),
-            select=self.select,
             cases=digest_of_cases(self.cases),
+            selected_cases=digest_of_cases(self.chosen),
             machines={one.name: digest_of_machine(one.profile) for one in self.machines},
             runs=sum(map(len, self._runs.values())),
             seeds=self._seeds,

@@ -25,8 +25,9 @@ OPTIONS = {
 """Options ``--numaproof-NAME``, and keys ``numaproof_NAME`` in pytest's configuration file."""
 
 MARKER = (
-    "numaproof(select='*', machine='*', cases=()): run the test for each bundled case whose id"
-    " matches, on the first matching machine it applies to; `cases` names files of your own"
+    "numaproof(select=(), exclude=(), machine='*', cases=()): run the test for each bundled case"
+    " that the patterns select, as in `numaproof check`, on the first matching machine it applies"
+    " to; `cases` names files of your own"
 )
 
 

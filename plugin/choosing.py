@@ -9,20 +9,22 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from numaproof import fakesys
-from numaproof.conformance.cases import loading, naming
+from numaproof.conformance.cases import loading
 from numaproof.conformance.execution.machines import GivenMachine, ProfileMachine, matches
 from numaproof.conformance.execution.runner import SelectedCase
 from numaproof.conformance.execution.scratch import scratch_folder
+from numaproof.conformance.requirements import load_registry
+from numaproof.conformance.selection.patterns import Selection, SelectionError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from numaproof.conformance.cases.schema import Case
     from numaproof.conformance.execution.machines import AnyMachine
 
 _MACHINES = pytest.StashKey[list[ProfileMachine]]()
-_KNOWN = frozenset({"select", "machine", "cases"})
+_KNOWN = frozenset({"select", "exclude", "machine", "cases"})
 
 
 def test_id(selected: SelectedCase) -> str:
@@ -46,29 +48,29 @@ def select(arguments: Mapping[str, Any], folder: Path, config: pytest.Config) ->
     if unknown:
         raise pytest.UsageError(
             f"unknown argument {', '.join(sorted(unknown))} of the marker numaproof; it takes"
-            " select, machine and cases"
+            " select, exclude, machine and cases"
         )
-    pattern, named = arguments.get("select", "*"), arguments.get("machine", "*")
-    files = arguments.get("cases", ())
-    own = [folder / file for file in ([files] if isinstance(files, str) else files)]
+    select, exclude = (_texts(arguments.get(name, ())) for name in ("select", "exclude"))
+    named = arguments.get("machine", "*")
+    own = [folder / file for file in _texts(arguments.get("cases", ()))]
     try:
         cases = loading.with_own(() if own else loading.bundled_cases(), own)
-    except fakesys.DocumentError as error:
+        selection = Selection(select, exclude, load_registry())
+        selection.check(cases, option="select=", excluded="exclude=")
+    except (fakesys.DocumentError, SelectionError) as error:
         raise pytest.UsageError(f"numaproof: {error}") from None
     found = [
         SelectedCase(case, machine)
-        for case in cases
-        if naming.selects(pattern, case)
+        for case in selection.of(cases)
         for machine in _first(case, named, config)
     ]
     if not found:
-        matching = any(naming.selects(pattern, case) for case in cases)
-        ids = (name for case in cases for name in naming.names(case))
-        near = "" if matching else naming.did_you_mean(pattern, ids)
-        raise pytest.UsageError(
-            f"numaproof: no case matches select={pattern!r} on a machine {named!r}{near}"
-        )
+        raise pytest.UsageError(f"numaproof: no selected case applies to a machine {named!r}")
     return found
+
+
+def _texts(given: str | Sequence[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
 
 
 def _first(case: Case, named: str, config: pytest.Config) -> Iterator[AnyMachine]:

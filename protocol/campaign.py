@@ -86,7 +86,8 @@ class CampaignPlanned(Event, frozen=True, tag="campaign planned"):
     """What a campaign does. The same plan yields the same units and the same summary.
 
     `program` is the implementation's command as a list of words, empty for the reference; `cases`
-    and `machines` are digests of their contents; `units` counts the units of cases and of seeds.
+    (the whole table), `selected_cases` (those of it that run) and `machines` are digests of their
+    contents; `units` counts the units of cases and of seeds.
     """
 
     numaproof: str
@@ -94,8 +95,8 @@ class CampaignPlanned(Event, frozen=True, tag="campaign planned"):
     timeout: float
     implementation: Hello
     configurations: tuple[Configuration, ...]
-    select: str
     cases: str
+    selected_cases: str
     machines: dict[str, str]
     runs: int
     seeds: Seeds

@@ -40,6 +40,7 @@ ROOMS = (
     "diagnosis",
     "fuzzing",
     "differential",
+    "selection",
     "check",
     "promotion",
     "seeded_bugs",

@@ -1,9 +1,8 @@
-"""The ids of cases: how they begin, which a glob selects, and which a wrong glob may mean."""
+"""The ids of cases: how they begin, and which a wrong glob may mean."""
 
 from __future__ import annotations
 
 from difflib import get_close_matches
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -54,11 +53,6 @@ def begins_with(area: str, name: str) -> bool:
 def names(case: Case) -> tuple[str, ...]:
     """The id of a case, then the ids that it had before."""
     return (case.id, *case.aliases)
-
-
-def selects(pattern: str, case: Case) -> bool:
-    """Whether a glob matches the case's id, or one that it had before."""
-    return any(fnmatchcase(name, pattern) for name in names(case))
 
 
 def did_you_mean(pattern: str, known: Iterable[str]) -> str:

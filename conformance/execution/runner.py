@@ -6,7 +6,7 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from numaproof.conformance.cases import naming, releases
+from numaproof.conformance.cases import releases
 from numaproof.conformance.cases.loading import applies
 from numaproof.conformance.execution import machines
 from numaproof.conformance.execution.machines import GivenMachine
@@ -31,11 +31,16 @@ class SelectedCase:
     case: Case
     machine: AnyMachine
 
+    @property
+    def info(self) -> MachineInfo:
+        """The machine; an empty one if discovery fails, which only cases about that use."""
+        return self.machine.info or MachineInfo()
+
 
 def select(
-    cases: Iterable[Case], catalogue: Sequence[ProfileMachine], target: Target, pattern: str = "*"
+    cases: Iterable[Case], catalogue: Sequence[ProfileMachine], target: Target
 ) -> list[SelectedCase]:
-    """The cases whose id or alias matches, on each machine they apply to.
+    """The cases on each machine they apply to.
 
     Cases beyond the target's level or for other releases are left out: they do not apply. A case
     that brings its own machine runs on that.
@@ -43,8 +48,7 @@ def select(
     return [
         SelectedCase(case, machine)
         for case in cases
-        if naming.selects(pattern, case)
-        and applies(case.level, target.level)
+        if applies(case.level, target.level)
         and releases.includes(case.kubernetes, target.kubernetes)
         for machine in _machines(case, catalogue)
     ]
@@ -56,9 +60,27 @@ def _machines(case: Case, catalogue: Sequence[ProfileMachine]) -> Sequence[AnyMa
     return machines.select(catalogue, case.machines)
 
 
+@dataclass(frozen=True)
+class PlayedCase:
+    """A case that was played on a machine: the run, and the event about it."""
+
+    run: Run
+    finished: events.CaseFinished
+
+
 def run_case(
     one: SelectedCase, harness_run: HarnessRun, scratch: Path, *, every_call: bool = False
 ) -> events.CaseFinished:
+    """Plays one case on one machine; the event about it.
+
+    Arguments and errors are as for `play_case`.
+    """
+    return play_case(one, harness_run, scratch, every_call=every_call).finished
+
+
+def play_case(
+    one: SelectedCase, harness_run: HarnessRun, scratch: Path, *, every_call: bool = False
+) -> PlayedCase:
     """Plays one case on one machine.
 
     Args:
@@ -71,14 +93,12 @@ def run_case(
         CaseError: the case can't be played as it is written.
     """
     began = harness_run.elapsed()
-    # A machine that can't be discovered is only of use to cases about discovery.
-    info = one.machine.info or MachineInfo()
-    run = Run(harness_run.target, one.case, info, one.machine.tree, scratch)
+    run = Run(harness_run.target, one.case, one.info, one.machine.tree, scratch)
     result = run.play()
     session = run.player.session
     shown = result.outcome not in ("pass", "unsupported")
     now = harness_run.elapsed()
-    return events.CaseFinished(
+    finished = events.CaseFinished(
         at=now,
         case=one.case.id,
         title=one.case.title,
@@ -97,6 +117,7 @@ def run_case(
         unclaimed=session.unclaimed,
         declined=session.declined,
     )
+    return PlayedCase(run, finished)
 
 
 def _reproduce(one: SelectedCase, harness_run: HarnessRun) -> str:

@@ -82,6 +82,15 @@ class Scoped(ExampleDatabase):
         held = (target.kubernetes, target.level, target.documented)
         self._shared = shared
         self._scope = hashlib.sha256(msgspec.json.encode((told, held))).digest()
+        self._keeps = False
+
+    def keep(self) -> None:
+        """Forgets nothing from now on.
+
+        A run that goes on after a finding passes over its cause, and Hypothesis would drop what
+        failed for it.
+        """
+        self._keeps = True
 
     def fetch(self, key: bytes) -> Iterable[bytes]:
         """All values of a key."""
@@ -93,7 +102,8 @@ class Scoped(ExampleDatabase):
 
     def delete(self, key: bytes, value: bytes) -> None:
         """Forgets a value, if it is there."""
-        self._shared.delete(self._scope + key, value)
+        if not self._keeps:
+            self._shared.delete(self._scope + key, value)
 
     def move(self, src: bytes, dest: bytes, value: bytes) -> None:
         """Keeps a value under another key."""

@@ -11,8 +11,11 @@ from numaproof.conformance.execution.scenario import Scenario
 from numaproof.conformance.execution.scratch import scratch_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from numaproof.conformance.cases.schema import Step
     from numaproof.conformance.execution.run import Target
+    from numaproof.protocol.events import Outcome
     from numaproof.protocol.machine import MachineInfo
 
 
@@ -39,12 +42,22 @@ class IdleRun:
 
 
 class ExampleRun:
-    """A run whose steps are generated as it goes; failures are added to `seen`."""
+    """A run whose steps are generated as it goes; failures are added to `seen`.
+
+    A failure for one of the `known` causes is no news: the steps after it are left out. Its outcome
+    is `known_outcome` then.
+    """
 
     def __init__(
-        self, target: Target, machine: MachineInfo, seen: list[ExampleFailedError]
+        self,
+        target: Target,
+        machine: MachineInfo,
+        seen: list[ExampleFailedError],
+        known: Collection[str] = (),
     ) -> None:
         self._seen = seen
+        self._known = known
+        self.known_outcome: Outcome | None = None
         self._open = ExitStack()
         scratch = self._open.enter_context(scratch_folder())
         self.machine = machine
@@ -59,6 +72,8 @@ class ExampleRun:
         Raises:
             ExampleFailedError: something is wrong that no known defect explains.
         """
+        if self.known_outcome:
+            return
         self.steps.append(step)
         self._result = self.inner.judge(lambda: self.inner.player.step(step))
         self._raise()
@@ -74,7 +89,11 @@ class ExampleRun:
             self._raise()
 
     def _raise(self) -> None:
-        if not self._result.good:
+        if self._result.good:
+            return
+        if self.inner.signature(self._result) in self._known:
+            self.known_outcome = self._result.outcome
+        else:
             self._seen.append(ExampleFailedError(self, self._result))
             raise self._seen[-1]
 

@@ -7,6 +7,7 @@ them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -25,6 +26,7 @@ from numaproof.conformance.judging.oracle import DIFFERS
 from numaproof.protocol.machine import MachineInfo
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from numaproof.conformance.cases.schema import Case
@@ -36,6 +38,10 @@ TRIES = 400
 
 _TRIES_OF_BROKEN = {"crash": 60, "protocol error": 60, "time-out": 0}
 """Fewer if the program restarts each time, or runs into its time limit."""
+
+
+FOUND = "fuzz"
+"""The id of a case that shows a finding."""
 
 
 def life(seed: int, capabilities: Capabilities) -> Scenario:
@@ -108,7 +114,7 @@ class ScenarioRun:
     def case(self) -> Case:
         """The scenario as a case file has it."""
         case = case_of(self.scenario, self.result.message)
-        return msgspec.structs.replace(case, id="fuzz", requirements=self.requirements)
+        return msgspec.structs.replace(case, id=FOUND, requirements=self.requirements)
 
 
 class Explorer:
@@ -135,17 +141,27 @@ class Explorer:
         run = Run(self._target, scenario.case, scenario.machine, scenario.root, folder)
         return ScenarioRun(scenario, run.play_on(), run)
 
-    def smallest(self, first: ScenarioRun, tries: int = TRIES) -> ScenarioRun:
+    def smallest(
+        self,
+        first: ScenarioRun,
+        tries: int = TRIES,
+        way: Callable[[ScenarioRun], str] = attrgetter("broken"),
+    ) -> ScenarioRun:
         """The smallest scenario found that fails in the same way.
 
         The number of tries bounds the search, not time, so the result is reproducible.
+
+        Args:
+            first: the failure.
+            tries: how many scenarios to try.
+            way: what stays the same.
         """
         best = first
 
         def shows(scenario: Scenario) -> bool:
             nonlocal best
             played = self.play(scenario)
-            if played.broken != first.broken:
+            if way(played) != way(first):
                 return False
             best = played
             return True

@@ -11,6 +11,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
     from numaproof.conformance.execution.harness_run import HarnessRun
     from numaproof.conformance.fuzzing.coverage import Feature
+    from numaproof.protocol.events import Outcome
     from numaproof.protocol.machine import MachineInfo
 
 SHRINKS = 150
@@ -55,7 +57,7 @@ class _EnoughError(KeyboardInterrupt):
 def fuzz(
     harness_run: HarnessRun, budget: Budget, seed: int, findings: Path, options: FuzzOptions = CI
 ) -> Iterator[events.AnyEvent]:
-    """Fuzzes a target and yields what happens; stops at the first finding.
+    """Fuzzes a target and yields what happens; stops at the first finding unless told to go on.
 
     A target without `start` cannot be fuzzed: that counts as one unsupported example. Without a
     database and a budget of seconds the same seed yields the same, but for the times.
@@ -65,7 +67,7 @@ def fuzz(
         budget: how long.
         seed: where the examples come from: the same seed makes the same examples.
         findings: the directory in which the case file of a finding is written.
-        options: what is kept, and what is played a second time.
+        options: what is kept, what is played a second time, and whether to go on.
     """
     yield harness_run.started("fuzz", budget.examples or 0, {}, seed)
     if not harness_run.target.capabilities.has("start"):
@@ -75,36 +77,47 @@ def fuzz(
     aims = tuple(TARGETS)
     outcomes: Counter[str] = Counter()
     with scratch_folder() as scratch:
-        search = _Search(harness_run, budget, scratch, options.repeat_every, seeds.getrandbits(32))
+        search = _Search(harness_run, budget, scratch, options, seeds.getrandbits(32))
         kept = Scoped(options.database, harness_run.target) if options.database else None
         number = done = 0
         while not search.over and budget.left(done, harness_run.elapsed()):
             count = budget.batch(done)
             _batch(search, seeds.getrandbits(64), count, aims[number % len(aims)], kept)
-            number, done = number + 1, done + min(count, search.taken())
+            played = min(count, search.taken())
+            number, done = number + 1, done + played
+            found = search.finding()
+            outcomes += search.passed_over(played - bool(found))
+            if found:
+                outcomes[found.outcome] += 1
+                yield found.event(harness_run, findings)
+                if kept:
+                    kept.keep()
             yield events.Progress(at=harness_run.elapsed(), done=done)
-        outcomes["pass"] = done
-        if found := search.finding():
-            outcomes.update({found.outcome: 1, "pass": -1})
-            yield found.event(harness_run, findings)
+        outcomes["pass"] = done - outcomes.total()
     yield search.coverage.event(harness_run.elapsed())
     yield harness_run.ended(outcomes, claims=search.claims.review())
 
 
 @dataclass
 class _Search:
-    """What a run has found and reached, and how often it may still try to make that smaller."""
+    """What a run has found and reached, and how often it may still try to make that smaller.
+
+    `known` are the causes found so far.
+    """
 
     harness_run: HarnessRun
     budget: Budget
     scratch: Path
-    repeat_every: int
+    options: FuzzOptions
     offset: int
     coverage: CoverageTotals = field(default_factory=CoverageTotals)
     failed: list[ExampleFailedError] = field(default_factory=list)
     nondeterminism: Nondeterminism | None = None
+    known: set[str] = field(default_factory=set)
+    _passed_over: list[Outcome] = field(default_factory=list)
     _left: int = SHRINKS
     _taken: int = 0
+    _number: int = 0
     _determinism: DeterminismCheck = field(init=False)
     claims: ClaimsTally = field(init=False)
 
@@ -114,13 +127,18 @@ class _Search:
 
     @property
     def over(self) -> bool:
-        """Whether anything was found."""
-        return bool(self.failed or self.nondeterminism)
+        """Whether something was found that ends the run."""
+        return bool(self.known) and not self.options.keep_going
 
     def taken(self) -> int:
         """How many examples were played since this was asked last, smaller ones apart."""
         taken, self._taken = self._taken, 0
         return taken
+
+    def passed_over(self, most: int) -> Counter[Outcome]:
+        """How examples ended that failed for a known cause since this was asked last."""
+        counted, self._passed_over = self._passed_over[:most], []
+        return Counter(counted)
 
     def open(self, machine: MachineInfo) -> ExampleRun | IdleRun:
         """A run of the next example, for as long as it is useful."""
@@ -131,7 +149,7 @@ class _Search:
         if self._left < 0:
             return IdleRun()
         self._taken += not self.failed
-        return ExampleRun(self.harness_run.target, machine, self.failed)
+        return ExampleRun(self.harness_run.target, machine, self.failed, self.known)
 
     def ended(
         self,
@@ -144,38 +162,54 @@ class _Search:
             return
         session = run.inner.player.session
         self.coverage.add({**features, **features_of_answers(session.calls)}, values)
+        if run.known_outcome:
+            self._passed_over.append(run.known_outcome)
+            return
         self.claims.count(tuple(session.needed), session.unclaimed, session.declined, failed=False)
-        if self.repeat_every and (self.coverage.examples + self.offset) % self.repeat_every == 0:
-            self.nondeterminism = self._determinism.nondeterminism(
-                run.scenario(), run.inner, times=1
-            )
-            if self.nondeterminism:
+        every = self.options.replay_every
+        if every and (self.coverage.examples + self.offset) % every == 0:
+            found = self._determinism.nondeterminism(run.scenario(), run.inner, times=1)
+            if found and found.signature not in self.known:
+                self.nondeterminism = found
                 raise _EnoughError
 
     def finding(self) -> FuzzFinding | None:
-        """What was found, made small: first by Hypothesis, then by leaving out what can be.
+        """What was found since this was asked last; its cause is known from then on.
 
-        A failure that is answered differently when it is played again is not taken for one.
+        It is made small: first by Hypothesis, then by leaving out what can be. A failure that is
+        answered differently when it is played again is not taken for one.
         """
-        nondeterminism = self.nondeterminism
+        nondeterminism, found = self.nondeterminism, None
         if self.failed:
-            smallest = self._smallest(min(self.failed, key=_size))
+            first = self._first()
+            smallest = self._smallest(first)
             times = 1 if smallest.result.outcome == "time-out" else REPEATS
             nondeterminism = self._determinism.nondeterminism(
                 smallest.scenario, smallest.run, times
             )
-            if not nondeterminism:
-                return FuzzFinding.of_failure(smallest)
-        return (
-            FuzzFinding.of_nondeterminism(self._determinism.smallest(nondeterminism))
-            if nondeterminism
-            else None
-        )
+            found = None if nondeterminism else FuzzFinding.of_failure(smallest)
+            # What one process alone fails for would be found again and again.
+            self.known.update({first.signature} if nondeterminism else ())
+        if nondeterminism:
+            found = FuzzFinding.of_nondeterminism(self._determinism.smallest(nondeterminism))
+        if found:
+            self.known.add(found.signature)
+        self.failed, self.nondeterminism, self._left = [], None, SHRINKS
+        return found
 
-    def _smallest(self, found: ExampleFailedError) -> ScenarioRun:
-        run = found.run
-        first = ScenarioRun(run.scenario(), found.result, run.inner)
-        return Explorer(self.harness_run.target, self.scratch / "smaller").smallest(first)
+    def _first(self) -> ScenarioRun:
+        """The smallest failure that Hypothesis found."""
+        found = min(self.failed, key=_size)
+        return ScenarioRun(found.run.scenario(), found.result, found.run.inner)
+
+    def _smallest(self, first: ScenarioRun) -> ScenarioRun:
+        """The same made smaller; where that ends in a known cause, with its own cause kept."""
+        explorer = Explorer(self.harness_run.target, self.scratch / f"smaller-{self._number}")
+        self._number += 1
+        smallest = explorer.smallest(first)
+        if smallest.signature in self.known:
+            return explorer.smallest(first, way=attrgetter("signature"))
+        return smallest
 
 
 def _size(found: ExampleFailedError) -> int:

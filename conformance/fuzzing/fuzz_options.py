@@ -16,7 +16,7 @@ BATCH = 100
 SMALLEST_BATCH = 25
 """Examples that are too few to be steered to each of the targets."""
 
-REPEAT_EVERY = 25
+REPLAY_EVERY = 25
 """One of so many passing examples is played a second time."""
 
 
@@ -51,11 +51,13 @@ class FuzzOptions:
 
     Attributes:
         database: keeps what failed, and is looked into first.
-        repeat_every: one of so many passing examples is played a second time; 0 for none.
+        replay_every: one of so many passing examples is played a second time; 0 for none.
+        keep_going: whether to go on after a finding, and look for other causes.
     """
 
     database: ExampleDatabase | None = None
-    repeat_every: int = REPEAT_EVERY
+    replay_every: int = REPLAY_EVERY
+    keep_going: bool = False
 
 
 CI = FuzzOptions()

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from numaproof.conformance.execution.scenario import Scenario
     from numaproof.protocol.machine import MachineInfo, Node
 
+DIFFERENCE = "difference"
+"""The id of a case in which two sides differ."""
+
 
 @dataclass
 class Shrinking:
@@ -171,7 +174,7 @@ def case_of(scenario: Scenario, title: str) -> Case:
     own = scenario.root is None
     return msgspec.structs.replace(
         scenario.case,
-        id="difference",
+        id=DIFFERENCE,
         title=title,
         aliases=(),
         level="invariants",

@@ -16,7 +16,7 @@ pytest.importorskip("distributed", reason="campaigns need numaproof[campaign]")
 
 Command = Callable[..., Any]
 
-OUT = Path("numaproof-campaign")
+OUT = Path("numaproof-report/campaign")
 SMALL = ("--machine", "laptop-4c8t", "--select", "example-*", "--workers", "1")
 
 
@@ -45,6 +45,8 @@ def test_the_reference_passes_and_every_release_is_named(command: Command) -> No
         (("--seeds", "3:1"), "'3:1' contains no seeds"),
         (("--seeds", "3"), "'3' is not a range of seeds such as 0:1000"),
         (("--no-seeds", "--select", "no-such"), "no case matches"),
+        (("--no-seeds", "--no-cases"), "nothing to do"),
+        (("--no-cases", "--select", "example-*"), "--no-cases runs no cases: leave out --select"),
         (("--workers", "2", "--scheduler", "tcp://127.0.0.1:1"), "the cluster has its own"),
         (("--implementation", "/no/such/program"), "can't start '/no/such/program'"),
         (("--implementation", "false"), "the implementation did not answer hello"),

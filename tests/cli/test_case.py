@@ -43,6 +43,13 @@ def test_list_takes_a_glob_and_earlier_ids(command: Command) -> None:
     assert ended.out.startswith("dev-hint-wider-sets  ")
 
 
+def test_list_takes_several_patterns_and_leaves_out_what_is_excluded(command: Command) -> None:
+    args = ("example-*", "CPU-REMOVE-003", "--exclude", "area:pod-examples")
+    lines = command("case", "list", *args).out.splitlines()
+    assert lines
+    assert not any(line.startswith("example-") for line in lines)
+
+
 def test_list_as_json_has_what_a_script_asks_for(command: Command) -> None:
     (row,) = command("case", "list", "dev-hint-wider-sets", "--json").json()
     assert row["requirements"] == ["DEV-HINT-003"]

@@ -22,7 +22,7 @@ Program = Callable[[str], str]
 Finished = Callable[[Path], list[CaseFinished]]
 Small = tuple[str, ...]
 
-REPORT = Path("numaproof-report")
+REPORT = Path("numaproof-report/check")
 
 
 def test_all_passed_is_0_with_every_report(
@@ -61,6 +61,10 @@ def test_two_runs_record_the_same_times_aside(command: Command, small: Small) ->
     ("args", "complaint"),
     [
         (("--select", "no-such-*"), "no case matches --select 'no-such-*'"),
+        (("--exclude", "no-such-*"), "no case matches --exclude 'no-such-*'"),
+        (("--select", "aera:x"), "unknown key 'aera' in 'aera:x'; did you mean area:x?"),
+        (("--exclude", "*"), "none of the selected cases applies to these machines"),
+        (("--repeat", "0"), "0 is not in the range"),
         (("--machine", "no-such"), "'no-such' is neither a bundled machine nor a file"),
         (("--implementation", ""), "the command is empty"),
         (("--implementation", '"open'), "No closing quotation"),
@@ -79,6 +83,53 @@ def test_wrong_options_are_2_and_say_what_is_wrong(
     ended = command("check", "--machine", "laptop-4c8t", *args)
     assert ended.code == 2
     assert complaint in ended.err
+
+
+def test_patterns_select_and_exclude(command: Command, finished: Finished) -> None:
+    args = ("--machine", "laptop-4c8t", "--select", "example-*", "--select", "CPU-REMOVE-003")
+    assert command("check", *args, "--exclude", "example-besteffort-*").code == 0
+    ids = {run.case for run in finished(REPORT)}
+    assert any(one.startswith("remove-") for one in ids)
+    assert any(one.startswith("example-guaranteed-") for one in ids)
+    assert not any(one.startswith("example-besteffort-") for one in ids)
+
+
+def test_recordings_are_selected_by_the_same_patterns(command: Command, finished: Finished) -> None:
+    assert command("check", "--select", "recorded-merges-1*", "--kubernetes", "1.36").code == 0
+    assert {run.case[:17] for run in finished(REPORT)} == {"recorded-merges-1"}
+
+
+def test_every_command_has_a_folder_of_its_own(command: Command, small: Small) -> None:
+    command("check", *small)
+    command("fuzz", "--max-examples", "1")
+    command("replay", "example-guaranteed-integer-is-exclusive")
+    assert {folder.name for folder in REPORT.parent.iterdir()} == {"check", "fuzz", "replay"}
+
+
+FICKLE = """
+if request.op == "admit" and os.path.exists({0!r}) and request.args:
+    refused = {{"reason": "UnexpectedAdmissionError", "message": "no"}}
+    print(json.dumps({{"id": request.id, "refused": refused}}), flush=True)
+else:
+    answer(request)
+if request.op == "admit":
+    open({0!r}, "w").close()
+"""
+"""Refuses every pod but the first that any process sees."""
+
+
+def test_a_case_that_is_answered_differently_the_second_time_is_nondeterministic(
+    command: Command, program: Program, finished: Finished, tmp_path: Path
+) -> None:
+    args = ("--machine", "laptop-4c8t", "--select", "example-guaranteed-*")
+    fickle = program(FICKLE.format(str(tmp_path / "seen")))
+    ended = command("check", *args, "--implementation", fickle, "--repeat", "2")
+    assert ended.code == 1
+    first, *_ = finished(REPORT)
+    assert first.outcome == "nondeterministic"
+    assert first.signature.startswith("nondeterministic at admit")
+    assert first.steps[-1].expected is not None
+    assert command("check", *args, "--repeat", "2").code == 0
 
 
 def test_a_report_folder_that_cannot_be_is_2(command: Command, small: Small) -> None:

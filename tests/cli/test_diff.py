@@ -14,7 +14,7 @@ import pytest
 Command = Callable[..., Any]
 Program = Callable[[str], str]
 
-REPORT = Path("numaproof-diff")
+REPORT = Path("numaproof-report/diff")
 
 HONEST = "answer(request)"
 FEWER = """

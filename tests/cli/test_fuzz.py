@@ -14,7 +14,7 @@ import pytest
 Command = Callable[..., Any]
 Program = Callable[[str], str]
 
-REPORT = Path("numaproof-report")
+REPORT = Path("numaproof-report/fuzz")
 
 
 def test_the_reference_passes_and_the_seed_is_printed(command: Command) -> None:
@@ -150,7 +150,7 @@ def refusing() -> tuple[str, str]:
 def test_other_answers_in_another_process_have_an_outcome_of_their_own(
     command: Command,
 ) -> None:
-    ended = command("fuzz", "--max-examples", "10", "--repeat", "4", *refusing(), "--json")
+    ended = command("fuzz", "--max-examples", "10", "--replay-every", "4", *refusing(), "--json")
     assert ended.code == 1
     told = ended.json()
     assert told["outcomes"].keys() == {"pass", "nondeterministic"}
@@ -165,5 +165,66 @@ def test_other_answers_in_another_process_have_an_outcome_of_their_own(
 
 
 def test_nothing_is_played_again_where_that_is_not_wanted(command: Command) -> None:
-    assert command("fuzz", "--max-examples", "10", "--repeat", "0", *refusing()).code == 0
+    assert command("fuzz", "--max-examples", "10", "--replay-every", "0", *refusing()).code == 0
     assert len(list(Path("lives").iterdir())) == 1
+
+
+TWO_BUGS = """
+import json, sys
+HELLO = {"protocol": 1, "name": "two", "version": "1", "language": "Python",
+         "kubernetes": ["1.35"], "level": "invariants", "operations": ["start"],
+         "policies": {"cpu": ["none", "static"]}, "options": {}}
+for line in sys.stdin:
+    request = json.loads(line)
+    answer = {"ok": HELLO}
+    if request["op"] == "start":
+        policy = request["args"]["config"].get("cpuManagerPolicy", "none")
+        answer = {"refused": {"stage": "cpu", "message": "no"}}
+        if policy in ("none", "static"):
+            answer = {"fault": {"message": f"the policy {policy} broke"}}
+    print(json.dumps({"id": request["id"], **answer}), flush=True)
+"""
+"""Breaks at every start, by one of two causes."""
+
+
+def with_two_bugs() -> tuple[str, ...]:
+    """Options that name such a program, here."""
+    Path("two_bugs.py").write_text(TWO_BUGS)
+    program = shlex.join([sys.executable, "-S", "two_bugs.py"])
+    return "--implementation", program, "--max-examples", "30", "--seed", "1"
+
+
+def test_it_goes_on_after_a_finding_and_reports_each_cause_once(command: Command) -> None:
+    args = (*with_two_bugs(), "--json")
+    assert len(command("fuzz", *args).json()["divergences"]) == 1
+    ended = command("fuzz", *args, "--keep-going")
+    assert ended.code == 1
+    told = ended.json()
+    causes = [event["signature"] for event in timeless(REPORT) if "signature" in event]
+    assert sorted(causes) == [
+        "fault at start: the policy none broke",
+        "fault at start: the policy static broke",
+    ]
+    assert len(told["divergences"]) == 2
+    assert sum(told["outcomes"].values()) == 30
+    assert told["outcomes"]["fault"] > 2
+    assert len(list((REPORT / "findings").iterdir())) == 2
+
+
+def test_findings_of_an_earlier_run_are_removed_and_other_files_stay(command: Command) -> None:
+    assert command("fuzz", *with_two_bugs()).code == 1
+    (stale,) = (REPORT / "findings").iterdir()
+    kept = [REPORT / "findings" / "fuzz-mine.yaml", REPORT / "findings" / "notes.yaml"]
+    for file in kept:
+        file.write_text("mine")
+    assert command("fuzz", "--max-examples", "1").code == 0
+    assert not stale.exists()
+    assert all(file.exists() for file in kept)
+
+
+def test_findings_of_an_earlier_run_are_removed_where_the_program_does_not_answer(
+    command: Command,
+) -> None:
+    assert command("fuzz", *with_two_bugs()).code == 1
+    assert command("fuzz", "--implementation", "false").code == 1
+    assert list((REPORT / "findings").iterdir()) == []

@@ -77,7 +77,7 @@ def test_a_program_that_answers_otherwise_than_the_kubelet_fails_them(
     args = ("--implementation", other, "--select", "recorded-merges-0")
     ended = command("check", *args)
     assert ended.code == 1
-    (run,) = finished(Path("numaproof-report"))
+    (run,) = finished(Path("numaproof-report/check"))
     assert run.outcome == "fail"
     assert run.message.startswith("merge: admit is ")
     answer, recorded = run.steps[-1].answer["admit"], run.steps[-1].expected["admit"]

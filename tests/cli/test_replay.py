@@ -121,5 +121,45 @@ def test_recordings_are_played_against_what_they_were_answered(
     assert command("replay", "torn.jsonl.xz").code == 2
 
 
-def test_a_case_file_that_is_not_there_is_2(command: Command) -> None:
-    assert command("replay", "lost.yaml").code == 2
+def test_a_bundled_case_is_replayed_by_its_id_on_the_first_machine_it_applies_to(
+    command: Command,
+) -> None:
+    ended = command("replay", "example-guaranteed-integer-is-exclusive")
+    assert ended.code == 0
+    assert "1 case run (1 pass)" in ended.out
+    assert "   1 start " in ended.out
+
+
+def test_a_bundled_case_is_replayed_on_the_machines_that_are_asked_for(command: Command) -> None:
+    machines = ("--machine", "laptop-4c8t", "--machine", "xeon-gold-6230-2s")
+    ended = command("replay", "example-guaranteed-integer-is-exclusive", *machines)
+    assert "2 case runs (2 pass)" in ended.out
+    assert "example-guaranteed-integer-is-exclusive on laptop-4c8t" in ended.out
+
+
+@pytest.mark.parametrize(
+    ("args", "complaint"),
+    [
+        (("lost.yaml",), "there is no file 'lost.yaml'"),
+        (("findings/lost",), "there is no file 'findings/lost'"),
+        (
+            ("remove-make-room",),
+            "no case has the id 'remove-make-room'; did you mean 'remove-makes-room'",
+        ),
+        (("remove-*",), "'remove-*': give an id, not a glob"),
+    ],
+)
+def test_what_is_neither_a_file_nor_a_case_is_2(
+    command: Command, args: tuple[str, ...], complaint: str
+) -> None:
+    ended = command("replay", *args)
+    assert ended.code == 2
+    assert complaint in ended.err
+
+
+def test_a_case_is_replayed_as_often_as_is_asked_for(command: Command, program: Program) -> None:
+    counting = program("open('calls', 'a').write(request.op + ' ')\nanswer(request)")
+    args = ("--implementation", counting, "--repeat", "3")
+    ended = command("replay", "example-guaranteed-integer-is-exclusive", *args)
+    assert ended.code == 0
+    assert Path("calls").read_text().split().count("start") == 3

@@ -13,6 +13,7 @@ import subprocess
 import sys
 from contextlib import closing
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
@@ -162,11 +163,12 @@ def spec(trap: Trap, folder: Path, *, select: str = "example-*", stop: int = 12)
             target_of(program, kubernetes=release, command=tuple(words))
             for release in ("1.35", "1.36")
         )
+    cases = loading.bundled_cases()
     return CampaignSpec(
         targets=targets,
-        cases=loading.bundled_cases(),
+        cases=cases,
         machines=machines,
-        select=select,
+        chosen=tuple(case for case in cases if fnmatchcase(case.id, select)),
         seeds=Seeds(0, stop),
         cases_per_unit=3,
         seeds_per_unit=5,

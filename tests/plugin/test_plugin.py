@@ -272,9 +272,11 @@ def test_what_is_not_claimed_is_skipped_and_no_example(run: Run, pytester: pytes
     [
         (
             "selects='*'",
-            "unknown argument selects of the marker numaproof; it takes select, machine",
+            "unknown argument selects of the marker numaproof; it takes select, exclude",
         ),
-        ("select='lost-*'", "no case matches select='lost-?' on a machine '?'"),
+        ("select='lost-*'", "no case matches select='lost-?'"),
+        ("exclude=['area:memry']", "no case matches exclude='area:memry'*'area:memory'"),
+        ("select='area:memory', machine='vm-1-cpu', exclude='mem-*'", "no selected case applies"),
         ("cases=['lost.yaml']", "*lost.yaml: *"),
     ],
 )

@@ -1,28 +1,12 @@
-"""Ids of cases: what a glob selects, and what a wrong one may have meant."""
+"""Ids of cases: what a wrong glob may have meant."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import msgspec
 import pytest
 
 from numaproof.conformance.cases import naming
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numaproof.conformance.cases.schema import Case
-
 IDS = ("static-gives-cpus", "static-gives-more", "static-takes-cores", "topo-merge-one", "pool-is")
-
-
-def test_a_glob_selects_by_the_id_and_by_earlier_ids(make_case: Callable[[str], Case]) -> None:
-    case = make_case("steps: [{state: {}}]")
-    case = msgspec.structs.replace(case, id="pool-is", aliases=("shared-is",))
-    assert naming.selects("pool-*", case)
-    assert naming.selects("shared-is", case)
-    assert not naming.selects("static-*", case)
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,7 @@ def test_fuzzing_says_crash_of_a_program_that_dies_after_its_answer(
 ) -> None:
     target = opened("if op == 'admit': os._exit(9)")
     harness_run = HarnessRun(target, load_registry(), "numaproof fuzz", "0.1")
-    stream = fuzz(harness_run, Budget(20, None), 1, tmp_path / "found", FuzzOptions(repeat_every=1))
+    stream = fuzz(harness_run, Budget(20, None), 1, tmp_path / "found", FuzzOptions(replay_every=1))
     (found,) = (one for one in stream if isinstance(one, events.DivergenceFound))
     assert found.outcome == "crash"
     assert found.signature == "crash at admit: exit code 9"

@@ -97,22 +97,6 @@ def test_two_runs_give_the_same_events_times_aside(
     assert one == two
 
 
-@pytest.mark.parametrize(
-    ("pattern", "chosen"),
-    [
-        ("*", ["good-case", "bad-case"]),
-        ("good-*", ["good-case"]),
-        ("old-name", ["good-case"]),
-        ("none", []),
-    ],
-)
-def test_cases_are_selected_by_id_or_alias(
-    reference: Target, cases: list[Case], laptop: ProfileMachine, pattern: str, chosen: list[str]
-) -> None:
-    runs = runner.select(cases, [laptop], reference, pattern)
-    assert [run.case.id for run in runs] == chosen
-
-
 def test_cases_beyond_the_level_or_for_other_releases_are_left_out(
     make_target: MakeTarget, cases: list[Case], laptop: ProfileMachine
 ) -> None:

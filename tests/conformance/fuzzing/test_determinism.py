@@ -28,7 +28,7 @@ MakeTarget = Callable[..., Target]
 
 
 def run(
-    target: Target, findings: Path, examples: int = 50, repeat_every: int = 5, seed: int = 1
+    target: Target, findings: Path, examples: int = 50, replay_every: int = 5, seed: int = 1
 ) -> list[events.AnyEvent]:
     harness_run = HarnessRun(target, load_registry(), "numaproof fuzz", "0.1")
     return list(
@@ -37,7 +37,7 @@ def run(
             Budget(examples, None),
             seed,
             findings,
-            FuzzOptions(repeat_every=repeat_every),
+            FuzzOptions(replay_every=replay_every),
         )
     )
 
@@ -109,7 +109,7 @@ def test_a_failure_that_does_not_come_again_is_no_plain_failure(
 
     body = {"lives": iter(lambda: True, False), "change": staticmethod(losing)}
     target = make_target(InProcess(type("One", (Changing,), body)))
-    assert found(run(target, tmp_path, repeat_every=0)).outcome == "nondeterministic"
+    assert found(run(target, tmp_path, replay_every=0)).outcome == "nondeterministic"
 
 
 def test_a_crash_that_does_not_come_again_is_a_crash_and_no_change_of_answers(
@@ -124,7 +124,7 @@ def test_a_crash_that_does_not_come_again_is_a_crash_and_no_change_of_answers(
                 raise Crashed("gone", "log")
             return super().call(operation, args)
 
-    one = found(run(make_target(Crashing(Reference)), tmp_path, repeat_every=0))
+    one = found(run(make_target(Crashing(Reference)), tmp_path, replay_every=0))
     assert (one.outcome, one.message, one.stderr) == ("crash", "gone (not every time)", "log")
     assert one.signature.startswith("crash at ")
 
@@ -192,5 +192,5 @@ def test_devices_of_which_any_would_do_are_no_difference(
 
 @pytest.mark.slow
 def test_the_healthy_reference_answers_alike(reference: Target, tmp_path: Path) -> None:
-    stream = run(reference, tmp_path, examples=200, repeat_every=2)
+    stream = run(reference, tmp_path, examples=200, replay_every=2)
     assert summarize(stream).tally.counts == {"pass": 200}

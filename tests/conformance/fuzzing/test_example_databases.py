@@ -46,7 +46,7 @@ def broken(make_target: MakeTarget, changed: Callable[..., Any]) -> Target:
 
 def run(target: Target, place: str, findings: Path, seed: int, examples: int = 60) -> Any:
     harness_run = HarnessRun(target, load_registry(), "numaproof fuzz", "0.1")
-    options = FuzzOptions(example_databases.opened(place), repeat_every=0)
+    options = FuzzOptions(example_databases.opened(place), replay_every=0)
     stream = list(fuzz(harness_run, Budget(examples, None), seed, findings, options))
     found = [one for one in stream if isinstance(one, events.DivergenceFound)]
     ended = stream[-1]

@@ -1,0 +1,109 @@
+"""The options that select cases, shared by all commands that play or list them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from numaproof.conformance.cases import loading
+from numaproof.conformance.requirements import load_registry
+from numaproof.conformance.selection.patterns import KEYS, Selection, SelectionError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from click.shell_completion import CompletionItem
+
+    from numaproof.conformance.cases.schema import Case
+    from numaproof.conformance.differential.recordings import Recording
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def complete_case(
+    ctx: click.Context,
+    param: click.Parameter,
+    incomplete: str,
+) -> list[CompletionItem]:
+    """The ids of bundled cases, for shell completion."""
+    from click.shell_completion import CompletionItem  # noqa: PLC0415 - completion only
+
+    return [
+        CompletionItem(case.id, help=case.title)
+        for case in loading.bundled_cases()
+        if case.id.startswith(incomplete)
+    ]
+
+
+def complete_pattern(
+    ctx: click.Context,
+    param: click.Parameter,
+    incomplete: str,
+) -> list[CompletionItem]:
+    """Keys and their values, ids of bundled cases and of requirements, for shell completion."""
+    from click.shell_completion import CompletionItem  # noqa: PLC0415 - completion only
+
+    key, colon, _ = incomplete.partition(":")
+    cases = loading.bundled_cases()
+    if colon:
+        values = Selection((), (), load_registry()).values(key, cases)
+        known = [CompletionItem(f"{key}:{one}") for one in values]
+    else:
+        keys = [CompletionItem(f"{one}:", help=what) for one, what in KEYS.items()]
+        rows = load_registry().requirements
+        ids = [CompletionItem(row.id, help=row.statement) for row in rows]
+        known = [*keys, *(CompletionItem(one.id, help=one.title) for one in cases), *ids]
+    return [one for one in known if one.value.startswith(incomplete)]
+
+
+_WHAT = f"KEY:GLOB with a key of {', '.join(KEYS)}; or a glob of case or requirement ids"
+
+exclude_option = click.option(
+    "--exclude",
+    metavar="PATTERN",
+    multiple=True,
+    help="Leave out what matches, as for --select. Repeatable.",
+    shell_complete=complete_pattern,
+)
+
+
+def select_options(command: F) -> F:
+    """Adds --select and --exclude to a command."""
+    select = click.option(
+        "--select",
+        metavar="PATTERN",
+        multiple=True,
+        help=f"Select cases: {_WHAT}. Repeatable.",
+        shell_complete=complete_pattern,
+    )
+    return select(exclude_option(command))
+
+
+def selection(
+    select: Sequence[str],
+    exclude: Sequence[str],
+    items: Iterable[Case | Recording],
+    *,
+    where: str = "",
+    option: str = "--select ",
+) -> Selection:
+    """The selection that the options mean.
+
+    Args:
+        select: the values of --select.
+        exclude: the values of --exclude.
+        items: what there is to select from.
+        where: said after "no case" where a pattern matches nothing.
+        option: how the user gave `select`.
+
+    Raises:
+        click.UsageError: a pattern is wrong, or matches nothing.
+    """
+    try:
+        made = Selection(select, exclude, load_registry())
+        made.check(items, where=where, option=option)
+    except SelectionError as error:
+        raise click.UsageError(str(error)) from None
+    return made

@@ -1,0 +1,185 @@
+"""Patterns that select cases: ``--select`` and ``--exclude``.
+
+A pattern is a glob of case ids or requirement ids (``static-*``, ``CPU-OPT-*``), or ``KEY:GLOB``
+with one of the `KEYS`. Names of areas and documents match in any case, with spaces as hyphens, and
+by their first words: ``area:memory`` is the area "Memory Manager".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, TypeVar
+
+from numaproof.conformance.cases import naming
+from numaproof.conformance.cases.schema import Case
+from numaproof.conformance.differential import recording_check
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from numaproof.conformance.differential.recordings import Recording
+    from numaproof.conformance.requirements import Registry
+
+KEYS: Mapping[str, str] = {
+    "id": "case ids",
+    "requirement": "ids of the requirements that a case checks",
+    "area": "areas of these requirements",
+    "document": "documents that state them, by key or title",
+}
+"""What a pattern can ask for, by its key."""
+
+_BY_WORDS = ("area", "document")
+
+_CLOSE = 0.6
+"""How alike a name must be to be suggested, from 0 to 1."""
+
+_LISTED = 12
+"""Where no name is close, all of them are named if there are at most so many."""
+
+Facets = dict[str, tuple[str, ...]]
+"""What patterns are matched with, by key; ids that a case had before are among its ids."""
+
+Item = TypeVar("Item", bound="Case | Recording")
+
+
+class SelectionError(ValueError):
+    """A pattern is wrong or matches nothing; the message says what to write instead."""
+
+
+@dataclass(frozen=True)
+class CasePattern:
+    """One pattern; `key` is empty for a plain glob of case or requirement ids."""
+
+    key: str
+    glob: str
+
+    @classmethod
+    def parsed(cls, text: str) -> CasePattern:
+        """The pattern that a user wrote.
+
+        Raises:
+            SelectionError: its key is unknown.
+        """
+        key, colon, glob = text.partition(":")
+        if not colon:
+            return cls("", text)
+        if key not in KEYS:
+            near = get_close_matches(key, KEYS, n=1, cutoff=_CLOSE)
+            hint = f"did you mean {near[0]}:{glob}?" if near else f"the keys are {', '.join(KEYS)}"
+            raise SelectionError(f"unknown key {key!r} in {text!r}; {hint}")
+        return cls(key, _slug(glob) if key in _BY_WORDS else glob)
+
+    def matches(self, facets: Facets) -> bool:
+        """Whether it matches what a case or a recording is about."""
+        return any(fnmatchcase(value, self.glob) for value in self.values(facets))
+
+    def values(self, facets: Facets) -> tuple[str, ...]:
+        """What the glob is matched with."""
+        if not self.key:
+            return (*facets["id"], *facets["requirement"])
+        return facets[self.key]
+
+
+class Selection:
+    """The patterns of one command.
+
+    Args:
+        select: what is selected by any of these patterns; everything if there is none.
+        exclude: what is left out again.
+        registry: the requirements that cases name.
+
+    Raises:
+        SelectionError: the key of a pattern is unknown.
+    """
+
+    def __init__(self, select: Sequence[str], exclude: Sequence[str], registry: Registry) -> None:
+        self._rows = registry.by_id()
+        self._documents = registry.documents
+        self._select = {text: CasePattern.parsed(text) for text in select}
+        self._exclude = {text: CasePattern.parsed(text) for text in exclude}
+
+    def of(self, items: Iterable[Item]) -> tuple[Item, ...]:
+        """The selected ones among cases or recordings, in their order."""
+        return tuple(one for one in items if self._includes(self._facets(one)))
+
+    def check(
+        self,
+        items: Iterable[Case | Recording],
+        *,
+        where: str = "",
+        option: str = "--select ",
+        excluded: str = "--exclude ",
+    ) -> None:
+        """Checks that every pattern matches something.
+
+        Args:
+            items: what there is to select from.
+            where: said after "no case" of a pattern that matches none.
+            option: said before a pattern that selects.
+            excluded: said before one that excludes.
+
+        Raises:
+            SelectionError: one matches nothing; the message names what is near.
+        """
+        every = [self._facets(one) for one in items]
+        for given, patterns in ((option, self._select), (excluded, self._exclude)):
+            for text, pattern in patterns.items():
+                if not any(map(pattern.matches, every)):
+                    values = dict.fromkeys(name for one in every for name in pattern.values(one))
+                    hint = _hint(text, pattern, tuple(values))
+                    raise SelectionError(f"no case{where} matches {given}{text!r}{hint}")
+
+    def values(self, key: str, items: Iterable[Case | Recording]) -> tuple[str, ...]:
+        """What a pattern with a key can match; nothing if the key is unknown."""
+        facets = (self._facets(one) for one in items if key in KEYS)
+        return tuple(sorted({name for one in facets for name in one[key]}))
+
+    def _includes(self, facets: Facets) -> bool:
+        wanted = not self._select or any(one.matches(facets) for one in self._select.values())
+        return wanted and not any(one.matches(facets) for one in self._exclude.values())
+
+    def _facets(self, item: Case | Recording) -> Facets:
+        if isinstance(item, Case):
+            return self._of_case(item)
+        named = recording_check.REQUIREMENT
+        return {
+            "id": (recording_check.name_of(item),),
+            "requirement": (named.id,),
+            "area": _begun(named.area),
+            "document": _begun(named.document),
+        }
+
+    def _of_case(self, case: Case) -> Facets:
+        rows = [self._rows[one] for one in case.requirements if one in self._rows]
+        keys = dict.fromkeys(key for row in rows for key in (row.document, *row.also))
+        titles = (self._documents[key].title for key in keys)
+        return {
+            "id": naming.names(case),
+            "requirement": case.requirements,
+            "area": tuple(name for row in rows for name in _begun(row.area)),
+            "document": tuple(name for one in (*keys, *titles) for name in _begun(one)),
+        }
+
+
+def _slug(text: str) -> str:
+    return "-".join(text.lower().split())
+
+
+def _begun(name: str) -> tuple[str, ...]:
+    """A name as a pattern may have it: whole, and its first words."""
+    words = name.lower().split()
+    return tuple("-".join(words[:count]) for count in range(len(words), 0, -1))
+
+
+def _hint(text: str, pattern: CasePattern, values: tuple[str, ...]) -> str:
+    if pattern.key in ("", "id"):
+        near = naming.did_you_mean(pattern.glob, values)
+        return near or "; `numaproof case list` lists them"
+    close = get_close_matches(pattern.glob, values, n=3, cutoff=_CLOSE)
+    if close:
+        return f"; did you mean {' or '.join(repr(f'{pattern.key}:{one}') for one in close)}?"
+    few = sorted(values)[:_LISTED]
+    more = ", …" if len(values) > _LISTED else ""
+    return f"; {text.partition(':')[0]} can be {', '.join(few)}{more}"

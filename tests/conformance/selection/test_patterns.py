@@ -1,0 +1,120 @@
+"""Patterns that select cases: by id, requirement, area and document."""
+
+from __future__ import annotations
+
+import pytest
+
+from numaproof.conformance.cases import loading
+from numaproof.conformance.differential import recordings
+from numaproof.conformance.requirements import load_registry
+from numaproof.conformance.selection.patterns import Selection, SelectionError
+
+CASES = loading.bundled_cases()
+REGISTRY = load_registry()
+
+
+def chosen(*select: str, exclude: tuple[str, ...] = ()) -> list[str]:
+    return [case.id for case in Selection(select, exclude, REGISTRY).of(CASES)]
+
+
+def areas(ids: list[str]) -> set[str]:
+    rows = REGISTRY.by_id()
+    return {rows[one].area for case in CASES if case.id in ids for one in case.requirements}
+
+
+def test_nothing_said_selects_everything() -> None:
+    assert len(chosen()) == len(CASES)
+
+
+def test_a_plain_glob_is_of_ids_earlier_ids_too() -> None:
+    assert all(one.startswith("example-") for one in chosen("example-*"))
+    assert chosen("dev-hint-wider-sets-before-1-36") == ["dev-hint-wider-sets"]
+    assert chosen("id:dev-hint-wider-sets") == ["dev-hint-wider-sets"]
+
+
+def test_a_plain_glob_is_of_requirements_too() -> None:
+    found = chosen("CPU-STATIC-009")
+    assert found == [one.id for one in CASES if "CPU-STATIC-009" in one.requirements]
+    assert found == chosen("requirement:CPU-STATIC-009")
+    assert set(found) < set(chosen("CPU-STATIC-*"))
+
+
+@pytest.mark.parametrize(
+    "pattern", ["area:memory", "area:Memory Manager", "area:memory-manager", "area:MEMORY*"]
+)
+def test_an_area_is_named_in_any_case_or_by_its_first_words(pattern: str) -> None:
+    found = chosen(pattern)
+    assert found == chosen("area:memory-manager")
+    assert "Memory Manager" in areas(found)
+    assert all(
+        any(REGISTRY.by_id()[one].area == "Memory Manager" for one in case.requirements)
+        for case in CASES
+        if case.id in found
+    )
+
+
+def test_an_area_of_several_is_named_by_their_first_word() -> None:
+    assert set(chosen("area:topology")) >= set(chosen("area:topology-merge", "area:topology-hints"))
+    assert set(chosen("area:topology")) > set(chosen("area:topology-merge"))
+
+
+def test_a_document_is_named_by_its_key_or_its_title() -> None:
+    by_key = chosen("document:topology-uk")
+    assert 0 < len(by_key) < len(CASES)
+    assert by_key == chosen("document:control topology management policies on a node")
+
+
+def test_several_patterns_select_what_any_of_them_does() -> None:
+    both = chosen("example-*", "pool-*")
+    assert set(both) == {*chosen("example-*"), *chosen("pool-*")}
+
+
+def test_what_is_excluded_is_left_out_of_what_is_selected() -> None:
+    left = chosen("area:memory", exclude=("MEM-HUGE*", "*-restart-*"))
+    assert left
+    assert set(left) == set(chosen("area:memory")) - set(chosen("MEM-HUGE*", "*-restart-*"))
+
+
+def test_recordings_are_selected_as_cases_are() -> None:
+    kept = recordings.bundled("1.36")
+    for pattern in ("recorded-*", "RECORDED", "area:recordings", "document:fixtures/*"):
+        assert Selection((pattern,), (), REGISTRY).of(kept) == kept
+    assert Selection((), ("area:recordings",), REGISTRY).of(kept) == ()
+
+
+@pytest.mark.parametrize(
+    ("select", "exclude", "complaint"),
+    [
+        (("statik-*",), (), "no case matches --select 'statik-*'; did you mean 'static-*'?"),
+        (("CPU-STATIK-*",), (), "did you mean 'CPU-STATIC-*'"),
+        (("example-*", "zzz"), (), "--select 'zzz'; `numaproof case list` lists them"),
+        ((), ("area:memry",), "--exclude 'area:memry'; did you mean 'area:memory'"),
+        (("document:zzz",), (), "; document can be "),
+        (("requirement:CPU-STATIC-9",), (), "did you mean 'requirement:CPU-STATIC-"),
+    ],
+)
+def test_a_pattern_without_a_match_is_an_error_with_the_nearest_names(
+    select: tuple[str, ...], exclude: tuple[str, ...], complaint: str
+) -> None:
+    with pytest.raises(SelectionError) as error:
+        Selection(select, exclude, REGISTRY).check(CASES)
+    assert complaint in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("aera:memory", "unknown key 'aera' in 'aera:memory'; did you mean area:memory?"),
+        ("zzz:x", "unknown key 'zzz' in 'zzz:x'; the keys are id, requirement, "),
+    ],
+)
+def test_an_unknown_key_is_an_error(text: str, complaint: str) -> None:
+    with pytest.raises(SelectionError) as error:
+        Selection((text,), (), REGISTRY)
+    assert complaint in str(error.value)
+
+
+def test_the_values_of_a_key_can_be_listed() -> None:
+    every = Selection((), (), REGISTRY)
+    assert "memory-manager" in every.values("area", CASES)
+    assert every.values("lost", CASES) == ()
