@@ -87,8 +87,7 @@ def generate(policy: StaticCPUPolicy, available: int, reusable: int, count: int)
     nodes = policy.topology.nodes
     total = {node: cpus.bit_count() for node, cpus in nodes.items()}
     free = {
-        node: (cpus & available).bit_count() + (cpus & reusable).bit_count()
-        for node, cpus in nodes.items()
+        node: policy.how_many(cpus & available, cpus & reusable) for node, cpus in nodes.items()
     }
     by_socket = policy.options.by_socket and policy.topology.socket_count
     return Demand(

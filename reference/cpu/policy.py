@@ -192,6 +192,13 @@ class StaticCPUPolicy(Readmission):
             return (self.available(state) | reusable).bit_count()
         return (state.shared & ~self.broken).bit_count()
 
+    def how_many(self, available: int, reusable: int) -> int:
+        """How many CPUs can be had of those that are free and those that may be taken again.
+
+        Requirements: CPU-HINT-008.
+        """
+        return (available | reusable).bit_count()
+
     def taken_again(self, reusable: int, available: int, count: int) -> int:
         """The CPUs of ended init containers that a request takes first: all, where it fits.
 

@@ -98,6 +98,24 @@ class InitCPUsBind(StaticCPUPolicy):
         return True
 
 
+class ReusableCPUsCountedTwice(StaticCPUPolicy):
+    """Counts CPUs twice that are free and may be taken again."""
+
+    departure = Defect(
+        "reusable-cpus-counted-twice",
+        ALL,
+        "The CPU Manager suggests NUMA nodes that have enough free CPUs.",
+        "",
+        "The CPUs of the init containers of a pod that was removed or refused are free, and stay "
+        "reusable for the pod until another one comes. When it comes again with the same uid, "
+        "they count twice: nodes are suggested that cannot serve it.",
+    )
+
+    def how_many(self, available: int, reusable: int) -> int:
+        """The sum of both."""
+        return available.bit_count() + reusable.bit_count()
+
+
 class StrictEmptyPoolRefused(StaticCPUPolicy):
     """Refuses to start with a shared pool that is used up."""
 
@@ -121,5 +139,6 @@ DEPARTURES = (
     ShortageMisreported,
     InitCPUsNotReused,
     InitCPUsBind,
+    ReusableCPUsCountedTwice,
     StrictEmptyPoolRefused,
 )

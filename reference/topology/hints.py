@@ -58,6 +58,12 @@ class Need:
         reusable = sum(supply.amount for supply in self.reusable if supply.nodes == nodes)
         return _near(self.free, nodes) + reusable
 
+    def met_on(self, nodes: int) -> bool:
+        """Whether a set of nodes has enough: what may be reused adds to no more than all it has."""
+        if self.free_on(nodes) < self.amount:
+            return False
+        return not self.reusable or self.total_on(nodes) >= self.amount
+
     def total_on(self, nodes: int) -> int:
         """How much of the resource a set of nodes has on an empty machine."""
         return _near(self.total, nodes)
@@ -88,13 +94,10 @@ class Demand:
     def met_by(self, nodes: int) -> bool:
         """Whether a set of nodes is a hint: it meets the demand with what is free now.
 
-        What may be reused does not help a set that would have too little on an empty machine.
-
         Requirements: MEM-HUGE-004.
         """
         return (
-            all(need.free_on(nodes) >= need.amount for need in self.needs)
-            and self.possible(nodes)
+            all(need.met_on(nodes) for need in self.needs)
             and all(nodes & group for group in self.touching)
             and all(nodes == group for node, group in self.cells if nodes >> node & 1)
         )

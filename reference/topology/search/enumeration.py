@@ -46,7 +46,10 @@ def satisfiable(demand: Demand) -> bool:
     if any(demand.met_by(1 << node) for node in demand.nodes):
         return True
     classes = interchangeable(demand)
-    return bool(_hints(demand, _possible(demand, classes), classes))
+    sets = _sets(demand, classes)
+    if _is_capped(demand):
+        sets = _possible(demand, sets, classes)
+    return bool(_hints(demand, sets, classes))
 
 
 def narrowest(demand: Demand, containing: int = 0) -> TopologyHint | None:
@@ -89,21 +92,28 @@ def signatures(demand: Demand) -> Mapping[int, Hashable]:
 
 def among(demand: Demand, classes: NodeClasses) -> list[TopologyHint]:
     """The hints that are representatives of `classes`, which must keep to `signatures`."""
-    sets = _possible(demand, classes)
-    fewest = min((nodes.bit_count() for nodes in sets if nodes), default=len(demand.nodes))
+    sets = _sets(demand, classes)
+    possible = _possible(demand, sets, classes)
+    fewest = min((nodes.bit_count() for nodes in possible if nodes), default=len(demand.nodes))
     return [
         TopologyHint(nodes, demand.prefers(nodes, fewest))
-        for nodes in _hints(demand, sets, classes)
+        for nodes in _hints(demand, possible if _is_capped(demand) else sets, classes)
     ]
 
 
-def _possible(demand: Demand, classes: NodeClasses) -> list[int]:
-    """The representatives; the empty set in the place of those that would not do if all was free.
+def _is_capped(demand: Demand) -> bool:
+    """Whether a hint must do on an empty machine, too: nothing else caps what may be reused."""
+    return any(need.reusable for need in demand.needs)
 
-    Nor do those beyond the demand's nodes.
-    """
+
+def _sets(demand: Demand, classes: NodeClasses) -> list[int]:
+    """The representatives; the empty set in the place of those beyond the demand's nodes."""
     outside = ~sum(1 << node for node in demand.nodes)
-    sets = [0 if nodes & outside else nodes for nodes in classes.representatives()]
+    return [0 if nodes & outside else nodes for nodes in classes.representatives()]
+
+
+def _possible(demand: Demand, sets: list[int], classes: NodeClasses) -> list[int]:
+    """The sets; the empty one in the place of those that would not do if all was free."""
     full = [(need.total, (), need.amount) for need in demand.needs]
     return _enough(full, sets, classes)
 
