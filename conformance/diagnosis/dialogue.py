@@ -55,6 +55,7 @@ MACHINE = MachineInfo(
 )
 """CPUs 0, 4, 1, 5 on node 0 and 2, 6, 3, 7 on node 1."""
 
+_NIC = "vendor.example/nic"
 _RESERVED = "0,4"
 _RESERVED_MEMORY = 612
 """MiB that the configuration reserves: 512 for the kubelet, 100 by the eviction threshold."""
@@ -70,15 +71,16 @@ class Line:
 
 @dataclass(frozen=True)
 class Chosen:
-    """The policies that the dialogue uses: the most demanding that are claimed.
+    """What the dialogue uses: the most demanding policies that are claimed, and devices or none.
 
-    An implementation that lists none of a kind lacks that manager.
+    An implementation that lists no policy of a kind lacks that manager.
     """
 
     cpu: str
     memory: str
     topology: str
     scope: str
+    devices: bool
 
     @classmethod
     def of(cls, hello: Hello) -> Chosen:
@@ -93,6 +95,7 @@ class Chosen:
                 "none",
             ),
             scope=_first(("container", "pod"), claimed.scope, "container"),
+            devices="devices" in hello.operations,
         )
 
     def config(self) -> dict[str, Any]:
@@ -132,7 +135,7 @@ def arrivals(policies: Chosen) -> tuple[Line, ...]:
     static = policies.cpu == "static"
     free = "of the 6 that are not reserved" if static else "of 8"
     lines = [
-        Line(_start(policies), _step(start=StartStep())),
+        Line(_start(policies), _step(start=StartStep(devices=_devices(policies)))),
         Line(f"a Guaranteed pod asks for 2 CPUs {free}", _step(admit=_pod("web", 2))),
         Line("another asks for 1 CPU", _step(admit=_pod("db", 1))),
         Line(
@@ -148,6 +151,8 @@ def arrivals(policies: Chosen) -> tuple[Line, ...]:
             "a pod asks for 64 GiB, of which 15 are left", _step(admit=_pod("huge", 1, "64Gi"))
         )
         lines.append(huge)
+    if policies.devices:
+        lines.append(Line("a pod asks for the only device", _step(admit=_pod_with_device("dev"))))
     lines += [
         Line("hints for a container", _step(hints=HintsStep(pod=_pod("next", 2), container="app"))),
         Line("what the container runtime is told", _step(reconcile=NoArguments())),
@@ -158,17 +163,22 @@ def arrivals(policies: Chosen) -> tuple[Line, ...]:
 def departures(policies: Chosen) -> tuple[Line, ...]:
     """What becomes of the node: a pod leaves, the managers start again, another pod comes."""
     static = policies.cpu == "static"
-    return (
+    lines = [
         Line("the first pod leaves", _step(remove=RemoveStep("web"))),
-        Line("a restart; the other two pods are still on the node", _step(start=StartStep())),
+        Line("a restart; the other pods are still on the node", _step(start=StartStep())),
         Line(
             "a pod asks for the 5 CPUs that are left, those of the pod that left included"
             if static
             else "another pod comes",
             _step(admit=_pod("all", 5 if static else 2)),
         ),
-        Line("the devices are reported anew: there are none", _step(devices={})),
-    )
+    ]
+    if policies.devices:
+        lines += [
+            Line("the device plugin reports the device again", _step(devices=_devices(policies))),
+            Line("another pod asks for the device", _step(admit=_pod_with_device("late"))),
+        ]
+    return tuple(lines)
 
 
 def alone(policies: Chosen) -> tuple[Line, ...]:
@@ -208,7 +218,7 @@ def again() -> tuple[Line, ...]:
     """What the second process is asked: the same node, after a restart of the program."""
     return (
         Line(
-            "a new process starts in the same state directory, with all three pods on the node",
+            "a new process starts in the same state directory; all pods are still on the node",
             _step(start=StartStep()),
         ),
         Line("the last pod leaves", _step(remove=RemoveStep("all"))),
@@ -230,6 +240,16 @@ def _pod(name: str, cpu: int | str, memory: str = "1Gi", *, guaranteed: bool = T
     amounts: dict[str, Any] = {"cpu": str(cpu), "memory": memory}
     container = ContainerSpec(requests=amounts, limits=amounts if guaranteed else {})
     return PodSpec(name, {"app": container})
+
+
+def _pod_with_device(name: str) -> PodSpec:
+    limits: dict[str, Any] = {"memory": "1Gi", _NIC: "1"}
+    return PodSpec(name, {"app": ContainerSpec(limits=limits)})
+
+
+def _devices(policies: Chosen) -> dict[str, Any] | None:
+    """One device on node 0, so that nothing is left to choose."""
+    return {_NIC: ((0,),)} if policies.devices else None
 
 
 def _hint(*numa: int, preferred: bool = True) -> dict[str, Any]:

@@ -99,6 +99,24 @@ def _object(reading: ReadLine, line: bytes, number: int) -> dict[str, Any] | Non
     if not isinstance(value, dict):
         reading.wrong(f"the line is not a JSON object but {_cut(text)}", right)
         return None
+    return _whole_characters(reading, value)
+
+
+def _whole_characters(reading: ReadLine, value: dict[str, Any]) -> dict[str, Any] | None:
+    """The object without halves of surrogate pairs, which nothing could write or show."""
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except RecursionError:
+        reading.wrong("the line is not JSON (nested too deeply)")
+        return None
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        reading.wrong(
+            "the line has half of a surrogate pair, which is no character",
+            "write each character whole",
+        )
+        value = json.loads(text.encode("utf-8", "replace"))
     return value
 
 

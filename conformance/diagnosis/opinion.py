@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.diagnosis.program import Moment, Program
     from numaproof.protocol.messages import Level
 
-_EXACT = "placement"
+_EXACT: Level = "placement"
 """The highest level that the dialogue says anything about."""
 
 

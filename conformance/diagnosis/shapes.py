@@ -156,13 +156,11 @@ def _list(shape: Shape, value: Any, info: inspect.VarTupleType, path: str) -> An
 
 def _cpus(shape: Shape, value: Any, path: str) -> Any:
     example = _EXAMPLES.get(_name(path), "0-3,8")
-    called = 'a CPU set: a string in the Linux list format, `""` for none'
     if not isinstance(value, str):
-        listed = isinstance(value, list) and all(type(one) is int for one in value)
-        clear = value is None or listed
-        mended = str(CPUSet(value or ())) if clear else ""
-        _mistyped(shape, value, (called, mended if listed else example), path, clear=clear)
-        return mended
+        called = 'a CPU set: a string in the Linux list format, `""` for none'
+        meant = _listed_cpus(value)
+        _mistyped(shape, value, (called, meant or example), path, clear=meant is not None)
+        return meant or ""
     try:
         CPUSet.parse(value)
     except (ListFormatError, ValueError) as error:
@@ -173,6 +171,18 @@ def _cpus(shape: Shape, value: Any, path: str) -> Any:
         )
         return ""
     return value
+
+
+def _listed_cpus(value: Any) -> str | None:
+    """What a value that is no string means as a CPU set; None if that is not clear."""
+    if value is None:
+        return ""
+    if not isinstance(value, list) or not all(type(one) is int for one in value):
+        return None
+    try:
+        return str(CPUSet(value))
+    except ValueError:
+        return None
 
 
 def _nodes(shape: Shape, value: Any, path: str) -> Any:

@@ -1,0 +1,141 @@
+"""What is said of a line: everything wrong with it, by name, and never an exception."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from numaproof.conformance.diagnosis.lines import read
+from numaproof.protocol import codec, messages
+from numaproof.protocol.operations import OPERATIONS
+
+SCALARS = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.sampled_from(["0-3", "9-1"])
+)
+NAMES = st.sampled_from(
+    ["cpus", "all", "memory", "numa", "containers", "affinity", "name", "level", "pods", "stage"]
+)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(NAMES | st.text(max_size=3), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+GOOD = {
+    "start": {"cpus": {"all": "0-3", "allocatable": "1-3"}, "memory": []},
+    "state": {
+        "shared": "0",
+        "pods": {
+            "uid": {
+                "app": {
+                    "cpus": "1",
+                    "exclusive": "1",
+                    "memory": [{"numa": [0], "type": "memory", "size": 1}],
+                    "affinity": {"numa": [0], "preferred": True},
+                }
+            }
+        },
+    },
+    "hints": {"cpu": {"cpu": [{"numa": [0], "preferred": True}]}, "memory": {"memory": None}},
+}
+
+
+def wrong(body: Any, operation: str = "start", kind: str = "ok") -> list[str]:
+    line = json.dumps({"id": 1, kind: body}).encode()
+    return [one.wrong for one in read(line, 1, operation).findings]
+
+
+@pytest.mark.parametrize("operation", GOOD)
+def test_a_right_line_has_nothing_wrong_and_its_answer(operation: str) -> None:
+    line = json.dumps({"id": 1, "ok": GOOD[operation]}).encode()
+    found = read(line, 1, operation)
+    assert found.findings == []
+    assert found.answer == codec.decode_answer(line, 1, operation)
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.sampled_from([*OPERATIONS]), st.sampled_from(["ok", "refused", "fault", "x"]), VALUES)
+def test_no_value_is_too_odd_to_be_told_about(operation: str, kind: str, value: Any) -> None:
+    line = json.dumps({"id": 1, kind: value}).encode()
+    found = read(line, 1, operation)
+    try:
+        answer = codec.decode_answer(line, 1, operation)
+    except codec.ProtocolError:
+        assert any(not one.advice for one in found.findings)
+    else:
+        assert found.findings == []
+        assert found.answer == answer
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.binary(max_size=60))
+def test_no_bytes_are_too_odd_to_be_told_about(line: bytes) -> None:
+    assert read(line, 1, "state").findings
+
+
+@pytest.mark.parametrize("value", [[70000], [-1], ["0"], 3.5, {"a": 1}, True])
+def test_cpus_of_another_type_are_told_as_such(value: Any) -> None:
+    (found,) = wrong({"cpus": {"all": value, "allocatable": "1"}, "memory": []})
+    assert found.startswith("`cpus.all` is ")
+    assert "it must be a CPU set" in found
+
+
+def test_every_mistake_of_a_line_is_told() -> None:
+    body = {"cpus": {"all": [0], "extra": 1}, "memory": [{"numa": 0, "type": 3, "size": 1.5}]}
+    assert [one.partition(" is")[0] for one in wrong(body)] == [
+        "`cpus.all`",
+        "`cpus.extra`",
+        "`cpus.allocatable`",
+        "`memory[0].numa`",
+        "`memory[0].type`",
+        "`memory[0].size`",
+    ]
+
+
+def test_what_was_meant_is_taken_where_that_is_clear() -> None:
+    line = b'{"id": "1", "ok": {"cpus": {"all": [1, 0], "allocatable": null}, "memory": null}}'
+    found = read(line, 1, "start")
+    assert found.number == 1
+    assert isinstance(found.answer, messages.Started)
+    assert (str(found.answer.cpus.all), str(found.answer.cpus.allocatable)) == ("0-1", "")
+
+
+def test_nothing_is_made_up_where_it_is_not_clear() -> None:
+    assert read(b'{"id": 1, "ok": {"cpus": 3, "memory": []}}', 1, "start").answer is None
+
+
+@pytest.mark.parametrize(
+    ("body", "asked", "named"),
+    [
+        ({"stag": "cpu", "message": "no"}, "start", "`stag` is not a field of the protocol"),
+        ({"stage": "cpu", "message": "no"}, "admit", "`reason` is missing"),
+        ({"reason": "no", "message": "no"}, "assign", ""),
+        ({"stage": "cpu", "message": "no"}, "assign", ""),
+        ("no", "admit", "it is a string"),
+    ],
+)
+def test_a_refusal_is_read_as_the_one_that_was_meant(body: Any, asked: str, named: str) -> None:
+    found = wrong(body, asked, "refused")
+    assert any(named in one for one in found) if named else not found
+
+
+def test_a_line_nested_too_deeply_is_told() -> None:
+    (found,) = read(b'{"id":' + b"[" * 100_000, 1, "state").findings
+    assert "the line is not JSON (nested too deeply)" in found.wrong
+
+
+@pytest.mark.parametrize("depth", [200, 900, 990, 1000, 5000, 100_000])
+def test_nesting_does_no_harm(depth: int) -> None:
+    line = b'{"id": 1, "ok": ' + b"[" * depth + b"]" * depth + b"}"
+    assert read(line, 1, "state").findings
+
+
+def test_lone_surrogates_do_no_harm() -> None:
+    found = read(rb'{"id": 1, "ok": {"name": "\ud800", "level": "\udfff"}}', 1, "hello")
+    assert all(one.wrong.encode() for one in found.findings)
