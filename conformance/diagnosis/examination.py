@@ -116,17 +116,21 @@ class Examination:
         policies = dialogue.Chosen.of(self.hello)
         release = next((one for one in reversed(RELEASES) if one in self.hello.kubernetes), NEWEST)
         self.opinion = Opinion(self._program, self.hello, _made(self._scratch / "documents"))
-        player = self._player(self.hello, policies, release)
-        if "start" in self.hello.operations:
-            self._play(player, dialogue.refused(policies))
-            self._play(player, dialogue.arrivals(policies))
+        # Each of these begins with a start of its own, or has none; no state is asked for without.
+        self._play(self._player("refused", release), dialogue.refused(policies))
+        node = self._player("node", release)
+        self._play(node, dialogue.arrivals(policies))
+        if node.session.started is not None:
             self._greet("the harness may say hello at any time; nothing changes")
-            self._play(player, dialogue.departures(policies))
+        self._play(node, dialogue.departures(policies))
+        if (
+            node.session.started is not None
+            and "feature restart" in node.session.capabilities.claims
+        ):
             self._program.close()
             self._greet("a new process")
-            self._play(player, dialogue.again())
-        # A session without a start, in which no state is asked for.
-        self._play(self._player(self.hello, policies, release), dialogue.alone(policies))
+            self._play(node, dialogue.again())
+        self._play(self._player("alone", release), dialogue.alone(policies))
 
     def _greet(self, about: str) -> None:
         self._program.about = about
@@ -149,13 +153,16 @@ class Examination:
             case _:
                 moment.wrong("`hello` must be answered with `ok`", "say who you are")
 
-    def _player(self, hello: messages.Hello, policies: dialogue.Chosen, release: str) -> Player:
+    def _player(self, name: str, release: str) -> Player:
+        """A player with a state directory of its own; nothing has started."""
+        assert self.hello is not None
         assert self.opinion is not None
+        hello, policies = self.hello, dialogue.Chosen.of(self.hello)
         facts = Facts(dialogue.MACHINE)
         session = Session(
             implementation=self.opinion,
             capabilities=Capabilities(hello, release),
-            state_dir=_made(self._scratch / "state"),
+            state_dir=_made(self._scratch / name),
             kubernetes=release,
             machine=dialogue.MACHINE,
             level=hello.level,

@@ -4,24 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from numaproof.conformance.diagnosis.shapes import nearest
+from numaproof.conformance.claims.names import problems
 from numaproof.protocol.messages import LEVELS, PROTOCOL_VERSION
 from numaproof.protocol.operations import OPERATIONS
 from numaproof.protocol.releases import RELEASES
-from numaproof.reference.departures.releases import release
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from numaproof.conformance.diagnosis.program import Moment
     from numaproof.protocol import messages
-
-_POLICIES = {
-    "cpu": ("none", "static"),
-    "memory": ("None", "Static"),
-    "topology": ("none", "best-effort", "restricted", "single-numa-node"),
-    "scope": ("container", "pod"),
-}
 
 
 def check(hello: messages.Hello, moment: Moment) -> None:
@@ -31,12 +21,8 @@ def check(hello: messages.Hello, moment: Moment) -> None:
             f"`protocol` is {hello.protocol}; the harness speaks {PROTOCOL_VERSION}",
             f'`"protocol": {PROTOCOL_VERSION}`',
         )
-    for path, name, known in _unknown(hello):
-        near = nearest(name, known)
-        moment.wrong(
-            f"`{path}` names `{name}`, which does not exist",
-            near or f"known are {', '.join(f'`{one}`' for one in known)}",
-        )
+    for problem in problems(hello):
+        moment.wrong(*_with_hint(problem))
     if not any(one in RELEASES for one in hello.kubernetes):
         moment.wrong(
             "`kubernetes` names no release that numaproof knows",
@@ -63,26 +49,10 @@ def _operations(hello: messages.Hello, moment: Moment) -> None:
         )
 
 
-def _unknown(hello: messages.Hello) -> Iterator[tuple[str, str, Iterable[str]]]:
-    """Every claimed name that does not exist, with its field and the names that do."""
-    table = [release(one) for one in RELEASES]
-    known: dict[str, tuple[tuple[str, ...], Iterable[str]]] = {
-        "operations": (hello.operations, tuple(OPERATIONS)),
-        **{
-            f"policies.{kind}": (getattr(hello.policies, kind), names)
-            for kind, names in _POLICIES.items()
-        },
-        "options.cpu": (
-            hello.options.cpu,
-            sorted({name for one in table for name in one.cpu_options}),
-        ),
-        "options.topology": (
-            hello.options.topology,
-            sorted({name for one in table for name in one.topology_options}),
-        ),
-    }
-    for path, (given, names) in known.items():
-        yield from ((path, name, names) for name in given if name not in names)
+def _with_hint(problem: str) -> tuple[str, str]:
+    """A problem, and the part of its sentence that says what is right."""
+    wrong, _, right = problem.partition("; ")
+    return wrong, right
 
 
 def unsupported(moment: Moment) -> None:

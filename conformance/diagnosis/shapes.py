@@ -32,6 +32,7 @@ _EXAMPLES: dict[str, Any] = {
     "allocatable": "1-7",
     "shared": "0,3-7",
     "exclusive": "1-2",
+    "features": ["restart"],
     "files": {},
     "kubernetes": ["1.37"],
     "language": "Go",

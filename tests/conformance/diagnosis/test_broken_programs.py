@@ -167,8 +167,14 @@ BROKEN = {
         ),
         "the program left processes behind: sleep 61",
     ),
-    "an unknown operation": (('"remove", "state"]', '"remove", "sate"]'), "`sate`"),
-    "an unknown policy": (('["none", "static"]', '["none", "statik"]'), "`statik`"),
+    "an unknown operation": (
+        ('"remove", "state"]', '"remove", "sate"]'),
+        "unknown operation 'sate'",
+    ),
+    "an unknown policy": (
+        ('["none", "static"]', '["none", "statik"]'),
+        "unknown CPU Manager policy 'statik'",
+    ),
     "an unknown level": (('"invariants"', '"placements"'), '`level` is "placements"'),
     "an unknown release": (('["1.36"]', '["v1"]'), "names no release that numaproof knows"),
     "another protocol": (('"protocol": 1', '"protocol": 2'), "the harness speaks 1"),

@@ -21,6 +21,11 @@ PRINTED = 'print(json.dumps({"id": request["id"], **answer}), flush=True)'
 FEW = '{"refused": {"reason": "UnexpectedAdmissionError", "message": "too few"}}'
 THINKING = 'print("thinking", file=sys.stderr, flush=True); import time; time.sleep(60)'
 
+NO_FEATURES = (
+    '"features": ["container-removal", "restart", "reconfiguration"],',
+    '"features": [],',
+)
+
 
 def findings(diagnosis: Diagnosis) -> list[str]:
     return [one.wrong for exchange in diagnosis.exchanges for one in exchange.findings]
@@ -61,7 +66,9 @@ def test_a_second_process_finds_the_pods_of_the_first(examined: Examine) -> None
 
 
 def test_what_is_not_claimed_is_not_asked(examined: Examine) -> None:
-    diagnosis = examined(('["start", "admit", "remove", "state"]', '["start", "admit"]'))
+    diagnosis = examined(
+        ('["start", "admit", "remove", "state"]', '["start", "admit"]'), NO_FEATURES
+    )
     assert set(operations(diagnosis)) == {"hello", "start", "admit"}
     assert diagnosis.healthy
     assert {"state", "remove", "merge", "assign"} <= set(diagnosis.not_claimed)
@@ -81,6 +88,7 @@ def test_a_program_with_one_operation_is_asked_only_that(
     diagnosis = examined(
         ("HELLO = {", f"FEW = {FEW}\nHELLO = {{"),
         ('["start", "admit", "remove", "state"]', f'["{operation}"]'),
+        NO_FEATURES,
         ('getattr(driver, request["op"])(request["args"])', f"({answer})"),
         ("            driver.save()\n", ""),
     )
@@ -88,6 +96,13 @@ def test_a_program_with_one_operation_is_asked_only_that(
     assert diagnosis.healthy is (operation != "discover")
     if operation == "discover":
         assert findings(diagnosis) == ["this must not be refused: not yet"]
+
+
+def test_no_process_is_started_again_where_restarts_are_not_claimed(examined: Examine) -> None:
+    diagnosis = examined(NO_FEATURES)
+    assert diagnosis.healthy
+    assert {one.process for one in diagnosis.exchanges} == {1}
+    assert operations(diagnosis).count("start") == 2  # the one that is refused, and the node's
 
 
 def test_no_answer_asks_for_a_flush_if_the_end_of_input_brings_one(examined: Examine) -> None:
