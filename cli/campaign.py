@@ -31,7 +31,7 @@ from numaproof.reports.summary import EXIT_CODES
 from numaproof.reports.untrusted import one_line
 from numaproof.seeds import SeedRangeParam
 from numaproof.selecting import select_options, selection
-from numaproof.targets import open_target, timeout_option
+from numaproof.targets import as_option, open_target, timeout_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.execution.run import Target
     from numaproof.fleet.cluster import WorkerPool
     from numaproof.protocol.campaign import CampaignSummary
+    from numaproof.protocol.events import JudgedAs
 
 _SEEDS = range(10_000)
 _SHRINKS = 50
@@ -67,11 +68,7 @@ _SHRINKS = 50
     type=click.Choice(LEVELS),
     help="How closely to compare answers (default: the level that the program claims).",
 )
-@click.option(
-    "--documented",
-    is_flag=True,
-    help="Expect the documented behaviour even where the kubelet is known to break it.",
-)
+@as_option
 @select_options
 @click.option("--no-cases", is_flag=True, help="Run only the scenarios.")
 @click.option(
@@ -126,7 +123,7 @@ def campaign(
     timeout: float,
     releases: tuple[str, ...],
     level: Level | None,
-    documented: bool,
+    judged_as: JudgedAs | None,
     select: tuple[str, ...],
     exclude: tuple[str, ...],
     no_cases: bool,
@@ -162,9 +159,14 @@ def campaign(
         raise click.UsageError("--no-cases runs no cases: leave out --select and --exclude")
     cases = loading.bundled_cases()
     with scratch_folder() as trees:
-        options = {"implementation": implementation, "timeout": timeout, "level": level}
+        options = {
+            "implementation": implementation,
+            "timeout": timeout,
+            "level": level,
+            "judged_as": judged_as,
+        }
         spec = CampaignSpec(
-            targets=_targets(options, releases, documented=documented),
+            targets=_targets(options, releases),
             cases=cases,
             machines=tuple(named_machines(machine_names, trees)),
             chosen=() if no_cases else selection(select, exclude, cases).of(cases),
@@ -281,9 +283,7 @@ def _cluster() -> ModuleType:
     return cluster
 
 
-def _targets(
-    wanted: dict[str, Any], releases: Sequence[str], *, documented: bool
-) -> tuple[Target, ...]:
+def _targets(wanted: dict[str, Any], releases: Sequence[str]) -> tuple[Target, ...]:
     """One target for each release; the program is only asked `hello`.
 
     Raises:
@@ -292,7 +292,7 @@ def _targets(
     targets = []
     for release in dict.fromkeys(releases) or (None,):
         try:
-            with open_target(**wanted, kubernetes=release, documented=documented) as target:
+            with open_target(**wanted, kubernetes=release) as target:
                 targets.append(target)
         except ImplementationFailure as failure:
             log = f"\n{failure.stderr}" if failure.stderr else ""

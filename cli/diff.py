@@ -28,6 +28,7 @@ from numaproof.conformance.differential.diff import (
     upgrades,
 )
 from numaproof.conformance.differential.lockstep import Pair
+from numaproof.conformance.execution.run import reference
 from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.conformance.fuzzing.generation.choices import Seeded
 from numaproof.conformance.fuzzing.shrinking import DIFFERENCE
@@ -38,7 +39,7 @@ from numaproof.outputs import FINDINGS, out_option
 from numaproof.protocol.messages import LEVELS
 from numaproof.protocol.releases import RELEASES
 from numaproof.seeds import SeedsParam
-from numaproof.targets import open_target
+from numaproof.targets import as_option, open_target
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.execution.capabilities import Capabilities
     from numaproof.conformance.execution.harness_run import HarnessRun
     from numaproof.conformance.execution.run import Target
-    from numaproof.protocol.events import AnyEvent
+    from numaproof.protocol.events import AnyEvent, JudgedAs
     from numaproof.protocol.messages import Level
 
 _CASES = (".yaml", ".yml")
@@ -125,6 +126,7 @@ _MOST = (1 << 32) - 1
     type=click.Choice(LEVELS[1:]),
     help="How closely to compare answers (default: the highest level that both claim).",
 )
+@as_option
 @click.option("--keep-going", is_flag=True, help="Continue after the first difference.")
 @click.option(
     "--tries",
@@ -149,6 +151,7 @@ def diff(
     timeout: float,
     kubernetes: str | None,
     level: Level | None,
+    judged_as: JudgedAs | None,
     tries: int,
     out: Path,
     keep_going: bool,
@@ -170,7 +173,9 @@ def diff(
         --right "./kubelet-1.36 -v=-1" --seeds 0:48
       numaproof diff --right "./kubelet-1.36 -v=-1" trees/*.tar.xz
     """
-    sides = _Sides(left, right, timeout, kubernetes, level)
+    if left and judged_as:
+        raise click.UsageError("--as needs the reference on the left: remove --left")
+    sides = _Sides(left, right, timeout, kubernetes, level, judged_as)
     chosen, added = _seeds(files, seeds, examples, seed)
     written = [file for file in files if file.suffix in _CASES]
     cases = tuple(chain.from_iterable(map(loading.read_file, written)))
@@ -205,6 +210,7 @@ class _Sides:
     timeout: float
     kubernetes: str | None
     level: Level | None
+    judged_as: JudgedAs | None
 
     def target(self, commands: tuple[str, ...]) -> dict[str, Any]:
         """The values of `targets.target_options` for one side."""
@@ -213,7 +219,7 @@ class _Sides:
             "timeout": self.timeout,
             "kubernetes": self.kubernetes,
             "level": self.level,
-            "documented": False,
+            "judged_as": self.judged_as,
         }
 
     def options(self) -> tuple[str, ...]:
@@ -223,21 +229,24 @@ class _Sides:
             *(("--right", command) for command in self.right),
             ("--kubernetes", self.kubernetes),
             ("--level", self.level),
+            ("--as", self.judged_as),
         )
         return tuple(word for name, value in named if value for word in (name, value))
 
     @contextmanager
     def pair(self, right: Target) -> Iterator[Pair]:
         """The left side opened beside the right one."""
-        kubernetes = right.kubernetes
-        with open_target(**self.target(self.left) | {"kubernetes": kubernetes}) as left:
+        kubernetes, judged_as = right.kubernetes, right.judged_as
+        own = {"kubernetes": kubernetes, "judged_as": judged_as}
+        with open_target(**self.target(self.left) | own) as left:
             level = min(left.level, right.level, key=LEVELS.index)
             if level == LEVELS[0]:
                 raise click.UsageError(
                     "one side claims only level invariants, which compares no answers"
                 )
             capabilities = shared_capabilities(left.hello, right.hello, kubernetes)
-            yield Pair(left.implementation, right.implementation, capabilities, level)
+            sides = reference if judged_as == "either" and not self.left else None
+            yield Pair(left.implementation, right.implementation, capabilities, level, sides)
 
 
 @dataclass(frozen=True)

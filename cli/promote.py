@@ -20,12 +20,13 @@ from numaproof.fakesys import DocumentError
 from numaproof.protocol.messages import LEVELS, Level
 from numaproof.protocol.releases import RELEASES
 from numaproof.reference.departures.defects import DEFECTS
-from numaproof.targets import open_target, timeout_option
+from numaproof.targets import as_option, open_target, timeout_option
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from numaproof.conformance.cases.schema import Case
+    from numaproof.protocol.events import JudgedAs
 
 _OWN = Path("numaproof-cases.yaml")
 _CHECKOUT = Path("conformance/suite")
@@ -82,6 +83,7 @@ def _complete_requirement(
     type=click.Choice(LEVELS),
     help="Level of the case (default: the lowest that shows the failure).",
 )
+@as_option
 @click.option(
     "--defect",
     type=click.Choice([one.name for one in DEFECTS]),
@@ -100,6 +102,7 @@ def promote(
     kubernetes: str | None,
     level: Level | None,
     defect: str | None,
+    judged_as: JudgedAs | None,
 ) -> int:
     """Turn a finding into a case that expects the reference's answers.
 
@@ -119,7 +122,7 @@ def promote(
     others = (*bundled, *(loading.parse(text, str(target)) if text else ()))
     taken = [name for case in others for name in (case.id, *case.aliases)]
     try:
-        with open_target(implementation, timeout, kubernetes, None, documented=False) as opened:
+        with open_target(implementation, timeout, kubernetes, None, judged_as) as opened:
             case = promoted(
                 finding,
                 Wanted(case_id, title, requirements, opened.kubernetes, level, defect),

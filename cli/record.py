@@ -85,7 +85,7 @@ def record(
     """
     day = (date or dt.datetime.now(dt.UTC)).date().isoformat()
     with (
-        open_target(implementation, timeout, kubernetes, None, documented=False) as target,
+        open_target(implementation, timeout, kubernetes, None, None) as target,
         scratch_folder() as scratch,
     ):
         kept = list(_recorded(target, seeds, merges, scratch))

@@ -14,17 +14,17 @@ from numaproof.conformance.differential.by_release import ByRelease
 from numaproof.conformance.execution.implementation import (
     CannotStartError,
     Implementation,
-    InProcess,
     handshake,
 )
-from numaproof.conformance.execution.run import Target
+from numaproof.conformance.execution.run import Target, reference, usual
 from numaproof.conformance.execution.subprocesses import Subprocess
+from numaproof.conformance.judging.sides import DOCUMENTED, KUBELET
 from numaproof.durations import Duration
 from numaproof.metadata import VERSION
+from numaproof.protocol.events import SIDES, JudgedAs
 from numaproof.protocol.messages import LEVELS, Hello, Level
 from numaproof.protocol.releases import NEWEST, RELEASES
 from numaproof.reference.departures.releases import UnknownReleaseError
-from numaproof.reference.implementation import Reference
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -41,6 +41,15 @@ release_option = click.option(
     type=click.Choice(RELEASES),
     default=NEWEST,
     help=f"Kubernetes release (default: {NEWEST}).",
+)
+
+
+as_option = click.option(
+    "--as",
+    "judged_as",
+    type=click.Choice(SIDES),
+    help="Which answer is right where the kubelet breaks its documents: theirs, the kubelet's, or"
+    " either (default: kubelet at level kubelet and for the reference, else either).",
 )
 
 
@@ -63,11 +72,7 @@ def target_options(command: F) -> F:
             type=click.Choice(LEVELS),
             help="How closely to compare answers (default: the level that the program claims).",
         ),
-        click.option(
-            "--documented",
-            is_flag=True,
-            help="Expect the documented behaviour even where the kubelet is known to break it.",
-        ),
+        as_option,
     )
     for option in reversed(options):
         command = option(command)
@@ -80,24 +85,22 @@ def open_target(
     timeout: float,
     kubernetes: str | None,
     level: Level | None,
-    documented: bool,  # noqa: FBT001 - the command's flag
+    judged_as: JudgedAs | None,
 ) -> Iterator[Target]:
     """Opens the target that the options name and closes it when the block ends.
 
-    Several programs are one target, each for the releases that it claims.
+    Several programs are one target, each for the releases that it claims. The reference itself is
+    on the side that it is judged by.
 
     Raises:
         click.ClickException: the options do not fit the implementation or each other.
         ImplementationFailure: the program did not answer `hello`.
     """
-
-    def reference() -> InProcess:
-        return InProcess(lambda: Reference(documented=documented))
-
     given = (implementation,) if isinstance(implementation, str) else implementation or ()
     commands = [_words(one) for one in given]
     programs: list[Implementation] = [Subprocess(words, timeout) for words in commands]
-    reached: Implementation = programs[0] if programs else reference()
+    own = reference(DOCUMENTED if judged_as == "documented" else KUBELET)
+    reached: Implementation = programs[0] if programs else own
     harness = f"numaproof {VERSION}"
     try:
         if len(programs) > 1:
@@ -109,8 +112,8 @@ def open_target(
             kubernetes=_release(hello, kubernetes),
             level=_level(hello, level),
             command=commands[0] if len(commands) == 1 else (),
-            oracle=reference if commands else None,
-            documented=documented,
+            oracle=reference if commands or judged_as == "either" else None,
+            judged_as=judged_as or usual(hello),
         )
     except CannotStartError as error:
         raise click.UsageError(str(error)) from None

@@ -158,7 +158,7 @@ def _kubelet(
         click.UsageError: no program claims one of the releases.
         click.ClickException: one of them broke.
     """
-    options: dict[str, Any] = {"kubernetes": None, "level": None, "documented": False}
+    options: dict[str, Any] = {"kubernetes": None, "level": None, "judged_as": None}
     try:
         with open_target(implementation=commands, timeout=timeout, **options) as target:
             claimed = target.hello.kubernetes

@@ -9,7 +9,6 @@ import msgspec
 
 from numaproof.conformance.claims.review import ClaimsTally
 from numaproof.conformance.differential import recording_check
-from numaproof.conformance.execution.run import Run
 from numaproof.conformance.execution.runner import play_case
 from numaproof.conformance.execution.scenario import Scenario
 from numaproof.conformance.execution.scratch import scratch_folder
@@ -49,7 +48,7 @@ def check(
     outcomes: Counter[str] = Counter()
     claims = ClaimsTally(harness_run.target.hello)
     with scratch_folder() as scratch:
-        again = DeterminismCheck(harness_run.target, scratch / "again", Run.play)
+        again = DeterminismCheck(harness_run.target, scratch / "again")
         for number, one in enumerate(cases):
             played = play_case(one, harness_run, scratch / str(number), every_call=every_call)
             finished = _repeated(played, one, again, times - 1)

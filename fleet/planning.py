@@ -121,7 +121,7 @@ class CampaignSpec:
 
 
 def _configuration(target: Target) -> Configuration:
-    return Configuration(target.kubernetes, target.level, target.documented)
+    return Configuration(target.kubernetes, target.level, target.judged_as)
 
 
 def _by_machine(runs: list[SelectedCase]) -> dict[str, list[str]]:

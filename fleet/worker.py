@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING
 
 from numaproof.conformance.cases import loading, writing
 from numaproof.conformance.execution.harness_run import HarnessRun
-from numaproof.conformance.execution.implementation import Implementation, InProcess, handshake
+from numaproof.conformance.execution.implementation import Implementation, handshake
 from numaproof.conformance.execution.machines import GivenMachine, ProfileMachine
-from numaproof.conformance.execution.run import Target
+from numaproof.conformance.execution.run import Target, reference
 from numaproof.conformance.execution.runner import SelectedCase, run_case
 from numaproof.conformance.execution.subprocesses import Subprocess
 from numaproof.conformance.fuzzing.exploration import Explorer
+from numaproof.conformance.judging.sides import DOCUMENTED, KUBELET
 from numaproof.conformance.requirements import Registry
 from numaproof.fleet.job import digest_of_cases
 from numaproof.protocol import campaign as events
 from numaproof.protocol import codec
 from numaproof.protocol.events import GOOD, DivergenceFound
-from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.cases.schema import Case
     from numaproof.conformance.execution.machines import AnyMachine
     from numaproof.conformance.fuzzing.exploration import ScenarioRun
+    from numaproof.conformance.judging.sides import Side
     from numaproof.fleet.job import Job
     from numaproof.protocol.campaign import (
         CaseSlice,
@@ -110,17 +111,17 @@ class UnitWorker:
             raise WorkerMismatchError("a worker has another table of cases than the campaign")
         return {case.id: case for case in cases}
 
-    def _implementation(self, *, documented: bool) -> Implementation:
+    def _implementation(self, side: Side) -> Implementation:
         """The calling thread's own implementation, after the handshake."""
-        kept: dict[bool, Implementation] = self._own.__dict__.setdefault("kept", {})
-        which = documented and not self._job.program  # a program behaves as it does
+        kept: dict[Side | None, Implementation] = self._own.__dict__.setdefault("kept", {})
+        which = None if self._job.program else side  # a program behaves as it does
         if which not in kept:
-            kept[which] = self._open(documented=documented)
+            kept[which] = self._open(side)
         return kept[which]
 
-    def _open(self, *, documented: bool) -> Implementation:
+    def _open(self, side: Side) -> Implementation:
         job = self._job
-        reached: Implementation = _reference(documented=documented)
+        reached: Implementation = reference(side)
         if job.program:
             reached = Subprocess(job.program, job.timeout)
         try:
@@ -140,15 +141,17 @@ class UnitWorker:
             )
 
     def _target(self, configuration: Configuration) -> Target:
-        documented = configuration.documented
+        judged_as = configuration.judged_as
+        side = DOCUMENTED if judged_as == "documented" else KUBELET
+        compared = self._job.program or judged_as == "either"
         return Target(
-            implementation=self._implementation(documented=documented),
+            implementation=self._implementation(side),
             hello=self._job.hello,
             kubernetes=configuration.kubernetes,
             level=configuration.level,
             command=self._job.program,
-            oracle=(lambda: _reference(documented=documented)) if self._job.program else None,
-            documented=documented,
+            oracle=reference if compared else None,
+            judged_as=judged_as,
         )
 
     def do(self, unit: Unit) -> UnitResult:
@@ -184,10 +187,6 @@ class UnitWorker:
             else:
                 machine = self._machines[unit.machine]
             yield SelectedCase(case, machine)
-
-
-def _reference(*, documented: bool) -> InProcess:
-    return InProcess(lambda: Reference(documented=documented))
 
 
 class _UnitRun:
@@ -249,6 +248,7 @@ class _UnitRun:
                 file=name,
                 reproduce=shlex.join(words),
                 signature=played.signature,
+                parted=played.run.parted(),
             )
         )
 

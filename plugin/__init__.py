@@ -20,6 +20,8 @@ OPTIONS = {
     "implementation": "Command of the program to test; {rootdir} is pytest's root directory.",
     "kubernetes": "Kubernetes release to behave as (default: the newest that the program claims).",
     "level": "Level of comparison (default: the level that the program claims).",
+    "as": "Which answer is right where the kubelet breaks its documents: documented, kubelet or"
+    " either (default: kubelet at level kubelet, else either).",
     "timeout": "Time limit for each call of the program (default: 30s).",
 }
 """Options ``--numaproof-NAME``, and keys ``numaproof_NAME`` in pytest's configuration file."""
@@ -70,8 +72,14 @@ def numaproof_target(
     """The program, started and past its handshake; it ends with the session."""
     from numaproof.plugin.opening import opened  # noqa: PLC0415 - costs nothing until it is used
 
-    options = {name: option(pytestconfig, name) for name in OPTIONS if name != "implementation"}
-    with opened(numaproof_implementation, **options) as target:
+    given = {name: option(pytestconfig, name) for name in OPTIONS}
+    with opened(
+        numaproof_implementation,
+        given["kubernetes"],
+        given["level"],
+        given["timeout"],
+        given["as"],
+    ) as target:
         yield target
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from numaproof.conformance.execution.implementation import ImplementationFailure
 from numaproof.durations import Duration
+from numaproof.protocol.events import SIDES
 from numaproof.protocol.messages import LEVELS
 from numaproof.protocol.releases import RELEASES
 from numaproof.targets import open_target
@@ -22,7 +23,11 @@ if TYPE_CHECKING:
 
 @contextmanager
 def opened(
-    implementation: str, kubernetes: str | None, level: str | None, timeout: str | None
+    implementation: str,
+    kubernetes: str | None,
+    level: str | None,
+    timeout: str | None,
+    judged_as: str | None,
 ) -> Iterator[Target]:
     """The target of a command, past its handshake; it is stopped when the block ends.
 
@@ -30,9 +35,10 @@ def opened(
     """
     chosen: Any = _one_of("level", level, LEVELS)
     release = _one_of("kubernetes", kubernetes, RELEASES)
+    side: Any = _one_of("as", judged_as, SIDES)
     try:
         seconds = Duration().convert(timeout or "30s", None, None)
-        with open_target(implementation, seconds, release, chosen, documented=False) as target:
+        with open_target(implementation, seconds, release, chosen, side) as target:
             yield target
     except click.ClickException as error:
         raise _failed(f"numaproof: {error.format_message()}") from None

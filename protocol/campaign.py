@@ -14,6 +14,7 @@ from numaproof.protocol.events import (
     CaseFinished,
     DivergenceFound,
     Event,
+    JudgedAs,
     Outcome,
     RunEnded,
 )
@@ -21,14 +22,15 @@ from numaproof.protocol.messages import Hello, Level
 
 
 class Configuration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, order=True):
-    """The release to behave as, and the level at which answers are compared."""
+    """The release to behave as, the level at which answers are compared, and the right side."""
 
     kubernetes: str
     level: Level
-    documented: bool = False
+    judged_as: JudgedAs = "kubelet"
 
     def __str__(self) -> str:
-        return f"{self.kubernetes} {self.level}" + (" documented" if self.documented else "")
+        side = f" as {self.judged_as}" if self.judged_as != "kubelet" else ""
+        return f"{self.kubernetes} {self.level}{side}"
 
 
 class CaseSlice(msgspec.Struct, frozen=True, tag="cases"):

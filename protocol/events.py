@@ -38,6 +38,25 @@ GOOD: frozenset[Outcome] = frozenset({"pass", "unsupported", "expected failure"}
 """Outcomes that do not fail a run."""
 
 
+Side = Literal["documented", "kubelet"]
+"""Where kubelets break their documents: what these say, or what kubelets do."""
+
+JudgedAs = Literal["documented", "kubelet", "either"]
+"""The side that an answer has to be on."""
+
+SIDES: tuple[JudgedAs, ...] = ("documented", "kubelet", "either")
+
+
+class Parted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The side that an implementation took where a kubelet breaks its documents.
+
+    `defects` names the defects by which the kubelet does.
+    """
+
+    side: Side
+    defects: tuple[str, ...] = ()
+
+
 class Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="event"):
     """Something that happened `at` seconds after the run began."""
 
@@ -126,7 +145,8 @@ class CaseFinished(Event, frozen=True, tag="case finished", omit_defaults=True):
     `seconds` is its duration; `stderr` the implementation's standard error in a run that failed,
     without the middle of a long one, or the trace of a fault; `defect` the named defect behind an
     expected failure; `reproduce` the command that repeats just this case run; `signature` the
-    cause of a failure in a few words, the same in every case and on every machine.
+    cause of a failure in a few words, the same in every case and on every machine; `parted` the
+    side that was taken, where either was right and they differ.
 
     `needs` are the claims that its calls need, `unclaimed` the first of them that the
     implementation does not make, `declined` those that it makes and answered ``unsupported``.
@@ -148,6 +168,7 @@ class CaseFinished(Event, frozen=True, tag="case finished", omit_defaults=True):
     needs: tuple[str, ...] = ()
     unclaimed: str = ""
     declined: tuple[str, ...] = ()
+    parted: Parted | None = None
 
 
 class DivergenceFound(Event, frozen=True, tag="divergence found", omit_defaults=True):
@@ -155,7 +176,7 @@ class DivergenceFound(Event, frozen=True, tag="divergence found", omit_defaults=
 
     When two sides are compared, `ReportedCall.expected` is the left side's answer; when an
     implementation is nondeterministic, it is its first answer. `signature` is the cause, as in
-    `CaseFinished`.
+    `CaseFinished`, and so is `parted`.
     """
 
     title: str
@@ -169,6 +190,7 @@ class DivergenceFound(Event, frozen=True, tag="divergence found", omit_defaults=
     file: str | None = None
     reproduce: str = ""
     signature: str = ""
+    parted: Parted | None = None
 
 
 class AnsweredByChance(Event, frozen=True, tag="answered by chance"):

@@ -41,11 +41,15 @@ class Reference:
 
     Args:
         documented: keep every documented rule, where kubelets of the same release break some.
+        exceptions: the names of defects for which it is the other way round.
     """
 
-    def __init__(self, *, documented: bool = False) -> None:
+    def __init__(
+        self, *, documented: bool = False, exceptions: frozenset[str] = frozenset()
+    ) -> None:
         """Has no node until a start; see the class."""
         self._documented = documented
+        self._exceptions = exceptions
         self._node: StartedNode | None = None
 
     @property
@@ -114,7 +118,9 @@ class Reference:
 
     def _release(self, version: str | None) -> Release:
         try:
-            return releases.release(version, documented=self._documented)
+            return releases.release(
+                version, documented=self._documented, exceptions=self._exceptions
+            )
         except releases.UnknownReleaseError as error:
             raise NotBuiltError(str(error)) from None
 

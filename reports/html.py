@@ -24,6 +24,7 @@ from numaproof.reports.wording import (
     counts_line,
     reached_lines,
     setting,
+    taken_side,
     untested_line,
 )
 
@@ -60,6 +61,7 @@ def html(summary: Summary) -> str:
         cards=cards,
         remaining=remaining,
         defects=_defects(summary),
+        sides=_sides(summary),
         area_numbers={area: number for number, area in enumerate(_areas(summary))},
         machine_numbers={name: number for number, name in enumerate(summary.machines)},
     )
@@ -129,6 +131,15 @@ def _defects(summary: Summary) -> dict[str, list[str]]:
     return found
 
 
+def _sides(summary: Summary) -> dict[str, list[str]]:
+    """Where each side was taken that kubelets and their documents part into."""
+    found: dict[str, list[str]] = {}
+    for run in summary.runs:
+        if run.parted:
+            found.setdefault(taken_side(run.parted), []).append(f"{run.case} on {run.machine}")
+    return dict(sorted(found.items()))
+
+
 def _number(outcome: Outcome) -> int:
     return OUTCOMES.index(outcome)
 
@@ -167,6 +178,7 @@ _ENVIRONMENT.filters |= {
     "bars": _bars,
     "worst": _worst,
     "source": source,
+    "taken_side": taken_side,
 }
 _ENVIRONMENT.globals |= {"symbols": SYMBOLS}
 _TEMPLATE = _ENVIRONMENT.get_template("report.html.j2")

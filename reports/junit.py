@@ -15,7 +15,7 @@ from numaproof.protocol.events import GOOD
 from numaproof.reports.story import Failure, case_failure, divergence_failure, plain_story
 from numaproof.reports.summary import FAILURES
 from numaproof.reports.untrusted import one_line, shortened, tail, visible
-from numaproof.reports.wording import claimed
+from numaproof.reports.wording import claimed, taken_side
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -77,6 +77,10 @@ def _properties(summary: Summary) -> list[tuple[str, str]]:
 
 def _case(summary: Summary, run: CaseFinished, area: str) -> ET.Element:
     case = _element(area, f"{run.case} [{run.machine}]", run.seconds)
+    if run.parted:
+        properties = ET.SubElement(case, "properties")
+        side = one_line(taken_side(run.parted), 500)
+        ET.SubElement(properties, "property", name="side", value=side)
     if run.outcome == "unsupported":
         ET.SubElement(case, "skipped", message=_message("unsupported", run.message))
     elif run.outcome == "expected failure":

@@ -21,6 +21,7 @@ from numaproof.reports.wording import (
     columns,
     reached_lines,
     setting,
+    taken_sides,
     untested_line,
     verdict_line,
 )
@@ -95,6 +96,9 @@ def _head(summary: Summary) -> Iterator[str]:
         yield from _table(names, [*rows, ("**all**", *total, str(summary.tally.total))])
     if summary.expected_failures:
         yield from _expected(summary)
+    if sides := taken_sides(summary):
+        rows = [(escaped(side, 200), str(count)) for side, count in sides[:_LISTED]]
+        yield from _table(["Where kubelets break their documents", "case runs"], rows)
     if summary.reached is not None and summary.reached.examples:
         examples = plural(summary.reached.examples, "example")
         yield f"<details><summary>Covered in {examples}</summary>"

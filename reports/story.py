@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from numaproof.reports.values import Difference, compact, differences, without_machine
+from numaproof.reports.wording import taken_side
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
         CaseFinished,
         DivergenceFound,
         Outcome,
+        Parted,
         Picture,
         ReportedCall,
         ReportedRequirement,
@@ -48,6 +50,7 @@ class Failure:
     defect: str | None = None
     file: str | None = None
     reproduce: str = ""
+    parted: Parted | None = None
     sides: tuple[str, str] = ("expected", "got")
     """What the two answers to a call are called."""
 
@@ -90,6 +93,7 @@ def case_failure(summary: Summary, run: CaseFinished) -> Failure:
         drawn=machines.get(run.machine),
         defect=run.defect,
         reproduce=run.reproduce,
+        parted=run.parted,
     )
 
 
@@ -109,6 +113,7 @@ def divergence_failure(summary: Summary, found: DivergenceFound) -> Failure:
         drawn=found.machine,
         file=found.file,
         reproduce=found.reproduce,
+        parted=found.parted,
         sides=_sides(summary, found),
     )
 
@@ -181,6 +186,8 @@ def _events(failure: Failure) -> Iterator[str]:
             yield f"    {failure.sides[1]:8} {difference.got}"
         if bad.answer:
             yield f"  answer {bad.answer}"
+    if failure.parted:
+        yield f"Before: {taken_side(failure.parted)}"
     if failure.file:
         yield f"Case file: {failure.file}"
     if failure.reproduce:

@@ -6,6 +6,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
+import msgspec
+
 from numaproof.protocol.events import (
     GOOD,
     AnsweredByChance,
@@ -305,6 +307,7 @@ def _plain_run(run: CaseFinished) -> dict[str, Any]:
         "message": run.message,
         "defect": run.defect,
         "reproduce": run.reproduce,
+        "parted": msgspec.to_builtins(run.parted),
     }
 
 

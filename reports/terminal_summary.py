@@ -19,6 +19,8 @@ from numaproof.reports.wording import (
     SYMBOLS,
     columns,
     reached_lines,
+    taken_side,
+    taken_sides,
     untested_line,
     verdict_line,
 )
@@ -83,6 +85,7 @@ def summary_parts(
         yield Text()
         yield _areas(summary)
     yield from _expected(summary)
+    yield from (Text(f"{side}: {count}", "dim") for side, count in taken_sides(summary))
     yield from _by_chance(summary)
     yield from _reached(summary)
     if summary.untested:
@@ -165,6 +168,8 @@ def _body(failure: Failure, width: int, *, color: bool) -> Iterator[RenderableTy
         yield Text(_few_lines(failure.news))
     for bad in bad_steps(failure):
         yield from _step(bad, failure.sides)
+    if failure.parted:
+        yield Text(f"before: {one_line(taken_side(failure.parted), _TITLE)}", "dim")
     if failure.stderr:
         yield Text(f"{failure.log_name}:", "dim")
         yield Text(_few_lines(failure.stderr, last=True))

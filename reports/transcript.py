@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from numaproof.reports.untrusted import one_line
 from numaproof.reports.values import compact, without_machine
-from numaproof.reports.wording import SYMBOLS
+from numaproof.reports.wording import SYMBOLS, taken_side
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +33,8 @@ def transcript(run: CaseFinished) -> Iterator[str]:
             yield f"     {SYMBOLS['fail']} {one_line(problem, _VALUE)}"
     defect = f" ({run.defect})" if run.defect else ""
     message = f": {one_line(run.message, _VALUE)}" if run.message else ""
-    yield f"  {SYMBOLS[run.outcome]} {run.outcome}{defect}{message}"
+    side = f", {taken_side(run.parted)}" if run.parted else ""
+    yield f"  {SYMBOLS[run.outcome]} {run.outcome}{defect}{side}{message}"
 
 
 def _arguments(step: ReportedCall) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from numaproof.reports.layout import plural
@@ -9,7 +10,7 @@ from numaproof.reports.layout import plural
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numaproof.protocol.events import Coverage, Outcome, RunStarted
+    from numaproof.protocol.events import Coverage, Outcome, Parted, RunStarted
     from numaproof.reports.summary import OutcomeTally, Summary, Verdict
 
 VERDICTS: Mapping[Verdict, str] = {
@@ -70,6 +71,23 @@ def implementation(summary: Summary) -> str:
     if who is None:
         return "a program that did not answer hello"
     return f"{who.name} {who.version} ({who.language})"
+
+
+def taken_side(parted: Parted) -> str:
+    """The side that was taken where a kubelet breaks its documents, and by which defects it does.
+
+    The names are those of `docs/findings.md`.
+    """
+    names = f" ({', '.join(parted.defects)})" if parted.defects else ""
+    if parted.side == "kubelet":
+        return f"as the kubelet does{names}"
+    return f"as documented, not as the kubelet does{names}"
+
+
+def taken_sides(summary: Summary) -> tuple[tuple[str, int], ...]:
+    """The sides that were taken, with how many case runs took each."""
+    taken = (taken_side(run.parted) for run in summary.runs if run.parted)
+    return tuple(sorted(Counter(taken).items()))
 
 
 def untested_line(summary: Summary) -> str:

@@ -273,4 +273,5 @@ def _found(
         file=str(file),
         reproduce=shlex.join(("numaproof", "diff", str(file), *options.options)),
         signature=played.signature,
+        parted=played.parted,
     )

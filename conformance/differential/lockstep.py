@@ -25,16 +25,18 @@ from numaproof.conformance.execution.session import Session, replace_text
 from numaproof.conformance.judging import crash_attribution, known_defects, signatures
 from numaproof.conformance.judging.invariants import View
 from numaproof.conformance.judging.oracle import DIFFERS, STATE_DIR, Oracle
+from numaproof.conformance.judging.sides import Sides
 from numaproof.conformance.judging.signatures import Evidence
 from numaproof.protocol import codec, events, messages
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numaproof.conformance.cases.schema import Case
     from numaproof.conformance.execution.capabilities import Capabilities
     from numaproof.conformance.execution.implementation import Implementation
     from numaproof.conformance.execution.scenario import Scenario
+    from numaproof.conformance.judging.sides import Side
     from numaproof.protocol.events import Outcome, Picture
 
 
@@ -47,12 +49,15 @@ class Pair:
         right: what is under test.
         capabilities: what both can do, and the release that they behave as.
         level: how much of the answers is compared.
+        sides: makes references that are on either side where kubelets break their documents, any of
+            which the right side may agree with; None to compare it with the left side alone.
     """
 
     left: Implementation
     right: Implementation
     capabilities: Capabilities
     level: messages.Level
+    sides: Callable[[Side], Implementation] | None = None
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,7 @@ class LockstepResult:
         chance: the operation that the right side answers differently from run to run, where
             that is why no more was compared; empty where it was not.
         defect: the named defect by which a side broke; None where it did not.
+        parted: the side that the right one took, where either was right and they differ.
     """
 
     outcome: Outcome
@@ -81,6 +87,7 @@ class LockstepResult:
     stderr: str = ""
     chance: str = ""
     defect: str | None = None
+    parted: events.Parted | None = None
 
     @property
     def signature(self) -> str:
@@ -102,19 +109,16 @@ class _LeftFailure(Exception):  # noqa: N818 - carries the failure to where it i
 
 
 class _Left:
-    """The left side: its last answer, and its failures kept apart from the right side's."""
+    """The left side: its failures are kept apart from the right side's."""
 
     def __init__(self, implementation: Implementation) -> None:
         self._implementation = implementation
-        self.answer: messages.Answer | None = None
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
-        self.answer = None
         try:
-            self.answer = self._implementation.call(operation, args)
+            return self._implementation.call(operation, args)
         except ImplementationFailure as failure:
             raise _LeftFailure(failure) from failure
-        return self.answer
 
     def settle(self) -> None:
         """Makes sure that a program is fit for another call."""
@@ -171,7 +175,7 @@ class _LockstepRun:
             if isinstance(one, Watched):
                 one.begin()
         self._pair = pair
-        self._left = _Left(pair.left)
+        self._left = _judge(pair, left_state)
         self._left_state = left_state
         self._session = _PairSession(
             implementation=pair.right,
@@ -181,7 +185,7 @@ class _LockstepRun:
             machine=scenario.machine,
             level=pair.level,
             root=scenario.root,
-            oracle=Oracle(self._left, left_state),
+            oracle=self._left,
         )
         self._checker = UncheckedInvariants(self._session, Facts(scenario.machine))
         case = _without_expectations(scenario.case)
@@ -213,7 +217,10 @@ class _LockstepRun:
                 "fault" if faults else "fail", f"{last.operation}: {differs}", faults=faults
             )
             return replace(ended, pictures=self._pictures())
-        return LockstepResult("pass", calls=len(self._session.calls))
+        return LockstepResult("pass", calls=len(self._session.calls), parted=self._parted())
+
+    def _parted(self) -> events.Parted | None:
+        return self._left.parted() if isinstance(self._left, Sides) else None
 
     def _ended(
         self,
@@ -232,6 +239,7 @@ class _LockstepRun:
             calls=len(calls),
             steps=tuple(self._step(number, last) for number in range(len(calls))),
             stderr=stderr,
+            parted=self._parted(),
         )
 
     def _defect(self, outcome: Outcome, faults: Sequence[messages.Fault]) -> str | None:
@@ -239,9 +247,9 @@ class _LockstepRun:
 
         Both claim to be kubelets of the release where all is compared.
         """
-        known = known_defects.known_defects(
-            self._session.kubernetes, self._pair.level, documented=False
-        )
+        if self._pair.level != "kubelet":
+            return None
+        known = known_defects.known_defects(self._session.kubernetes)
         if outcome == "time-out":
             session = self._session
             call = session.calls[-1]
@@ -275,7 +283,10 @@ class _LockstepRun:
         if self._session.started is None or not self._pair.capabilities.has("state"):
             return ()
         drawn = []
-        for title, side in (("left", self._left), ("right", self._session.implementation)):
+        for title, side in (
+            ("left", self._left.reference),
+            ("right", self._session.implementation),
+        ):
             try:
                 state = side.call("state", messages.NoArgs())
             except (ImplementationFailure, _LeftFailure):
@@ -283,6 +294,13 @@ class _LockstepRun:
             if isinstance(state, messages.State):
                 drawn.append(picture(title, View.of(self._session, self._checker.facts, state)))
         return tuple(drawn)
+
+
+def _judge(pair: Pair, state: Path) -> Oracle | Sides:
+    sides = pair.sides
+    if sides is None:
+        return Oracle(_Left(pair.left), state, pair.level)
+    return Sides(lambda side: _Left(sides(side)), state, pair.level)
 
 
 def _without_expectations(case: Case) -> Case:

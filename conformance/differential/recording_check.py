@@ -33,13 +33,12 @@ REQUIREMENT = events.ReportedRequirement(
 def of_target(target: Target) -> tuple[Recording, ...]:
     """The bundled recordings that a target must match.
 
-    There are none for a target that does not claim to answer like that kubelet: at level
-    invariants, or with the documents preferred to the kubelet.
+    There are none for a target that is not judged as that kubelet, or at level invariants.
 
     Raises:
         RecordingError: a bundled file is damaged.
     """
-    if target.documented or not applies("admission", target.level):
+    if target.judged_as != "kubelet" or not applies("admission", target.level):
         return ()
     return recordings.bundled(target.kubernetes)
 

@@ -10,6 +10,7 @@ from numaproof.conformance.cases import expressions, releases
 from numaproof.conformance.cases.schema import Machines
 from numaproof.conformance.execution.player import CaseError
 from numaproof.conformance.execution.run import Run, reference_target
+from numaproof.conformance.judging.sides import DOCUMENTED
 from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.releases import RELEASES
 
@@ -35,7 +36,7 @@ def filled_in(case: Case, machine: AnyMachine, scratch: Path) -> Case:
         CaseError: the case can't be played as it is written.
     """
     kubernetes = next(one for one in reversed(RELEASES) if releases.includes(case.kubernetes, one))
-    target = reference_target(kubernetes, documented=True)
+    target = reference_target(kubernetes, DOCUMENTED)
     run = Run(target, case, machine.info or MachineInfo(), machine.tree, scratch)
     player = run.player
     steps: list[Step] = []

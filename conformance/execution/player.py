@@ -24,7 +24,7 @@ from numaproof.conformance.cases.schema import (
 )
 from numaproof.conformance.claims.needs import CHECKPOINT_FILES
 from numaproof.conformance.execution.capabilities import NotSupportedError
-from numaproof.conformance.judging import expectations
+from numaproof.conformance.judging import expectations, known_defects
 from numaproof.protocol import codec, messages
 from numaproof.protocol.messages import MergeArgs
 from numaproof.protocol.sets import CPUSet
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.execution.session import Session
     from numaproof.conformance.judging.invariant_checker import InvariantChecker
     from numaproof.conformance.judging.invariants import Violation
+    from numaproof.conformance.judging.sides import Sides
     from numaproof.protocol.messages import Level
 
 _WITHOUT_START = frozenset({"start", "assign", "discover", "tamper", "merge"})
@@ -50,8 +51,12 @@ class Player:
     """Plays one case once.
 
     Attributes:
+        sides: judges by either side where kubelets break their documents; None where only one
+            is right.
         broken: the invariants that were broken, in the order found, each with the machine as it
             was then.
+        lost: whether the harness and the implementation are out of step, because a start or an
+            admission after it was not supported; nothing more can be played then.
     """
 
     case: Case
@@ -59,6 +64,8 @@ class Player:
     facts: Facts
     level: Level
     checker: InvariantChecker
+    sides: Sides | None = None
+    lost: bool = False
     broken: list[tuple[Violation, Facts]] = field(default_factory=list)
     _pods: dict[str, messages.Pod] = field(default_factory=dict)
 
@@ -81,13 +88,23 @@ class Player:
             ImplementationFailure: there was no answer.
         """
         self.begin()
-        for number, step in enumerate(self.case.steps, 1):
+        for number in range(len(self.case.steps)):
             if self.problems:
                 return
-            try:
-                self.step(self.expanded(step))
-            except (ValueError, LookupError) as error:
-                raise CaseError(f"case {self.case.id}, step {number}: {error}") from error
+            self.numbered(number)
+
+    def numbered(self, number: int) -> None:
+        """Plays the step of the case with a number, from 0.
+
+        Raises:
+            NotSupportedError: the implementation lacks what a call needs, or answered unsupported.
+            CaseError: the step cannot be played as written.
+            ImplementationFailure: there was no answer.
+        """
+        try:
+            self.step(self.expanded(self.case.steps[number]))
+        except (ValueError, LookupError) as error:
+            raise CaseError(f"case {self.case.id}, step {number + 1}: {error}") from error
 
     def begin(self) -> None:
         """Reports the devices of the case, and starts the node where its steps do not."""
@@ -99,21 +116,26 @@ class Player:
         """Plays one step, in which nothing is left to expand.
 
         A step that expects anything is skipped if it makes no sense: on a node that is not up, or
-        about a pod that is not there.
+        about a pod that is not there. So is any other once the case expects one side's answers and
+        was given another's.
 
         Raises:
             NotSupportedError: the implementation lacks what a call needs, or answered unsupported.
             ImplementationFailure: there was no answer.
         """
         verb = step.verb
-        if step.start is not None and step.start.kubernetes:
-            self.session.change_release(step.start.kubernetes)
-        step = step.on(self.session.kubernetes)
-        if step.expect == "anything" and not self._makes_sense(step, verb):
-            return
-        if isinstance(step.expect, Expected) and (step.expect.files or step.expect.checkpoints):
-            self.session.require(CHECKPOINT_FILES)
-        getattr(self, f"_{verb}")(getattr(step, verb), step.expect)
+        try:
+            if step.start is not None and step.start.kubernetes:
+                self.session.change_release(step.start.kubernetes)
+            step = step.on(self.session.kubernetes)
+            if self._is_open(step.expect) and not self._makes_sense(step, verb):
+                return
+            if isinstance(step.expect, Expected) and (step.expect.files or step.expect.checkpoints):
+                self.session.require(CHECKPOINT_FILES)
+            getattr(self, f"_{verb}")(getattr(step, verb), step.expect)
+        except NotSupportedError:
+            self.lost = self.lost or verb == "start"
+            raise
 
     def expanded(self, step: Step) -> Step:
         """The step with the value of each of its expressions, as things are now."""
@@ -130,6 +152,10 @@ class Player:
             names[name] = expressions.evaluate(value, names) if isinstance(value, str) else value
         return names
 
+    def _is_open(self, expected: Expectation) -> bool:
+        """Whether the case does not know what was answered before."""
+        return expected == "anything" or (self.sides is not None and self.sides.otherwise)
+
     def _makes_sense(self, step: Step, verb: str) -> bool:
         if verb in _WITHOUT_START:
             return True
@@ -145,7 +171,7 @@ class Player:
 
     def _start(self, step: StartStep, expected: Expectation) -> None:
         for name in step.gone:
-            if expected != "anything" or manifests.uid(name) in self.session.pods:
+            if not self._is_open(expected) or manifests.uid(name) in self.session.pods:
                 del self.session.pods[manifests.uid(name)]
                 self.session.note(f"took pod {name} off the node while nothing ran")
         if step.offline or step.memory:
@@ -174,7 +200,7 @@ class Player:
             wanted = expected
             if isinstance(expected, Expected):
                 wanted = Expected(refused=expected.readmission.get(manifests.pod_name(uid)))
-            self.session.calls[-1].problems += expectations.check(wanted, answer, self._context())
+            self.session.calls[-1].problems += self._unmet(wanted, answer)
 
     def _admit(self, pod: PodSpec | str, expected: Expectation) -> None:
         manifest = self._pod(pod)
@@ -240,21 +266,42 @@ class Player:
             raise NotSupportedError(answer.what)
         call = self.session.calls[-1]
         if not isinstance(answer, messages.Fault):
-            broken = self.checker.after(answer, uid)
+            broken = [one for one in self.checker.after(answer, uid) if not self._shared(one)]
             self.broken += [(one, self.facts) for one in broken]
             call.problems += [one.sentence for one in broken]
-        call.problems += expectations.check(expected, answer, self._context())
+        call.problems += self._unmet(expected, answer)
 
-    def _context(self) -> expectations.Context:
+    def _shared(self, violation: Violation) -> bool:
+        """Whether a broken invariant is due to a defect that kubelets have, as they have it."""
+        if self.sides is None:
+            return False
+        known = known_defects.known_defects(self.session.kubernetes)
+        defect = known_defects.explain(violation, self.facts, known, self.sides.shared)
+        return self.sides.shares(defect)
+
+    def _unmet(self, expected: Expectation, answer: messages.Answer) -> list[str]:
+        """What is wrong with an answer, unless the case expects one side's and it is another's."""
         view = self.checker.now
+        problems = expectations.check(expected, answer, self._context(view and view.state))
+        calls = self.session.calls
+        if not problems or self.sides is None or any(call.problems for call in calls):
+            return problems
+
+        def meets(other: messages.Answer, state: messages.State | None) -> bool:
+            return not expectations.check(expected, other, self._context(state))
+
+        call = next(one for one in reversed(calls) if one.answer is answer)
+        return [] if self.sides.allows(call.args, meets) else problems
+
+    def _context(self, state: messages.State | None) -> expectations.Context:
         containers = {
             f"{manifests.pod_name(uid)}/{name}": container
-            for uid, held in (view.state.pods.items() if view else ())
+            for uid, held in (state.pods.items() if state else ())
             for name, container in held.items()
         }
         return expectations.Context(
             facts=self.facts,
-            shared=view.state.shared if view else None,
+            shared=state.shared if state else None,
             containers=containers,
             state_dir=str(self.session.state_dir),
             devices=self.session.devices,

@@ -25,6 +25,7 @@ from numaproof.conformance.execution.session import Session
 from numaproof.conformance.judging import known_defects, signatures
 from numaproof.conformance.judging.invariant_checker import InvariantChecker
 from numaproof.conformance.judging.oracle import DIFFERS, Oracle
+from numaproof.conformance.judging.sides import DOCUMENTED, KUBELET, Sides
 from numaproof.protocol import events, messages
 from numaproof.reference.implementation import Reference
 
@@ -34,8 +35,9 @@ if TYPE_CHECKING:
 
     from numaproof.conformance.cases.schema import Case
     from numaproof.conformance.execution.implementation import Implementation
-    from numaproof.conformance.judging.oracle import SteeredImplementation
-    from numaproof.protocol.events import Outcome, Picture
+    from numaproof.conformance.judging.oracle import AnswerJudge, SteeredImplementation
+    from numaproof.conformance.judging.sides import Side
+    from numaproof.protocol.events import JudgedAs, Outcome, Picture
     from numaproof.protocol.machine import MachineInfo
     from numaproof.protocol.messages import Hello, Level
 
@@ -50,8 +52,9 @@ class Target:
         kubernetes: the release that it behaves as.
         level: how much of its answers is compared.
         command: its command line; empty for the reference.
-        oracle: makes a fresh reference to compare with; None if nothing is compared.
-        documented: whether it follows the documents where the kubelet does not.
+        oracle: makes a fresh reference to compare with; None if it is compared with none.
+        compared: whether its answers are compared with the reference's at all.
+        judged_as: the side that its answers have to be on where kubelets break their documents.
     """
 
     implementation: Implementation
@@ -59,8 +62,9 @@ class Target:
     kubernetes: str
     level: Level
     command: tuple[str, ...] = ()
-    oracle: Callable[[], SteeredImplementation] | None = None
-    documented: bool = False
+    oracle: Callable[[Side], SteeredImplementation] | None = None
+    compared: bool = True
+    judged_as: JudgedAs = "kubelet"
 
     @property
     def capabilities(self) -> Capabilities:
@@ -72,16 +76,27 @@ class Target:
         return (
             *("--kubernetes", self.kubernetes),
             *(("--level", self.level) if self.level != self.hello.level else ()),
-            *(("--documented",) if self.documented else ()),
+            *(("--as", self.judged_as) if self.judged_as != usual(self.hello) else ()),
             *(("--implementation", shlex.join(self.command)) if self.command else ()),
         )
 
 
-def reference_target(kubernetes: str, *, documented: bool) -> Target:
-    """The reference, in this process, as a kubelet of a release."""
-    implementation = InProcess(lambda: Reference(documented=documented))
+def usual(hello: Hello) -> JudgedAs:
+    """The side for an implementation by its claims: only level ``kubelet`` is that of one."""
+    return "kubelet" if hello.level == "kubelet" else "either"
+
+
+def reference(side: Side) -> InProcess:
+    """The reference, in this process, on a side."""
+    return InProcess(lambda: Reference(documented=side.documented, exceptions=side.exceptions))
+
+
+def reference_target(kubernetes: str, side: Side) -> Target:
+    """The reference, in this process, as a kubelet of a release, judged as what it is."""
+    implementation = reference(side)
     hello = handshake(implementation, "numaproof")
-    return Target(implementation, hello, kubernetes, hello.level, documented=documented)
+    judged_as: JudgedAs = "documented" if side.documented else "kubelet"
+    return Target(implementation, hello, kubernetes, hello.level, judged_as=judged_as)
 
 
 @dataclass(frozen=True)
@@ -128,9 +143,11 @@ class Run:
         self.target = target
         self.case = case
         self.broke: RunResult | None = None
-        self._known = known_defects.known_defects(
-            target.kubernetes, target.hello.level, documented=target.documented
-        )
+        self._known: frozenset[str] = frozenset()
+        if target.judged_as == "kubelet":
+            self._known = known_defects.known_defects(target.kubernetes)
+        judge = _judge(target, scratch)
+        self._sides = judge if isinstance(judge, Sides) else None
         if isinstance(target.implementation, Watched):
             target.implementation.begin()
         facts = Facts(machine)
@@ -142,30 +159,34 @@ class Run:
             machine=machine,
             level=target.level,
             root=root,
-            oracle=_oracle(target, scratch),
+            oracle=judge,
         )
         checker = InvariantChecker(session, facts)
-        self.player = Player(case, session, facts, target.level, checker)
+        self.player = Player(case, session, facts, target.level, checker, self._sides)
 
     def play(self) -> RunResult:
         """Plays the steps of the case.
 
+        One that expects nothing of any answer, such as a generated one, goes on past failures that
+        a known defect explains and past pods that are not supported: it is `unsupported` where
+        there was such a pod and nothing is wrong.
+
         Raises:
             CaseError: the case cannot be played as written.
         """
-        return self.settled(self.judge(self.player.play))
+        return self.settled(self._played())
 
-    def play_on(self) -> RunResult:
-        """Plays the steps as written, continuing past failures that a known defect explains.
-
-        For generated cases, in which there is nothing to expand.
-        """
-        result = RunResult("pass")
-        for step in self.case.steps:
-            result = self.judge(partial(self.player.step, step))
-            if not result.good:
+    def _played(self) -> RunResult:
+        if any(step.expect != "anything" and not step.tamper for step in self.case.steps):
+            return self.judge(self.player.play)
+        result = self.judge(self.player.begin)
+        for number in range(len(self.case.steps)):
+            if not result.good or self.player.lost:
                 break
-        return self.settled(result)
+            ended = self.judge(partial(self.player.numbered, number))
+            if ended.outcome != "pass" or result.outcome != "unsupported":
+                result = ended
+        return result
 
     def settled(self, result: RunResult) -> RunResult:
         """The verdict once it is known whether the program outlived its last answer.
@@ -185,6 +206,13 @@ class Run:
         else:
             log = "" if result.good else program.log()
         return replace(result, stderr=result.stderr or log)
+
+    def parted(self) -> events.Parted | None:
+        """The side that the implementation took where a kubelet breaks its documents.
+
+        None where only one is right, and where both would have answered alike.
+        """
+        return self._sides.parted() if self._sides else None
 
     def judge(self, action: Callable[[], None]) -> RunResult:
         """The verdict after an action of the player: all of its steps, or one more.
@@ -254,10 +282,16 @@ def _made(path: Path) -> Path:
     return path
 
 
-def _oracle(target: Target, scratch: Path) -> Oracle | None:
-    if target.oracle is None or not applies("admission", target.level):
+def _judge(target: Target, scratch: Path) -> AnswerJudge | None:
+    if target.oracle is None:
         return None
-    return Oracle(target.oracle(), _made(scratch / "reference"))
+    level = target.level if target.compared else "invariants"
+    if target.judged_as == "either":
+        return Sides(target.oracle, scratch / "references", level)
+    if not applies("admission", level):
+        return None
+    side = DOCUMENTED if target.judged_as == "documented" else KUBELET
+    return Oracle(target.oracle(side), _made(scratch / "reference"), target.level)
 
 
 def _steps(session: Session) -> tuple[events.ReportedCall, ...]:

@@ -116,6 +116,7 @@ def play_case(
         needs=tuple(session.needed),
         unclaimed=session.unclaimed,
         declined=session.declined,
+        parted=run.parted(),
     )
     return PlayedCase(run, finished)
 

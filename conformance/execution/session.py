@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from numaproof.conformance.claims import needs
 from numaproof.conformance.claims.needs import EarlierStart
 from numaproof.conformance.execution.implementation import ImplementationFailure
-from numaproof.conformance.judging.oracle import STATE_DIR, Oracle, without_path
+from numaproof.conformance.judging.oracle import STATE_DIR, AnswerJudge, without_path
 from numaproof.protocol import codec, messages
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Session:
     machine: MachineInfo
     level: messages.Level
     root: Callable[[], Path] | None = None
-    oracle: Oracle | None = None
+    oracle: AnswerJudge | None = None
     pods: dict[str, messages.Pod] = field(default_factory=dict)
     ended: dict[str, frozenset[str]] = field(default_factory=dict)
     config: messages.KubeletConfiguration = field(default_factory=dict)
@@ -130,7 +130,7 @@ class Session:
                 self.calls.pop()  # the call before it is to blame
             raise
         if self.oracle:
-            found = self.oracle.disagreement(operation, args, self.normal(call.answer), self.level)
+            found = self.oracle.disagreement(operation, args, self.normal(call.answer))
             call.problems += [found] if found else []
         return call.answer
 
@@ -163,7 +163,7 @@ class Session:
                 _DONE[how].format(file) if changed else f"left {file} alone: it is empty or missing"
             )
         if self.oracle:
-            tamper(self.oracle.state_dir / file, how, text)
+            self.oracle.alter(lambda state_dir: tamper(state_dir / file, how, text))
 
     def note(self, sentence: str) -> None:
         """Records what the harness did to the node, for the story of a failure."""
@@ -206,7 +206,7 @@ class Session:
         """Offers a pod to the node, where it stays if admitted.
 
         Containers that ended do not come back when their pod, already on the node, is offered
-        again.
+        again. A pod that the implementation does not support is not on the node.
         """
         answer = self.call("admit", messages.AdmitArgs(pod))
         uid = pod["metadata"]["uid"]
@@ -219,8 +219,13 @@ class Session:
         return answer
 
     def remove(self, uid: str, container: str | None = None) -> messages.Answer:
-        """Reports that a pod, or one container of it, has ended."""
+        """Reports that a pod, or one container of it, has ended.
+
+        It is still there for an implementation that does not support that.
+        """
         answer = self.call("remove", messages.RemoveArgs(uid, container))
+        if isinstance(answer, messages.Unsupported):
+            return answer
         if container is None:
             self.pods.pop(uid, None)
             self.ended.pop(uid, None)
@@ -229,9 +234,14 @@ class Session:
         return answer
 
     def report_devices(self, devices: tuple[messages.DeviceResource, ...]) -> messages.Answer:
-        """Reports new lists of devices, as device plugins do."""
-        self.devices = devices
-        return self.call("devices", messages.DevicesArgs(devices))
+        """Reports new lists of devices, as device plugins do.
+
+        Those reported before stay in force for an implementation that does not support it.
+        """
+        answer = self.call("devices", messages.DevicesArgs(devices))
+        if not isinstance(answer, messages.Unsupported):
+            self.devices = devices
+        return answer
 
     def shown(self, value: object) -> Any:
         """A message as plain values, with the state directory and the tree replaced.

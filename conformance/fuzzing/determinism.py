@@ -22,7 +22,6 @@ from numaproof.conformance.judging.oracle import disagreement
 from numaproof.protocol import events, messages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from numaproof.conformance.execution.run import Target
@@ -81,19 +80,12 @@ class DeterminismCheck:
         target: what is under test. It is compared with itself, at level placement at least,
             whatever level it claims.
         scratch: an empty folder for state directories; the caller removes it.
-        play: plays a run; cases are played as they are written, scenarios step by step.
     """
 
-    def __init__(
-        self,
-        target: Target,
-        scratch: Path,
-        play: Callable[[Run], RunResult] = Run.play_on,
-    ) -> None:
+    def __init__(self, target: Target, scratch: Path) -> None:
         self._target = replace(target, oracle=None)
         self._level = target.level if applies("placement", target.level) else "placement"
         self._scratch = scratch
-        self._play = play
         self._number = 0
 
     def nondeterminism(
@@ -132,7 +124,7 @@ class DeterminismCheck:
         self._number += 1
         folder = self._scratch / f"again-{self._number}"
         run = Run(self._target, scenario.case, scenario.machine, scenario.root, folder)
-        self._play(run)
+        run.play()
         return run
 
     def _compare(self, scenario: Scenario, first: Run, again: Run) -> Nondeterminism | None:

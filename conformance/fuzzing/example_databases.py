@@ -79,7 +79,7 @@ class Scoped(ExampleDatabase):
         super().__init__()
         hello = target.hello
         told = (hello.name, hello.operations, hello.policies, hello.options)
-        held = (target.kubernetes, target.level, target.documented)
+        held = (target.kubernetes, target.level, target.judged_as)
         self._shared = shared
         self._scope = hashlib.sha256(msgspec.json.encode((told, held))).digest()
         self._keeps = False

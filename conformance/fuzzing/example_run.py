@@ -67,12 +67,12 @@ class ExampleRun:
         self.inner = Run(target, placeholder, machine, None, scratch)
 
     def step(self, step: Step) -> None:
-        """Plays one more step.
+        """Plays one more step, unless an earlier one was not supported and nothing can follow it.
 
         Raises:
             ExampleFailedError: something is wrong that no known defect explains.
         """
-        if self.known_outcome:
+        if self.known_outcome or self.inner.player.lost:
             return
         self.steps.append(step)
         self._result = self.inner.judge(lambda: self.inner.player.step(step))

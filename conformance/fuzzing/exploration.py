@@ -139,7 +139,7 @@ class Explorer:
         self._number += 1
         folder = self._scratch / f"scenario-{self._number}"
         run = Run(self._target, scenario.case, scenario.machine, scenario.root, folder)
-        return ScenarioRun(scenario, run.play_on(), run)
+        return ScenarioRun(scenario, run.play(), run)
 
     def smallest(
         self,

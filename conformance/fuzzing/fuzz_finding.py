@@ -32,6 +32,7 @@ class FuzzFinding:
     pictures: tuple[events.Picture, ...] = ()
     stderr: str = ""
     signature: str = ""
+    parted: events.Parted | None = None
     replays: bool = True
 
     @classmethod
@@ -45,6 +46,7 @@ class FuzzFinding:
             run.pictures(),
             result.stderr,
             played.signature,
+            run.parted(),
         )
 
     @classmethod
@@ -84,4 +86,5 @@ class FuzzFinding:
             file=str(file),
             reproduce=shlex.join(words) if self.replays else harness_run.command,
             signature=self.signature,
+            parted=self.parted,
         )

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from numaproof.conformance.cases.schema import Case
     from numaproof.conformance.judging.invariants import Violation
     from numaproof.protocol.events import Outcome
-    from numaproof.protocol.messages import Level
 
 _BROKEN_CORES = frozenset(
     {
@@ -135,7 +134,7 @@ def judge(
     if outcome == "fail" and broken:
         names: list[str] = []
         for violation, facts in broken:
-            name = explain(violation, facts, known) or _spoilt(violation, names)
+            name = explain(violation, facts, known, names)
             if name is None:
                 return outcome, None
             names.append(name)
@@ -162,20 +161,24 @@ def _with_defect(outcome: Outcome, defect: str) -> tuple[Outcome, str | None]:
     return (outcome, None) if outcome in ("pass", "fail") else ("expected failure", defect)
 
 
-def explain(violation: Violation, facts: Facts, known: frozenset[str]) -> str | None:
-    """The known defect that a broken invariant is due to, or None."""
+def explain(
+    violation: Violation, facts: Facts, known: frozenset[str], met: Sequence[str] = ()
+) -> str | None:
+    """The known defect that a broken invariant is due to, or None.
+
+    `met` are those that explained others before; what they spoilt is due to them, too.
+    """
     return next(
         (name for name in sorted(known & _EXPLAINS.keys()) if _EXPLAINS[name](violation, facts)),
-        None,
+        _spoilt(violation, met),
     )
 
 
-def known_defects(kubernetes: str, level: Level, *, documented: bool) -> frozenset[str]:
-    """The defects that an implementation has by its own claim to be the kubelet of a release.
+def known_defects(kubernetes: str) -> frozenset[str]:
+    """The defects of the kubelets of a release.
 
-    Only level ``kubelet`` is that claim; `documented` takes it back.
+    Raises:
+        UnknownReleaseError: there is no such release.
     """
-    if documented or level != "kubelet":
-        return frozenset()
     release(kubernetes)
     return frozenset(one.name for one in DEFECTS if kubernetes in one.releases)

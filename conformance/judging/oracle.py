@@ -6,6 +6,7 @@ went, or the answers are compared in a form that is the same either way.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -34,44 +35,74 @@ class SteeredImplementation(Protocol):
         """Says which devices to take where any would do, by container and resource."""
 
 
+Meets = Callable[[messages.Answer, messages.State | None], bool]
+"""Whether an answer, with the state after it, meets an expectation."""
+
+
+class AnswerJudge(Protocol):
+    """What a session asks about each answer."""
+
+    @property
+    def answer(self) -> messages.Answer | None:
+        """The answer to the last call that would have been right."""
+
+    def disagreement(
+        self, operation: str, args: messages.Args, answer: messages.Answer
+    ) -> str | None:
+        """How `answer` differs from the right one; None if it does not."""
+
+    def alter(self, change: Callable[[Path], None]) -> None:
+        """Changes a checkpoint by hand, given the state directory that it is in."""
+
+
 @dataclass
 class Oracle:
     """The reference, in a state directory of its own.
 
-    If it does not support a start, it stays `silent` until the next one.
+    It keeps in step with the implementation: a call that this does not support changes nothing
+    here either. Once the reference itself does not support a call it is `silent`, for what it knows
+    of the node is no longer so.
+
+    Attributes:
+        level: how much of the answers is compared.
+        answer: its last answer; None before the first and where it made no call.
     """
 
     reference: SteeredImplementation
     state_dir: Path
+    level: messages.Level
     silent: bool = False
+    answer: messages.Answer | None = None
 
     def disagreement(
-        self,
-        operation: str,
-        args: messages.Args,
-        answer: messages.Answer,
-        level: messages.Level,
+        self, operation: str, args: messages.Args, answer: messages.Answer
     ) -> str | None:
         """How the reference's answer to a call differs from `answer`; None if it does not.
 
         A kubelet takes any of several equally good devices: the reference takes the same ones if
         it may.
         """
+        self.answer = None
+        if self.silent or isinstance(answer, messages.Unsupported):
+            return None
         if isinstance(args, messages.StartArgs):
             args = msgspec.structs.replace(args, state_dir=str(self.state_dir))
-            self.silent = False
-        if self.silent:
-            return None
         if isinstance(answer, messages.Admitted):
             self.reference.favour(
                 {name: one.devices or {} for name, one in answer.containers.items()}
             )
-        own = without_path(self.reference.call(operation, args), self.state_dir)
-        if isinstance(args, messages.StartArgs):
-            self.silent = isinstance(own, messages.Unsupported)
-        found = disagreement(args, answer, own, level)
+        self.answer = without_path(self.reference.call(operation, args), self.state_dir)
+        self.silent = operation in _CHANGES and isinstance(self.answer, messages.Unsupported)
+        found = disagreement(args, answer, self.answer, self.level)
         return f"{DIFFERS}{found}" if found else None
 
+    def alter(self, change: Callable[[Path], None]) -> None:
+        """Changes a checkpoint of its own."""
+        change(self.state_dir)
+
+
+_CHANGES = frozenset({"start", "admit", "remove", "devices"})
+"""Operations that change the node."""
 
 DIFFERS = "differs from the reference: "
 """What every disagreement starts with."""

@@ -18,6 +18,7 @@ from numaproof.conformance.cases import loading, releases, writing
 from numaproof.conformance.cases.loading import applies
 from numaproof.conformance.execution.run import Run, Target, reference_target
 from numaproof.conformance.execution.scratch import scratch_folder
+from numaproof.conformance.judging.sides import DOCUMENTED, KUBELET
 from numaproof.conformance.promotion.rehearsal import (
     PromotionError,
     Rehearsal,
@@ -134,7 +135,7 @@ def _least(case: Case, rehearsal: Rehearsal, levels: Sequence[Level], target: Ta
             f"{target.hello.name} claims level {target.level}, at which a case of level"
             f" {levels[0]} is not played"
         )
-    alone = replace(target, oracle=None)
+    alone = replace(target, compared=False)
     for level in claimed:
         for asked in (False, True):
             made = _expecting(case, rehearsal, level, asked=asked)
@@ -195,5 +196,5 @@ def _releases(case: Case, kubernetes: str) -> str:
 
 
 def _passes(case: Case, kubernetes: str) -> Iterator[bool]:
-    for documented in (True, False):
-        yield _verdict(case, reference_target(kubernetes, documented=documented)).good
+    for side in (DOCUMENTED, KUBELET):
+        yield _verdict(case, reference_target(kubernetes, side)).good

@@ -12,6 +12,7 @@ from numaproof.conformance.cases import manifests
 from numaproof.conformance.cases.schema import Expected, NoArguments, StartStep, Step
 from numaproof.conformance.execution.run import Run, reference_target
 from numaproof.conformance.execution.scratch import scratch_folder
+from numaproof.conformance.judging.sides import DOCUMENTED
 from numaproof.conformance.promotion.expected_answers import Expecting, accepted_or_refused
 from numaproof.protocol import messages
 from numaproof.protocol.messages import LEVELS
@@ -54,7 +55,7 @@ class Rehearsal:
 
 def rehearse(case: Case, kubernetes: str) -> Rehearsal:
     assert case.machine is not None
-    target = reference_target(kubernetes, documented=True)
+    target = reference_target(kubernetes, DOCUMENTED)
     with scratch_folder() as scratch:
         run = Run(target, case, case.machine, None, scratch / "rehearsal")
         session = run.player.session

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 
 from numaproof.conformance.execution import runner
 from numaproof.conformance.execution.harness_run import HarnessRun
-from numaproof.conformance.execution.implementation import InProcess, handshake
-from numaproof.conformance.execution.run import Target
+from numaproof.conformance.execution.implementation import handshake
+from numaproof.conformance.execution.run import Target, reference
 from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.conformance.fuzzing.fuzz import fuzz
 from numaproof.conformance.fuzzing.fuzz_options import Budget
 from numaproof.protocol.events import GOOD, CaseFinished, DivergenceFound
-from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -153,7 +152,7 @@ def target(
         hello,
         kubernetes or hello.kubernetes[-1],
         hello.level,
-        oracle=(lambda: InProcess(Reference)) if compared else None,
+        oracle=reference if compared else None,
     )
 
 

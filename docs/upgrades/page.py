@@ -293,7 +293,7 @@ def example(name: str, before: str, after: str, machine: str, commands: Sequence
 
 def page(commands: Sequence[str] = ()) -> str:
     """The whole page; `commands` are kubelets that answer in the place of the reference."""
-    with open_target(commands, _TIMEOUT, None, None, documented=False) as target:
+    with open_target(commands, _TIMEOUT, None, None, None) as target:
         found = [(node, played(node, target.implementation)) for node in nodes()]
     text = Template((FOLDER / "page.txt").read_text(encoding="utf-8"))
     return text.substitute(

@@ -287,8 +287,15 @@ class UnknownReleaseError(ValueError):
     """No such release in the table."""
 
 
-def release(version: str | None, *, documented: bool = False) -> Release:
+def release(
+    version: str | None, *, documented: bool = False, exceptions: frozenset[str] = frozenset()
+) -> Release:
     """The release by its minor version, the newest for None; `documented` without its defects.
+
+    Args:
+        version: the minor release.
+        documented: whether the documents are kept where the kubelets of the release break them.
+        exceptions: the names of defects for which it is the other way round.
 
     Raises:
         UnknownReleaseError: the table has no such release.
@@ -298,7 +305,11 @@ def release(version: str | None, *, documented: bool = False) -> Release:
         raise UnknownReleaseError(
             f"Kubernetes release {version!r} is not one of {', '.join(RELEASES)}"
         )
-    if documented:
-        kept = tuple(one for one in found.departures if not defect_of(one))
+    if documented or exceptions:
+        kept = tuple(
+            one
+            for one in found.departures
+            if not (defect := defect_of(one)) or (defect.name in exceptions) == documented
+        )
         return replace(found, departures=kept)
     return found

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from numaproof.conformance.execution.implementation import InProcess, handshake
-from numaproof.conformance.execution.run import Target
-from numaproof.reference.implementation import Reference
+from numaproof.conformance.execution.implementation import handshake
+from numaproof.conformance.execution.run import Target, reference, usual
 
 if TYPE_CHECKING:
     from numaproof.conformance.execution.implementation import Implementation
+    from numaproof.protocol.events import JudgedAs
     from numaproof.protocol.messages import Level
 
 
@@ -22,7 +22,7 @@ def target_of(
     level: Level | None = None,
     oracle: bool = False,
     command: tuple[str, ...] = (),
-    documented: bool = False,
+    judged_as: JudgedAs | None = None,
     **hello: Any,
 ) -> Target:
     """A target made of an implementation, with some of its claims replaced.
@@ -33,7 +33,7 @@ def target_of(
         level: what it is compared at; what it claims, if None.
         oracle: whether it is compared with the reference.
         command: what started it.
-        documented: whether it is compared with the documents, without any defects.
+        judged_as: the side that its answers have to be on; the one by its claims, if None.
         hello: other claims.
     """
     claims = msgspec.structs.replace(handshake(implementation, "tests"), **hello)
@@ -43,6 +43,6 @@ def target_of(
         kubernetes,
         level or claims.level,
         command=command,
-        oracle=(lambda: InProcess(Reference)) if oracle else None,
-        documented=documented,
+        oracle=reference if oracle else None,
+        judged_as=judged_as or usual(claims),
     )

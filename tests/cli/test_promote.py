@@ -73,7 +73,7 @@ def test_a_bug_that_fuzzing_finds_is_a_case_that_fails_until_it_is_fixed(
     check = shlex.split(now.removeprefix("now run: numaproof "))
     assert check == ["check", "--select", "static-found", "--cases", "numaproof-cases.yaml"]
     assert command(*check).code == 0
-    assert command(*check, "--documented").code == 0
+    assert command(*check, "--as", "documented").code == 0
     assert shlex.split(again)[:2] == ["and:", "numaproof"]
     assert command(*shlex.split(again)[2:]).code == 1
 

@@ -85,7 +85,7 @@ def test_a_program_that_answers_otherwise_than_the_kubelet_fails_them(
     assert "recorded against answered" in run.steps[-1].problems[0]
 
 
-@pytest.mark.parametrize("left_out", [("--documented",), ("--machine", "laptop-4c8t")])
+@pytest.mark.parametrize("left_out", [("--as", "documented"), ("--machine", "laptop-4c8t")])
 def test_recordings_are_left_out_where_they_do_not_apply(
     command: Command, left_out: tuple[str, ...]
 ) -> None:

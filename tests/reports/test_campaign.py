@@ -42,7 +42,7 @@ PLAN = CampaignPlanned(
     program=("mine",),
     timeout=30.0,
     implementation=HELLO,
-    configurations=(Configuration("1.36", "kubelet", documented=True),),
+    configurations=(Configuration("1.36", "kubelet", judged_as="documented"),),
     cases="",
     selected_cases="",
     machines={"laptop": ""},
@@ -69,7 +69,7 @@ SUMMARY = CampaignSummary(
     complete=True,
     missing=0,
     tally=TALLY,
-    configurations={"1.36 kubelet documented": TALLY},
+    configurations={"1.36 kubelet as documented": TALLY},
     machines={"laptop": {"pass": 3}},
     findings=(FINDING,),
 )
@@ -78,7 +78,7 @@ SUMMARY = CampaignSummary(
 def test_the_summary_names_every_finding_and_how_to_see_it_again() -> None:
     assert as_text(SUMMARY).splitlines() == [
         "mine 2, 1 machine",
-        "  1.36 kubelet documented: case runs 3 pass; scenarios 1 crash, 1 pass",
+        "  1.36 kubelet as documented: case runs 3 pass; scenarios 1 crash, 1 pass",
         "1 finding:",
         "  0123 CRASH scenario",
         "    it ⟨U+001B⟩[31mended",

@@ -75,7 +75,9 @@ def outcome(name: str, kubernetes: str, folder: Path, *, documented: bool) -> st
         (profile,) = case.machines.names
         machine = ProfileMachine(fakesys.load_profile(profile), folder / "trees")
     reference = InProcess(lambda: Reference(documented=documented))
-    target = target_of(reference, kubernetes=kubernetes, documented=documented)
+    target = target_of(
+        reference, kubernetes=kubernetes, judged_as="documented" if documented else "kubelet"
+    )
     harness_run = HarnessRun(target, load_registry(), "numaproof replay", "0")
     return run_case(SelectedCase(case, machine), harness_run, folder / "state").outcome
 

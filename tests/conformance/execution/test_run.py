@@ -424,7 +424,7 @@ def test_a_defect_explains_no_difference_from_the_reference(
     def result(*, oracle: bool) -> RunResult:
         target = make_target(InProcess(lambda: changed(reconcile=silent)), oracle=oracle)
         folder = tmp_path / str(oracle)
-        return Run(target, make_case(UNEVEN), info, None, folder).play_on()
+        return Run(target, make_case(UNEVEN), info, None, folder).play()
 
     alone, beside = result(oracle=False), result(oracle=True)
     assert (alone.outcome, alone.defect) == ("expected failure", "free-core-by-average")

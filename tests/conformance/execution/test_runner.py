@@ -128,7 +128,7 @@ def test_the_command_that_reproduces_a_case_names_all_that_matters(
             kubernetes="1.34",
             level="placement",
             command=("./my driver", "--x"),
-            documented=True,
+            judged_as="documented",
         )
         given = ProfileMachine(laptop.profile, laptop.folder, given="dir/my.yaml")
         _, finished, _, _ = played(target, cases, given)
@@ -136,7 +136,7 @@ def test_the_command_that_reproduces_a_case_names_all_that_matters(
     words = shlex.split(finished.reproduce)
     assert shlex.join(words[:-1]) == (
         "numaproof check --select good-case --machine dir/my.yaml --kubernetes 1.34"
-        " --level placement --documented --implementation"
+        " --level placement --as documented --implementation"
     )
     assert words[-1] == "'./my driver' --x"
 

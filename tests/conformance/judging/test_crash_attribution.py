@@ -37,7 +37,7 @@ FUNCTION(0x3d89a0a40300, {{0x0, 0x0}}, 0x3d89a0a402a0)
 
 
 def known(kubernetes: str) -> frozenset[str]:
-    return known_defects(kubernetes, "kubelet", documented=False)
+    return known_defects(kubernetes)
 
 
 def fault(message: str, function: str) -> messages.Fault:

@@ -42,12 +42,9 @@ def case(make_case: Callable[[str], Case]) -> Case:
     return make_case("steps: [{state: {}}]")
 
 
-def test_only_whoever_claims_to_be_the_kubelet_has_its_defects() -> None:
-    assert "free-core-by-average" in known_defects.known_defects(
-        "1.35", "kubelet", documented=False
-    )
-    assert not known_defects.known_defects("1.35", "placement", documented=False)
-    assert not known_defects.known_defects("1.35", "kubelet", documented=True)
+def test_the_kubelet_of_a_release_has_its_defects_and_no_others() -> None:
+    assert "free-core-by-average" in known_defects.known_defects("1.35")
+    assert "strict-reservation-empty-pool-refused" not in known_defects.known_defects("1.31")
 
 
 @pytest.mark.parametrize(

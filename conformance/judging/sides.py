@@ -1,0 +1,301 @@
+"""The sides that an implementation may take where a kubelet breaks its documents.
+
+Both are right for an implementation that does not claim to be a kubelet: the documents, and what
+the kubelet of the release does by a named defect. It is compared with the documents first. Once its
+answer is another, every call so far is made again to references that have one of the release's
+defects, or all of them; the comparison goes on with one that agrees with every answer, and the
+defect is what the implementation shares with the kubelet. If there is none, the answer is wrong.
+
+So an answer costs one call to a reference, as it does for a kubelet, until the sides part.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING
+
+from numaproof.conformance.judging.oracle import Oracle, disagreement
+from numaproof.protocol import messages
+from numaproof.protocol.events import Parted
+from numaproof.reference.departures.defects import DEFECTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from numaproof.conformance.judging.oracle import Meets, SteeredImplementation
+
+
+@dataclass(frozen=True)
+class Side:
+    """What a reference keeps to: the documents, or all that kubelets of the release do.
+
+    Attributes:
+        documented: whether the documents are kept where the kubelet breaks them.
+        exceptions: the names of defects for which it is the other way round.
+    """
+
+    documented: bool
+    exceptions: frozenset[str] = frozenset()
+
+    def turned(self, defect: str) -> Side:
+        """The same, but for one defect."""
+        return Side(self.documented, self.exceptions ^ {defect})
+
+    def has(self, defect: str) -> bool:
+        """Whether it does as the kubelet does where that defect matters."""
+        return (defect in self.exceptions) == self.documented
+
+
+DOCUMENTED = Side(documented=True)
+KUBELET = Side(documented=False)
+
+
+@dataclass(frozen=True)
+class _Heard:
+    """A call and the implementation's answer, with that of the side it is compared with."""
+
+    operation: str
+    args: messages.Args
+    answer: messages.Answer
+    own: messages.Answer | None
+
+
+class Sides:
+    """Judges answers by whichever side they are on.
+
+    Args:
+        make: makes a fresh reference that is on a side.
+        folder: where references have their state directories; made when the first one needs it.
+        level: how much of the answers is compared. At level invariants, none is: then the
+            references are asked only where an invariant or an expectation is broken.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[Side], SteeredImplementation],
+        folder: Path,
+        level: messages.Level,
+    ) -> None:
+        """Begins with the documents; see the class."""
+        self._make = make
+        self._folder = folder
+        self._level = level
+        self._exact: messages.Level = "kubelet" if level == "kubelet" else "placement"
+        self._number = count()
+        self._history: list[_Heard | Callable[[Path], None]] = []
+        self._side = DOCUMENTED
+        self._oracle = self._open(DOCUMENTED)
+        self._shared: dict[str, None] = {}
+        self._kept: dict[str, None] | None = None
+        self._otherwise = False
+
+    @property
+    def shared(self) -> tuple[str, ...]:
+        """The defects that the implementation has shown to share with the kubelet."""
+        return tuple(self._shared)
+
+    @property
+    def otherwise(self) -> bool:
+        """Whether a case that expects one side's answers was given another's."""
+        return self._otherwise
+
+    @property
+    def answer(self) -> messages.Answer | None:
+        """The last answer of the side that the implementation is compared with."""
+        return self._oracle.answer
+
+    @property
+    def reference(self) -> SteeredImplementation:
+        """The reference that is on that side."""
+        return self._oracle.reference
+
+    def disagreement(
+        self, operation: str, args: messages.Args, answer: messages.Answer
+    ) -> str | None:
+        """How `answer` differs from that of the side taken so far; None if a side agrees."""
+        found = None
+        if self._level != "invariants":
+            found = self._oracle.disagreement(operation, args, answer)
+        if not isinstance(answer, messages.Unsupported):
+            self._history.append(_Heard(operation, args, answer, self._oracle.answer))
+        return found if found and not self._turn() else None
+
+    def alter(self, change: Callable[[Path], None]) -> None:
+        """Changes a checkpoint by hand, on every side."""
+        self._history.append(change)
+        self._oracle.alter(change)
+
+    def allows(self, args: messages.Args, meets: Meets) -> bool:
+        """Whether an expectation that an answer does not meet is one side's, the answer another's.
+
+        Args:
+            args: those of the call.
+            meets: whether the expectation is met by an answer, with the state after it.
+        """
+        calls = [(n, one) for n, one in enumerate(self._history) if isinstance(one, _Heard)]
+        index = next(n for n, one in calls if one.args is args)
+        after = next(
+            (n for n, one in calls if n > index and isinstance(one.answer, messages.State)), None
+        )
+        wanted = [side for side in (DOCUMENTED, KUBELET) if self._meets(side, index, after, meets)]
+        if len(wanted) != 1:
+            return False
+        (expected,) = wanted
+        opposite = KUBELET if expected.documented else DOCUMENTED
+        exactly = [one for n, one in calls if n in (index, after)]
+        turned = (expected.turned(name) for name in self._defects())
+        for side in (self._side, *turned, opposite):
+            if side != expected and self._take(side, exactly):
+                if opposite is DOCUMENTED:
+                    kept = () if side.documented else sorted(side.exceptions)
+                    self._kept = dict.fromkeys(kept or self._kept_from(index, self._exact))
+                self._otherwise = True
+                return True
+        return False
+
+    def shares(self, defect: str | None) -> bool:
+        """Whether the last answer, and the state after it, are those of a kubelet with a defect.
+
+        None stands for whichever defect makes them differ from what is documented.
+        """
+        exactly = self._history[-2:]
+        if defect is not None:
+            named = (self._side, self._side.turned(defect), DOCUMENTED.turned(defect), KUBELET)
+            return any(side.has(defect) and self._take(side, exactly, (defect,)) for side in named)
+        documented = self._answers(DOCUMENTED)[-2:]
+        every = (self._side, *map(DOCUMENTED.turned, self._defects()), KUBELET)
+        return any(
+            self._answers(side)[-2:] != documented and self._take(side, exactly) for side in every
+        )
+
+    def parted(self) -> Parted | None:
+        """Which side the implementation took where a kubelet breaks its documents.
+
+        None if both would have answered alike, as far as answers were compared.
+        """
+        if self._shared:
+            return Parted("kubelet", tuple(self._shared))
+        if self._kept is not None:
+            return Parted("documented", tuple(self._kept))
+        if self._level == "invariants":
+            return None
+        index = self._first_difference(KUBELET)
+        return None if index is None else Parted("documented", self._kept_from(index, self._level))
+
+    # The side that an answer is on
+
+    def _turn(self) -> bool:
+        """Takes another side, which agrees with every answer so far; whether there is one."""
+        if self._side.documented and not self._would_part():
+            return False
+        exactly: Sequence[object] = ()
+        turned = [self._side.turned(name) for name in self._defects()]
+        return any(self._take(side, exactly) for side in (*turned, KUBELET))
+
+    def _take(self, side: Side, exactly: Sequence[object], shown: Sequence[str] = ()) -> bool:
+        """Takes a side if it agrees with every answer, and with some of them at level placement.
+
+        `shown` are the defects that this is about; else those which make the difference.
+        """
+        oracle = self._open(side)
+        for one in self._history:
+            if not isinstance(one, _Heard):
+                oracle.alter(one)
+                continue
+            oracle.level = self._exact if any(one is other for other in exactly) else self._level
+            if oracle.disagreement(one.operation, one.args, one.answer):
+                self._close(oracle)
+                return False
+        oracle.level = self._level
+        names = shown or (
+            side.exceptions - self._side.exceptions
+            if side.documented
+            else self._playing_along(len(self._history) - 1)
+        )
+        self._shared |= dict.fromkeys(name for name in sorted(names) if side.has(name))
+        self._close(self._oracle)
+        self._side, self._oracle = side, oracle
+        return True
+
+    def _would_part(self) -> bool:
+        """Whether a kubelet would have answered any call otherwise than the side taken so far."""
+        return any(
+            isinstance(heard, _Heard) and own != heard.own
+            for heard, own in zip(self._history, self._answers(KUBELET), strict=True)
+        )
+
+    def _meets(self, side: Side, index: int, after: int | None, meets: Meets) -> bool:
+        """Whether the answer of a side to a call meets an expectation."""
+        answers = self._answers(side)
+        answer, state = answers[index], None if after is None else answers[after]
+        return answer is not None and meets(
+            answer, state if isinstance(state, messages.State) else None
+        )
+
+    def _first_difference(self, side: Side) -> int | None:
+        """The first call whose answer differs from that of a side."""
+        oracle = self._open(side)
+        found = None
+        for index, one in enumerate(self._history):
+            if not isinstance(one, _Heard):
+                oracle.alter(one)
+            elif oracle.disagreement(one.operation, one.args, one.answer):
+                found = index
+                break
+        self._close(oracle)
+        return found
+
+    def _playing_along(self, index: int) -> tuple[str, ...]:
+        """The defects without any one of which a kubelet would answer a call otherwise."""
+        (full,) = self._answers(KUBELET)[index : index + 1]
+        return tuple(name for name, one in self._without_each(index) if one != full)
+
+    def _kept_from(self, index: int, level: messages.Level) -> tuple[str, ...]:
+        """The defect without which a kubelet would answer a call as the implementation does.
+
+        Where several come together, all without any one of which it would answer otherwise.
+        """
+        heard = self._history[index]
+        assert isinstance(heard, _Heard)
+        for name, one in self._without_each(index):
+            if one is not None and not disagreement(heard.args, heard.answer, one, level):
+                return (name,)
+        return self._playing_along(index)
+
+    def _without_each(self, index: int) -> Iterator[tuple[str, messages.Answer | None]]:
+        """The answers to a call of kubelets each of which lacks one defect."""
+        for name in self._defects():
+            yield name, list(self._answered(KUBELET.turned(name), index + 1))[index]
+
+    def _answers(self, side: Side) -> list[messages.Answer | None]:
+        """The answers of a side to every call; None for what is no call."""
+        return list(self._answered(side, len(self._history)))
+
+    def _answered(self, side: Side, calls: int) -> Iterator[messages.Answer | None]:
+        oracle = self._open(side)
+        for one in self._history[:calls]:
+            if isinstance(one, _Heard):
+                oracle.disagreement(one.operation, one.args, one.answer)
+                yield oracle.answer
+            else:
+                oracle.alter(one)
+                yield None
+        self._close(oracle)
+
+    def _defects(self) -> list[str]:
+        """The defects with answers that a release of the calls so far has."""
+        args = (one.args for one in self._history if isinstance(one, _Heard))
+        releases = {getattr(one, "kubernetes", None) for one in args}
+        return [one.name for one in DEFECTS if one.answers and releases.intersection(one.releases)]
+
+    def _open(self, side: Side) -> Oracle:
+        folder = self._folder / str(next(self._number))
+        folder.mkdir(parents=True)
+        return Oracle(self._make(side), folder, self._level)
+
+    @staticmethod
+    def _close(oracle: Oracle) -> None:
+        shutil.rmtree(oracle.state_dir)
