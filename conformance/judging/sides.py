@@ -141,14 +141,15 @@ class Sides:
             (n for n, one in calls if n > index and isinstance(one.answer, messages.State)), None
         )
         wanted = [side for side in (DOCUMENTED, KUBELET) if self._meets(side, index, after, meets)]
-        if len(wanted) != 1:
+        if not wanted:
             return False
-        (expected,) = wanted
+        expected = wanted[0]
         opposite = KUBELET if expected.documented else DOCUMENTED
         exactly = [one for n, one in calls if n in (index, after)]
-        turned = (expected.turned(name) for name in self._defects())
+        bases = dict.fromkeys((self._side, expected))
+        turned = (side.turned(name) for side in bases for name in self._defects())
         for side in (self._side, *turned, opposite):
-            if side != expected and self._take(side, exactly):
+            if side not in wanted and self._take(side, exactly):
                 if opposite is DOCUMENTED:
                     kept = () if side.documented else sorted(side.exceptions)
                     self._kept = dict.fromkeys(kept or self._kept_from(index, self._exact))
