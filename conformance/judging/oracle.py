@@ -51,7 +51,7 @@ class AnswerJudge(Protocol):
     ) -> str | None:
         """How `answer` differs from the right one; None if it does not."""
 
-    def alter(self, change: Callable[[Path], None]) -> None:
+    def alter(self, change: Callable[[Path], object]) -> None:
         """Changes a checkpoint by hand, given the state directory that it is in."""
 
 
@@ -96,7 +96,7 @@ class Oracle:
         found = disagreement(args, answer, self.answer, self.level)
         return f"{DIFFERS}{found}" if found else None
 
-    def alter(self, change: Callable[[Path], None]) -> None:
+    def alter(self, change: Callable[[Path], object]) -> None:
         """Changes a checkpoint of its own."""
         change(self.state_dir)
 

@@ -85,7 +85,7 @@ class Sides:
         self._level = level
         self._exact: messages.Level = "kubelet" if level == "kubelet" else "placement"
         self._number = count()
-        self._history: list[_Heard | Callable[[Path], None]] = []
+        self._history: list[_Heard | Callable[[Path], object]] = []
         self._side = DOCUMENTED
         self._oracle = self._open(DOCUMENTED)
         self._shared: dict[str, None] = {}
@@ -123,7 +123,7 @@ class Sides:
             self._history.append(_Heard(operation, args, answer, self._oracle.answer))
         return found if found and not self._turn() else None
 
-    def alter(self, change: Callable[[Path], None]) -> None:
+    def alter(self, change: Callable[[Path], object]) -> None:
         """Changes a checkpoint by hand, on every side."""
         self._history.append(change)
         self._oracle.alter(change)
