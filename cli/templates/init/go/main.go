@@ -14,6 +14,7 @@ var hello = object{
 	"kubernetes": list{"{{ kubernetes }}"}, "level": "invariants",
 	"operations": list{"start", "admit", "remove", "state"},
 	"policies":   object{"cpu": list{"none", "static"}}, "options": object{},
+	"features": list{"container-removal", "restart"},
 }
 
 // YOUR POLICY GOES HERE: which count of the free CPUs a container gets. There are enough, sorted;

@@ -14,6 +14,7 @@ export const HELLO = {
   operations: ["start", "admit", "remove", "state"],
   policies: { cpu: ["none", "static"] },
   options: {},
+  features: ["container-removal", "restart"],
 };
 
 // YOUR POLICY GOES HERE: which `count` of the `free` CPUs a container gets. There are enough, sorted;

@@ -18,6 +18,7 @@ HELLO = {
     "operations": ["start", "admit", "remove", "state"],
     "policies": {"cpu": ["none", "static"]},
     "options": {},
+    "features": ["container-removal", "restart"],
 }
 
 

@@ -13,7 +13,8 @@ const HELLO: &str = r#"{
     "protocol": 1, "name": "{{ name }}", "version": "0.1.0", "language": "Rust",
     "kubernetes": ["{{ kubernetes }}"], "level": "invariants",
     "operations": ["start", "admit", "remove", "state"],
-    "policies": {"cpu": ["none", "static"]}, "options": {}
+    "policies": {"cpu": ["none", "static"]}, "options": {},
+    "features": ["container-removal", "restart"]
 }"#;
 
 /// YOUR POLICY GOES HERE: which `count` of the `free` CPUs a container gets. There are enough;
