@@ -197,9 +197,10 @@ class Session:
             pods=tuple(self.pods.values()),
         )
         answer = self.call("start", args)
-        self._earlier = EarlierStart(config, self.machine)
         self.config = config
         self.started = answer if isinstance(answer, messages.Started) else None
+        if self.started:  # a start that was refused has left nothing behind
+            self._earlier = EarlierStart(config, self.machine)
         return answer
 
     def admit(self, pod: messages.Pod) -> messages.Answer:

@@ -65,6 +65,12 @@ def test_a_second_process_finds_the_pods_of_the_first(examined: Examine) -> None
     assert second == ["hello", "start", "admit", "admit", "admit", "state", "remove", "state"]
 
 
+def test_after_a_refused_start_the_next_is_no_restart_on_a_changed_node(examined: Examine) -> None:
+    features = '"features": ["container-removal", "restart", "reconfiguration"]'
+    diagnosis = examined((features, '"features": ["container-removal", "restart"]'))
+    assert operations(diagnosis).count("admit") == 10
+
+
 def test_what_is_not_claimed_is_not_asked(examined: Examine) -> None:
     diagnosis = examined(
         ('["start", "admit", "remove", "state"]', '["start", "admit"]'), NO_FEATURES
