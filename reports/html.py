@@ -21,6 +21,7 @@ from numaproof.reports.untrusted import visible
 from numaproof.reports.wording import (
     SYMBOLS,
     VERDICTS,
+    claims_lines,
     counts_line,
     reached_lines,
     setting,
@@ -52,6 +53,7 @@ def html(summary: Summary) -> str:
         counts=counts_line(summary),
         setting=setting(summary),
         untested=untested_line(summary),
+        claims=claims_lines(summary),
         links=tuple(_links(summary)),
         machines=summary.started.machines if summary.started else {},
         drawings=dict(_drawings(summary)),

@@ -18,6 +18,7 @@ from numaproof.reports.wording import (
     COLUMNS,
     SYMBOLS,
     VERDICTS,
+    claims_lines,
     columns,
     reached_lines,
     setting,
@@ -99,6 +100,7 @@ def _head(summary: Summary) -> Iterator[str]:
     if sides := taken_sides(summary):
         rows = [(escaped(side, 200), str(count)) for side, count in sides[:_LISTED]]
         yield from _table(["Where kubelets break their documents", "case runs"], rows)
+    yield from _claims(summary)
     if summary.reached is not None and summary.reached.examples:
         examples = plural(summary.reached.examples, "example")
         yield f"<details><summary>Covered in {examples}</summary>"
@@ -120,6 +122,13 @@ def _expected(summary: Summary) -> Iterator[str]:
         ["Expected failure (named defect)", "case runs"],
         ((escaped(name), str(count)) for name, count in list(counts.items())[:_LISTED]),
     )
+
+
+def _claims(summary: Summary) -> Iterator[str]:
+    lines = claims_lines(summary)
+    yield from (f"- {escaped(line, 400)}" for line in lines)
+    if lines:
+        yield ""
 
 
 def _untested(summary: Summary) -> Iterator[str]:

@@ -164,6 +164,7 @@ class Summary:
             "by_chance": [_plain_chance(one) for one in self.by_chance],
             "reached": _plain_reached(self.reached),
             "untested": list(self.untested),
+            "claims": _plain_claims(self.ended),
         }
 
     def area(self, run: CaseFinished) -> str:
@@ -296,6 +297,19 @@ def _gaps(started: RunStarted | None, ended: RunEnded | None, tally: OutcomeTall
         yield f"The last event counts {counted} case runs, but the stream has {tally.total}."
     elif started is not None and started.kind == "check" and tally.total < started.total:
         yield f"The stream has only {tally.total} of {started.total} case runs."
+
+
+def _plain_claims(ended: RunEnded | None) -> dict[str, Any] | None:
+    review = ended.claims if ended else None
+    if review is None:
+        return None
+    return {
+        "assumed": review.assumed,
+        "unclaimed": review.unclaimed,
+        "declined": review.declined,
+        "possible": list(review.possible),
+        "untrue": list(review.untrue),
+    }
 
 
 def _plain_run(run: CaseFinished) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from numaproof.reports.untrusted import one_line, shortened, tail, visible
 from numaproof.reports.values import compact, without_machine
 from numaproof.reports.wording import (
     SYMBOLS,
+    claims_lines,
     columns,
     reached_lines,
     taken_side,
@@ -88,6 +89,7 @@ def summary_parts(
     yield from (Text(f"{side}: {count}", "dim") for side, count in taken_sides(summary))
     yield from _by_chance(summary)
     yield from _reached(summary)
+    yield from (Text(one_line(line, _VALUE), "dim") for line in claims_lines(summary))
     if summary.untested:
         yield Text(f"{untested_line(summary)}.", style="yellow")
     yield from (Text(f"Incomplete run: {visible(gap)}", "bold yellow") for gap in summary.gaps)

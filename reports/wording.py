@@ -97,6 +97,38 @@ def untested_line(summary: Summary) -> str:
     return f"{what} untested; the registry says why" if count else ""
 
 
+_MOST_CLAIMS = 20
+
+
+def claims_lines(summary: Summary) -> tuple[str, ...]:
+    """What the run shows of the implementation's claims, in sentences: the contradicted first.
+
+    They say why case runs were unsupported, what could be claimed, and what is assumed.
+    """
+    review = summary.ended.claims if summary.ended else None
+    if review is None:
+        return ()
+    what = "example" if summary.fuzz else "case run"
+    lines = [f"{one}." for one in review.untrue]
+    unclaimed = [*review.unclaimed.items()]
+    lines += [
+        f"{claim} not claimed: {plural(count, what)} not asked."
+        for claim, count in unclaimed[:_MOST_CLAIMS]
+    ]
+    if left := sum(count for _, count in unclaimed[_MOST_CLAIMS:]):
+        lines.append(f"Other claims not made: {plural(left, what)} not asked.")
+    if review.declined:
+        lines.append(f"Claimed, but answered unsupported: {plural(review.declined, what)}.")
+    if review.possible:
+        lines.append(f"Could be claimed: {', '.join(review.possible)}.")
+    if review.assumed:
+        lines.append(
+            "hello has no `features`, so all that its operations, policies and options allow are"
+            " assumed; list what you have to be asked for nothing else (numaproof features)."
+        )
+    return tuple(lines)
+
+
 def reached_lines(reached: Coverage) -> tuple[tuple[str, str], ...]:
     """What fuzzing covered: pairs of a subject and the counts of what occurred."""
     counted = tuple(

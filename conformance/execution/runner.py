@@ -113,7 +113,7 @@ def play_case(
         defect=result.defect,
         reproduce=_reproduce(one, harness_run),
         signature=run.signature(result),
-        needs=tuple(session.needed),
+        needs=session.needed,
         unclaimed=session.unclaimed,
         declined=session.declined,
         parted=run.parted(),

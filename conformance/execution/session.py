@@ -56,8 +56,6 @@ class Session:
         config: the configuration of the last start.
         started: the answer to the last start, None when it was refused or never made.
         devices: what the device plugins reported last.
-        needed: the claims that what was asked so far needs, in the order in which they came up;
-            the last may be one that is missing.
     """
 
     implementation: Implementation
@@ -74,7 +72,7 @@ class Session:
     started: messages.Started | None = None
     devices: tuple[messages.DeviceResource, ...] = ()
     calls: list[Call] = field(default_factory=list)
-    needed: dict[str, None] = field(default_factory=dict)
+    _needed: dict[str, None] = field(default_factory=dict)
     _earlier: EarlierStart | None = None
     _done: list[str] = field(default_factory=list)
 
@@ -84,8 +82,13 @@ class Session:
         Raises:
             NotSupportedError: the implementation does not make one of them.
         """
-        self.needed.update(dict.fromkeys(claims))
+        self._needed.update(dict.fromkeys(claims))
         self.capabilities.require(claims)
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The claims that came up so far, in order; the last ones may be missing."""
+        return tuple(self._needed)
 
     @property
     def unclaimed(self) -> str:

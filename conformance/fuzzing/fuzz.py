@@ -165,7 +165,7 @@ class _Search:
         if run.known_outcome:
             self._passed_over.append(run.known_outcome)
             return
-        self.claims.count(tuple(session.needed), session.unclaimed, session.declined, failed=False)
+        self.claims.count(session.needed, session.unclaimed, session.declined, failed=False)
         every = self.options.replay_every
         if every and (self.coverage.examples + self.offset) % every == 0:
             found = self._determinism.nondeterminism(run.scenario(), run.inner, times=1)

@@ -1,0 +1,35 @@
+"""`numaproof features`: what an implementation can claim."""
+
+from __future__ import annotations
+
+import click
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from numaproof.conformance.claims import table
+from numaproof.protocol import codec
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+def features(*, as_json: bool) -> None:
+    """List the features that an implementation can claim in hello, and the cases that need each.
+
+    Core features are those that every cluster meets. What is not claimed is never asked.
+
+    \b
+    Example:
+      numaproof features
+    """
+    rows = table.rows()
+    if as_json:
+        click.echo(codec.encode([row._asdict() for row in rows]))
+        return
+    columns = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("Feature", "Support", "Meaning", "Claimed by"):
+        columns.add_column(name)
+    columns.add_column("Cases", justify="right")
+    for row in rows:
+        columns.add_row(row.name, row.support, row.meaning, row.claimed_by, f"{row.cases:,}")
+    Console(markup=False).print(columns)

@@ -1,0 +1,29 @@
+"""`numaproof features`."""
+
+from __future__ import annotations
+
+import json
+
+from click.testing import CliRunner
+
+from numaproof.features import features
+from numaproof.protocol.features import FEATURES
+
+
+def test_it_lists_every_feature_with_how_it_is_claimed() -> None:
+    shown = CliRunner().invoke(features).output
+    assert "sidecars" in shown
+    assert "operation" in shown
+
+
+def test_as_json_it_tells_all_of_each_feature() -> None:
+    rows = json.loads(CliRunner().invoke(features, ["--json"]).output)
+    assert [row["name"] for row in rows] == [*FEATURES]
+    assert rows[0] == {
+        "name": "init-containers",
+        "support": "core",
+        "meaning": FEATURES["init-containers"].meaning,
+        "claimed_by": "its name in features",
+        "operations": ["admit"],
+        "cases": rows[0]["cases"],
+    }

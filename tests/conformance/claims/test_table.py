@@ -1,0 +1,80 @@
+"""Features, what is assumed of a `hello` without them, and the cases that need each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from numaproof.conformance.cases import loading
+from numaproof.conformance.claims import table
+from numaproof.conformance.execution import runner
+from numaproof.conformance.execution.implementation import hello_args
+from numaproof.conformance.execution.run import Run, reference_target
+from numaproof.machine_names import named_machines
+from numaproof.protocol import features, messages
+from numaproof.protocol.machine import MachineInfo
+from numaproof.protocol.releases import RELEASES
+from numaproof.reference.implementation import Reference
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HELLO = msgspec.structs.replace(Reference().hello(hello_args("tests")), features=None)
+
+
+def test_of_a_kubelet_that_names_no_features_all_are_assumed() -> None:
+    assert features.assumed(HELLO) == features.NAMED
+
+
+@pytest.mark.parametrize("level", ["invariants", "admission", "placement"])
+def test_checkpoint_files_are_only_assumed_of_a_kubelet(level: str) -> None:
+    other = msgspec.structs.replace(HELLO, level=level)
+    assert {*features.NAMED} - {*features.assumed(other)} == {"checkpoint-files"}
+
+
+def test_what_operations_and_policies_do_not_allow_is_not_assumed() -> None:
+    small = msgspec.structs.replace(
+        HELLO, level="invariants", operations=("start", "state"), policies=messages.Policies()
+    )
+    assert features.assumed(small) == (
+        "restart",
+        "configuration-validation",
+        "reconfiguration",
+        "feature-gates",
+    )
+
+
+def test_named_features_are_claimed_as_they_are_named() -> None:
+    assert features.claimed(msgspec.structs.replace(HELLO, features=())) == ()
+
+
+def test_every_feature_has_one_line_and_a_count() -> None:
+    for row in table.rows():
+        assert len(row.meaning) < 160, row.name
+        assert row.cases > 0, row.name
+
+
+def test_the_counts_are_about_those_of_the_cases_as_they_are(tmp_path: Path) -> None:
+    """They may lag behind by a few cases, so that a new case needs no count."""
+    machines = named_machines((), tmp_path / "trees")
+    targets = [reference_target(one, documented=False) for one in reversed(RELEASES)]
+    found = dict.fromkeys(features.FEATURES, 0)
+    for case in loading.bundled_cases():
+        target, runs = next(
+            (target, runs)
+            for target in targets
+            if (runs := runner.select([case], machines, target))
+        )
+        machine = runs[0].machine
+        run = Run(target, case, machine.info or MachineInfo(), machine.tree, tmp_path / case.id)
+        run.play()
+        for name in table.needed(run.player.session.needed):
+            found[name] += 1
+    wrong = {
+        name: count
+        for name, count in found.items()
+        if abs(count - table.counts()[name]) > max(3, count // 20)
+    }
+    assert wrong == {}, f"conformance/claims/cases.yaml should have {found}"
