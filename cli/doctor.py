@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import click
+from click.shell_completion import CompletionItem
 from rich.console import Console
 
 from numaproof.conformance.diagnosis.examination import examine
@@ -21,7 +22,13 @@ from numaproof.reports.terminal import encodable, is_live
 
 
 @click.command()
-@click.argument("command", nargs=-1, required=True, metavar="CMD")
+@click.argument(
+    "command",
+    nargs=-1,
+    required=True,
+    metavar="CMD",
+    shell_complete=lambda _ctx, _param, typed: [CompletionItem(typed, type="file")],
+)
 @click.option(
     "--timeout",
     type=Duration(),

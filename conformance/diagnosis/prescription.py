@@ -30,7 +30,7 @@ def next_steps(
         listed = [*wrong[:MOST]]
         if len(wrong) > MOST:
             listed.append(f"{len(wrong) - MOST} more stand in the transcript above")
-        return (*listed, f"run it again: numaproof doctor {shlex.quote(command)}")
+        return (*listed, f"run it again: numaproof doctor {_quoted(command)}")
     return (*_ready(command), *_claimable(hello, frozenset(agreed)))
 
 
@@ -52,11 +52,17 @@ def _wrong(exchanges: Sequence[Exchange]) -> list[str]:
 
 
 def _ready(command: str) -> tuple[str, ...]:
-    given = f'--implementation "{command}"'
+    given = f"--implementation {_quoted(command)}"
     return (
         f"run the table of cases: numaproof check {given}",
         f"generate node lifetimes: numaproof fuzz {given} --max-time 5m",
     )
+
+
+def _quoted(command: str) -> str:
+    """The command as one word of a shell, in double quotes as the documentation has them."""
+    plain = not set(command) & set('"$`\\!')
+    return f'"{command}"' if plain else shlex.quote(command)
 
 
 def _claimable(hello: Hello | None, agreed: frozenset[Level]) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ MOST_SECONDS = 30.0
 SLOW = 0.5
 """Seconds from which on an answer is slow: a run of the whole table makes thousands of calls."""
 
-_SLOW_START = 3.0
+SLOW_START = 3.0
 """Seconds from which on the first answer of a process is slow."""
 
 _QUIET = 0.01
@@ -142,7 +142,7 @@ class Program:
             moment.seconds = time.monotonic() - began
         if left := process.unasked(_QUIET):
             moment.wrong(*_extra(left, "after the answer", self._number))
-        if moment.seconds > (_SLOW_START if self._number == 1 else SLOW):
+        if moment.seconds > (SLOW_START if self._number == 1 else SLOW):
             moment.wrong(
                 f"the answer took {moment.seconds:.1f} s",
                 "a run of the whole table makes thousands of calls: keep the process warm",

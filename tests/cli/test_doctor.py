@@ -7,7 +7,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
 import pytest
+
+from numaproof.doctor import doctor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,3 +87,9 @@ def test_a_terminal_gets_colour(
     monkeypatch.setattr("numaproof.doctor.is_live", lambda *_: True)
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert "\x1b[" in command("doctor", driver).out
+
+
+def test_files_complete_the_program() -> None:
+    (argument,) = (one for one in doctor.params if one.name == "command")
+    (item,) = argument.shell_complete(click.Context(doctor), "./my")
+    assert (item.value, item.type) == ("./my", "file")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from numaproof.conformance.diagnosis import program
 from numaproof.conformance.diagnosis.examination import examine
 from numaproof.protocol.diagnosis import Diagnosis
 
@@ -22,27 +23,34 @@ Examine = Callable[..., Diagnosis]
 
 
 @pytest.fixture
-def examined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Examine:
-    """Examines the repaired driver with pieces of its text replaced, in a folder of its own."""
-    here = tmp_path / "here"
+def examined_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Examine:
+    """Examines a Python program in a folder of its own."""
+    here, scratch = tmp_path / "here", tmp_path / "scratch"
     here.mkdir()
+    scratch.mkdir()
     monkeypatch.chdir(here)
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+    # A busy machine makes every program slow.
+    for limit in ("SLOW", "SLOW_START"):
+        monkeypatch.setattr(program, limit, 60.0)
+
+    def examined(text: str, timeout: float = 10.0) -> Diagnosis:
+        file = tmp_path / "program.py"
+        file.write_text(text, encoding="utf-8")
+        return examine((sys.executable, str(file)), timeout, "tests", scratch)
+
+    return examined
+
+
+@pytest.fixture
+def examined(examined_text: Examine) -> Examine:
+    """Examines the repaired driver with pieces of its text replaced."""
 
     def examined(*replaced: tuple[str, str], timeout: float = 10.0) -> Diagnosis:
         text = DRIVER.read_text("utf-8")
         for old, new in (FIX, *replaced):
             assert old in text, old
             text = text.replace(old, new)
-        return examine_text(tmp_path, text, timeout)
+        return examined_text(text, timeout)
 
     return examined
-
-
-def examine_text(folder: Path, text: str, timeout: float = 10.0) -> Diagnosis:
-    """Examines a Python program."""
-    program = folder / "program.py"
-    program.write_text(text, encoding="utf-8")
-    scratch = folder / "scratch"
-    scratch.mkdir()
-    return examine((sys.executable, str(program)), timeout, "tests", scratch)

@@ -176,6 +176,40 @@ def test_hello_must_be_the_same_each_time(examined: Examine) -> None:
     assert "this `hello` differs from the first" in findings(diagnosis)
 
 
+CLAIMING = """
+import json, sys
+from numaproof.protocol import codec
+from numaproof.reference.implementation import Reference
+reference = Reference(documented=True)
+for line in sys.stdin.buffer:
+    request = codec.decode(line, codec.Request)
+    answer = reference.call(request.op, codec.decode_args(request))
+    said = json.loads(codec.encode_answer(request.id, answer))
+    if request.op == "hello":
+        said["ok"] |= CLAIMS
+    print(json.dumps(said), flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"level": "invariants", "policies": {"memory": ["Static"]}},
+        {
+            "level": "admission",
+            "policies": {"cpu": ["static"], "topology": ["single-numa-node"], "scope": ["pod"]},
+        },
+        {"level": "placement", "operations": ["start", "admit", "devices"], "policies": {}},
+    ],
+)
+def test_who_claims_part_and_does_it_is_healthy(
+    claims: dict[str, object], examined_text: Examine
+) -> None:
+    text = CLAIMING.replace("CLAIMS", repr({**claims, "features": ["restart"]}))
+    diagnosis = examined_text(text, timeout=60.0)
+    assert [one for one in findings(diagnosis) if "without `state`" not in one] == []
+
+
 def test_a_mistake_made_again_is_listed_once(examined: Examine) -> None:
     diagnosis = examined(('"memory": [],\n', '"memory": None,\n'))
     listed = [step for step in diagnosis.next_steps if "memory` is null" in step]
