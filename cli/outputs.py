@@ -14,6 +14,7 @@ import click
 from numaproof.protocol import codec
 from numaproof.protocol.events import CaseFinished, DivergenceFound, Progress, RunEnded
 from numaproof.reports.files import EVENTS, Recorder, read_events
+from numaproof.reports.groups import causes
 from numaproof.reports.summary import summarize
 from numaproof.reports.terminal import Terminal
 
@@ -99,7 +100,8 @@ def follow(
             terminal.show(cut)
     summary = summarize(read_events(out / EVENTS))
     if as_json:
-        click.echo(codec.encode(summary.plain()))
+        found = [group.plain() for group in causes(summary)]
+        click.echo(codec.encode({**summary.plain(), "causes": found}))
     return summary.exit_code
 
 

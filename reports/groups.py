@@ -1,63 +1,183 @@
-"""Groups failures with the same cause: a bug shows on every machine that it affects."""
+"""Groups failures by cause: one bug of an implementation shows in many cases, on many machines.
+
+Failures with the same signature have the same cause. A bug that breaks several rules has several
+signatures: a group also takes in those of which one broke the invariants of both, and wrong
+answers without a broken invariant to cases that share a requirement with it and no other group.
+Each group lists the signatures in it, so that nothing is hidden.
+"""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from numaproof.reports.layout import plural
-from numaproof.reports.untrusted import visible
+from numaproof.reports.story import all_failures
+from numaproof.reports.untrusted import one_line, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numaproof.protocol.events import Outcome
     from numaproof.reports.story import Failure
+    from numaproof.reports.summary import Summary
 
 # Numbers and lists of them (CPU sets) differ between machines where the bug does not.
 _NUMBERS = re.compile(r"0x[0-9a-f]+|\d+(?:[-,.]\d+)*")
+_NAMED = re.compile(r"\[([a-z0-9-]+)\]$")
+_INVARIANT = "invariant "
+_UNKNOWN = 1 << 30
+"""The size of a machine that neither the run nor the case describes."""
 
 
-def likeness(name: str, outcome: Outcome, message: str) -> tuple[str, Outcome, str]:
-    """The key that failures in a group share: case, outcome, and message without numbers."""
-    return name, outcome, _NUMBERS.sub("#", message)
+def likeness(name: str, outcome: Outcome, message: str) -> str:
+    """What stands for a signature where a stream has none: without numbers, of one case."""
+    return f"{name}: {outcome}: {_NUMBERS.sub('#', message)}"
 
 
 @dataclass(frozen=True, slots=True)
 class FailureGroup:
-    """Similar failures: the first is shown in detail, the others by machine."""
+    """Failures with one cause.
+
+    Attributes:
+        first: the smallest of them: the fewest calls, then the smallest machine.
+        others: the rest, in the order of the run.
+        signatures: how often each signature occurs, that of `first` before the others.
+    """
 
     first: Failure
     others: tuple[Failure, ...]
+    signatures: Mapping[str, int]
 
     @property
     def size(self) -> int:
         """The number of failures."""
         return 1 + len(self.others)
 
+    def also(self) -> str:
+        """How else the cause shows; empty if it always shows in the same way."""
+        _, *more = self.signatures.items()
+        said = "; ".join(f"{one_line(one, 160)} ({count:,})" for one, count in more)
+        return f"also seen as {said}" if said else ""
+
     def elsewhere(self, most: int) -> str:
-        """Where else it failed, naming up to `most` machines; empty if nowhere."""
+        """Where else it failed, naming up to `most` cases or machines; empty if nowhere."""
         if not self.others:
             return ""
-        names = [visible(failure.machine) for failure in self.others]
-        more = " …" if len(names) > most else ""
-        return f"and on {plural(len(names), 'more machine')}: {', '.join(names[:most])}{more}"
+        places: dict[str, list[str]] = {}
+        for one in self.others:
+            places.setdefault(visible(one.name or one.title), []).append(visible(one.machine))
+        mine = visible(self.first.name or self.first.title)
+        if places.keys() == {mine}:
+            return f"and on {plural(len(self.others), 'more machine')}: {_few(places[mine], most)}"
+        named = [f"{name} ({_few(where, 3)})" for name, where in places.items()]
+        runs = plural(len(self.others), "more case run" if self.first.name else "more finding")
+        return f"and in {runs}: {_few(named, most)}"
+
+    def plain(self) -> dict[str, Any]:
+        """The group as plain JSON values, for programs."""
+        return {
+            "signature": next(iter(self.signatures)),
+            "count": self.size,
+            "signatures": dict(self.signatures),
+            "smallest": _place(self.first),
+            "others": [_place(one) for one in self.others],
+        }
+
+
+def _few(names: Sequence[str], most: int) -> str:
+    return ", ".join(names[:most]) + (" …" if len(names) > most else "")
+
+
+def _place(one: Failure) -> dict[str, str]:
+    named = {"case": one.name} if one.name else {"title": one.title}
+    return {**named, "machine": one.machine, "outcome": one.outcome, "message": one.message}
+
+
+def causes(summary: Summary) -> tuple[FailureGroup, ...]:
+    """The failures of a run, grouped; the largest group comes first."""
+    return grouped(all_failures(summary))
 
 
 def grouped(failures: Iterable[Failure]) -> tuple[FailureGroup, ...]:
-    """Groups the failures; the first group of each case comes before any second ones.
-
-    Findings of fuzzing are never grouped: each has its own machine and steps.
-    """
-    alike: dict[tuple[object, ...], list[Failure]] = {}
+    """Groups failures by cause; the largest group comes first."""
+    alike: dict[str, list[Failure]] = {}
     for number, failure in enumerate(failures):
-        key = likeness(failure.name, failure.outcome, failure.message)
-        alike.setdefault(key if failure.name else (number,), []).append(failure)
-    ranked: list[tuple[int, FailureGroup]] = []
-    seen: dict[str, int] = {}
-    for first, *others in alike.values():
-        rank = seen.get(first.name, 0) if first.name else 0
-        seen[first.name] = rank + 1
-        ranked.append((rank, FailureGroup(first, tuple(others))))
-    return tuple(group for _, group in sorted(ranked, key=lambda pair: pair[0]))
+        like = likeness(failure.name or str(number), failure.outcome, failure.message)
+        alike.setdefault(failure.signature or like, []).append(failure)
+    places = {name: number for number, name in enumerate(alike)}
+    by_size = sorted(alike, key=lambda one: (not one.startswith(_INVARIANT), -len(alike[one])))
+    merged: dict[str, _Merged] = {}
+    for name in by_size:
+        one = _Merged([name], alike[name])
+        own = one.same_cause(merged)
+        if own is None:
+            merged[name] = one
+        else:
+            own.add(one)
+    seen: Counter[str] = Counter()
+    rank: dict[str, int] = {}
+    for name in alike:  # of causes that are equally frequent, each case's first comes before others
+        case = alike[name][0].name
+        rank[name] = seen[case] if case else 0
+        seen[case] += name in merged
+    largest = sorted(merged, key=lambda one: (-len(merged[one].failures), rank[one], places[one]))
+    return tuple(merged[name].group(alike) for name in largest)
+
+
+class _Merged:
+    """Failures that have one cause, as far as is known yet."""
+
+    def __init__(self, signatures: list[str], failures: list[Failure]) -> None:
+        self.signatures = signatures
+        self.failures = list(failures)
+        self.requirements = {row.id for one in failures for row in one.requirements}
+        self.invariants = {
+            f"{_INVARIANT}{found[1]}"
+            for one in failures
+            for step in one.steps
+            for problem in step.problems
+            if (found := _NAMED.search(problem))
+        }
+        self.answered = all(one.outcome == "fail" and one.signature for one in failures)
+
+    def same_cause(self, larger: Mapping[str, _Merged]) -> _Merged | None:
+        """The one of larger groups that these failures belong to."""
+        (name,) = self.signatures
+        if name.startswith(_INVARIANT):
+            groups = larger.values()
+            both = (one for one in groups if one.breaks(name) or self.breaks(*one.signatures))
+            return next(both, None)
+        if not self.answered:
+            return None
+        near = [one for one in larger.values() if one.answered]
+        near = [one for one in near if one.requirements & self.requirements]
+        return near[0] if len(near) == 1 else None
+
+    def breaks(self, *names: str) -> bool:
+        """Whether any of these failures broke an invariant with such a signature."""
+        return not self.invariants.isdisjoint(names)
+
+    def add(self, other: _Merged) -> None:
+        self.signatures += other.signatures
+        self.failures += other.failures
+        self.requirements |= other.requirements
+        self.invariants |= other.invariants
+
+    def group(self, alike: Mapping[str, Sequence[Failure]]) -> FailureGroup:
+        typical = alike[self.signatures[0]]
+        first = min(typical, key=lambda one: (len(one.steps), _cpus(one)))
+        others = tuple(one for one in self.failures if one is not first)
+        counts = Counter({name: len(alike[name]) for name in self.signatures})
+        return FailureGroup(first, others, dict(counts))
+
+
+def _cpus(failure: Failure) -> int:
+    """The CPUs of the machine: as the run describes it, or else as the case does."""
+    if failure.drawn is not None:
+        return failure.drawn.num_cores
+    told = (step.args.get("machine") for step in failure.steps)
+    counts = (one.get("num_cores") for one in told if isinstance(one, dict))
+    return next((count for count in counts if isinstance(count, int)), _UNKNOWN)

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reports.drawing import draw_svg
-from numaproof.reports.groups import grouped
-from numaproof.reports.story import all_failures, bad_steps
-from numaproof.reports.untrusted import shortened, tail
+from numaproof.reports.groups import causes
+from numaproof.reports.logs import both_ends
+from numaproof.reports.story import bad_steps
+from numaproof.reports.untrusted import shortened
 from numaproof.reports.values import diff_lines, pretty, without_machine
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ ROOM = 6_000_000
 MOST_LINES = 5_000
 """Maximum number of failures that get a line."""
 
-_VALUE, _DIFF, _CONTEXT, _TAIL, _STEPS, _DIFF_WIDTH = 12_000, 500, 3, 16_000, 60, 40
+_VALUE, _DIFF, _CONTEXT, _LOG, _STEPS, _DIFF_WIDTH = 12_000, 500, 3, 200, 60, 40
 _LINE = 500
 
 
@@ -33,7 +34,7 @@ _LINE = 500
 class ShownStep:
     """A call as the page shows it: formatted JSON, and the lines of the difference.
 
-    `bad` is whether the failure involves this call.
+    `bad` is whether the failure involves this call, `before` what the harness did before it.
     """
 
     number: int
@@ -43,17 +44,20 @@ class ShownStep:
     problems: tuple[str, ...]
     diff: tuple[tuple[str, str], ...]
     bad: bool
+    before: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A failure with its steps formatted and its pictures drawn; `left_out` counts omitted steps.
+    """A cause by its smallest failure, with its steps formatted and its pictures drawn.
 
-    `others` holds the similar failures on other machines.
+    `others` holds the other failures by this cause, `also` how else it shows, `left_out` counts
+    omitted steps.
     """
 
     failure: Failure
     others: tuple[Failure, ...]
+    also: str
     steps: tuple[ShownStep, ...]
     pictures: tuple[tuple[str, Markup], ...]
     stderr: str
@@ -71,8 +75,8 @@ class Card:
 
 
 def failure_cards(summary: Summary) -> tuple[tuple[Card, ...], tuple[Failure, ...]]:
-    """A card for each group of similar failures, and the failures that did not fit."""
-    groups = grouped(all_failures(summary))
+    """A card for each cause, and the failures that did not fit."""
+    groups = causes(summary)
     cards: list[Card] = []
     room = ROOM
     for group in groups:
@@ -99,9 +103,10 @@ def _card(group: FailureGroup) -> Card:
     return Card(
         failure,
         group.others,
+        group.also(),
         tuple(_shown(number, step, bad=number in bad) for number, step in kept),
         pictures,
-        tail(failure.stderr, _TAIL),
+        both_ends(failure.stderr, _LOG),
         len(numbered) - len(kept),
     )
 
@@ -118,6 +123,7 @@ def _shown(number: int, step: ReportedCall, *, bad: bool) -> ShownStep:
         step.problems,
         diff,
         bad,
+        tuple(shortened(deed, _VALUE) for deed in step.before),
     )
 
 

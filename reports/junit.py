@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from numaproof.protocol.events import GOOD
+from numaproof.reports.groups import causes
+from numaproof.reports.logs import both_ends
 from numaproof.reports.story import Failure, case_failure, divergence_failure, plain_story
 from numaproof.reports.summary import FAILURES
-from numaproof.reports.untrusted import one_line, shortened, tail, visible
+from numaproof.reports.untrusted import one_line, shortened, visible
 from numaproof.reports.wording import claimed, taken_side
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from numaproof.reports.summary import Summary
 
 _LONGEST = 20_000
-_TAIL = 8_000
+_LOG = 100
 
 
 def junit(summary: Summary) -> bytes:
@@ -72,6 +74,7 @@ def _properties(summary: Summary) -> list[tuple[str, str]]:
         ("level", level),
         ("implementation", f"{who.name} {who.version}" if who else "unknown"),
         *([("seed", str(started.seed))] if started.seed is not None else []),
+        *([("causes", str(found))] if (found := len(causes(summary))) else []),
     ]
 
 
@@ -89,7 +92,7 @@ def _case(summary: Summary, run: CaseFinished, area: str) -> ET.Element:
     elif run.outcome not in GOOD:
         _add_failure(case, case_failure(summary, run))
     if run.stderr:
-        ET.SubElement(case, "system-err").text = tail(run.stderr, _TAIL)
+        ET.SubElement(case, "system-err").text = both_ends(run.stderr, _LOG)
     return case
 
 
@@ -102,12 +105,16 @@ def _fuzz_cases(summary: Summary) -> list[ET.Element]:
         if divergence.outcome not in GOOD:
             _add_failure(case, divergence_failure(summary, divergence))
         if divergence.stderr:
-            ET.SubElement(case, "system-err").text = tail(divergence.stderr, _TAIL)
+            ET.SubElement(case, "system-err").text = both_ends(divergence.stderr, _LOG)
         cases.append(case)
     return cases
 
 
 def _add_failure(case: ET.Element, failure: Failure) -> None:
+    if failure.signature:
+        properties = ET.SubElement(case, "properties")
+        value = one_line(failure.signature, 500)
+        ET.SubElement(properties, "property", name="signature", value=value)
     tag = "failure" if failure.outcome in FAILURES else "error"
     message = _message(failure.outcome, failure.message)
     found = ET.SubElement(case, tag, message=message, type=failure.outcome)

@@ -10,10 +10,11 @@ import re
 from typing import TYPE_CHECKING
 
 from numaproof.reports.drawing import draw_text
-from numaproof.reports.groups import grouped
+from numaproof.reports.groups import causes
 from numaproof.reports.layout import plural
-from numaproof.reports.story import all_failures, plain_events, source
-from numaproof.reports.untrusted import one_line, shortened, tail
+from numaproof.reports.logs import both_ends
+from numaproof.reports.story import plain_events, source
+from numaproof.reports.untrusted import one_line, shortened
 from numaproof.reports.wording import (
     COLUMNS,
     SYMBOLS,
@@ -42,7 +43,7 @@ _SIGNS: dict[Verdict, str] = {
     "incomplete": "⚠️",
     "nothing tested": "⚠️",
 }
-_STORY, _TAIL, _LISTED = 4_000, 1_500, 40
+_STORY, _LOG, _LISTED = 4_000, 30, 40
 _DRAWN_WIDTH = 110
 
 
@@ -51,7 +52,7 @@ def markdown(summary: Summary, limit: int = LIMIT) -> str:
     head = "\n".join(_head(summary)) + "\n"
     foot = "\n".join(_untested(summary)) + "\n"
     room = limit - len(head.encode()) - len(foot.encode()) - 200
-    groups = grouped(all_failures(summary))
+    groups = causes(summary)
     shown: list[str] = []
     for group in groups:
         text = "\n".join(_details(group)) + "\n"
@@ -153,9 +154,10 @@ def _details(group: FailureGroup) -> Iterator[str]:
         f"{f' (+{len(group.others)})' if group.others else ''}</summary>"
     )
     yield ""
-    if group.others:
-        yield escaped(group.elsewhere(_LISTED), 4_000)
-        yield ""
+    for more in (group.also(), group.elsewhere(_LISTED)):
+        if more:
+            yield escaped(more, 4_000)
+            yield ""
     for requirement in failure.requirements[:_LISTED]:
         where = f" ({escaped(source(requirement), 160)})" if source(requirement) else ""
         yield f"- {code(requirement.id)} {escaped(requirement.statement, 400)}{where}"
@@ -164,7 +166,7 @@ def _details(group: FailureGroup) -> Iterator[str]:
         yield from _fenced(shortened(shown, _STORY, "report.html"), "")
     if failure.stderr:
         yield f"{failure.log_name}:"
-        yield from _fenced(tail(failure.stderr, _TAIL), "")
+        yield from _fenced(both_ends(failure.stderr, _LOG), "")
     if failure.drawn is not None and failure.pictures:
         last = failure.pictures[-1]
         drawn = draw_text(failure.drawn, last.owners, last.shared, width=_DRAWN_WIDTH)

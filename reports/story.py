@@ -51,6 +51,7 @@ class Failure:
     file: str | None = None
     reproduce: str = ""
     parted: Parted | None = None
+    signature: str = ""
     sides: tuple[str, str] = ("expected", "got")
     """What the two answers to a call are called."""
 
@@ -62,7 +63,7 @@ class Failure:
     @property
     def log_name(self) -> str:
         """The heading of `stderr`, which holds the trace of a fault."""
-        return "Trace" if self.outcome == "fault" else "End of standard error"
+        return "Trace" if self.outcome == "fault" else "Standard error"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,17 @@ class BadStep:
     found: tuple[Difference, ...]
     answer: str
     """The answer as JSON or why there is none; empty if the differences say enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class HarnessStep:
+    """What the harness did to the node before a call; `number` is the call's."""
+
+    number: int
+    deed: str
+
+    def __str__(self) -> str:
+        return f"Before step {self.number}, numaproof {self.deed}"
 
 
 def case_failure(summary: Summary, run: CaseFinished) -> Failure:
@@ -94,6 +106,7 @@ def case_failure(summary: Summary, run: CaseFinished) -> Failure:
         defect=run.defect,
         reproduce=run.reproduce,
         parted=run.parted,
+        signature=run.signature,
     )
 
 
@@ -114,6 +127,7 @@ def divergence_failure(summary: Summary, found: DivergenceFound) -> Failure:
         file=found.file,
         reproduce=found.reproduce,
         parted=found.parted,
+        signature=found.signature,
         sides=_sides(summary, found),
     )
 
@@ -149,6 +163,15 @@ def bad_steps(failure: Failure) -> Iterator[BadStep]:
             yield BadStep(number, step, found, "" if found else _answer(failure, step))
 
 
+def told_steps(failure: Failure) -> Iterator[BadStep | HarnessStep]:
+    """What a failure is told by, in order: the bad calls, and what the harness did meanwhile."""
+    bad = {one.number: one for one in bad_steps(failure)}
+    for number, step in enumerate(failure.steps, 1):
+        yield from (HarnessStep(number, deed) for deed in step.before)
+        if number in bad:
+            yield bad[number]
+
+
 def _answer(failure: Failure, step: ReportedCall) -> str:
     if step.answer is not None:
         return compact(step.answer)
@@ -176,7 +199,10 @@ def _heading(failure: Failure) -> Iterator[str]:
 
 
 def _events(failure: Failure) -> Iterator[str]:
-    for bad in bad_steps(failure):
+    for bad in told_steps(failure):
+        if isinstance(bad, HarnessStep):
+            yield str(bad)
+            continue
         step = bad.step
         yield f"Step {bad.number}: {step.operation} {compact(without_machine(step.args))}"
         yield from (f"  {problem}" for problem in step.problems)

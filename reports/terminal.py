@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from numaproof.protocol.events import AnyEvent, CaseFinished, DivergenceFound, Outcome
+    from numaproof.protocol.events import AnyEvent, CaseFinished, DivergenceFound
 
 PLAIN_WIDTH = 100
 """Width of plain output, in columns."""
 
 MOST_FAILURE_LINES = 50
-"""Failures shown as they come, similar ones once; further ones are only counted."""
+"""Failures shown as they come, the first of each signature; further ones are only counted."""
 
 _ASCII = str.maketrans("├└│─·…✓✗○◔∅≈≠≁†⟨⟩", "|`|-..+xo@0~*^%<>")
 _SECONDS_BETWEEN = 10.0
@@ -94,7 +94,7 @@ class Terminal:
         self._done = 0
         self._bad = 0
         self._lines = 0
-        self._shown: set[tuple[str, Outcome, str]] = set()
+        self._shown: set[str] = set()
         self._last_line = 0.0
         self._last_part = 0
         self._console = Console(
@@ -196,11 +196,12 @@ class Terminal:
 
     def _failure(self, name: str, event: CaseFinished | DivergenceFound) -> None:
         self._bad += 1
+        like = event.signature or likeness(name, event.outcome, event.message)
         if isinstance(event, events.CaseFinished):
-            like = likeness(event.case, event.outcome, event.message)
-            if like in self._shown:
-                return  # the same on another machine, which the summary names
-            self._shown.add(like)
+            like = event.signature or likeness(event.case, event.outcome, event.message)
+        if like in self._shown:
+            return  # the same cause in another case or on another machine: the summary names them
+        self._shown.add(like)
         self._lines += 1
         if self._lines == MOST_FAILURE_LINES + 1:
             self._line(Text("Further failures are only counted; see the reports for all of them."))

@@ -10,10 +10,11 @@ from rich.table import Table
 from rich.text import Text
 
 from numaproof.reports.drawing import draw_text
-from numaproof.reports.groups import grouped
+from numaproof.reports.groups import causes
 from numaproof.reports.layout import plural
-from numaproof.reports.story import all_failures, bad_steps, source
-from numaproof.reports.untrusted import one_line, shortened, tail, visible
+from numaproof.reports.logs import both_ends
+from numaproof.reports.story import HarnessStep, source, told_steps
+from numaproof.reports.untrusted import one_line, shortened, visible
 from numaproof.reports.values import compact, without_machine
 from numaproof.reports.wording import (
     SYMBOLS,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from numaproof.reports.summary import Summary, Verdict
 
 MOST_FAILURES = 10
-"""Groups of similar failures shown; the others are in the written reports."""
+"""Causes shown, each with its smallest failure; the others are in the written reports."""
 
 OUTCOME_STYLES: Mapping[Outcome, str] = {
     "pass": "green",
@@ -60,6 +61,7 @@ _VERDICT_STYLES: Mapping[Verdict, str] = {
     "nothing tested": "bold yellow",
 }
 _VALUE, _TITLE, _LINES, _NAMES = 400, 600, 6, 12
+_LOG = 2 * _LINES
 _GAP = 2
 
 
@@ -74,14 +76,16 @@ def summary_parts(
         color: whether drawings are coloured.
         reports: the folder of the written reports; empty for none.
     """
-    groups = grouped(all_failures(summary))
+    groups = causes(summary)
     for group in groups[:MOST_FAILURES]:
         yield Text()
         yield from _failure(group.first, width, color=color)
-        if group.others:
-            yield Padding(Text(group.elsewhere(_NAMES), "bold"), (0, 0, 0, 2))
-    if left := sum(group.size for group in groups[MOST_FAILURES:]):
-        yield Text(f"\n{plural(left, 'more failure')} in the reports.")
+        for more in (group.also(), group.elsewhere(_NAMES)):
+            if more:
+                yield Padding(Text(more, "bold"), (0, 0, 0, 2))
+    if left := groups[MOST_FAILURES:]:
+        runs = plural(sum(group.size for group in left), "failure")
+        yield Text(f"\n{runs} by {plural(len(left), 'more cause')} in the reports.")
     if summary.areas:
         yield Text()
         yield _areas(summary)
@@ -168,13 +172,16 @@ def _body(failure: Failure, width: int, *, color: bool) -> Iterator[RenderableTy
         yield said.append(visible(source(requirement)), "dim")
     if failure.news:
         yield Text(_few_lines(failure.news))
-    for bad in bad_steps(failure):
-        yield from _step(bad, failure.sides)
+    for told in told_steps(failure):
+        if isinstance(told, HarnessStep):
+            yield Text(one_line(str(told), _VALUE), "italic")
+        else:
+            yield from _step(told, failure.sides)
     if failure.parted:
         yield Text(f"before: {one_line(taken_side(failure.parted), _TITLE)}", "dim")
     if failure.stderr:
         yield Text(f"{failure.log_name}:", "dim")
-        yield Text(_few_lines(failure.stderr, last=True))
+        yield Text(both_ends(failure.stderr, _LOG))
     if failure.drawn is not None and failure.pictures:
         both = tuple(one.title for one in failure.pictures) == failure.sides
         shown = failure.pictures if both else failure.pictures[-1:]
@@ -218,6 +225,5 @@ def _step(bad: BadStep, sides: tuple[str, str]) -> Iterator[Text]:
         yield Text(f"    answer   {one_line(bad.answer, _VALUE)}")
 
 
-def _few_lines(text: str, *, last: bool = False) -> str:
-    lines = (tail(text, 4000) if last else shortened(text, 4000)).strip().split("\n")
-    return "\n".join(lines[-_LINES:] if last else lines[:_LINES])
+def _few_lines(text: str) -> str:
+    return "\n".join(shortened(text, 4000).strip().split("\n")[:_LINES])

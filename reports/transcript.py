@@ -26,6 +26,7 @@ def transcript(run: CaseFinished) -> Iterator[str]:
     """
     yield f"{run.case} on {run.machine}: {run.title}"
     for number, step in enumerate(run.steps, 1):
+        yield from (f"     numaproof {one_line(deed, _VALUE)}" for deed in step.before)
         yield f"{number:>4} {step.operation} {_short(_arguments(step))}"
         answer = "no answer" if step.answer is None else _short(step.answer)
         yield f"     {answer}"

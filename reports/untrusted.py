@@ -47,11 +47,3 @@ def shortened(text: str, limit: int, whole: str = "events.jsonl") -> str:
     if len(shown) <= limit:
         return shown
     return f"{shown[:limit]}\n… {len(shown) - limit} more characters are in {whole}"
-
-
-def tail(text: str, limit: int) -> str:
-    """About the last `limit` characters of the text, hidden ones made visible."""
-    shown = visible(text)
-    if len(shown) <= limit:
-        return shown
-    return f"… {len(shown) - limit} earlier characters not shown\n{shown[-limit:]}"

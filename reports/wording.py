@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from numaproof.reports.groups import causes
 from numaproof.reports.layout import plural
 
 if TYPE_CHECKING:
@@ -51,9 +52,13 @@ def columns(tally: OutcomeTally) -> tuple[tuple[str, int], ...]:
 
 
 def counts_line(summary: Summary) -> str:
-    """How much ran, and with what outcomes."""
+    """How much ran, how much of it failed by how many causes, and with what outcomes."""
     counts = ", ".join(f"{count:,} {outcome}" for outcome, count in summary.tally.counts.items())
     what = plural(summary.tally.total, "example" if summary.fuzz else "case run")
+    if summary.tally.bad:
+        what = f"{summary.tally.bad:,} of {what}"
+        if found := len(causes(summary)):
+            what += f" by {plural(found, 'cause')}"
     return what + (f" ({counts})" if counts else "")
 
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from numaproof.conformance.cases.schema import Case
     from numaproof.conformance.execution.implementation import Implementation
+    from numaproof.conformance.judging.invariants import Violation
     from numaproof.conformance.judging.oracle import AnswerJudge, SteeredImplementation
     from numaproof.conformance.judging.sides import Side
     from numaproof.protocol.events import JudgedAs, Outcome, Picture
@@ -217,7 +218,8 @@ class Run:
     def judge(self, action: Callable[[], None]) -> RunResult:
         """The verdict after an action of the player: all of its steps, or one more.
 
-        A defect explains broken invariants, but no difference from the reference, which has it too.
+        A broken invariant says more of the cause than a difference from the reference. A defect
+        explains broken invariants, but no difference from the reference, which has it too.
         """
         return self._verdict(self._ended(action))
 
@@ -227,7 +229,17 @@ class Run:
         differs = next((one for one in player.problems if one.startswith(DIFFERS)), None)
         if outcome == "expected failure" and differs and not self.case.defect:
             return replace(ended, message=differs)
+        if outcome == "fail" and (broken := self._unexplained()):
+            ended = replace(ended, message=broken[0].sentence)
         return replace(ended, outcome=outcome, defect=defect)
+
+    def _unexplained(self) -> list[Violation]:
+        """The broken invariants that no known defect explains."""
+        return [
+            violation
+            for violation, facts in self.player.broken
+            if known_defects.explain(violation, facts, self._known) is None
+        ]
 
     def _ended(self, action: Callable[[], None]) -> RunResult:
         """How an action ended by itself."""
@@ -249,16 +261,11 @@ class Run:
         """The cause of the failure that `result` of this run is; empty if it is none."""
         calls = self.player.session.calls
         shown = (call.operation for call in calls if result.message in call.problems)
-        unexplained = [
-            violation.invariant
-            for violation, facts in self.player.broken
-            if known_defects.explain(violation, facts, self._known) is None
-        ]
         evidence = signatures.Evidence(
             outcome=result.outcome,
             message=result.message,
             operation=next(shown, calls[-1].operation if calls else ""),
-            invariants=unexplained,
+            invariants=[one.invariant for one in self._unexplained()],
             trace=result.stderr,
             defect=result.defect,
         )

@@ -75,7 +75,7 @@ def hello(**changes: str) -> Hello:
 
 def test_the_verdict_is_at_the_top(stream: MakeStream, run: MakeRun) -> None:
     assert "Passed 2 case runs (2 pass)" in page(stream(run(), run(machine="server"))).text
-    assert "Failed 1 case run (1 crash)" in page(stream(run("crash"))).text
+    assert "Failed 1 of 1 case run by 1 cause (1 crash)" in page(stream(run("crash"))).text
 
 
 def test_an_incomplete_run_is_shown_as_one(stream: MakeStream, run: MakeRun) -> None:
@@ -209,7 +209,7 @@ def test_fuzzing_shows_its_divergences(stream: MakeStream, divergence: MakeDiver
     )
     assert "failure-1.yaml" in found.text
     assert "Seed 42" in found.text
-    assert "10 examples (9 pass, 1 fail)" in found.text
+    assert "1 of 10 examples by 1 cause (9 pass, 1 fail)" in found.text
 
 
 def test_one_bug_on_many_machines_has_one_card_with_pictures(
@@ -221,7 +221,8 @@ def test_one_bug_on_many_machines_has_one_card_with_pictures(
     assert found.having("class").count("card o1") == 1
     # Two pictures of the failure, one of each machine, one bar.
     assert sum(tag == "svg" for tag, _ in found.tags) == 2 + 46 + 1
-    assert "The same on 45 more machines m1 CPU 1 is lost m2 CPU 2 is lost" in found.text
+    assert "The same cause in 45 more case runs" in found.text
+    assert "static.exclusive on m1 CPU 1 is lost static.exclusive on m2" in found.text
     assert "Failures 46" in found.text
 
 

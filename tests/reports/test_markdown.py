@@ -62,7 +62,7 @@ def test_standard_error_and_expected_failures_are_reported(
     text = markdown(
         summarize(stream(run("crash", stderr="panic"), run("expected failure", defect="leak")))
     )
-    assert "End of standard error:\n\n```text\npanic\n```" in text
+    assert "Standard error:\n\n```text\npanic\n```" in text
     assert "| leak | 1 |" in text
 
 

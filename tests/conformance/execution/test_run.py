@@ -19,6 +19,7 @@ from numaproof.conformance.execution.implementation import (
 from numaproof.conformance.execution.machines import ProfileMachine
 from numaproof.conformance.execution.player import CaseError
 from numaproof.conformance.execution.run import Run, RunResult, Target
+from numaproof.conformance.judging.oracle import DIFFERS
 from numaproof.protocol import messages
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference.implementation import Reference
@@ -228,10 +229,24 @@ def test_a_refused_readmission_must_be_expected(
         refusal = messages.AdmissionRefused("Other", "no")
         return changed(admit=lambda answer: refusal if next(answers) else answer)
 
-    result, _ = play(make_target(InProcess(refusing_later)), RESTART % ("", ""))
-    assert result.message == "refused with Other (no): expected success"
-    result, _ = play(make_target(InProcess(refusing_later)), RESTART % ("", "a: Other"))
-    assert "refused" not in result.message
+    _, run = play(make_target(InProcess(refusing_later)), RESTART % ("", ""))
+    assert "refused with Other (no): expected success" in run.player.problems
+    _, run = play(make_target(InProcess(refusing_later)), RESTART % ("", "a: Other"))
+    assert not any("refused" in problem for problem in run.player.problems)
+
+
+def test_a_broken_invariant_is_the_headline_before_a_difference_from_the_reference(
+    play: Play, make_target: MakeTarget, changed: Callable[..., Any]
+) -> None:
+    def reserved(answer: messages.Admitted) -> messages.Admitted:
+        one = msgspec.structs.replace(answer.containers["app"], exclusive=CPUSet([0, 2]))
+        return messages.Admitted({"app": one})
+
+    target = make_target(InProcess(lambda: changed(admit=reserved)), oracle=True)
+    result, run = play(target, ADMIT)
+    assert run.player.problems[0].startswith(DIFFERS)
+    assert result.message.endswith("[answer-and-state-agree]")
+    assert run.signature(result) == "invariant answer-and-state-agree"
 
 
 def test_an_unsupported_readmission_is_unsupported(

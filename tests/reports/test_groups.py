@@ -1,0 +1,162 @@
+"""Failures by cause: one bug is one entry, and two bugs are two."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from numaproof.protocol.events import AnyEvent, CaseFinished, ReportedCall
+from numaproof.reports.files import write_reports
+from numaproof.reports.groups import causes
+from numaproof.reports.summary import summarize
+from numaproof.reports.transcript import transcript
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numaproof.reports.groups import FailureGroup
+    from numaproof.reports.summary import Summary
+
+MakeRun = Callable[..., CaseFinished]
+MakeStream = Callable[..., list[AnyEvent]]
+
+
+def written(summary: Summary, folder: Path) -> dict[str, str]:
+    write_reports(summary, folder)
+    return {one.name: one.read_text(encoding="utf-8") for one in folder.iterdir()}
+
+
+def steps(count: int, *problems: str, **more: Any) -> tuple[ReportedCall, ...]:
+    return (
+        *(ReportedCall("state", {}, {}) for _ in range(count - 1)),
+        ReportedCall("admit", {}, {}, problems, **more),
+    )
+
+
+def groups(stream: MakeStream, *runs: CaseFinished) -> tuple[FailureGroup, ...]:
+    return causes(summarize(stream(*runs)))
+
+
+def test_one_signature_is_one_group_in_whatever_case_and_on_whatever_machine(
+    stream: MakeStream, run: MakeRun
+) -> None:
+    runs = [
+        run("fail", case=f"case-{number % 7}", machine=f"m{number}", signature="invariant one")
+        for number in range(70)
+    ]
+    (group,) = groups(stream, *runs)
+    assert (group.size, group.also()) == (70, "")
+    assert group.elsewhere(2).startswith("and in 69 more case runs: case-1 (m1, m8, m15 …), case-2")
+
+
+def test_the_smallest_case_on_the_smallest_machine_comes_first(
+    stream: MakeStream, run: MakeRun
+) -> None:
+    machine = ReportedCall("start", {"machine": {"num_cores": 2}}, {})
+    runs = [
+        run("fail", case="long", signature="x", steps=steps(5)),
+        run("fail", case="unknown", machine="m9", signature="x", steps=steps(2)),
+        run("fail", case="large", machine="desktop", signature="x", steps=steps(2)),
+        run("fail", case="own", machine="own", signature="x", steps=(machine, *steps(1))),
+    ]
+    (group,) = groups(stream, *runs)
+    assert group.first.name == "own"
+    assert [one.name for one in group.others] == ["long", "unknown", "large"]
+
+
+@pytest.mark.parametrize("more", [2, 0])
+def test_an_invariant_that_breaks_with_another_is_of_the_same_cause(
+    stream: MakeStream, run: MakeRun, more: int
+) -> None:
+    both = steps(2, "a CPU of two [exclusive-to-one]", "a CPU is gone [no-cpu-lost]")
+    alone = steps(2, "a CPU is gone [no-cpu-lost]")
+    (group,) = groups(
+        stream,
+        run("fail", case="c", signature="invariant no-cpu-lost", steps=alone),
+        run("fail", case="d", signature="invariant no-cpu-lost", steps=alone),
+        *(
+            run("fail", case=f"e{number}", signature="invariant exclusive-to-one", steps=both)
+            for number in range(1 + more)
+        ),
+    )
+    counts = {"invariant exclusive-to-one": 1 + more, "invariant no-cpu-lost": 2}
+    largest = max(counts, key=counts.__getitem__)
+    assert group.signatures == counts
+    assert next(iter(group.signatures)) == largest
+    assert group.first.name == ("e0" if more else "c")
+    assert group.also().startswith("also seen as invariant ")
+
+
+def test_a_difference_in_cases_of_the_same_requirement_is_of_the_same_cause(
+    stream: MakeStream, run: MakeRun
+) -> None:
+    runs = [
+        run("fail", signature="admit: containers.*.cpus differs"),
+        run("fail", signature="invariant whole-cores-only"),
+        run("fail", signature="start: cpus.allocatable differs", requirements=("NONE-1",)),
+        run("crash", signature="crash at admit: exit code 1"),
+    ]
+    found = [(list(one.signatures), one.size) for one in groups(stream, *runs)]
+    assert found == [
+        (["invariant whole-cores-only", "admit: containers.*.cpus differs"], 2),
+        (["start: cpus.allocatable differs"], 1),
+        (["crash at admit: exit code 1"], 1),
+    ]
+
+
+def test_a_difference_that_may_be_of_two_causes_is_one_of_its_own(
+    stream: MakeStream, run: MakeRun
+) -> None:
+    runs = [
+        run("fail", signature="invariant one"),
+        run("fail", signature="invariant two"),
+        run("fail", signature="admit: containers.*.cpus differs"),
+    ]
+    assert [one.size for one in groups(stream, *runs)] == [1, 1, 1]
+
+
+def test_every_report_counts_causes_and_names_them(
+    stream: MakeStream, run: MakeRun, tmp_path: Path
+) -> None:
+    runs = [
+        *(run("fail", case=f"case-{n}", signature="invariant one") for n in range(70)),
+        run("crash", case="other", signature="crash at admit: exit code 1"),
+    ]
+    events = stream(*runs, run())
+    summary = summarize(events)
+    files = written(summary, tmp_path)
+    counted = "71 of 72 case runs by 2 causes (1 pass, 70 fail, 1 crash)"
+    assert counted in files["report.html"]
+    assert counted in files["report.md"]
+    assert files["report.md"].count("<details><summary>✗ <b>fail</b>") == 1
+    assert files["report.html"].count('<details class="card') == 2
+    assert '<property name="causes" value="2" />' in files["junit.xml"]
+    assert files["junit.xml"].count('<property name="signature" value="invariant one" />') == 70
+    plain = json.loads(json.dumps([one.plain() for one in causes(summary)]))
+    assert [(one["signature"], one["count"], len(one["others"])) for one in plain] == [
+        ("invariant one", 70, 69),
+        ("crash at admit: exit code 1", 1, 0),
+    ]
+    assert plain[1]["smallest"]["case"] == "other"
+
+
+def test_every_report_tells_what_the_harness_did_between_the_calls_in_order(
+    stream: MakeStream, run: MakeRun, tmp_path: Path
+) -> None:
+    told = (
+        *steps(1, "first problem", before=("deleted cpu_manager_state",)),
+        *steps(1, "second problem", before=("took CPUs 7 offline", "took pod a off the node")),
+    )
+    failed = run("fail", steps=told)
+    files = written(summarize(stream(failed)), tmp_path)
+    deeds = ("deleted cpu_manager_state", "took CPUs 7 offline", "took pod a off the node")
+    in_order = (deeds[0], "first problem", deeds[1], deeds[2], "second problem")
+    for name in ("report.html", "report.md", "junit.xml"):
+        text = files[name]
+        places = [text.index(words) for words in in_order]
+        assert places == sorted(places), name
+    lines = "\n".join(transcript(failed))
+    assert [words for words in in_order if words not in lines] == []
