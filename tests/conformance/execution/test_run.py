@@ -245,8 +245,8 @@ def test_a_broken_invariant_is_the_headline_before_a_difference_from_the_referen
     target = make_target(InProcess(lambda: changed(admit=reserved)), oracle=True)
     result, run = play(target, ADMIT)
     assert run.player.problems[0].startswith(DIFFERS)
-    assert result.message.endswith("[answer-and-state-agree]")
-    assert run.signature(result) == "invariant answer-and-state-agree"
+    assert result.message.endswith("[state-keeps-what-was-given]")
+    assert run.signature(result) == "invariant state-keeps-what-was-given"
 
 
 def test_an_unsupported_readmission_is_unsupported(
