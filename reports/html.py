@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from markupsafe import Markup
 
 from numaproof.reports.drawing import draw_svg
+from numaproof.reports.headline import counts_line
 from numaproof.reports.html_failures import failure_cards
 from numaproof.reports.pages import environment, own_file, source_hash
 from numaproof.reports.story import source
@@ -22,7 +23,6 @@ from numaproof.reports.wording import (
     SYMBOLS,
     VERDICTS,
     claims_lines,
-    counts_line,
     reached_lines,
     setting,
     taken_side,

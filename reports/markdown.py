@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from numaproof.reports.drawing import draw_text
 from numaproof.reports.groups import causes
+from numaproof.reports.headline import verdict_line
 from numaproof.reports.layout import plural
 from numaproof.reports.logs import both_ends
 from numaproof.reports.story import plain_events, source
@@ -25,7 +26,6 @@ from numaproof.reports.wording import (
     setting,
     taken_sides,
     untested_line,
-    verdict_line,
 )
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from numaproof.reports.drawing import draw_text
 from numaproof.reports.groups import causes
+from numaproof.reports.headline import verdict_line
 from numaproof.reports.layout import plural
 from numaproof.reports.logs import both_ends
 from numaproof.reports.story import HarnessStep, source, told_steps
@@ -24,7 +25,6 @@ from numaproof.reports.wording import (
     taken_side,
     taken_sides,
     untested_line,
-    verdict_line,
 )
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from numaproof.reports.groups import causes
 from numaproof.reports.layout import plural
 
 if TYPE_CHECKING:
@@ -49,25 +48,6 @@ COLUMNS: tuple[tuple[str, tuple[Outcome, ...]], ...] = (
 def columns(tally: OutcomeTally) -> tuple[tuple[str, int], ...]:
     """The counts of a tally for the columns of a narrow table."""
     return tuple((name, sum(map(tally.of, outcomes))) for name, outcomes in COLUMNS)
-
-
-def counts_line(summary: Summary) -> str:
-    """How much ran, how much of it failed by how many causes, and with what outcomes."""
-    counts = ", ".join(f"{count:,} {outcome}" for outcome, count in summary.tally.counts.items())
-    what = plural(summary.tally.total, "example" if summary.fuzz else "case run")
-    if summary.tally.bad:
-        what = f"{summary.tally.bad:,} of {what}"
-        if found := len(causes(summary)):
-            what += f" by {plural(found, 'cause')}"
-    return what + (f" ({counts})" if counts else "")
-
-
-def verdict_line(summary: Summary) -> str:
-    """The verdict and the counts behind it in one sentence."""
-    head = VERDICTS[summary.verdict]
-    if summary.gaps and summary.verdict != "incomplete":
-        head += ", incomplete"
-    return f"{head}: {counts_line(summary)}"
 
 
 def implementation(summary: Summary) -> str:
