@@ -1,4 +1,4 @@
-"""docs/fuzzing.md, followed from its first command to its last."""
+"""The guides, each followed from its first command to its last."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def commands(block: str) -> list[tuple[str, list[str]]]:
 
 
 def mend(diff: str, file: Path) -> None:
-    """Adds the lines that a difference adds to a file."""
-    new = "".join(f"{line[1:]}\n" for line in diff.splitlines())
+    """Makes the change that a difference describes to a file."""
+    new = "".join(f"{line[1:]}\n" for line in diff.splitlines() if line[:1] != "-")
     old = "".join(f"{line[1:]}\n" for line in diff.splitlines() if line[:1] != "+")
     text = file.read_text()
     assert text.count(old) == 1
@@ -54,18 +54,27 @@ def mend(diff: str, file: Path) -> None:
 
 
 @pytest.mark.slow
-def test_every_command_of_the_guide_writes_what_is_said_there(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("page", "program", "count"),
+    [
+        ("fuzzing.md", "driver.py", 8),
+        ("write-an-adapter.md", "my-driver/adapter.py", 6),
+    ],
+)
+def test_every_command_of_a_guide_writes_what_is_said_there(
+    tmp_path: Path, page: str, program: str, count: int
+) -> None:
     folder = tmp_path / "examples"
     shutil.copytree(ROOT / "examples", folder)
     done = 0
-    for kind, block in BLOCK.findall(GUIDE):
+    for kind, block in BLOCK.findall((ROOT / "docs" / page).read_text()):
         if kind == "diff":
-            mend(block, folder / "driver.py")
+            mend(block, folder / program)
         for command, said in commands(block) if kind == "console" else ():
             written = shell(command, folder)
             assert in_order(said, written), f"{command}\n{written}"
             done += 1
-    assert done == 8
+    assert done == count
 
 
 @pytest.mark.parametrize("file", ["driver.py", "test_driver.py", "tox.ini"])
