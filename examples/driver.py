@@ -75,7 +75,7 @@ class Driver:
             asked = [config.get(key) or {} for key in ("kubeReserved", "systemReserved")]
             count = math.ceil(sum(amount(one.get("cpu", 0)) for one in asked))
             reserved = set(sorted(self.all)[:count])
-        if self.static and (not reserved or not reserved < self.all):
+        if self.static and (not reserved or not reserved <= self.all):
             return {"refused": {"stage": "cpu", "message": "static must reserve some CPUs"}}
         self.allocatable = self.all - reserved if self.static else self.all
         file = Path(args["state_dir"], "driver.json")

@@ -149,7 +149,8 @@ class CaseFinished(Event, frozen=True, tag="case finished", omit_defaults=True):
     side that was taken, where either was right and they differ.
 
     `needs` are the claims that its calls need, `unclaimed` the first of them that the
-    implementation does not make, `declined` those that it makes and answered ``unsupported``.
+    implementation does not make, `declined` those that it makes and answered ``unsupported``;
+    `agreed` is the highest level at which no answer differs from the reference's.
     """
 
     case: str
@@ -168,6 +169,7 @@ class CaseFinished(Event, frozen=True, tag="case finished", omit_defaults=True):
     needs: tuple[str, ...] = ()
     unclaimed: str = ""
     declined: tuple[str, ...] = ()
+    agreed: Level | None = None
     parted: Parted | None = None
 
 

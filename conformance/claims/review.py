@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from numaproof.protocol import events, features
+from numaproof.protocol.messages import LEVELS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numaproof.protocol.events import CaseFinished
-    from numaproof.protocol.messages import Hello
+    from numaproof.protocol.messages import Hello, Level
 
 _SEVERAL = 2
 """Failures from which on a claim is doubted: a single one says little."""
@@ -35,9 +36,14 @@ class ClaimsTally:
     _failed: Counter[str] = field(default_factory=Counter)
     _declining: int = 0
     _passed: int = 0
+    _compared: int = 0
+    _agreed: Level = LEVELS[-1]
 
     def count_case(self, finished: CaseFinished) -> None:
         """Counts a case run."""
+        if finished.agreed and LEVELS.index(finished.agreed) < LEVELS.index(self._agreed):
+            self._agreed = finished.agreed
+        self._compared += finished.agreed is not None
         self.count(
             finished.needs,
             finished.unclaimed,
@@ -77,7 +83,10 @@ class ClaimsTally:
         )
 
     def _possible(self) -> Iterator[str]:
-        """Features that its operations and policies allow, and that runs were in want of."""
+        """Features that its operations and policies allow and runs wanted; a higher level."""
+        higher = LEVELS.index(self._agreed) > LEVELS.index(self.hello.level)
+        if self._compared and self._passed and higher:
+            yield f"level {self._agreed} (no answer differed)"
         claimed = features.claimed(self.hello)
         for name in features.NAMED:
             if (

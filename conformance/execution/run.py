@@ -27,6 +27,7 @@ from numaproof.conformance.judging.invariant_checker import InvariantChecker
 from numaproof.conformance.judging.oracle import DIFFERS, Oracle
 from numaproof.conformance.judging.sides import DOCUMENTED, KUBELET, Sides
 from numaproof.protocol import events, messages
+from numaproof.protocol.messages import LEVELS
 from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:
@@ -161,6 +162,7 @@ class Run:
             level=target.level,
             root=root,
             oracle=judge,
+            silent=_silent(target, scratch),
         )
         checker = InvariantChecker(session, facts)
         self.player = Player(case, session, facts, target.level, checker, self._sides)
@@ -299,6 +301,13 @@ def _judge(target: Target, scratch: Path) -> AnswerJudge | None:
         return None
     side = DOCUMENTED if target.judged_as == "documented" else KUBELET
     return Oracle(target.oracle(side), _made(scratch / "reference"), target.level)
+
+
+def _silent(target: Target, scratch: Path) -> Oracle | None:
+    """Compares where nothing is compared yet, to see what more could be claimed."""
+    if target.oracle is None or target.level != LEVELS[0]:
+        return None
+    return Oracle(target.oracle(DOCUMENTED), _made(scratch / "silent"), LEVELS[-1])
 
 
 def _steps(session: Session) -> tuple[events.ReportedCall, ...]:

@@ -116,6 +116,7 @@ def play_case(
         needs=session.needed,
         unclaimed=session.unclaimed,
         declined=session.declined,
+        agreed=session.agreed if harness_run.target.oracle else None,
         parted=run.parted(),
     )
     return PlayedCase(run, finished)

@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING, Any
 from numaproof.conformance.claims import needs
 from numaproof.conformance.claims.needs import EarlierStart
 from numaproof.conformance.execution.implementation import ImplementationFailure
-from numaproof.conformance.judging.oracle import STATE_DIR, AnswerJudge, without_path
+from numaproof.conformance.judging.oracle import (
+    STATE_DIR,
+    AnswerJudge,
+    disagreement,
+    without_path,
+)
 from numaproof.protocol import codec, messages
 
 if TYPE_CHECKING:
@@ -51,6 +56,8 @@ class Session:
 
     Attributes:
         capabilities: what may be called.
+        silent: compares above `level`, where the oracle does not, and finds no problems.
+        agreed: the highest level at which no answer has differed.
         pods: manifests of the pods on the node, by uid, in the order of their admission.
         ended: names of the containers that have ended, by pod uid.
         config: the configuration of the last start.
@@ -66,6 +73,8 @@ class Session:
     level: messages.Level
     root: Callable[[], Path] | None = None
     oracle: AnswerJudge | None = None
+    silent: AnswerJudge | None = None
+    agreed: messages.Level = messages.LEVELS[-1]
     pods: dict[str, messages.Pod] = field(default_factory=dict)
     ended: dict[str, frozenset[str]] = field(default_factory=dict)
     config: messages.KubeletConfiguration = field(default_factory=dict)
@@ -132,10 +141,25 @@ class Session:
             if failure.after_answer and len(self.calls) > 1:
                 self.calls.pop()  # the call before it is to blame
             raise
+        answer = self.normal(call.answer)
         if self.oracle:
-            found = self.oracle.disagreement(operation, args, self.normal(call.answer))
+            found = self.oracle.disagreement(operation, args, answer)
             call.problems += [found] if found else []
+        self._look_higher(operation, args, answer)
         return call.answer
+
+    def _look_higher(self, operation: str, args: messages.Args, answer: messages.Answer) -> None:
+        """Lowers the level at which nothing differed so far, but not below the claimed one."""
+        if self.agreed == self.level:
+            return
+        if self.silent:
+            self.silent.disagreement(operation, args, answer)
+        judge = self.silent or self.oracle
+        right = judge.answer if judge else None
+        if right is None:
+            return
+        while self.agreed != self.level and disagreement(args, answer, right, self.agreed):
+            self.agreed = messages.LEVELS[messages.LEVELS.index(self.agreed) - 1]
 
     def tree(self) -> Path:
         """The machine's tree.
@@ -165,8 +189,8 @@ class Session:
             self.note(
                 _DONE[how].format(file) if changed else f"left {file} alone: it is empty or missing"
             )
-        if self.oracle:
-            self.oracle.alter(lambda state_dir: tamper(state_dir / file, how, text))
+        for judge in filter(None, (self.oracle, self.silent)):
+            judge.alter(lambda state_dir: tamper(state_dir / file, how, text))
 
     def note(self, sentence: str) -> None:
         """Records what the harness did to the node, for the story of a failure."""

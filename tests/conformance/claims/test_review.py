@@ -81,3 +81,10 @@ def test_a_claim_whose_runs_all_fail_is_untrue_if_others_pass() -> None:
 
 def test_without_features_it_says_that_they_are_assumed() -> None:
     assert tally(hello=msgspec.structs.replace(HELLO, features=None)).review().assumed
+
+
+def test_a_level_at_which_no_answer_differed_could_be_claimed() -> None:
+    good, exact = finished(agreed="placement"), finished(agreed="kubelet")
+    assert tally(good, exact).review().possible == ("level placement (no answer differed)",)
+    assert tally(exact, finished(agreed="invariants")).review().possible == ()
+    assert tally(finished()).review().possible == ()
