@@ -175,7 +175,8 @@ class _LockstepRun:
             if isinstance(one, Watched):
                 one.begin()
         self._pair = pair
-        self._left = _judge(pair, left_state)
+        self._beside = _Left(pair.left)
+        self._left = _judge(pair, self._beside, left_state)
         self._left_state = left_state
         self._session = _PairSession(
             implementation=pair.right,
@@ -196,7 +197,7 @@ class _LockstepRun:
     def play(self) -> LockstepResult:
         try:
             self._player.play()
-            self._left.settle()
+            self._beside.settle()
             if isinstance(self._pair.right, Watched):
                 self._pair.right.settle()
         except NotSupportedError as missing:
@@ -296,10 +297,10 @@ class _LockstepRun:
         return tuple(drawn)
 
 
-def _judge(pair: Pair, state: Path) -> Oracle | Sides:
+def _judge(pair: Pair, beside: _Left, state: Path) -> Oracle | Sides:
     sides = pair.sides
     if sides is None:
-        return Oracle(_Left(pair.left), state, pair.level)
+        return Oracle(beside, state, pair.level)
     return Sides(lambda side: _Left(sides(side)), state, pair.level)
 
 

@@ -152,7 +152,7 @@ class Player:
             names[name] = expressions.evaluate(value, names) if isinstance(value, str) else value
         return names
 
-    def _is_open(self, expected: Expectation) -> bool:
+    def _is_open(self, expected: object) -> bool:
         """Whether the case does not know what was answered before."""
         return expected == "anything" or (self.sides is not None and self.sides.otherwise)
 
@@ -282,7 +282,7 @@ class Player:
     def _unmet(self, expected: Expectation, answer: messages.Answer) -> list[str]:
         """What is wrong with an answer, unless the case expects one side's and it is another's."""
         view = self.checker.now
-        problems = expectations.check(expected, answer, self._context(view and view.state))
+        problems = expectations.check(expected, answer, self._context(view.state if view else None))
         calls = self.session.calls
         if not problems or self.sides is None or any(call.problems for call in calls):
             return problems

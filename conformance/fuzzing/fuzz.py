@@ -165,6 +165,8 @@ class _Search:
         if run.known_outcome:
             self._passed_over.append(run.known_outcome)
             return
+        if run.inner.player.lost:
+            self._passed_over.append("unsupported")
         self.claims.count(session.needed, session.unclaimed, session.declined, failed=False)
         every = self.options.replay_every
         if every and (self.coverage.examples + self.offset) % every == 0:

@@ -320,3 +320,36 @@ def test_a_side_that_compares_nothing_is_2(command: Command, program: Program) -
     ended = command("diff", "--right", modest, "--seeds", "1")
     assert ended.code == 2
     assert "one side claims only level invariants" in ended.err
+
+
+DOCUMENTED = """
+documented = globals().setdefault("documented", Reference(documented=True))
+reply = documented.call(request.op, codec.decode_args(request))
+plain = json.loads(codec.encode_answer(request.id, reply))
+if request.op == "hello":
+    plain["ok"]["level"] = "placement"
+print(json.dumps(plain), flush=True)
+"""
+REUSES = (
+    "admit: {pod: p, init: {i: {limits: {cpu: 1, memory: 64Mi}}},"
+    " containers: {app: {limits: {cpu: 2, memory: 64Mi}}}}"
+)
+
+
+@pytest.mark.parametrize(
+    ("side", "code"),
+    [((), 0), (("--as", "either"), 0), (("--as", "documented"), 0), (("--as", "kubelet"), 1)],
+)
+def test_the_reference_on_the_left_is_on_the_side_that_is_asked_for(
+    command: Command, program: Program, side: tuple[str, ...], code: int
+) -> None:
+    Path("mine.yaml").write_text(CASE % (">= 1.31", REUSES))
+    args = ("diff", "--right", program(DOCUMENTED), "--machine", "laptop-4c8t", *side, "mine.yaml")
+    assert command(*args).code == code
+
+
+def test_a_program_on_the_left_takes_no_side(command: Command, program: Program) -> None:
+    honest = program(HONEST)
+    ended = command("diff", "--left", honest, "--right", honest, "--as", "either")
+    assert ended.code == 2
+    assert "--as needs the reference on the left: remove --left" in ended.err
