@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from numaproof.accepted import known, known_failures_options, write_known_failures
 from numaproof.conformance.cases import loading
+from numaproof.conformance.check import CheckOptions
 from numaproof.conformance.check import check as play
 from numaproof.conformance.differential import recording_check, recordings
 from numaproof.conformance.execution import runner
 from numaproof.conformance.execution.scratch import scratch_folder
+from numaproof.conformance.selection import quick as quick_set
 from numaproof.harness import run_harness
 from numaproof.machine_names import machines_option, named_machines
 from numaproof.outputs import out_option, repeat_option
@@ -19,6 +22,7 @@ from numaproof.selecting import select_options, selection
 from numaproof.targets import target_options
 
 if TYPE_CHECKING:
+    import datetime as dt
     from collections.abc import Iterable, Iterator
 
     from numaproof.conformance.execution.harness_run import HarnessRun
@@ -36,7 +40,20 @@ if TYPE_CHECKING:
     help="Also run your own cases: a file or a folder of files. Repeatable.",
 )
 @machines_option
+@click.option(
+    "--quick",
+    is_flag=True,
+    help="Run only few cases on few machines, chosen so that they still catch every seeded bug, and"
+    " no recordings; your own cases run, too.",
+)
 @repeat_option
+@known_failures_options
+@click.option(
+    "--write-known-failures",
+    "written",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the failures that are not known yet to a new file for --known-failures.",
+)
 @out_option("check")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def check(
@@ -45,7 +62,11 @@ def check(
     exclude: tuple[str, ...],
     own: tuple[Path, ...],
     machine_names: Iterable[str],
+    quick: bool,
     repeat: int,
+    known_file: Path | None,
+    today: dt.datetime | None,
+    written: Path | None,
     out: Path,
     as_json: bool,
     **target: Any,
@@ -58,25 +79,37 @@ def check(
     Examples:
       numaproof check
       numaproof check --implementation "./my-driver --protocol" --level placement
+      numaproof check --quick --implementation "./my-driver --protocol"
       numaproof check --select "static-*" --machine laptop-4c8t --kubernetes 1.35
       numaproof check --select area:memory --select "CPU-OPT-*" --exclude "*-hugepages-*"
       numaproof check --implementation "./my-driver" --cases numaproof-cases.yaml
     """
-    cases = loading.with_own(loading.bundled_cases(), own)
+    if written and written.exists():
+        raise click.UsageError(f"{written} exists already: remove it, or name another file")
+    accepted = known(known_file, today)
+    bundled = loading.bundled_cases()
+    cases = loading.with_own(bundled, own)
     with scratch_folder() as trees:
         machines = named_machines(machine_names, trees)
 
         def start(harness_run: HarnessRun) -> Iterator[AnyEvent]:
             chosen = harness_run.target
-            kept = () if machine_names else recording_check.of_target(chosen)
+            kept = () if machine_names or quick else recording_check.of_target(chosen)
             every = (*cases, *recordings.bundled(chosen.kubernetes))
             wanted = selection(select, exclude, every)
-            runs, kept = runner.select(wanted.of(cases), machines, chosen), wanted.of(kept)
+            runs, kept = [], wanted.of(kept)
+            if quick:
+                runs = quick_set.select(wanted.of(bundled), machines, chosen)
+            played = cases[len(bundled) :] if quick else cases
+            runs += runner.select(wanted.of(played), machines, chosen)
             if not runs and not kept:
                 raise click.UsageError(
                     f"none of the selected cases applies to these machines at level"
                     f" {chosen.level} for Kubernetes {chosen.kubernetes}"
                 )
-            return play(runs, harness_run, kept, times=repeat)
+            return play(runs, harness_run, kept, CheckOptions(times=repeat, known=accepted))
 
-        return run_harness(start, target, out, as_json=as_json)
+        code = run_harness(start, target, out, as_json=as_json)
+    if written:
+        write_known_failures(written, out, today)
+    return code

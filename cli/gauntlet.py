@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from numaproof.conformance.cases import naming
+from numaproof.conformance.cases import naming, writing
+from numaproof.conformance.seeded_bugs import quick_cover
 from numaproof.conformance.seeded_bugs.catalogue import BUGS
 from numaproof.conformance.seeded_bugs.kill_matrix import EXAMPLES, Plan, Row, matrix, rows
 from numaproof.metadata import VERSION
@@ -18,8 +20,6 @@ from numaproof.reports.gauntlet import as_json, as_text, write_files
 from numaproof.reports.gauntlet_progress import GauntletProgress
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from click.shell_completion import CompletionItem
 
 _SURVIVED, _CUT_SHORT = 1, 3
@@ -63,6 +63,12 @@ def _complete(
     "--jobs", type=click.IntRange(1), help="Number of processes (default: one for each core)."
 )
 @out_option("gauntlet", "gauntlet.json and gauntlet.md")
+@click.option(
+    "--quick-set",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Choose the case runs of `numaproof check --quick` anew, write them to this file, and do"
+    " nothing else.",
+)
 @click.option("--json", "json", is_flag=True, help="Print the matrix as JSON.")
 def gauntlet(
     *,
@@ -74,6 +80,7 @@ def gauntlet(
     seed: int,
     jobs: int | None,
     out: Path,
+    quick_set: Path | None,
     json: bool,
 ) -> int:
     """Run the cases and fuzzing against a reference with seeded bugs, one bug at a time.
@@ -84,8 +91,11 @@ def gauntlet(
     \b
     Examples:
       numaproof gauntlet --quick
+      numaproof gauntlet --quick-set conformance/quick.yaml
       numaproof gauntlet --select "memory-*" --fuzz-only --examples 500
     """
+    if quick_set:
+        return _write_quick_set(quick_set, jobs or os.cpu_count() or 1)
     bugs = [bug.id for bug in BUGS if fnmatchcase(bug.id, select)]
     if not bugs:
         near = naming.did_you_mean(select, (bug.id for bug in BUGS))
@@ -112,3 +122,15 @@ def gauntlet(
     if not complete:
         return _CUT_SHORT
     return _SURVIVED if told.survivors else 0
+
+
+def _write_quick_set(file: Path, jobs: int) -> int:
+    with click.progressbar(quick_cover.kills(jobs), length=len(BUGS), file=sys.stderr) as kills:
+        found = dict(kills)
+    runs = quick_cover.cover(found)
+    writing.put(quick_cover.text(runs), file)
+    survivors = [bug.id for bug in BUGS if not found[bug.id]]
+    click.echo(f"{file}: {len(runs)} case runs catch {len(BUGS) - len(survivors)} seeded bugs")
+    if survivors:
+        click.echo(f"not caught: {', '.join(survivors)}", err=True)
+    return _SURVIVED if survivors else 0

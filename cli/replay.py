@@ -11,7 +11,7 @@ import msgspec
 
 from numaproof.case import unknown_id
 from numaproof.conformance.cases import loading, naming
-from numaproof.conformance.check import check
+from numaproof.conformance.check import CheckOptions, check
 from numaproof.conformance.differential import recordings
 from numaproof.conformance.execution import runner
 from numaproof.conformance.execution.scratch import scratch_folder
@@ -93,7 +93,7 @@ def replay(
                     f"no case{played.where} applies to Kubernetes {chosen.kubernetes}"
                     f" at level {chosen.level} on these machines"
                 )
-            made = check(runs, harness_run, recorded, every_call=True, times=repeat)
+            made = check(runs, harness_run, recorded, CheckOptions(every_call=True, times=repeat))
             return _replayed(made, harness_run)
 
         return run_harness(start, target, out, as_json=as_json, calls=True)

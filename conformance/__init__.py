@@ -8,7 +8,7 @@
 - `diagnosis`: a dialogue with a program, and what is wrong with each line that it writes;
 - `fuzzing`: generated nodes and call sequences, shrinking, coverage and determinism;
 - `differential`: two sides in lockstep, and recordings of a kubelet;
-- `selection`: patterns that select cases;
+- `selection`: patterns that select cases, and the quick set;
 - `check`: the run of `numaproof check`;
 - `promotion`: a finding becomes a case of the suite;
 - `seeded_bugs`: references with bugs, and what catches them.

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from numaproof.conformance.cases import naming
 from numaproof.conformance.claims.review import ClaimsTally
 from numaproof.conformance.differential import recording_check
 from numaproof.conformance.execution.runner import play_case
 from numaproof.conformance.execution.scenario import Scenario
 from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.conformance.fuzzing.determinism import DeterminismCheck
+from numaproof.conformance.judging.known_failures import KnownFailures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,19 +26,34 @@ if TYPE_CHECKING:
     from numaproof.protocol import events
 
 
+@dataclass(frozen=True)
+class CheckOptions:
+    """How cases are played and judged.
+
+    Attributes:
+        every_call: whether the events of cases that pass list their calls, too.
+        times: how often each case is played, each time in a new process. Where answers differ, the
+            outcome is ``nondeterministic``.
+        known: the failures that are known, and do not fail the run.
+    """
+
+    every_call: bool = False
+    times: int = 1
+    known: KnownFailures = field(default_factory=KnownFailures)
+
+
+ONCE = CheckOptions()
+
+
 def check(
     cases: Sequence[SelectedCase],
     harness_run: HarnessRun,
     recordings: Sequence[Recording] = (),
-    *,
-    every_call: bool = False,
-    times: int = 1,
+    options: CheckOptions = ONCE,
 ) -> Iterator[events.AnyEvent]:
     """Plays cases one after the other, then recordings, and yields what happens.
 
-    With `every_call`, the events of cases that pass list their calls too. Each case is played
-    `times` times, each time in a new process; where answers differ, the outcome is
-    ``nondeterministic``. The stream always ends with `RunEnded`, unless the consumer stops reading.
+    The stream always ends with `RunEnded`, unless the consumer stops reading.
 
     Raises:
         CaseError: a case can't be played as it is written.
@@ -50,15 +68,22 @@ def check(
     with scratch_folder() as scratch:
         again = DeterminismCheck(harness_run.target, scratch / "again")
         for number, one in enumerate(cases):
-            played = play_case(one, harness_run, scratch / str(number), every_call=every_call)
-            finished = _repeated(played, one, again, times - 1)
+            played = play_case(
+                one, harness_run, scratch / str(number), every_call=options.every_call
+            )
+            finished = _repeated(played, one, again, options.times - 1)
+            finished = options.known.judged(finished, naming.names(one.case))
             outcomes[finished.outcome] += 1
             claims.count_case(finished)
             yield finished
         for recording in recordings:
             finished = recording_check.finished(recording, harness_run, scratch)
+            finished = options.known.judged(finished, (finished.case,))
             outcomes[finished.outcome] += 1
             yield finished
+    for finished in options.known.missing(harness_run.elapsed()):
+        outcomes[finished.outcome] += 1
+        yield finished
     rows = harness_run.registry.requirements
     yield harness_run.ended(outcomes, (row.id for row in rows if row.untested), claims.review())
 

@@ -29,12 +29,15 @@ Outcome = Literal[
     "expected failure",
     "missing expected failure",
     "nondeterministic",
+    "known failure",
+    "missing known failure",
 ]
 """How a case ended on a machine. ``nondeterministic`` means that the same calls, made again, got
 different answers, so the answers prove nothing. Only ``pass`` is green. ``unsupported`` and
-``expected failure`` do not fail a run, but reports show them as such."""
+``expected failure`` do not fail a run, but reports show them as such; nor does a ``known failure``,
+which a project's own file names. What that file names and passes is a ``missing known failure``."""
 
-GOOD: frozenset[Outcome] = frozenset({"pass", "unsupported", "expected failure"})
+GOOD: frozenset[Outcome] = frozenset({"pass", "unsupported", "expected failure", "known failure"})
 """Outcomes that do not fail a run."""
 
 

@@ -126,10 +126,12 @@ def _registry(summary: Summary) -> dict[str, list[ReportedRequirement]]:
 
 
 def _defects(summary: Summary) -> dict[str, list[str]]:
-    """Where each named defect was seen as an expected failure."""
+    """Where each named defect, or known failure, was seen."""
     found: dict[str, list[str]] = {}
     for run in summary.expected_failures:
         found.setdefault(run.defect or "unnamed defect", []).append(f"{run.case} on {run.machine}")
+    for run in summary.known_failures:
+        found.setdefault(f"known: {run.signature}", []).append(f"{run.case} on {run.machine}")
     return found
 
 
@@ -162,11 +164,13 @@ def _worst(tally: OutcomeTally) -> Outcome:
         "fail",
         "missing expected failure",
         "nondeterministic",
+        "missing known failure",
         "fault",
         "crash",
         "time-out",
         "protocol error",
         "not run",
+        "known failure",
         "expected failure",
         "pass",
         "unsupported",

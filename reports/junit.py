@@ -89,6 +89,8 @@ def _case(summary: Summary, run: CaseFinished, area: str) -> ET.Element:
     elif run.outcome == "expected failure":
         named = f"expected failure: {run.defect or 'unnamed defect'}"
         ET.SubElement(case, "skipped", message=_message(named, run.message))
+    elif run.outcome == "known failure":
+        ET.SubElement(case, "skipped", message=_message("known failure", run.message))
     elif run.outcome not in GOOD:
         _add_failure(case, case_failure(summary, run))
     if run.stderr:

@@ -7,6 +7,7 @@ references; blocks of text are fenced with more backticks than any run inside.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from numaproof.reports.drawing import draw_text
@@ -102,6 +103,8 @@ def _head(summary: Summary) -> Iterator[str]:
         rows = [(escaped(side, 200), str(count)) for side, count in sides[:_LISTED]]
         yield from _table(["Where kubelets break their documents", "case runs"], rows)
     yield from _claims(summary)
+    if summary.known_failures:
+        yield from _known(summary)
     if summary.reached is not None and summary.reached.examples:
         examples = plural(summary.reached.examples, "example")
         yield f"<details><summary>Covered in {examples}</summary>"
@@ -130,6 +133,17 @@ def _claims(summary: Summary) -> Iterator[str]:
     yield from (f"- {escaped(line, 400)}" for line in lines)
     if lines:
         yield ""
+
+
+def _known(summary: Summary) -> Iterator[str]:
+    counts = Counter((run.signature, run.message) for run in summary.known_failures)
+    yield from _table(
+        ["Known failure", "", "case runs"],
+        (
+            (code(name), escaped(why, 240), str(count))
+            for (name, why), count in list(counts.items())[:_LISTED]
+        ),
+    )
 
 
 def _untested(summary: Summary) -> Iterator[str]:

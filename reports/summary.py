@@ -77,7 +77,12 @@ class OutcomeTally:
         return self.counts.get(outcome, 0)
 
 
-FAILURES: tuple[Outcome, ...] = ("fail", "missing expected failure", "nondeterministic")
+FAILURES: tuple[Outcome, ...] = (
+    "fail",
+    "missing expected failure",
+    "nondeterministic",
+    "missing known failure",
+)
 """Outcomes of a wrong answer; other bad outcomes are errors: the program or the run broke."""
 
 
@@ -104,6 +109,7 @@ class Summary:
     runs: tuple[CaseFinished, ...]
     failures: tuple[CaseFinished, ...]
     expected_failures: tuple[CaseFinished, ...]
+    known_failures: tuple[CaseFinished, ...]
     divergences: tuple[DivergenceFound, ...]
     by_chance: tuple[AnsweredByChance, ...]
     reached: Coverage | None
@@ -160,6 +166,7 @@ class Summary:
             "machines": {name: dict(tally.counts) for name, tally in self.machines.items()},
             "failures": [_plain_run(run) for run in self.failures],
             "expected_failures": [_plain_run(run) for run in self.expected_failures],
+            "known_failures": [_plain_run(run) for run in self.known_failures],
             "divergences": [_plain_divergence(one) for one in self.divergences],
             "by_chance": [_plain_chance(one) for one in self.by_chance],
             "reached": _plain_reached(self.reached),
@@ -241,6 +248,7 @@ def summarize(events: Iterable[AnyEvent]) -> Summary:
         runs=tuple(runs),
         failures=tuple(run for run in runs if run.outcome not in GOOD),
         expected_failures=expected,
+        known_failures=tuple(run for run in runs if run.outcome == "known failure"),
         divergences=tuple(divergences),
         by_chance=tuple(by_chance),
         reached=reached,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -52,6 +53,8 @@ OUTCOME_STYLES: Mapping[Outcome, str] = {
     "expected failure": "yellow",
     "missing expected failure": "bold red",
     "nondeterministic": "bold red",
+    "known failure": "yellow",
+    "missing known failure": "bold red",
 }
 _COLUMN_STYLES = ("green", "bold red", "bold magenta", "dim", "yellow")
 _VERDICT_STYLES: Mapping[Verdict, str] = {
@@ -130,6 +133,10 @@ def _expected(summary: Summary) -> Iterator[Text]:
         counts[name] = counts.get(name, 0) + 1
     for name, count in counts.items():
         yield Text(f"{SYMBOLS['expected failure']} expected failure {name}: {count}", "yellow")
+    causes = Counter(run.signature for run in summary.known_failures)
+    for name, count in causes.items():
+        told = one_line(name, _VALUE)
+        yield Text(f"{SYMBOLS['known failure']} known failure {told}: {count}", "yellow")
 
 
 def _by_chance(summary: Summary) -> Iterator[Text]:

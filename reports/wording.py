@@ -32,15 +32,17 @@ SYMBOLS: Mapping[Outcome, str] = {
     "expected failure": "≈",
     "missing expected failure": "≠",
     "nondeterministic": "≁",
+    "known failure": "≈",
+    "missing known failure": "≠",
 }
 """A symbol for each outcome, shown beside its name, or instead if there is no room."""
 
 COLUMNS: tuple[tuple[str, tuple[Outcome, ...]], ...] = (
     ("pass", ("pass",)),
-    ("fail", ("fail", "missing expected failure", "nondeterministic")),
+    ("fail", ("fail", "missing expected failure", "nondeterministic", "missing known failure")),
     ("error", ("fault", "crash", "time-out", "protocol error", "not run")),
     ("unsupported", ("unsupported",)),
-    ("expected failure", ("expected failure",)),
+    ("expected failure", ("expected failure", "known failure")),
 )
 """Outcomes combined into the columns of narrow tables; wide tables list each."""
 

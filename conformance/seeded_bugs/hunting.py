@@ -158,10 +158,18 @@ def target(
 
 def nearest(bug: Bug, cases: Iterable[Case]) -> list[Case]:
     """The cases, those first that name what the bug breaks, then those of its subject."""
+    return sorted(cases, key=lambda case: _distance(bug, case))
 
-    def distance(case: Case) -> int:
-        if {*case.requirements, *case.bugs} & set(bug.models):
-            return 0
-        return 1 if case.id.startswith(_AREAS[bug.subject]) else 2
 
-    return sorted(cases, key=distance)
+def far_from(bug: Bug, cases: Iterable[Case]) -> set[str]:
+    """The ids of the cases that neither name what the bug breaks nor are of its subject."""
+    return {case.id for case in cases if _distance(bug, case) == _FAR}
+
+
+_FAR = 2
+
+
+def _distance(bug: Bug, case: Case) -> int:
+    if {*case.requirements, *case.bugs} & set(bug.models):
+        return 0
+    return 1 if case.id.startswith(_AREAS[bug.subject]) else _FAR

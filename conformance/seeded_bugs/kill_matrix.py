@@ -85,7 +85,7 @@ class Hunter:
 
     def __init__(self, plan: Plan, scratch: Path) -> None:
         self._plan = plan
-        self._table = TableHunt(_suite(scratch), scratch / "table") if plan.table else None
+        self._table = TableHunt(bundled_suite(scratch), scratch / "table") if plan.table else None
         self._fuzzing = Fuzzing(scratch / "fuzz")
         self._seeds = seeds_from(plan.seed, plan.examples)
 
@@ -108,7 +108,7 @@ class Hunter:
         return hunt, Seconds(round(table, 3), round(fuzz, 3), round(shrinking, 3))
 
 
-def _suite(folder: Path) -> Suite:
+def bundled_suite(folder: Path) -> Suite:
     """All cases, and all machines, the quick ones first."""
     others = [name for name in fakesys.bundled_profiles() if name not in MACHINES]
     machines = [ProfileMachine(fakesys.load_profile(name), folder) for name in (*MACHINES, *others)]

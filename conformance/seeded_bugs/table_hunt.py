@@ -7,11 +7,13 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
+from numaproof.conformance.cases.loading import applies
 from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.execution.run import Run
 from numaproof.conformance.seeded_bugs import baseline, hunting
 from numaproof.conformance.seeded_bugs.baseline import Baseline, Noting
 from numaproof.protocol.machine import MachineInfo
+from numaproof.protocol.messages import LEVELS
 from numaproof.protocol.releases import RELEASES
 from numaproof.reference.implementation import Reference
 
@@ -22,9 +24,29 @@ if TYPE_CHECKING:
     from numaproof.conformance.execution.runner import SelectedCase
     from numaproof.conformance.seeded_bugs.hunting import Suite
     from numaproof.conformance.seeded_bugs.seeding import Bug
+    from numaproof.protocol.messages import Level
 
 MOST = 3000
 """Case runs for a bug at the most."""
+
+
+@dataclass(frozen=True)
+class Kill:
+    """A case run that catches a bug.
+
+    Attributes:
+        case: the id of the case.
+        machine: the name of the machine.
+        kubernetes: the release.
+        levels: the levels of comparison at which it does; never empty.
+        calls: how many calls it makes.
+    """
+
+    case: str
+    machine: str
+    kubernetes: str
+    levels: tuple[Level, ...]
+    calls: int
 
 
 @dataclass(frozen=True)
@@ -96,6 +118,44 @@ class TableHunt:
                 cases.append(selected.case.id)
                 broken.update((one.invariant, None) for one in seeded.player.violations)
         return TableHuntResult(runs, tuple(cases), tuple(sorted(broken)), time.monotonic() - began)
+
+    def kills(self, bug: Bug) -> tuple[Kill, ...]:
+        """The case runs that catch a bug, each at every level of comparison.
+
+        Every case that is near to the bug is played on its first machine. Where none of them
+        catches it, others are played until one does.
+        """
+        target = hunting.target(bug.implementation(), bug.kubernetes)
+        firsts = self._firsts(target.kubernetes)
+        far = hunting.far_from(bug, self.suite.cases)
+        near = [one for one in firsts if one[1].case.id not in far]
+        rest = [one for one in firsts if one[1].case.id in far]
+        more = hunting.others(hunting.nearest(bug, self.suite.cases), self.suite.catalogue, target)
+        others = ((target.kubernetes, selected) for selected in more)
+        found: list[Kill] = []
+        for number, (release, selected) in enumerate(chain(near, rest, islice(others, MOST))):
+            if found and number >= len(near):
+                break
+            keep = number < len(firsts)
+            found += self._kill(bug, replace(target, kubernetes=release), selected, keep=keep)
+        return tuple(found)
+
+    def _kill(self, bug: Bug, target: Target, selected: SelectedCase, *, keep: bool) -> list[Kill]:
+        healthy = self._baseline(selected, target.kubernetes, keep=keep)
+        if not healthy.good or not healthy.differs(bug):
+            return []
+        seeded = self._run(target, selected)
+        if seeded.play().good:
+            return []
+        below = (
+            level
+            for level in LEVELS[: LEVELS.index(target.level)]
+            if applies(selected.case.level, level)
+            and not self._run(replace(target, level=level), selected).play().good
+        )
+        calls = len(seeded.player.session.calls)
+        levels = (*below, target.level)
+        return [Kill(selected.case.id, selected.machine.name, target.kubernetes, levels, calls)]
 
     def _firsts(self, kubernetes: str) -> list[tuple[str, SelectedCase]]:
         """Every case on the first machine that it applies to, with the release.

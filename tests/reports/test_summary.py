@@ -21,7 +21,12 @@ def test_a_run_in_which_all_passed_is_green(stream: MakeStream, run: MakeRun) ->
 
 
 @pytest.mark.parametrize(
-    "outcome", [one for one in OUTCOMES if one not in {"pass", "unsupported", "expected failure"}]
+    "outcome",
+    [
+        one
+        for one in OUTCOMES
+        if one not in {"pass", "unsupported", "expected failure", "known failure"}
+    ],
 )
 def test_every_bad_outcome_alone_makes_a_run_fail(
     stream: MakeStream, run: MakeRun, outcome: Outcome
@@ -31,7 +36,7 @@ def test_every_bad_outcome_alone_makes_a_run_fail(
     assert [one.outcome for one in summary.failures] == [outcome]
 
 
-@pytest.mark.parametrize("outcome", ["unsupported", "expected failure"])
+@pytest.mark.parametrize("outcome", ["unsupported", "expected failure", "known failure"])
 def test_unsupported_and_expected_failures_leave_a_run_green_but_are_not_passes(
     stream: MakeStream, run: MakeRun, outcome: Outcome
 ) -> None:
