@@ -23,7 +23,7 @@ from numaproof.reference.departures.releases import release
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from numaproof.conformance.cases.schema import Case
+    from numaproof.conformance.cases.schema import Case, FileName
     from numaproof.conformance.execution.capabilities import Capabilities
     from numaproof.conformance.fuzzing.generation.choices import Choices
     from numaproof.protocol.messages import KubeletConfiguration
@@ -212,8 +212,8 @@ class _Upgrade:
     def drain(self, start: StartStep) -> Iterator[Step]:
         """All pods leave, the files are deleted, and pods of the same form come."""
         pods = [self.life.offered[name] for name in self.life.alive]
-        files = ("cpu_manager_state", "memory_manager_state") if self.life.keeps_files else ()
-        for file in files:
+        files: tuple[FileName, ...] = ("cpu_manager_state", "memory_manager_state")
+        for file in files if self.life.keeps_files else ():
             yield _anything(tamper=TamperStep(file, "delete"))
         gone = tuple(pod.pod for pod in pods)
         yield _anything(start=StartStep(config=start.config, gone=gone, kubernetes=self.after))
