@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Iterable, Iterator
 
+    from numaproof.conformance.cases.schema import Case
+    from numaproof.conformance.differential.recordings import Recording
     from numaproof.conformance.execution.harness_run import HarnessRun
     from numaproof.protocol.events import AnyEvent
 
@@ -95,7 +97,7 @@ def check(
         def start(harness_run: HarnessRun) -> Iterator[AnyEvent]:
             chosen = harness_run.target
             kept = () if machine_names or quick else recording_check.of_target(chosen)
-            every = (*cases, *recordings.bundled(chosen.kubernetes))
+            every: list[Case | Recording] = [*cases, *recordings.bundled(chosen.kubernetes)]
             wanted = selection(select, exclude, every)
             runs, kept = [], wanted.of(kept)
             if quick:
