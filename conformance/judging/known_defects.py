@@ -28,6 +28,7 @@ _BROKEN_CORES = frozenset(
         "reserved-never-exclusive",
         "exclusive-count",
         "whole-cores-only",
+        "whole-cores-beyond-affinity",
         "reserved-stay-shared",
         "strict-reservation",
         "exclusive-set-stays",
@@ -35,7 +36,9 @@ _BROKEN_CORES = frozenset(
     }
 )
 
-_TOO_FEW = frozenset({"assigned-count", "exclusive-count", "whole-cores-only"})
+_TOO_FEW = frozenset(
+    {"assigned-count", "exclusive-count", "whole-cores-only", "whole-cores-beyond-affinity"}
+)
 
 _BROKEN_GROUPS = frozenset(
     {
@@ -59,7 +62,7 @@ _EXPLAINS: dict[str, Callable[[Violation, Facts], bool]] = {
     ),
     "affinity-breaks-group": lambda violation, _: violation.invariant in _BROKEN_GROUPS,
     "reusable-memory-outlives-pod": lambda violation, _: (
-        violation.invariant == "memory-file-reserves-what-is-held"
+        violation.invariant == "memory-file-reserves-for-returned-pods"
     ),
     "uncore-across-nodes-counted-twice": lambda violation, facts: (
         violation.invariant in _TOO_FEW and _caches_across_nodes(facts)
@@ -67,11 +70,11 @@ _EXPLAINS: dict[str, Callable[[Violation, Facts], bool]] = {
     "reservation-beyond-node-wraps": lambda violation, _: (
         violation.invariant == "memory-allocatable-but-reserved" and violation.size >= _WRAPPED
     ),
-    "full-pcpus-only-splits-cores-at-affinity": lambda violation, facts: (
-        violation.invariant == "whole-cores-only" and _even(facts)
+    "full-pcpus-only-splits-cores-at-affinity": lambda violation, _: (
+        violation.invariant == "whole-cores-beyond-affinity"
     ),
     "init-devices-reused-without-node": lambda violation, _: (
-        violation.invariant == "devices-near-affinity"
+        violation.invariant == "reused-devices-near-affinity"
     ),
     "pod-level-without-devices": lambda violation, _: (
         violation.invariant == "devices-of-pod-level-pods"

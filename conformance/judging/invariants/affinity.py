@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from numaproof.conformance.cases.loading import applies
 from numaproof.conformance.judging.entitlement import is_static, options, topology_policy
 from numaproof.conformance.judging.invariants.view import Violation, named
-from numaproof.protocol.sets import CPUSet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,7 +65,7 @@ def _as_policy(policy: str, place: Place, affinity: messages.Hint) -> Iterator[V
 def _within(
     view: View, place: Place, container: messages.Container, numa: NUMASet
 ) -> Iterator[Violation]:
-    near = _near(view, numa)
+    near = view.near(numa)
     if container.exclusive - near:
         yield Violation(
             "cpus-within-affinity",
@@ -87,15 +86,6 @@ def _within(
                 f"{named(place)} has the affinity {numa} and {block.type} on nodes {block.numa}",
                 places=(place,),
             )
-
-
-def _near(view: View, numa: NUMASet) -> CPUSet:
-    """The CPUs of the nodes; with ``align-by-socket`` those of their sockets."""
-    near = CPUSet.union(view.facts.nodes.get(node, CPUSet()) for node in numa)
-    if "align-by-socket" in options(view.config):
-        sockets = view.facts.sockets.values()
-        return CPUSet.union(cpus for cpus in sockets if cpus & near)
-    return near
 
 
 def _narrow(view: View, place: Place, numa: NUMASet) -> Iterator[Violation]:

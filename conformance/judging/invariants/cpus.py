@@ -194,10 +194,12 @@ def _whole_cores(view: View) -> Iterator[Violation]:
         came_under = options(view.came_under(place[0]))
         if place[0] in view.budgets or "full-pcpus-only" not in came_under:
             continue
+        affinity = view.state.pods[place[0]][place[1]].affinity
+        beyond = affinity.numa is not None and bool(cpus - view.near(affinity.numa))
         for core in view.facts.cores:
             if core & cpus and not core.issubset(cpus):
                 yield Violation(
-                    "whole-cores-only",
+                    "whole-cores-beyond-affinity" if beyond else "whole-cores-only",
                     "CPU-OPT-FULLPCPUS-002",
                     f"{'/'.join(place)} has {core & cpus} of the core {core}",
                     core & cpus,

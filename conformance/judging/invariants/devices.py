@@ -102,10 +102,25 @@ def _near(
         return
     far = [one for one in ids if one in nodes and nodes[one].isdisjoint(affinity.numa)]
     if far:
+        left = _of_init_containers(view, place, listed.resource)
+        reused = all(one in left and not nodes[one] for one in far)
         yield Violation(
-            "devices-near-affinity",
+            "reused-devices-near-affinity" if reused else "devices-near-affinity",
             "DEV-ALLOCATE-001",
             f"{named(place)} has the affinity {affinity.numa}, and {listed.resource} {far} are"
             " elsewhere",
             places=(place,),
         )
+
+
+def _of_init_containers(view: View, place: Place, resource: str) -> frozenset[str]:
+    """The devices that the pod's init containers, but this one, leave to those after them."""
+    uid, name = place
+    inits = view.passing(uid) - {name}
+    held = (view.state.pods.get(uid, {}).get(init) for init in inits)
+    return frozenset(
+        one
+        for container in held
+        if container
+        for one in (container.devices or {}).get(resource, ())
+    )

@@ -73,6 +73,7 @@ def on_state(view: View) -> Iterator[Violation]:
     for node, memory in sorted((content.machine_state or {}).items()):
         yield from _sums(node, memory)
     yield from _in_use(content)
+    yield from _reserved(view, content)
 
 
 def _entries(view: View, content: Content) -> Iterator[Violation]:
@@ -128,12 +129,7 @@ def _sums(node: int, memory: WrittenNode) -> Iterator[Violation]:
 
 def _in_use(content: Content) -> Iterator[Violation]:
     """What nodes say of the blocks on them, against the blocks."""
-    blocks = [
-        block
-        for containers in (content.entries or {}).values()
-        for held in containers.values()
-        for block in held
-    ]
+    blocks = _all_blocks(content)
     on = Counter(node for block in blocks for node in block.numa_affinity)
     groups = {node: block.numa_affinity for block in blocks for node in block.numa_affinity}
     for node, memory in sorted((content.machine_state or {}).items()):
@@ -145,13 +141,30 @@ def _in_use(content: Content) -> Iterator[Violation]:
                 f"node {node} has {on[node]} blocks with the nodes {list(group)}, and says"
                 f" {memory.number_of_assignments} with {list(memory.cells)}",
             )
-    for nodes in sorted({frozenset(block.numa_affinity) for block in blocks}, key=sorted):
-        yield from _reserved(content.machine_state or {}, nodes, blocks)
 
 
-def _reserved(
+def _all_blocks(content: Content) -> list[WrittenBlock]:
+    return [
+        block
+        for containers in (content.entries or {}).values()
+        for held in containers.values()
+        for block in held
+    ]
+
+
+def _reserved(view: View, content: Content) -> Iterator[Violation]:
+    """What nodes say is reserved on them, against the blocks."""
+    blocks = _all_blocks(content)
+    returned = view.returned & (content.entries or {}).keys()
+    name = f"memory-file-reserves-{'for-returned-pods' if returned else 'what-is-held'}"
+    for group in sorted({frozenset(block.numa_affinity) for block in blocks}, key=sorted):
+        for message in _unreserved(content.machine_state or {}, group, blocks):
+            yield Violation(name, _REQUIREMENT, message)
+
+
+def _unreserved(
     nodes: Mapping[int, WrittenNode], group: frozenset[int], blocks: list[WrittenBlock]
-) -> Iterator[Violation]:
+) -> Iterator[str]:
     kinds = {kind for node in group if node in nodes for kind in nodes[node].memory_map}
     for kind in sorted(kinds):
         held = sum(
@@ -161,11 +174,7 @@ def _reserved(
         )
         said = sum(_of(nodes, node, kind) for node in group)
         if held != said:
-            yield Violation(
-                "memory-file-reserves-what-is-held",
-                _REQUIREMENT,
-                f"{held} bytes of {kind} are held on nodes {sorted(group)}, the nodes say {said}",
-            )
+            yield f"{held} bytes of {kind} are held on nodes {sorted(group)}, the nodes say {said}"
 
 
 def _of(nodes: Mapping[int, Any], node: int, kind: str) -> int:

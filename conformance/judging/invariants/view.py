@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -11,6 +12,7 @@ from numaproof.conformance.judging import pods
 from numaproof.conformance.judging.entitlement import (
     exclusive_counts,
     has_budget,
+    options,
     pod_resources,
 )
 from numaproof.protocol import messages
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.cases.machine_properties import Facts
     from numaproof.conformance.judging.observed_session import ObservedCall, ObservedSession
     from numaproof.conformance.judging.pods import PodReading
+    from numaproof.protocol.sets import NUMASet
 
 _NO_CPUS = CPUSet()
 
@@ -67,6 +70,7 @@ class View:
         level: how much of its answers is compared.
         arrivals: when each pod came, by uid: what it holds stays as it was given then.
         starts: how many starts there were.
+        returned: pods that were offered again since the last start.
     """
 
     facts: Facts
@@ -80,6 +84,7 @@ class View:
     level: messages.Level = "kubelet"
     arrivals: Mapping[str, Arrival] = field(default_factory=dict)
     starts: int = 0
+    returned: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, session: ObservedSession, facts: Facts, state: messages.State) -> View:
@@ -98,6 +103,7 @@ class View:
             level=session.level,
             arrivals=_arrivals(session.calls),
             starts=sum(isinstance(call.args, messages.StartArgs) for call in session.calls),
+            returned=_returned(session.calls),
         )
 
     @cached_property
@@ -148,6 +154,13 @@ class View:
             for name, container in containers.items()
             if container.exclusive
         }
+
+    def near(self, numa: NUMASet) -> CPUSet:
+        """The CPUs of the nodes; with ``align-by-socket`` those of their sockets."""
+        near = CPUSet.union(self.facts.nodes.get(node, CPUSet()) for node in numa)
+        if "align-by-socket" in options(self.config):
+            return CPUSet.union(cpus for cpus in self.facts.sockets.values() if cpus & near)
+        return near
 
     def reserved(self) -> CPUSet:
         """The CPUs that the implementation says it has reserved."""
@@ -213,3 +226,15 @@ def _arrivals(calls: Iterable[ObservedCall]) -> Mapping[str, Arrival]:
             case messages.RemoveArgs(uid=uid, container=None):
                 found.pop(uid, None)
     return found
+
+
+def _returned(calls: Iterable[ObservedCall]) -> frozenset[str]:
+    """The pods that were offered more than once since the last start."""
+    offered: Counter[str] = Counter()
+    for args in (call.args for call in calls):
+        match args:
+            case messages.StartArgs():
+                offered.clear()
+            case messages.AdmitArgs():
+                offered[args.pod["metadata"]["uid"]] += 1
+    return frozenset(uid for uid, times in offered.items() if times > 1)

@@ -157,10 +157,10 @@ def test_what_follows_from_a_defect_is_explained_by_it_once_it_was_met(
 def test_an_affinity_that_is_taken_as_it_is_explains_whatever_shows_the_broken_group(
     info: MachineInfo, invariant: str
 ) -> None:
-    known = known_defects.known_defects("1.31", "kubelet", documented=False)
+    known = known_defects.known_defects("1.31")
     broken = Violation(invariant, "MEM-GROUP-001", "the group and the node disagree")
     assert known_defects.explain(broken, Facts(info), known) == "affinity-breaks-group"
-    newer = known_defects.known_defects("1.37", "kubelet", documented=False)
+    newer = known_defects.known_defects("1.37")
     assert known_defects.explain(broken, Facts(info), newer) != "affinity-breaks-group"
 
 
