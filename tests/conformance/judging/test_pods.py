@@ -53,7 +53,7 @@ def made_up(seed: int) -> messages.Pod:
         topology_options=(),
         scopes=(),
         devices=1,
-        inits=True,
+        inits=("init", "sidecar"),
         any_class=choices.chance(3),
         pod_level=choices.chance(2),
         pod_level_gates={},
