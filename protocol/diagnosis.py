@@ -17,12 +17,14 @@ class Finding(Strict, frozen=True):
         right: what would be right: an example, or how to fix it.
         advice: whether it could be better, but breaks nothing.
         log: the end of the program's standard error, where that may tell why.
+        after: the exchange whose effect this one shows, such as ``admit (5)``; mostly empty.
     """
 
     wrong: str
     right: str = ""
     advice: bool = False
     log: str = ""
+    after: str = ""
 
     @property
     def cause(self) -> str:

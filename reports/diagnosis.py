@@ -69,7 +69,9 @@ def _finding(finding: Finding, told: set[str], room: int) -> Iterator[Text]:
     style, mark = ("yellow", "!") if finding.advice else ("red", "✗")
     again = finding.wrong in told
     told.add(finding.wrong)
-    yield Text(f"     {mark} {one_line(finding.wrong, 400)}{' (again)' if again else ''}", style)
+    after = f"after {finding.after}: " if finding.after else ""
+    told_before = " (again)" if again else ""
+    yield Text(f"     {mark} {after}{one_line(finding.wrong, 400)}{told_before}", style)
     if again:
         return
     if finding.right:

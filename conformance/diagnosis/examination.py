@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from numaproof import fakesys
 from numaproof.conformance.cases.machine_properties import Facts
 from numaproof.conformance.diagnosis import dialogue, greeting, prescription
+from numaproof.conformance.diagnosis.attendant import Attendant
 from numaproof.conformance.diagnosis.opinion import Opinion
 from numaproof.conformance.diagnosis.program import GaveUp, NoAnswer, Program
 from numaproof.conformance.execution.capabilities import Capabilities, NotSupportedError
 from numaproof.conformance.execution.implementation import hello_args
-from numaproof.conformance.execution.player import Player
 from numaproof.conformance.execution.session import Session
 from numaproof.conformance.judging.invariant_checker import InvariantChecker
 from numaproof.protocol import messages
@@ -153,7 +153,7 @@ class Examination:
             case _:
                 moment.wrong("`hello` must be answered with `ok`", "say who you are")
 
-    def _player(self, name: str, release: str) -> Player:
+    def _player(self, name: str, release: str) -> Attendant:
         """A player with a state directory of its own; nothing has started."""
         assert self.hello is not None
         assert self.opinion is not None
@@ -169,7 +169,7 @@ class Examination:
             root=self._tree,
         )
         checker = InvariantChecker(session, facts)
-        return Player(dialogue.case_of(policies), session, facts, hello.level, checker)
+        return Attendant(dialogue.case_of(policies), session, facts, hello.level, checker)
 
     def _tree(self) -> Path:
         folder = self._scratch / "tree"
@@ -177,7 +177,7 @@ class Examination:
             fakesys.write_directory(fakesys.build_tree(fakesys.load_profile(_TREE)), folder)
         return folder
 
-    def _play(self, player: Player, steps: Iterable[dialogue.Line]) -> None:
+    def _play(self, player: Attendant, steps: Iterable[dialogue.Line]) -> None:
         """Plays steps; one that fails does not keep the next ones from being played."""
         for line in steps:
             self._program.about = line.about
@@ -198,12 +198,16 @@ class Examination:
             if isinstance(moment.answer, messages.Unsupported):
                 greeting.unsupported(moment)
 
-    def _judged(self, player: Player, said: int, called: int) -> None:
+    def _judged(self, player: Attendant, said: int, called: int) -> None:
         """Notes at each exchange since then what the invariants have found about its call."""
         moments = self._program.moments[said:]
-        for moment, call in zip(moments, player.session.calls[called:], strict=False):
+        cause = ""
+        for at, (moment, call) in enumerate(
+            zip(moments, player.session.calls[called:], strict=False), said + 1
+        ):
             for problem in call.problems:
-                moment.wrong(problem)
+                moment.wrong(problem, after=cause if moment.step == "state" else "")
+            cause = f"{moment.step} ({at})"
 
 
 def _made(folder: Path) -> Path:

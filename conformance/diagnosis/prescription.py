@@ -47,7 +47,9 @@ def _wrong(exchanges: Sequence[Exchange]) -> list[str]:
             more = counts[finding.cause] - 1
             again = f" (and {more} more times)" if more else ""
             right = f" → {finding.right}" if finding.right else ""
-            found[finding.cause] = f"{one.step} ({one.number}): {finding.wrong}{again}{right}"
+            shown = f"shown by {one.step} ({one.number}), after {finding.after}"
+            where = shown if finding.after else f"{one.step} ({one.number})"
+            found[finding.cause] = f"{where}: {finding.wrong}{again}{right}"
     return list(found.values())
 
 

@@ -69,9 +69,17 @@ class Moment:
     findings: list[Finding] = field(default_factory=list)
     answer: messages.Answer | None = None
 
-    def wrong(self, sentence: str, right: str = "", *, advice: bool = False, log: str = "") -> None:
+    def wrong(
+        self,
+        sentence: str,
+        right: str = "",
+        *,
+        advice: bool = False,
+        log: str = "",
+        after: str = "",
+    ) -> None:
         """Notes something."""
-        self.findings.append(Finding(sentence, right, advice, log[-_LOG:]))
+        self.findings.append(Finding(sentence, right, advice, log[-_LOG:], after))
 
     def exchange(self, number: int) -> Exchange:
         """The exchange as reports show it."""
