@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from numaproof.conformance.execution.player import Player
 from numaproof.conformance.judging import invariants
+from numaproof.conformance.judging.invariants import affinity
 from numaproof.protocol import messages
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class Attendant(Player):
         fresh = self.checker.now is None
         if self.session.pods and not fresh:
             self._judge(started, expected)
+            self._excuse_affinities()
         if not self.readmits:
             return
         held, said = self.checker.before, len(self.session.calls)
@@ -41,6 +43,13 @@ class Attendant(Player):
         if held is not None and not fresh:
             for call in self.session.calls[said:]:
                 call.problems += _moved(call, held)
+
+    def _excuse_affinities(self) -> None:
+        """Hints are in memory alone: they come back as the pods are admitted again."""
+        if self.checker.now is not None:
+            excused = {one.sentence for one in affinity.on_state(self.checker.now)}
+            state = self.session.calls[-1]
+            state.problems = [one for one in state.problems if one not in excused]
 
     def _judge(self, answer: messages.Answer, expected: Expectation, uid: str = "") -> None:
         said = len(self.session.calls)
