@@ -77,7 +77,7 @@ class Driver:
             reserved = set(sorted(self.all)[:count])
         if self.static and (not reserved or not reserved <= self.all):
             return {"refused": {"stage": "cpu", "message": "static must reserve some CPUs"}}
-        self.allocatable = self.all - reserved if self.static else self.all
+        self.allocatable = self.all - reserved if self.static else set()
         file = Path(args["state_dir"], "driver.json")
         node = [self.static, listed(self.all), listed(self.allocatable)]
         saved = json.loads(file.read_text()) if file.exists() else {"pods": {}}
@@ -117,6 +117,8 @@ class Driver:
         return {"ok": {"shared": listed(self.shared()), "pods": pods, "files": {}}}
 
     def shared(self):
+        if not self.static:
+            return set()
         pods = self.held.values()
         return self.all - {cpu for held in pods for own in held.values() for cpu in own}
 
@@ -142,6 +144,8 @@ def main():
         request = json.loads(line)
         if request["op"] == "hello":
             answer = {"ok": HELLO}
+        elif request["op"] in ("admit", "remove", "state") and not driver.file:
+            answer = {"fault": {"message": "not started"}}
         else:
             answer = getattr(driver, request["op"])(request["args"])
             driver.save()

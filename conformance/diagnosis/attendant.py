@@ -36,6 +36,8 @@ class Attendant(Player):
         if self.session.pods and not fresh:
             self._judge(started, expected)
             self._excuse_affinities()
+        if self.session.pods and fresh:
+            self._look_for_leftovers()
         if not self.readmits:
             return
         held, said = self.checker.before, len(self.session.calls)
@@ -43,6 +45,21 @@ class Attendant(Player):
         if held is not None and not fresh:
             for call in self.session.calls[said:]:
                 call.problems += _moved(call, held)
+
+    def _look_for_leftovers(self) -> None:
+        """In an empty state directory no pod holds anything, though it may be on the node."""
+        if not self.session.capabilities.has("state"):
+            return
+        state = self.session.call("state", messages.NoArgs())
+        if not isinstance(state, messages.State):
+            return
+        self.session.calls[-1].problems += [
+            f"container {name} of {uid} holds CPUs {container.exclusive}, but the state directory"
+            " was empty and no pod has been admitted since: that is of an earlier start"
+            for uid, containers in state.pods.items()
+            for name, container in containers.items()
+            if container.exclusive
+        ]
 
     def _excuse_affinities(self) -> None:
         """Hints are in memory alone: they come back as the pods are admitted again."""

@@ -63,10 +63,14 @@ _RESERVED_MEMORY = 612
 
 @dataclass(frozen=True)
 class Line:
-    """A step, and what it is for."""
+    """A step, and what it is for.
+
+    `readmits`: whether the pods on the node are admitted again after a restart.
+    """
 
     about: str
     step: Step
+    readmits: bool = True
 
 
 @dataclass(frozen=True)
@@ -119,14 +123,14 @@ def _first(wanted: tuple[str, ...], claimed: tuple[str, ...], default: str) -> s
     return next((one for one in wanted if one in claimed), default)
 
 
-def case_of(policies: Chosen) -> Case:
+def case_of(config: dict[str, Any]) -> Case:
     """The case that the steps belong to; it has none of its own."""
     return Case(
         id="doctor",
         title="The program answers as the protocol asks",
         requirements=(),
         steps=(Step(start=StartStep()),),
-        config=policies.config(),
+        config=config,
     )
 
 
@@ -214,14 +218,27 @@ def refused(policies: Chosen) -> tuple[Line, ...]:
     return (Line(about, _step(start=StartStep(config=config))),)
 
 
-def again() -> tuple[Line, ...]:
+def again(policies: Chosen) -> tuple[Line, ...]:
     """What the second process is asked: the same node, after a restart of the program."""
+    gone = StartStep(gone=("db",))
     return (
         Line(
-            "a new process starts in the same state directory; all pods are still on the node",
+            "a new process starts in the same state directory; pod db has left meanwhile",
+            _step(start=gone),
+            readmits=False,
+        ),
+        Line(
+            "it starts once more before any pod is admitted again: the state directory is as it"
+            " was",
             _step(start=StartStep()),
         ),
-        Line("the last pod leaves", _step(remove=RemoveStep("all"))),
+        Line(
+            "a pod asks for the CPU of the pod that has left"
+            if policies.cpu == "static"
+            else "another pod comes",
+            _step(admit=_pod("new", 1)),
+        ),
+        Line("the largest pod leaves", _step(remove=RemoveStep("all"))),
     )
 
 

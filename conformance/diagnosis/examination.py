@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import time
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 from numaproof import fakesys
 from numaproof.conformance.cases.machine_properties import Facts
-from numaproof.conformance.diagnosis import dialogue, greeting, prescription
+from numaproof.conformance.diagnosis import claimed, dialogue, greeting, prescription
 from numaproof.conformance.diagnosis.attendant import Attendant
 from numaproof.conformance.diagnosis.opinion import Opinion
 from numaproof.conformance.diagnosis.program import GaveUp, NoAnswer, Program
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.diagnosis.program import Moment
     from numaproof.protocol.messages import Level
 
+_TRACE = re.compile(r'"trace":\s*"(?:\\.|[^"\\])*"')
 _TREE = "laptop-4c8t"
 
 
@@ -129,7 +132,13 @@ class Examination:
         ):
             self._program.close()
             self._greet("a new process")
-            self._play(node, dialogue.again())
+            self._play(node, dialogue.again(policies))
+        for another in claimed.nodes(self.hello, policies, release):
+            player = self._player(another.name, release, another.config)
+            if another.inherits:
+                player.session.pods.update(node.session.pods)
+            self._play(player, another.lines)
+        self._after_refusal(release)
         self._play(self._player("alone", release), dialogue.alone(policies))
 
     def _greet(self, about: str) -> None:
@@ -153,7 +162,30 @@ class Examination:
             case _:
                 moment.wrong("`hello` must be answered with `ok`", "say who you are")
 
-    def _player(self, name: str, release: str) -> Attendant:
+    def _after_refusal(self, release: str) -> None:
+        """A start that is refused leaves no node, not even the one before it."""
+        assert self.hello is not None
+        player = self._player("no-node", release)
+        lines = dialogue.refused(dialogue.Chosen.of(self.hello))
+        self._play(player, lines)
+        moment = self._program.moments[-1]
+        if not isinstance(moment.answer, messages.StartRefused) or not (
+            player.session.capabilities.has("state")
+        ):
+            return
+        self._program.about = "the start was refused: there is no node"
+        with suppress(NoAnswer):
+            answer = self._program.call("state", messages.NoArgs())
+            moment = self._program.moments[-1]
+            # Where a fault is right, nobody needs to know where it came from.
+            moment.response = _TRACE.sub('"trace":"..."', moment.response)
+            if not isinstance(answer, messages.Fault):
+                moment.wrong(
+                    "the start before this was refused, and the answer is no `fault`",
+                    '`{"fault": {"message": "not started"}}`; forget the earlier node',
+                )
+
+    def _player(self, name: str, release: str, config: dict[str, Any] | None = None) -> Attendant:
         """A player with a state directory of its own; nothing has started."""
         assert self.hello is not None
         assert self.opinion is not None
@@ -169,7 +201,9 @@ class Examination:
             root=self._tree,
         )
         checker = InvariantChecker(session, facts)
-        return Attendant(dialogue.case_of(policies), session, facts, hello.level, checker)
+        return Attendant(
+            dialogue.case_of(config or policies.config()), session, facts, hello.level, checker
+        )
 
     def _tree(self) -> Path:
         folder = self._scratch / "tree"
@@ -181,6 +215,7 @@ class Examination:
         """Plays steps; one that fails does not keep the next ones from being played."""
         for line in steps:
             self._program.about = line.about
+            player.readmits = line.readmits
             said, called = len(self._program.moments), len(player.session.calls)
             try:
                 player.step(line.step)

@@ -33,7 +33,7 @@ class Opinion:
     Args:
         program: what is examined.
         hello: what it claims.
-        state_dir: an empty folder for the reference.
+        state_dir: an empty folder for the reference, with a folder for each state directory.
 
     Attributes:
         agreed: the levels at which no answer differed so far.
@@ -42,6 +42,7 @@ class Opinion:
     def __init__(self, program: Program, hello: messages.Hello, state_dir: Path) -> None:
         self._program = program
         self._hello = hello
+        self._documents = state_dir
         self._state_dir = state_dir
         self._reference = Reference(documented=hello.level != LEVELS[-1])
         self._start: messages.StartArgs | None = None
@@ -58,6 +59,7 @@ class Opinion:
         """
         asked = args
         if isinstance(args, messages.StartArgs):
+            self._begin(Path(args.state_dir).name)
             asked = msgspec.structs.replace(args, state_dir=str(self._state_dir))
             self._start, self._started = args, None
         expected = without_path(self._reference.call(operation, asked), self._state_dir)
@@ -74,6 +76,8 @@ class Opinion:
             self._compare(moment, args, self._normal(answer), expected)
         if isinstance(answer, messages.Started):
             self._started = answer
+        if isinstance(answer, messages.State):
+            self._look_at_pool(moment, answer)
         if isinstance(answer, messages.Admitted) and isinstance(args, messages.AdmitArgs):
             self._look_at(moment, args.pod, answer)
         return answer
@@ -81,6 +85,13 @@ class Opinion:
     def close(self) -> None:
         """Ends the program."""
         self._program.close()
+
+    def _begin(self, name: str) -> None:
+        """A start in another state directory begins anew, whatever went wrong before."""
+        if self._state_dir != self._documents / name:
+            self._state_dir = self._documents / name
+            self._state_dir.mkdir(exist_ok=True)
+            self._parted = False
 
     def _normal(self, answer: messages.Answer) -> messages.Answer:
         return without_path(answer, Path(self._start.state_dir)) if self._start else answer
@@ -111,6 +122,15 @@ class Opinion:
                     " (yours against theirs)",
                     "answer as documented, or claim a lower level",
                 )
+
+    def _look_at_pool(self, moment: Moment, state: messages.State) -> None:
+        """Notes a shared pool where nothing is pinned, which no level below placement compares."""
+        if self._start is not None and not is_static(self._start.config) and state.shared:
+            moment.wrong(
+                f"under CPU policy none `shared` is {state.shared}, and nothing is pinned",
+                '`"shared": ""`, and `""` for the `cpus` of each container',
+                advice=not applies(_EXACT, self._hello.level),
+            )
 
     def _look_at(self, moment: Moment, pod: messages.Pod, answer: messages.Admitted) -> None:
         """Notes what is wrong with an admission by itself, where no state will show it."""

@@ -235,7 +235,7 @@ BROKEN = {
             "saved = json.loads(file.read_text()) if file.exists() else",
             'saved = {"pods": self.held, "node": node} if hasattr(self, "held") else',
         ),
-        "[exclusive-set-stays]",
+        "the state lists [], on the node are ['uid-all', 'uid-log']",
     ),
     "CPUs not free after a removal": (
         ('self.held.pop(args["uid"], None)', "pass"),
