@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from numaproof.init import SKELETONS, SOURCE_FILE
 from numaproof.metadata import VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 Command = Callable[..., Any]
 
@@ -196,6 +197,114 @@ def test_the_workflow_runs_tox_and_keeps_the_reports(command: Command, language:
     always = [step for step in job["steps"] if step.get("if") == "always()"]
     assert [step["name"] for step in always] == ["Summary", "Reports and JUnit"]
     assert always[1]["with"]["path"] == "numaproof-report"
+
+
+MACHINE = {
+    "topology": [
+        {
+            "node_id": 0,
+            "cores": [{"core_id": cpu, "socket_id": 0, "thread_ids": [cpu]} for cpu in range(4)],
+        }
+    ]
+}
+STATIC = {"cpuManagerPolicy": "static", "reservedSystemCPUs": "0"}
+BUILDS = {
+    "go": "go build -o adapter .",
+    "rust": "cargo build --quiet --release --target-dir target",
+}
+TOOLCHAINS = [
+    pytest.param(language, marks=[pytest.mark.slow] if language in BUILDS else [])
+    for language in SKELETONS
+]
+
+
+def pod(uid: str, *containers: str, **status: str) -> dict[str, object]:
+    """A pod with a limit of one CPU in each container."""
+    resources = {"limits": {"cpu": 1, "memory": "64Mi"}}
+    return {
+        "metadata": {"name": uid, "namespace": "default", "uid": uid},
+        "spec": {
+            "containers": [{"name": name, "resources": resources} for name in containers],
+        },
+        "status": status,
+    }
+
+
+@pytest.mark.parametrize("language", TOOLCHAINS)
+class TestProtocol:
+    """What docs/protocol.md says, and a run at level invariants does not ask."""
+
+    @pytest.fixture
+    def ask(self, command: Command, language: str) -> Iterator[Command]:
+        if not shutil.which(TOOLS[language]):
+            pytest.skip(f"{TOOLS[language]} is not installed")
+        command("init", "mine", "--language", language)
+        if language in BUILDS:
+            subprocess.run(shlex.split(BUILDS[language]), cwd="mine", check=True)
+        program = subprocess.Popen(
+            shlex.split(SKELETONS[language].command),
+            cwd="mine",
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert program.stdin
+        assert program.stdout
+        requests, answers = program.stdin, program.stdout
+
+        def ask(operation: str, **args: object) -> Any:
+            line = json.dumps({"id": 1, "op": operation, "args": args})
+            print(line, file=requests, flush=True)
+            return json.loads(answers.readline())["ok"]
+
+        with program:
+            yield ask
+            requests.close()
+
+    @pytest.fixture
+    def start(self, ask: Command, tmp_path: Path) -> Command:
+        return partial(ask, "start", machine=MACHINE, state_dir=str(tmp_path))
+
+    def test_policy_none_has_no_shared_pool_and_nothing_to_allocate(
+        self, ask: Command, start: Command
+    ) -> None:
+        assert start(config={})["cpus"]["allocatable"] == ""
+        assert ask("admit", pod=pod("a", "app"))["containers"]["app"]["cpus"] == ""
+        assert ask("state")["shared"] == ""
+
+    @pytest.mark.parametrize("config", [{}, STATIC])
+    def test_a_restart_shows_every_pod_on_the_node_before_it_is_admitted_again(
+        self, ask: Command, start: Command, config: object
+    ) -> None:
+        start(config=config)
+        ask("admit", pod=pod("a", "app"))
+        ask("admit", pod=pod("gone", "app"))
+        before = ask("state")["pods"]["a"]
+        start(config=config, pods=[pod("a", "app"), pod("unknown", "app")])
+        shown = ask("state")["pods"]
+        assert shown.keys() == {"a", "unknown"}
+        assert shown["a"]["app"]["exclusive"] == before["app"]["exclusive"]
+        assert shown["unknown"]["app"]["exclusive"] == ""
+
+    def test_a_container_that_has_ended_is_served_as_if_new_when_its_pod_is_admitted_again(
+        self, ask: Command, start: Command
+    ) -> None:
+        start(config=STATIC)
+        ask("admit", pod=pod("a", "app", "other"))
+        kept = ask("state")["pods"]["a"]["other"]["exclusive"]
+        ask("remove", uid="a", container="app")
+        ask("admit", pod=pod("b", "app"))
+        served = ask("admit", pod=pod("a", "app", "other"))["containers"]
+        assert served["app"]["exclusive"]
+        assert served["other"]["exclusive"] == kept
+
+    def test_the_qos_class_of_the_status_decides(self, ask: Command, start: Command) -> None:
+        start(config=STATIC)
+        limited = ask("admit", pod=pod("a", "app", qosClass="Burstable"))
+        bare = pod("b", "app", qosClass="Guaranteed")
+        bare["spec"] = {"containers": [{"name": "app", "resources": {"requests": {"cpu": "1"}}}]}
+        assert limited["containers"]["app"]["exclusive"] == ""
+        assert ask("admit", pod=bare)["containers"]["app"]["exclusive"] != ""
 
 
 @pytest.mark.slow

@@ -25,11 +25,11 @@ func chooseCPUs(count int, free []int, machine Machine) []int {
 
 // Node has CPUs, and knows those that each container of each pod holds.
 type Node struct {
-	file              string
-	machine           Machine
-	static            bool
-	cpus, allocatable []int
-	held              map[string]map[string][]int
+	file                 string
+	machine              Machine
+	static               bool
+	managed, allocatable []int // none under policy none, which pins nothing
+	held                 map[string]map[string][]int
 }
 
 func main() {
@@ -46,7 +46,7 @@ func (n *Node) start(args Args) object {
 		return object{"unsupported": object{"what": "discovery"}}
 	}
 	cpus, static := args.Machine.cpus(), args.Config.CPUManagerPolicy == "static"
-	allocatable, problem := allocatableCPUs(args.Config, cpus)
+	managed, allocatable, problem := managedCPUs(args.Config, cpus)
 	if problem != "" {
 		return refusedStart(problem)
 	}
@@ -55,12 +55,14 @@ func (n *Node) start(args Args) object {
 	if text, err := os.ReadFile(file); err == nil && static {
 		check(json.Unmarshal(text, &saved))
 	}
-	for _, pod := range args.Pods {
-		if containers, found := saved[pod.Metadata.UID]; found {
-			held[pod.Metadata.UID] = containers
+	for _, pod := range args.Pods { // they are there before they are admitted again
+		uid := pod.Metadata.UID
+		held[uid] = map[string][]int{}
+		for _, container := range pod.Spec.Containers {
+			held[uid][container.Name] = saved[uid][container.Name]
 		}
 	}
-	node := Node{file, *args.Machine, static, cpus, allocatable, held}
+	node := Node{file, *args.Machine, static, managed, allocatable, held}
 	if len(without(node.exclusive(), allocatable)) > 0 {
 		return refusedStart("a pod holds CPUs that are gone")
 	}
@@ -79,12 +81,12 @@ func (n *Node) admit(args Args) object {
 		n.held[uid] = map[string][]int{}
 	}
 	for _, container := range spec.Containers {
-		if _, found := n.held[uid][container.Name]; found {
-			continue // admitted again after a restart
+		if len(n.held[uid][container.Name]) > 0 {
+			continue // admitted again: it keeps what it holds
 		}
 		count, free := 0, without(n.allocatable, n.exclusive())
 		if n.static {
-			count = exclusiveCount(spec.Containers, container)
+			count = exclusiveCount(args.Pod, container)
 		}
 		if count > len(free) {
 			delete(n.held, uid)
@@ -112,7 +114,7 @@ func (n *Node) state(Args) object {
 	for uid := range n.held {
 		pods[uid] = n.shown(uid)
 	}
-	return object{"ok": object{"shared": listed(without(n.cpus, n.exclusive())), "pods": pods}}
+	return object{"ok": object{"shared": listed(without(n.managed, n.exclusive())), "pods": pods}}
 }
 
 func (n *Node) exclusive() (cpus []int) {
@@ -131,8 +133,8 @@ func (n *Node) shown(uid string) object {
 	containers := object{}
 	for name, own := range n.held[uid] {
 		cpus := own
-		if len(own) == 0 && n.static { // policy none pins nothing
-			cpus = without(n.cpus, n.exclusive())
+		if len(own) == 0 {
+			cpus = without(n.managed, n.exclusive())
 		}
 		containers[name] = object{
 			"cpus": listed(cpus), "exclusive": listed(own), "memory": list{},

@@ -56,6 +56,7 @@ type Pod struct {
 		Containers, InitContainers []Container
 		Resources                  object
 	}
+	Status struct{ QOSClass string }
 }
 
 type Container struct {
@@ -104,19 +105,20 @@ func (m *Machine) cpus() (cpus []int) {
 	return slices.Compact(cpus)
 }
 
-// allocatableCPUs are those that containers may own, or else what is wrong with the configuration.
-func allocatableCPUs(config Config, cpus []int) (allocatable []int, problem string) {
+// managedCPUs are those of the shared pool and of containers, and of these the ones that containers
+// may own; or else what is wrong with the configuration. Policy none manages none.
+func managedCPUs(config Config, cpus []int) (managed, allocatable []int, problem string) {
 	switch config.CPUManagerPolicy {
 	case "", "none":
-		return cpus, ""
+		return nil, nil, ""
 	case "static":
 		reserved := reservedCPUs(config, cpus)
 		if len(reserved) == 0 || len(without(reserved, cpus)) > 0 {
-			return nil, "static needs a valid reservation"
+			return nil, nil, "static needs a valid reservation"
 		}
-		return without(cpus, reserved), ""
+		return cpus, without(cpus, reserved), ""
 	}
-	return nil, "unknown CPU Manager policy " + config.CPUManagerPolicy
+	return nil, nil, "unknown CPU Manager policy " + config.CPUManagerPolicy
 }
 
 // reservedCPUs are kept for the system: those named, else as many as are reserved, lowest first.
@@ -137,20 +139,34 @@ func reservedCPUs(config Config, cpus []int) []int {
 }
 
 // exclusiveCount is how many exclusive CPUs a container gets: whole CPUs, in Guaranteed pods only.
-func exclusiveCount(containers []Container, container Container) int {
-	for _, one := range containers {
-		for _, name := range []string{"cpu", "memory"} {
-			limit, found := one.Resources.Limits[name]
-			request, asked := one.Resources.Requests[name]
-			if !found || quantity(limit) == 0 || asked && quantity(request) != quantity(limit) {
-				return 0
-			}
-		}
+func exclusiveCount(pod Pod, container Container) int {
+	guaranteed := pod.Status.QOSClass == "Guaranteed"
+	if pod.Status.QOSClass == "" { // then it follows from the resources
+		guaranteed = !slices.ContainsFunc(pod.Spec.Containers, func(one Container) bool {
+			return !one.limited("cpu") || !one.limited("memory")
+		})
 	}
-	if cpus := quantity(container.Resources.Limits["cpu"]); cpus == math.Trunc(cpus) {
+	if cpus, _ := container.amounts("cpu"); guaranteed && cpus == math.Trunc(cpus) {
 		return int(cpus)
 	}
 	return 0
+}
+
+// limited says whether the container has a limit that equals its request.
+func (c Container) limited(resource string) bool {
+	request, limit := c.amounts(resource)
+	return limit > 0 && request == limit
+}
+
+// amounts are the request of a resource, which is its limit if it is missing, and the limit.
+func (c Container) amounts(resource string) (request, limit float64) {
+	if amount, found := c.Resources.Limits[resource]; found {
+		limit = quantity(amount)
+	}
+	if amount, found := c.Resources.Requests[resource]; found {
+		return quantity(amount), limit
+	}
+	return limit, limit
 }
 
 // quantity reads an amount such as 1500m, 2Gi or 1e3.

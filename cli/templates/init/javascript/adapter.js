@@ -35,12 +35,15 @@ class Node {
     if (policy === "static" && (!fixed.length || without(fixed, cpus).length)) {
       return refusedStart("static needs a valid reservation");
     }
-    Object.assign(this, { machine, cpus, isStatic: policy === "static" });
-    this.allocatable = without(cpus, fixed);
+    Object.assign(this, { machine, isStatic: policy === "static", held: new Map() });
+    this.managed = this.isStatic ? cpus : []; // policy none pins nothing
+    this.allocatable = without(this.managed, fixed);
     const file = join(state_dir, "held.json"); // what is held outlives the process
-    const saved = existsSync(file) && this.isStatic ? JSON.parse(readFileSync(file, "utf8")) : [];
-    const there = new Set(pods.map((pod) => pod.metadata.uid));
-    this.held = new Map(saved.filter(([uid]) => there.has(uid)).map(([uid, own]) => [uid, new Map(own)]));
+    const saved = new Map(existsSync(file) && this.isStatic ? JSON.parse(readFileSync(file, "utf8")) : []);
+    for (const { metadata, spec } of pods) { // they are there before they are admitted again
+      const held = new Map(saved.get(metadata.uid));
+      this.held.set(metadata.uid, new Map(spec.containers.map(({ name }) => [name, held.get(name) ?? []])));
+    }
     if (without(this.exclusive(), this.allocatable).length) {
       this.held = undefined;
       return refusedStart("a pod holds CPUs that are gone");
@@ -49,20 +52,19 @@ class Node {
     return { ok: { cpus: { all: listed(cpus), allocatable: listed(this.allocatable) }, memory: [] } };
   }
 
-  admit({ pod: { metadata, spec } }) {
+  admit({ pod: { metadata, spec, status } }) {
     if (spec.initContainers?.length || spec.resources) {
       return { unsupported: { what: "init containers and pod-level resources" } };
     }
     const held = this.held.get(metadata.uid) ?? new Map();
     this.held.set(metadata.uid, held);
     for (const container of spec.containers) {
-      if (held.has(container.name)) continue; // admitted again after a restart
+      if (held.get(container.name)?.length) continue; // admitted again: it keeps what it holds
       const free = without(this.allocatable, this.exclusive());
-      const count = this.isStatic ? exclusiveCount(spec.containers, container) : 0;
+      const count = this.isStatic ? exclusiveCount(spec.containers, container, status) : 0;
       if (count > free.length) {
         this.held.delete(metadata.uid);
-        const message = `${container.name} needs ${count} CPUs, ${free.length} are free`;
-        return { refused: { reason: "UnexpectedAdmissionError", message } };
+        return { refused: { reason: "UnexpectedAdmissionError", message: `${count} CPUs, ${free.length} free` } };
       }
       held.set(container.name, chooseCpus(count, free, this.machine));
     }
@@ -77,13 +79,13 @@ class Node {
 
   state() {
     const pods = Object.fromEntries([...this.held].map(([uid, held]) => [uid, this.shown(held)]));
-    return { ok: { shared: listed(without(this.cpus, this.exclusive())), pods } };
+    return { ok: { shared: listed(without(this.managed, this.exclusive())), pods } };
   }
 
   exclusive = () => [...this.held.values()].flatMap((held) => [...held.values()].flat());
 
   shown(held) {
-    const shared = this.isStatic ? listed(without(this.cpus, this.exclusive())) : ""; // none pins nothing
+    const shared = listed(without(this.managed, this.exclusive()));
     const rest = { memory: [], affinity: { numa: null, preferred: false } };
     const entry = (own) => ({ cpus: listed(own) || shared, exclusive: listed(own), ...rest });
     return Object.fromEntries([...held].map(([name, own]) => [name, entry(own)]));
@@ -112,15 +114,14 @@ function reservedCpus(config, cpus) {
 }
 
 // How many exclusive CPUs a container gets: whole CPUs, in Guaranteed pods only.
-function exclusiveCount(containers, container) {
-  for (const { resources } of containers) {
-    for (const name of ["cpu", "memory"]) {
-      const limit = quantity(resources?.limits?.[name] ?? 0);
-      if (!limit || quantity(resources.requests?.[name] ?? limit) !== limit) return 0;
-    }
-  }
-  const cpus = quantity(container.resources.limits.cpu);
-  return Number.isInteger(cpus) ? cpus : 0;
+function exclusiveCount(containers, container, status) {
+  const limit = ({ resources }, name) => quantity(resources?.limits?.[name] ?? 0);
+  const request = (one, name) => quantity(one.resources?.requests?.[name] ?? limit(one, name));
+  const equal = (one, name) => limit(one, name) && request(one, name) === limit(one, name);
+  const follows = containers.every((one) => equal(one, "cpu") && equal(one, "memory"));
+  const guaranteed = status?.qosClass ? status.qosClass === "Guaranteed" : follows;
+  const cpus = request(container, "cpu");
+  return guaranteed && Number.isInteger(cpus) ? cpus : 0;
 }
 
 // An amount such as 1500m, 2Gi or 1e3.

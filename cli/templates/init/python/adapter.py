@@ -23,10 +23,9 @@ HELLO = {
 
 
 def choose_cpus(count, free, machine):
-    """YOUR POLICY GOES HERE: which `count` of the `free` CPUs a container gets.
+    """YOUR POLICY GOES HERE: which `count` of the `free` CPUs a container gets; there are enough.
 
-    There are enough. `machine` is cAdvisor's MachineInfo: its NUMA nodes, sockets and cores.
-    Any will do at level invariants; these are the lowest.
+    `machine` is cAdvisor's MachineInfo. Any will do at level invariants; these are the lowest.
     """
     return set(sorted(free)[:count])
 
@@ -34,28 +33,32 @@ def choose_cpus(count, free, machine):
 class Node:  # its CPUs, and those that each container of each pod holds
     def start(self, args):
         self.file = self.held = None  # after a refused start every other call is a fault
-        if "machine" not in args:
+        if not args.get("machine"):
             return {"unsupported": {"what": "discovery"}}
         self.machine, config = args["machine"], args["config"]
         cores = [core for node in self.machine["topology"] or [] for core in node["cores"] or []]
-        self.cpus = {cpu for core in cores for cpu in core["thread_ids"]}
+        cpus = {cpu for core in cores for cpu in core["thread_ids"]}
         policy = config.get("cpuManagerPolicy", "none")
         if policy not in HELLO["policies"]["cpu"]:
             return {"refused": {"stage": "cpu", "message": f"unknown CPU Manager policy {policy}"}}
         self.static = policy == "static"
-        reserved = reserved_cpus(config, self.cpus) if self.static else set()
-        if self.static and (not reserved or not reserved <= self.cpus):
+        reserved = reserved_cpus(config, cpus) if self.static else set()
+        if self.static and (not reserved or not reserved <= cpus):
             return {"refused": {"stage": "cpu", "message": "static needs a valid reservation"}}
-        self.allocatable = self.cpus - reserved
+        self.managed = cpus if self.static else set()  # policy none pins nothing
+        self.allocatable = self.managed - reserved
         file = Path(args["state_dir"], "held.json")
-        saved = json.loads(file.read_text()) if file.exists() else {}
-        there = {pod["metadata"]["uid"] for pod in args.get("pods") or []} if self.static else ()
-        self.held = {uid: held for uid, held in saved.items() if uid in there}
+        saved = json.loads(file.read_text()) if self.static and file.exists() else {}
+        self.held = {}
+        for pod in args.get("pods") or []:  # they are there before they are admitted again
+            held = saved.get(pod["metadata"]["uid"], {})
+            names = [container["name"] for container in pod["spec"]["containers"]]
+            self.held[pod["metadata"]["uid"]] = {name: held.get(name, []) for name in names}
         if not self.exclusive() <= self.allocatable:
             return {"refused": {"stage": "cpu", "message": "a pod holds CPUs that are gone"}}
         self.file = file
-        cpus = {"all": listed(self.cpus), "allocatable": listed(self.allocatable)}
-        return {"ok": {"cpus": cpus, "memory": []}}
+        shown = {"all": listed(cpus), "allocatable": listed(self.allocatable)}
+        return {"ok": {"cpus": shown, "memory": []}}
 
     def admit(self, args):
         uid, spec = args["pod"]["metadata"]["uid"], args["pod"]["spec"]
@@ -63,9 +66,9 @@ class Node:  # its CPUs, and those that each container of each pod holds
             return {"unsupported": {"what": "init containers and pod-level resources"}}
         held = self.held.setdefault(uid, {})
         for container in spec["containers"]:
-            if container["name"] in held:
-                continue  # admitted again after a restart
-            count = exclusive_count(spec, container) if self.static else 0
+            if held.get(container["name"]):
+                continue  # admitted again: it keeps what it holds
+            count = exclusive_count(args["pod"], container) if self.static else 0
             free = self.allocatable - self.exclusive()
             if count > len(free):
                 del self.held[uid]
@@ -75,7 +78,7 @@ class Node:  # its CPUs, and those that each container of each pod holds
         return {"ok": {"containers": self.shown(held)}}
 
     def remove(self, args):
-        if "container" in args:
+        if args.get("container"):
             self.held[args["uid"]][args["container"]] = []
         else:
             self.held.pop(args["uid"], None)
@@ -83,18 +86,16 @@ class Node:  # its CPUs, and those that each container of each pod holds
 
     def state(self, _args):
         pods = {uid: self.shown(held) for uid, held in self.held.items()}
-        return {"ok": {"shared": listed(self.cpus - self.exclusive()), "pods": pods}}
+        return {"ok": {"shared": listed(self.managed - self.exclusive()), "pods": pods}}
 
     def exclusive(self):
         return {cpu for held in self.held.values() for cpus in held.values() for cpu in cpus}
 
     def shown(self, held):
-        shared = listed(self.cpus - self.exclusive()) if self.static else ""  # none pins nothing
+        pool = listed(self.managed - self.exclusive())
         rest = {"memory": [], "affinity": {"numa": None, "preferred": False}}
-        return {
-            name: {"cpus": listed(cpus) or shared, "exclusive": listed(cpus), **rest}
-            for name, cpus in held.items()
-        }
+        cpus = {name: listed(own) for name, own in held.items()}
+        return {key: {"cpus": own or pool, "exclusive": own, **rest} for key, own in cpus.items()}
 
 
 def reserved_cpus(config, cpus):
@@ -107,15 +108,19 @@ def reserved_cpus(config, cpus):
     return set(sorted(cpus)[:count]) if count <= len(cpus) else set()
 
 
-def exclusive_count(spec, container):
+def exclusive_count(pod, container):
     """How many exclusive CPUs a container gets: whole CPUs, in Guaranteed pods only."""
-    for resources in [one.get("resources") or {} for one in spec["containers"]]:
-        limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
-        for limit, name in [(quantity(limits.get(name, 0)), name) for name in ("cpu", "memory")]:
-            if not limit or quantity(requests.get(name, limit)) != limit:
-                return 0
-    cpus = quantity(container["resources"]["limits"]["cpu"])
-    return int(cpus) if cpus.denominator == 1 else 0
+    pairs = [amounts(one, name) for one in pod["spec"]["containers"] for name in ("cpu", "memory")]
+    qos = (pod.get("status") or {}).get("qosClass")
+    guaranteed = qos == "Guaranteed" if qos else all(limit and ask == limit for ask, limit in pairs)
+    cpus, _ = amounts(container, "cpu")
+    return int(cpus) if guaranteed and cpus.denominator == 1 else 0
+
+
+def amounts(container, name):  # the request, which is the limit if it is missing, and the limit
+    both = [(container.get("resources") or {}).get(kind) or {} for kind in ("requests", "limits")]
+    limit = both[1].get(name, 0)
+    return quantity(both[0].get(name, limit)), quantity(limit)
 
 
 def quantity(text):  # 1500m, 2Gi or 1e3
@@ -128,23 +133,18 @@ def listed(cpus):
     return ",".join(map(str, sorted(cpus)))
 
 
-def main():
+if __name__ == "__main__":
     node = Node()
     for line in sys.stdin:
         request = json.loads(line)
         operation = request["op"]
+        answer = {"unsupported": {"what": f"operation {operation}"}}
         try:
             if operation == "hello":
                 answer = {"ok": HELLO}
             elif operation in HELLO["operations"]:
                 answer = getattr(node, operation)(request["args"])
                 node.file.write_text(json.dumps(node.held)) if node.file else None
-            else:
-                answer = {"unsupported": {"what": f"operation {operation}"}}
         except Exception as error:
             answer = {"fault": {"message": repr(error), "trace": traceback.format_exc()}}
         print(json.dumps({"id": request["id"], **answer}), flush=True)
-
-
-if __name__ == "__main__":
-    main()

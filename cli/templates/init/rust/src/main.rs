@@ -28,7 +28,7 @@ struct Node {
     file: PathBuf,
     machine: Json,
     is_static: bool,
-    cpus: CpuSet,
+    managed: CpuSet, // none under policy none, which pins nothing
     allocatable: CpuSet,
     held: BTreeMap<String, BTreeMap<String, CpuSet>>,
 }
@@ -62,19 +62,19 @@ impl Node {
         let cpus = protocol::cpus_of(&machine);
         let allocatable = protocol::allocatable_cpus(config, &cpus)?;
         let is_static = config["cpuManagerPolicy"].text() == "static";
+        let managed = if is_static { cpus.clone() } else { CpuSet::new() };
         let file = Path::new(args["state_dir"].text()).join("held.json");
         let saved = fs::read_to_string(&file).ok().filter(|_| is_static);
         let saved = saved.map_or(Json::Null, |written| json::parse(&written));
         let mut held = BTreeMap::new();
         for pod in args["pods"].items() {
-            let uid = pod["metadata"]["uid"].text();
-            if let Json::Object(containers) = &saved[uid] {
-                let of = |(name, cpus): (&String, &Json)| (name.clone(), protocol::parsed(cpus.text()));
-                held.insert(uid.to_string(), containers.iter().map(of).collect());
-            }
+            let uid = pod["metadata"]["uid"].text(); // it is there before it is admitted again
+            let names = pod["spec"]["containers"].items().iter().map(|one| one["name"].text());
+            let own = names.map(|name| (name.to_string(), protocol::parsed(saved[uid][name].text())));
+            held.insert(uid.to_string(), own.collect());
         }
         let shown = object([("all", listed(&cpus)), ("allocatable", listed(&allocatable))]);
-        let node = Node { file, machine, is_static, cpus, allocatable, held };
+        let node = Node { file, machine, is_static, managed, allocatable, held };
         if !node.exclusive().is_subset(&node.allocatable) {
             return Err(refused("stage", "cpu", "a pod holds CPUs that are gone"));
         }
@@ -91,11 +91,11 @@ impl Node {
         self.held.entry(uid.to_string()).or_default();
         for container in spec["containers"].items() {
             let name = container["name"].text();
-            if self.held[uid].contains_key(name) {
-                continue; // admitted again after a restart
+            if self.held[uid].get(name).is_some_and(|own| !own.is_empty()) {
+                continue; // admitted again: it keeps what it holds
             }
             let free = &self.allocatable - &self.exclusive();
-            let count = if self.is_static { protocol::exclusive_count(spec, container) } else { 0 };
+            let count = if self.is_static { protocol::exclusive_count(pod, container) } else { 0 };
             if count > free.len() {
                 self.held.remove(uid);
                 let message = format!("{name} needs {count} CPUs, {} are free", free.len());
@@ -117,8 +117,7 @@ impl Node {
 
     fn state(&self) -> Json {
         let pods = self.held.iter().map(|(uid, held)| (uid.as_str(), self.shown(held)));
-        let shared = listed(&(&self.cpus - &self.exclusive()));
-        ok(object([("shared", shared), ("pods", object(pods))]))
+        ok(object([("shared", listed(&(&self.managed - &self.exclusive()))), ("pods", object(pods))]))
     }
 
     fn exclusive(&self) -> CpuSet {
@@ -127,8 +126,7 @@ impl Node {
 
     fn shown(&self, held: &BTreeMap<String, CpuSet>) -> Json {
         object(held.iter().map(|(name, own)| {
-            let pinned = self.is_static && own.is_empty(); // policy none pins nothing
-            let cpus = if pinned { &self.cpus - &self.exclusive() } else { own.clone() };
+            let cpus = if own.is_empty() { &self.managed - &self.exclusive() } else { own.clone() };
             let affinity = object([("numa", Json::Null), ("preferred", Json::Bool(false))]);
             let own = [("cpus", listed(&cpus)), ("exclusive", listed(own))];
             (name.as_str(), object(own.into_iter().chain([("memory", list([])), ("affinity", affinity)])))

@@ -54,7 +54,7 @@ pub fn cpus_of(machine: &Json) -> CpuSet {
 /// The CPUs that containers may own.
 pub fn allocatable_cpus(config: &Json, cpus: &CpuSet) -> Result<CpuSet, Json> {
     match config["cpuManagerPolicy"].text() {
-        "" | "none" => Ok(cpus.clone()),
+        "" | "none" => Ok(CpuSet::new()),
         "static" => {
             let reserved = reserved_cpus(config, cpus);
             if reserved.is_empty() || !reserved.is_subset(cpus) {
@@ -79,16 +79,23 @@ fn reserved_cpus(config: &Json, cpus: &CpuSet) -> CpuSet {
 }
 
 /// How many exclusive CPUs a container gets: whole CPUs, in Guaranteed pods only.
-pub fn exclusive_count(spec: &Json, container: &Json) -> usize {
-    let guaranteed = spec["containers"].items().iter().all(|one| {
-        ["cpu", "memory"].iter().all(|&name| {
-            let limit = quantity(&one["resources"]["limits"][name]);
-            let request = &one["resources"]["requests"][name];
-            limit > 0.0 && (*request == Json::Null || quantity(request) == limit)
-        })
-    });
-    let cpus = quantity(&container["resources"]["limits"]["cpu"]);
+pub fn exclusive_count(pod: &Json, container: &Json) -> usize {
+    let limited = |one: &Json| {
+        let both = [amounts(one, "cpu"), amounts(one, "memory")];
+        both.iter().all(|&(request, limit)| limit > 0.0 && request == limit)
+    };
+    let guaranteed = match pod["status"]["qosClass"].text() {
+        "" => pod["spec"]["containers"].items().iter().all(limited), // it follows from the resources
+        given => given == "Guaranteed",
+    };
+    let (cpus, _) = amounts(container, "cpu");
     if guaranteed && cpus.fract() == 0.0 { cpus as usize } else { 0 }
+}
+
+/// The request of a resource, which is its limit if it is missing, and the limit.
+fn amounts(container: &Json, resource: &str) -> (f64, f64) {
+    let [request, limit] = ["requests", "limits"].map(|kind| &container["resources"][kind][resource]);
+    (quantity(if *request == Json::Null { limit } else { request }), quantity(limit))
 }
 
 /// An amount such as 1500m, 2Gi or 1e3; nothing is 0.
