@@ -6,6 +6,15 @@ import re
 
 from numaproof.protocol.messages import Strict
 
+_VARYING = (
+    (re.compile(r"(?s)'.{30,}'"), "''"),
+    (re.compile(r"uid-\w+"), "UID"),
+    (re.compile(r"pods\.UID\."), "containers."),
+    (re.compile(r"\(\[[^)]*\)"), "([])"),
+    (re.compile(r"\d+"), "0"),
+)
+"""What varies between two sentences about one mistake, and what stands for it."""
+
 _INVARIANT = re.compile(r"\[([a-z-]+)\]$")
 
 
@@ -28,9 +37,17 @@ class Finding(Strict, frozen=True):
 
     @property
     def cause(self) -> str:
-        """What it is the same as elsewhere: the broken invariant, else the sentence."""
+        """What it is the same as elsewhere: the broken invariant, else the sentence.
+
+        Sentences that differ in pods, ids, numbers or what the program wrote alone are the same.
+        """
         invariant = _INVARIANT.search(self.wrong)
-        return invariant[1] if invariant else self.wrong
+        if invariant:
+            return invariant[1]
+        same = self.wrong
+        for pattern, instead in _VARYING:
+            same = pattern.sub(instead, same)
+        return same
 
 
 class Exchange(Strict, frozen=True):

@@ -240,7 +240,9 @@ class Examination:
         for at, (moment, call) in enumerate(
             zip(moments, player.session.calls[called:], strict=False), said + 1
         ):
-            for problem in call.problems:
+            # A fault is one finding, which it has already.
+            fault = isinstance(moment.answer, messages.Fault)
+            for problem in () if fault else call.problems:
                 moment.wrong(problem, after=cause if moment.step == "state" else "")
             cause = f"{moment.step} ({at})"
 

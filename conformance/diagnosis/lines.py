@@ -191,18 +191,18 @@ def _identity(reading: ReadLine, value: Mapping[str, Any], number: int) -> None:
 def _body(reading: ReadLine, kind: str, body: Any, operation: str) -> messages.Answer | None:
     known = OPERATIONS[operation]
     if kind == "ok":
-        return _decoded(reading, body, known.result)
+        return _decoded(reading, body, known.result, kind)
     if kind == "unsupported":
-        return _decoded(reading, body, messages.Unsupported)
+        return _decoded(reading, body, messages.Unsupported, kind)
     if kind == "fault":
-        return _decoded(reading, body, messages.Fault)
+        return _decoded(reading, body, messages.Fault, kind)
     if not known.refusals:
         reading.wrong(
             f"`{operation}` can't be refused",
             "`unsupported` if you do not have it, `fault` if it broke",
         )
         return None
-    return _decoded(reading, body, _refusal(body, known.refusals))
+    return _decoded(reading, body, _refusal(body, known.refusals), kind)
 
 
 def _refusal(body: Any, kinds: tuple[type, ...]) -> type:
@@ -214,8 +214,8 @@ def _refusal(body: Any, kinds: tuple[type, ...]) -> type:
     return kinds[0]
 
 
-def _decoded(reading: ReadLine, body: Any, kind: type) -> messages.Answer | None:
-    shape, mended = shapes.check(body, kind)
+def _decoded(reading: ReadLine, body: Any, kind: type, name: str) -> messages.Answer | None:
+    shape, mended = shapes.check(body, kind, f"`{name}`")
     reading.findings += shape.findings
     # Who the program is must be known to go on at all.
     if not shape.sound and kind is not messages.Hello:

@@ -45,11 +45,14 @@ def _wrong(exchanges: Sequence[Exchange]) -> list[str]:
             if finding.advice or finding.cause in found:
                 continue
             more = counts[finding.cause] - 1
-            again = f" (and {more} more times)" if more else ""
+            times = "time" if more == 1 else "times"
+            again = f" (and {more} more {times})" if more else ""
             right = f" → {finding.right}" if finding.right else ""
             shown = f"shown by {one.step} ({one.number}), after {finding.after}"
             where = shown if finding.after else f"{one.step} ({one.number})"
-            found[finding.cause] = f"{where}: {finding.wrong}{again}{right}"
+            lines = finding.log.strip().splitlines()
+            said = f"; its standard error ends with: {lines[-1].strip()[:200]}" if lines else ""
+            found[finding.cause] = f"{where}: {finding.wrong}{said}{again}{right}"
     return list(found.values())
 
 

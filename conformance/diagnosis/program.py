@@ -42,6 +42,7 @@ _MORE = 0.3
 
 _MOST_EXTRA = 20
 _PARTING = 1.0
+_NOT_FOUND = 127
 _KEPT = 4096
 _MOST_NAMES = 5
 _LOG = 1500
@@ -249,7 +250,8 @@ class Program:
             reading = lines.read(line, number, operation)
             moment.response += "\n" + _text(line)
         if reading is not first:
-            moment.wrong(*_extra(moment.response.encode(), "before the answer", number))
+            before = moment.response.rpartition("\n")[0]
+            moment.wrong(*_extra(before.encode(), "before the answer", number))
         moment.findings += reading.findings
         return reading
 
@@ -296,7 +298,10 @@ class Program:
         else:
             moment.wrong(
                 f"the program ended with {ending(code)} instead of an answer",
-                "answer `fault` with a message when something breaks, and read on",
+                "the command was not found: look at the program's first line, which may end with a"
+                " carriage return"
+                if code == _NOT_FOUND
+                else "answer `fault` with a message when something breaks, and read on",
                 log=process.stderr(),
             )
         if partial:

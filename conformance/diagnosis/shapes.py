@@ -31,14 +31,13 @@ _EXAMPLES: dict[str, Any] = {
     "all": "0-7",
     "allocatable": "1-7",
     "shared": "0,3-7",
-    "exclusive": "1-2",
+    "exclusive": "",
     "features": ["restart"],
     "files": {},
     "kubernetes": ["1.37"],
     "language": "Go",
     "level": "invariants",
-    "memory": [{"numa": [0], "type": "memory", "size": 1073741824}],
-    "message": "no reservation for the static policy",
+    "memory": [],
     "name": "my-driver",
     "operations": ["start", "admit", "remove", "state"],
     "options": {"cpu": [], "topology": []},
@@ -61,11 +60,13 @@ class Shape:
 
     Attributes:
         findings: every mistake.
+        called: what the value as a whole is called.
         sound: whether the mended value says what the program meant; nothing in it is made up.
     """
 
     findings: list[Finding] = field(default_factory=list)
     sound: bool = True
+    called: str = "it"
 
     def wrong(self, sentence: str, right: str, *, clear: bool) -> None:
         """Notes a mistake; `clear` if what was meant is."""
@@ -73,9 +74,9 @@ class Shape:
         self.sound = self.sound and clear
 
 
-def check(value: Any, kind: Any) -> tuple[Shape, Any]:
+def check(value: Any, kind: Any, called: str = "it") -> tuple[Shape, Any]:
     """The mistakes in a value that should be a message of type `kind`, and the value mended."""
-    shape = Shape()
+    shape = Shape(called=called)
     return shape, _checked(shape, value, inspect.type_info(kind), "")
 
 
@@ -106,9 +107,8 @@ def _struct(shape: Shape, value: Any, info: inspect.StructType, path: str) -> An
     fields = {one.encode_name: one for one in info.fields}
     if not isinstance(value, dict):
         needed = [name for name, one in fields.items() if one.required]
-        _mistyped(
-            shape, value, (f"an object with {_listed(needed)}", _example_of(info, path)), path
-        )
+        called = f"an object with {_listed(needed)}" if needed else "an object"
+        _mistyped(shape, value, (called, _example_of(info, path)), path)
         return {name: _example_of(fields[name].type, name) for name in needed}
     made = {}
     for name, item in value.items():
@@ -140,7 +140,7 @@ def _mapping(shape: Shape, value: Any, info: inspect.DictType, path: str) -> Any
             key: _checked(shape, item, info.value_type, _at(path, key))
             for key, item in value.items()
         }
-    wanted = "an object", _EXAMPLES.get(_name(path), {})
+    wanted = "an object", _fitting(path, info, {})
     _mistyped(shape, value, wanted, path, clear=value is None)
     return {}
 
@@ -150,7 +150,8 @@ def _list(shape: Shape, value: Any, info: inspect.VarTupleType, path: str) -> An
         return [
             _checked(shape, item, info.item_type, f"{path}[{at}]") for at, item in enumerate(value)
         ]
-    wanted = "a list", _EXAMPLES.get(_name(path), [])
+    one_alone = isinstance(value, str) and isinstance(info.item_type, inspect.StrType)
+    wanted = "a list", [value] if one_alone else _fitting(path, info, [])
     _mistyped(shape, value, wanted, path, clear=value is None)
     return []
 
@@ -192,7 +193,7 @@ def _nodes(shape: Shape, value: Any, path: str) -> Any:
         value = [value]
         _mistyped(shape, value[0], (called, value), path, clear=True)
     elif not isinstance(value, list) or not all(type(one) is int and one >= 0 for one in value):
-        _mistyped(shape, value, (called, [0]), path)
+        _mistyped(shape, value, (called, None if path.endswith("affinity.numa") else [0]), path)
         return [0]
     try:
         made = list(NUMASet(value))
@@ -256,10 +257,12 @@ def _mistyped(
 ) -> None:
     """Notes a value of another type than the wanted one, which is given in words and by example."""
     called, example = wanted
-    what = f"`{path}`" if path else "it"
+    what = f"`{path}`" if path else shape.called
+    given = "null" if value is None else f"{_kind(value)} ({shown(value)})"
+    placed = [example] if path.endswith("]") and not path.endswith('"]') else example
     shape.wrong(
-        f"{what} is {_kind(value)} ({shown(value)}); it must be {called}",
-        f"`{json.dumps({_name(path): example} if path else example)}`",
+        f"{what} is {given}; it must be {called}",
+        f"`{json.dumps({_name(path): placed} if path else example)}`",
         clear=clear,
     )
 
@@ -293,21 +296,44 @@ def _of_type(info: inspect.Type) -> Any:
             return "0-3,8" if cls is CPUSet else [0]
         case inspect.VarTupleType():
             return []
+        case inspect.UnionType(types=types):
+            # Null stands for nothing; where it may not stand, there is one type.
+            return None if any(isinstance(one, inspect.NoneType) for one in types) else {}
         case _:
             found = _SCALARS.get(type(info))
             return found.example if found else {}
 
 
 def _example_of(info: inspect.Type, path: str) -> Any:
-    name = _name(path)
-    return _EXAMPLES[name] if name in _EXAMPLES else _of_type(info)
+    return _fitting(path, info, _of_type(info))
+
+
+def _fitting(path: str, info: inspect.Type, other: Any) -> Any:
+    """The example of a field of this name if its type is that of the field, else another."""
+    example = _EXAMPLES.get(_name(path))
+    fits = {
+        inspect.StructType: dict,
+        inspect.DictType: dict,
+        inspect.VarTupleType: list,
+        inspect.CustomType: str,
+        inspect.StrType: str,
+        inspect.LiteralType: str,
+        inspect.IntType: int,
+        inspect.BoolType: bool,
+    }
+    kind = fits.get(type(info))
+    return example if kind is not None and isinstance(example, kind) else other
 
 
 def _at(path: str, name: str) -> str:
+    if "." in name:
+        return f"{path}[{json.dumps(name)}]"
     return f"{path}.{name}" if path else name
 
 
 def _name(path: str) -> str:
+    if path.endswith('"]'):
+        return str(json.loads(path[path.index('["') + 1 : -1]))
     return path.rpartition(".")[2].partition("[")[0]
 
 

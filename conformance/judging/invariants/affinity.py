@@ -40,7 +40,8 @@ def _no_affinity(view: View) -> Iterator[Violation]:
             yield Violation(
                 "policy-none-has-no-affinity",
                 "TOPO-POLICY-006",
-                f"{named(place)} has the affinity {container.affinity.numa} under policy none",
+                f"{named(place)} has the affinity {container.affinity.numa or '{}'}"
+                " under policy none",
                 places=(place,),
             )
 

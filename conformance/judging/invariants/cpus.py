@@ -111,7 +111,8 @@ def _pools(view: View) -> Iterator[Violation]:
                 yield Violation(
                     "runs-on-its-own-or-shared",
                     "CPU-POOL-002",
-                    f"container {uid}/{name} may run on {container.cpus}; it should be {pool}",
+                    f"container {uid}/{name} may run on {container.cpus or 'no CPUs'};"
+                    f" it should be {pool or 'none'}",
                     container.cpus,
                     ((uid, name),),
                 )

@@ -41,7 +41,7 @@ BROKEN = {
     ),
     "a header": (
         saying(f'print("Content-Length: 3")\n        {PRINTED}'),
-        "output before the answer: 2 lines, the first 'Content-Length: 3'",
+        "output before the answer: a line 'Content-Length: 3'",
     ),
     "no UTF-8": (
         saying(r'sys.stdout.buffer.write(b"\xff\n"); sys.stdout.flush()'),
@@ -104,7 +104,7 @@ BROKEN = {
     ),
     "a banner": (
         (LOOP, f'    print("driver 0.1 ready", flush=True)\n{LOOP}'),
-        "output before the answer: 2 lines, the first 'driver 0.1 ready'",
+        "output before the answer: a line 'driver 0.1 ready'",
     ),
     "a log line on standard output": (
         saying(f'{PRINTED}\n        print("served", flush=True)'),

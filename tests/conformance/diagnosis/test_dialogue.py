@@ -238,3 +238,21 @@ def test_an_exclusive_set_is_judged_without_state_too(examined: Examine) -> None
     )
     assert "`app` has 1 exclusive CPUs (0); it is due 2" in findings(diagnosis)
     assert "CPUs 0 of `app` are exclusive, and reserved" in findings(diagnosis)
+
+
+def test_a_program_that_ends_is_quoted_in_what_to_do_next(examined_text: Examine) -> None:
+    diagnosis = examined_text("import sys; sys.exit('needs an argument')")
+    assert "its standard error ends with: needs an argument" in diagnosis.next_steps[0]
+
+
+def test_a_missing_interpreter_is_told_by_its_exit_code(examined_text: Examine) -> None:
+    diagnosis = examined_text("import sys; sys.exit(127)")
+    assert "look at the program's first line" in diagnosis.next_steps[0]
+
+
+def test_a_fault_is_one_finding(examined: Examine) -> None:
+    diagnosis = examined(
+        ('return {"ok": {}}', 'return {"fault": {"message": "not yet"}}'),
+    )
+    removal = next(one for one in diagnosis.exchanges if one.step == "remove")
+    assert [one.wrong for one in removal.findings] == ["the answer is a fault: not yet"]

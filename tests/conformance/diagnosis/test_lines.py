@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from numaproof.conformance.diagnosis.lines import read
 from numaproof.protocol import codec, messages
+from numaproof.protocol.diagnosis import Finding
 from numaproof.protocol.operations import OPERATIONS
 
 SCALARS = st.one_of(
@@ -117,7 +118,7 @@ def test_nothing_is_made_up_where_it_is_not_clear() -> None:
         ({"stage": "cpu", "message": "no"}, "admit", "`reason` is missing"),
         ({"reason": "no", "message": "no"}, "assign", ""),
         ({"stage": "cpu", "message": "no"}, "assign", ""),
-        ("no", "admit", "it is a string"),
+        ("no", "admit", "`refused` is a string"),
     ],
 )
 def test_a_refusal_is_read_as_the_one_that_was_meant(body: Any, asked: str, named: str) -> None:
@@ -139,3 +140,29 @@ def test_nesting_does_no_harm(depth: int) -> None:
 def test_lone_surrogates_do_no_harm() -> None:
     found = read(rb'{"id": 1, "ok": {"name": "\ud800", "level": "\udfff"}}', 1, "hello")
     assert all(one.wrong.encode() for one in found.findings)
+
+
+def examples(body: Any, operation: str, kind: str = "ok") -> list[str]:
+    line = json.dumps({"id": 1, kind: body}).encode()
+    return [one.right for one in read(line, 1, operation).findings]
+
+
+def test_an_example_fits_the_place_that_it_is_for() -> None:
+    assert examples({"memory": []}, "start") == ['`{"cpus": {"all": "0-7", "allocatable": "1-7"}}`']
+    assert examples({"kubernetes": [1.37]}, "hello")[0] == '`{"kubernetes": ["1.37"]}`'
+    assert '`{"cpu": ["static"]}`' in examples({"policies": {"cpu": "static"}}, "hello")
+    assert '`{"a.b": "..."}`' in examples({"shared": "", "pods": {}, "files": {"a.b": []}}, "state")
+
+
+def test_what_stands_under_a_kind_is_named_by_it() -> None:
+    assert wrong([], "state") == [
+        "`ok` is a list ([]); it must be an object with `shared`, `pods`",
+    ]
+    assert wrong(None, "remove") == ["`ok` is null; it must be an object"]
+
+
+def test_one_mistake_in_two_places_is_one_cause() -> None:
+    one = Finding("`pods.uid-web.app.cpus` is a list ([1, 2]); it must be a CPU set")
+    other = Finding("`containers.app.cpus` is a list ([3]); it must be a CPU set")
+    assert one.cause == other.cause
+    assert Finding("`id` is 8: another's").cause == Finding("`id` is 28: another's").cause
