@@ -90,7 +90,7 @@ _MOST_CLAIMS = 20
 def claims_lines(summary: Summary) -> tuple[str, ...]:
     """What the run shows of the implementation's claims, in sentences: the contradicted first.
 
-    They say why case runs were unsupported, what could be claimed, and what is assumed.
+    They say why case runs were unsupported, what its operations would allow, and what is assumed.
     """
     review = summary.ended.claims if summary.ended else None
     if review is None:
@@ -106,8 +106,12 @@ def claims_lines(summary: Summary) -> tuple[str, ...]:
         lines.append(f"Other claims not made: {plural(left, what)} not asked.")
     if review.declined:
         lines.append(f"Claimed, but answered unsupported: {plural(review.declined, what)}.")
-    if review.possible:
-        lines.append(f"Could be claimed: {', '.join(review.possible)}.")
+    levels = [one for one in review.possible if one.startswith("level ")]
+    lines += [f"Could be claimed: {one}." for one in levels]
+    if allowed := [one for one in review.possible if one not in levels]:
+        lines.append(
+            f"Allowed by its operations, but not claimed and not asked: {', '.join(allowed)}."
+        )
     if review.assumed:
         lines.append(
             "hello has no `features`, so all that its operations, policies and options allow are"

@@ -29,7 +29,8 @@ LINES = (
     "operation devices not claimed: 213 case runs not asked.",
     "feature restart not claimed: 1 case run not asked.",
     "Claimed, but answered unsupported: 12 case runs.",
-    "Could be claimed: feature restart, level placement (no answer differed).",
+    "Could be claimed: level placement (no answer differed).",
+    "Allowed by its operations, but not claimed and not asked: feature restart.",
 )
 
 
