@@ -7,9 +7,11 @@ import re
 from numaproof.protocol.messages import Strict
 
 _VARYING = (
+    (re.compile(r"(?s)answered twice.*"), "answered twice"),
     (re.compile(r"(?s)'.{30,}'"), "''"),
     (re.compile(r"uid-\w+"), "UID"),
     (re.compile(r"pods\.UID\."), "containers."),
+    (re.compile(r"containers\.\w+\."), "containers.NAME."),
     (re.compile(r"\(\[[^)]*\)"), "([])"),
     (re.compile(r"\d+"), "0"),
 )

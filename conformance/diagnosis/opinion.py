@@ -27,6 +27,10 @@ _EXACT: Level = "placement"
 """The highest level that the dialogue says anything about."""
 
 
+_REASONS = ("UnexpectedAdmissionError", "TopologyAffinityError", "SMTAlignmentError")
+"""Why an admission may be refused."""
+
+
 class Opinion:
     """Asks the program and the reference the same; an `Implementation`.
 
@@ -76,6 +80,8 @@ class Opinion:
             self._compare(moment, args, self._normal(answer), expected)
         if isinstance(answer, messages.Started):
             self._started = answer
+        if isinstance(answer, messages.AdmissionRefused) and self._hello.level == LEVELS[0]:
+            _look_at_reason(moment, answer.reason)
         if isinstance(answer, messages.State):
             self._look_at_pool(moment, answer)
         if isinstance(answer, messages.Admitted) and isinstance(args, messages.AdmitArgs):
@@ -158,6 +164,17 @@ class Opinion:
             if beyond:
                 what = "reserved" if beyond.issubset(cpus.all) else "not on the machine"
                 moment.wrong(f"CPUs {beyond} of `{name}` are exclusive, and {what}")
+
+
+def _look_at_reason(moment: Moment, reason: str) -> None:
+    """Notes a reason that no document has; higher levels compare it."""
+    if reason not in _REASONS:
+        moment.wrong(
+            f"no document has the reason {reason!r}" if reason else "the reason is empty",
+            f"one of {', '.join(f'`{one}`' for one in _REASONS)}; from level admission on it is"
+            " compared",
+            advice=True,
+        )
 
 
 def _wrong_kind(answer: messages.Answer, expected: messages.Answer) -> tuple[str, str]:

@@ -301,6 +301,9 @@ class Program:
                 "the command was not found: look at the program's first line, which may end with a"
                 " carriage return"
                 if code == _NOT_FOUND
+                else "read requests from standard input until it ends; does the command need an"
+                " argument?"
+                if self._number == 1 and code == 0
                 else "answer `fault` with a message when something breaks, and read on",
                 log=process.stderr(),
             )

@@ -160,7 +160,8 @@ def _cpus(shape: Shape, value: Any, path: str) -> Any:
     example = _EXAMPLES.get(_name(path), "0-3,8")
     if not isinstance(value, str):
         called = 'a CPU set: a string in the Linux list format, `""` for none'
-        meant = _listed_cpus(value)
+        # No shared pool is no empty one: what would follow from that is not the program's mistake.
+        meant = None if value is None and path == "shared" else _listed_cpus(value)
         _mistyped(shape, value, (called, meant or example), path, clear=meant is not None)
         return meant or ""
     try:

@@ -256,3 +256,14 @@ def test_a_fault_is_one_finding(examined: Examine) -> None:
     )
     removal = next(one for one in diagnosis.exchanges if one.step == "remove")
     assert [one.wrong for one in removal.findings] == ["the answer is a fault: not yet"]
+
+
+def test_an_unknown_reason_is_advice_below_the_level_that_compares_it(examined: Examine) -> None:
+    diagnosis = examined(('"reason": "UnexpectedAdmissionError"', '"reason": "OutOfcpu"'))
+    assert diagnosis.healthy
+    assert "no document has the reason 'OutOfcpu'" in findings(diagnosis)
+
+
+def test_a_malformed_pool_is_no_empty_pool(examined: Examine) -> None:
+    diagnosis = examined(('{"shared": listed(self.shared())', '{"shared": None'))
+    assert {one.partition(";")[0] for one in findings(diagnosis)} == {"`shared` is null"}
