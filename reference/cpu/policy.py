@@ -121,7 +121,7 @@ class StaticCPUPolicy(Readmission):
 
         Requirements: CPU-HINT-015, CPU-INIT-001, CPU-INIT-003, CPU-INIT-004, CPU-OPT-FULLPCPUS-007,
         CPU-OPT-FULLPCPUS-009, CPU-OPT-FULLPCPUS-010, CPU-RESTART-003, CPU-RESTART-006,
-        CPU-STATIC-006, CPU-STATIC-007, TOPO-ORDER-005, TOPO-RESTART-003.
+        CPU-RESTART-010, CPU-STATIC-006, CPU-STATIC-007, TOPO-ORDER-005, TOPO-RESTART-003.
         """
         count = pod.exclusive_cpus(container)
         if count == 0:
