@@ -248,7 +248,7 @@ class _UnitRun:
                 file=name,
                 reproduce=shlex.join(words),
                 signature=played.signature,
-                parted=played.run.parted(),
+                parted=played.run.parted(played.result),
             )
         )
 

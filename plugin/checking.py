@@ -108,7 +108,7 @@ def _played(target: Target, selected: SelectedCase) -> tuple[CaseFinished, RunRe
             stderr=result.stderr,
             defect=result.defect,
             signature=run.signature(result),
-            parted=run.parted(),
+            parted=run.parted(result),
         )
     return finished, result
 

@@ -210,12 +210,14 @@ class Run:
             log = "" if result.good else program.log()
         return replace(result, stderr=result.stderr or log)
 
-    def parted(self) -> events.Parted | None:
+    def parted(self, result: RunResult) -> events.Parted | None:
         """The side that the implementation took where a kubelet breaks its documents.
 
-        None where only one is right, and where both would have answered alike.
+        None where only one is right, and where both would have answered alike. A run that ended
+        badly did not keep to the documents: of it only the kubelet's side is told.
         """
-        return self._sides.parted() if self._sides else None
+        found = self._sides.parted() if self._sides else None
+        return found if result.good or (found and found.side == "kubelet") else None
 
     def judge(self, action: Callable[[], None]) -> RunResult:
         """The verdict after an action of the player: all of its steps, or one more.
@@ -236,6 +238,13 @@ class Run:
         if outcome == "fail" and (broken := self._unexplained()):
             ended = replace(ended, message=broken[0].sentence)
         return replace(ended, outcome=outcome, defect=defect)
+
+    def requirements(self, result: RunResult) -> tuple[str, ...]:
+        """What the run is about: what a failed run broke, before what its case is there for."""
+        own = self.case.requirements
+        if result.outcome != "fail":
+            return own
+        return tuple(dict.fromkeys((*(one.requirement for one in self._unexplained()), *own)))
 
     def _unexplained(self) -> list[Violation]:
         """The broken invariants that no known defect explains."""

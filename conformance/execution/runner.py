@@ -105,7 +105,7 @@ def play_case(
         machine=one.machine.name,
         outcome=result.outcome,
         seconds=now - began,
-        requirements=one.case.requirements,
+        requirements=run.requirements(result),
         message=result.message,
         steps=run.steps() if shown or every_call else (),
         pictures=run.pictures() if shown else (),
@@ -117,7 +117,7 @@ def play_case(
         unclaimed=session.unclaimed,
         declined=session.declined,
         agreed=session.agreed if harness_run.target.oracle else None,
-        parted=run.parted(),
+        parted=run.parted(result),
     )
     return PlayedCase(run, finished)
 

@@ -46,7 +46,7 @@ class FuzzFinding:
             run.pictures(),
             result.stderr,
             played.signature,
-            run.parted(),
+            run.parted(result),
         )
 
     @classmethod

@@ -5,17 +5,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import resources
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from numaproof.conformance.execution import runner
+from numaproof.conformance.execution.capabilities import NotSupportedError
+from numaproof.conformance.execution.run import Run, reference_target
+from numaproof.conformance.execution.scratch import scratch_folder
+from numaproof.conformance.judging.sides import DOCUMENTED
 from numaproof.fakesys import documents
 from numaproof.protocol.messages import Level
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from numaproof.conformance.cases.schema import Case
     from numaproof.conformance.execution.machines import ProfileMachine
@@ -60,13 +65,17 @@ def bundled() -> tuple[QuickRun, ...]:
 
 
 def select(
-    cases: Iterable[Case], machines: Sequence[ProfileMachine], target: Target
+    cases: Sequence[Case], machines: Sequence[ProfileMachine], target: Target
 ) -> list[SelectedCase]:
-    """The runs of the quick set of these cases on these machines, as far as they apply."""
+    """The runs of the quick set of these cases on these machines, as far as they apply.
+
+    Where the target does not claim what runs of the set need, others take their places, each on a
+    small machine: first one for each requirement that is left without a run, then the longest.
+    """
     names: dict[str, set[str]] = {}
     for one in bundled():
         names.setdefault(one.case, set()).add(one.machine)
-    return [
+    chosen = [
         run
         for case in cases
         if case.id in names
@@ -74,3 +83,60 @@ def select(
             [case], [one for one in machines if one.name in names[case.id]], target
         )
     ]
+    asked = [run for run in chosen if _is_askable(run, target)]
+    return asked + _instead(asked, cases, machines, target)
+
+
+def _instead(
+    asked: Sequence[SelectedCase],
+    cases: Sequence[Case],
+    machines: Sequence[ProfileMachine],
+    target: Target,
+) -> list[SelectedCase]:
+    """What takes the places of runs that cannot be asked."""
+    free = len(bundled()) - len(asked)
+    found: dict[str, SelectedCase] = {}
+    shown = {row for run in asked for row in run.case.requirements}
+    left = {case.id: case for case in cases} if free else {}
+    for run in asked:
+        left.pop(run.case.id, None)
+
+    def take(case: Case) -> None:
+        small = _small(case, machines, target)
+        if len(found) < free and small is not None and _is_askable(small, target):
+            found[case.id] = small
+            shown.update(case.requirements)
+
+    by_length = sorted(left.values(), key=lambda case: (len(case.steps), case.id))
+    for case in by_length:
+        if not shown.issuperset(case.requirements):
+            take(case)
+    for case in reversed(by_length):
+        if case.id not in found:
+            take(case)
+    return list(found.values())
+
+
+_ROOM = 8
+"""With fewer CPUs a machine has no room for much to go wrong."""
+
+
+def _small(case: Case, machines: Sequence[ProfileMachine], target: Target) -> SelectedCase | None:
+    """A case on a small machine that it applies to, which still has some room if one has."""
+    runs = runner.select([case], machines, target)
+    return min(runs, key=lambda run: (run.info.num_cores < _ROOM, run.info.num_cores), default=None)
+
+
+def _is_askable(run: SelectedCase, target: Target) -> bool:
+    """Whether the target claims all that a run needs, as the reference shows."""
+    if not target.command:
+        return True
+    reference = replace(reference_target(target.kubernetes, DOCUMENTED), level=target.level)
+    with scratch_folder() as scratch:
+        played = Run(reference, run.case, run.info, run.machine.tree, scratch)
+        played.play()
+    try:
+        target.capabilities.require(played.player.session.needed)
+    except NotSupportedError:
+        return False
+    return True
