@@ -1,15 +1,18 @@
-"""The table of features, with the number of cases that need each.
+"""The table of features, and what each case needs.
 
-How many there are is data: to count them is to play every case. A test counts them again.
+What a case needs is data, in ``cases.yaml``: only playing it shows it. `written` makes that file
+anew.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
+import yaml
 
 from numaproof.conformance.claims.names import how_claimed
 from numaproof.conformance.claims.needs import POLICY_FIELDS
@@ -48,10 +51,35 @@ def rows() -> tuple[FeatureRow, ...]:
 
 
 @cache
+def needs_of_cases() -> Mapping[str, tuple[str, ...]]:
+    """What each bundled case needs, by its id: names of claims."""
+    text = resources.files("numaproof.conformance").joinpath("claims", "cases.yaml").read_bytes()
+    groups = msgspec.yaml.decode(text, type=tuple[_Group, ...])
+    return {case: group.needs for group in groups for case in group.cases}
+
+
+class _Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Cases with the same needs."""
+
+    needs: tuple[str, ...]
+    cases: tuple[str, ...]
+
+
+def written(needs: Mapping[str, Collection[str]]) -> str:
+    """The text of ``cases.yaml`` for these needs of cases by id."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for case in sorted(needs):
+        groups.setdefault(tuple(sorted(needs[case])), []).append(case)
+    plain = [{"needs": [*group], "cases": cases} for group, cases in sorted(groups.items())]
+    text: str = yaml.safe_dump(plain, sort_keys=False, width=100)
+    return text
+
+
+@cache
 def counts() -> Mapping[str, int]:
     """The number of bundled cases that need each feature."""
-    text = resources.files("numaproof.conformance").joinpath("claims", "cases.yaml").read_bytes()
-    return msgspec.yaml.decode(text, type=dict[str, int])
+    found = Counter(name for needs in needs_of_cases().values() for name in needed(needs))
+    return {name: found[name] for name in FEATURES}
 
 
 def needed(needs: Collection[str]) -> tuple[str, ...]:

@@ -5,17 +5,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from importlib import resources
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from numaproof.conformance.claims.table import needs_of_cases
 from numaproof.conformance.execution import runner
 from numaproof.conformance.execution.capabilities import NotSupportedError
-from numaproof.conformance.execution.run import Run, reference_target
-from numaproof.conformance.execution.scratch import scratch_folder
-from numaproof.conformance.judging.sides import DOCUMENTED
 from numaproof.fakesys import documents
 from numaproof.protocol.messages import Level
 
@@ -83,7 +80,7 @@ def select(
             [case], [one for one in machines if one.name in names[case.id]], target
         )
     ]
-    asked = [run for run in chosen if _is_askable(run, target)]
+    asked = [run for run in chosen if _is_askable(run.case, target)]
     return asked + _instead(asked, cases, machines, target)
 
 
@@ -102,10 +99,11 @@ def _instead(
         left.pop(run.case.id, None)
 
     def take(case: Case) -> None:
-        small = _small(case, machines, target)
-        if len(found) < free and small is not None and _is_askable(small, target):
-            found[case.id] = small
-            shown.update(case.requirements)
+        if len(found) < free and _is_askable(case, target):
+            small = _small(case, machines, target)
+            if small is not None:
+                found[case.id] = small
+                shown.update(case.requirements)
 
     by_length = sorted(left.values(), key=lambda case: (len(case.steps), case.id))
     for case in by_length:
@@ -127,16 +125,13 @@ def _small(case: Case, machines: Sequence[ProfileMachine], target: Target) -> Se
     return min(runs, key=lambda run: (run.info.num_cores < _ROOM, run.info.num_cores), default=None)
 
 
-def _is_askable(run: SelectedCase, target: Target) -> bool:
-    """Whether the target claims all that a run needs, as the reference shows."""
-    if not target.command:
-        return True
-    reference = replace(reference_target(target.kubernetes, DOCUMENTED), level=target.level)
-    with scratch_folder() as scratch:
-        played = Run(reference, run.case, run.info, run.machine.tree, scratch)
-        played.play()
+def _is_askable(case: Case, target: Target) -> bool:
+    """Whether the target claims all that a case needs."""
+    needs = needs_of_cases().get(case.id)
+    if needs is None:
+        return not target.command
     try:
-        target.capabilities.require(played.player.session.needed)
+        target.capabilities.require(needs)
     except NotSupportedError:
         return False
     return True
