@@ -252,7 +252,7 @@ def test_a_program_that_does_not_greet_has_a_report_that_says_so(
 ) -> None:
     ended = command(*run, "--timeout", "0.5", "--implementation", implementation)
     assert ended.code == 1
-    (only,) = finished(REPORT)
+    (only,) = finished(REPORT.parent / run[0])
     assert (only.case, only.outcome) == ("hello", outcome)
     assert only.stderr == "no licence\n"
 

@@ -145,7 +145,7 @@ def test_an_interrupt_outside_of_a_run_is_3(
     assert "interrupted" in ended.err
 
 
-@pytest.mark.parametrize("flag", [(), ("--as", "documented")])
+@pytest.mark.parametrize("flag", [(), ("--documented",)])
 def test_the_reference_speaks_the_protocol(flag: tuple[str, ...]) -> None:
     request = {"id": 1, "op": "hello", "args": {"protocol": [1, 1], "harness": "tests"}}
     ended = subprocess.run(

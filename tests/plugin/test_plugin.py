@@ -239,7 +239,9 @@ for line in sys.stdin.buffer:
     reply = reference.call(request.op, codec.decode_args(request))
     if request.op == "hello":
         policies = messages.Policies(cpu=("none",))
-        reply = msgspec.structs.replace(reply, policies=policies, options=messages.Options())
+        reply = msgspec.structs.replace(
+            reply, policies=policies, options=messages.Options(), features=None
+        )
     sys.stdout.buffer.write(codec.encode_answer(request.id, reply))
     sys.stdout.flush()
 """

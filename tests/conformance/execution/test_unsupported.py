@@ -114,4 +114,4 @@ def test_a_failure_after_a_pod_that_is_not_supported_shows_when_it_is_replayed(
     target = make_target(InProcess(lambda: Picky(wrong="uid-b")), oracle=True)
     result, _ = play(target, STATIC + START + admit("a") + admit("b"))
     assert result.outcome == "fail"
-    assert result.message.startswith("differs from the reference: containers.app.affinity")
+    assert result.message.startswith("uid-b/app was given affinity")
