@@ -83,7 +83,7 @@ def check(
       numaproof check --implementation "./my-driver --protocol" --level placement
       numaproof check --quick --implementation "./my-driver --protocol"
       numaproof check --select "static-*" --machine laptop-4c8t --kubernetes 1.35
-      numaproof check --select area:memory --select "CPU-OPT-*" --exclude "*-hugepages-*"
+      numaproof check --select area:memory --select "CPU-OPT-*" --exclude "*-huge-pages-*"
       numaproof check --implementation "./my-driver" --cases numaproof-cases.yaml
     """
     if written and written.exists():
