@@ -38,13 +38,13 @@ def known_failures_options(command: F) -> F:
     return command
 
 
-def known(file: Path | None, today: dt.datetime | None) -> KnownFailures:
+def known(file: Path | None, today: dt.datetime | None, *, whole: bool) -> KnownFailures:
     """What the options say is known; nothing without a file.
 
     Raises:
         fakesys.DocumentError: the file is wrong.
     """
-    return KnownFailures(known_failures.read(file) if file else (), _day(today))
+    return KnownFailures(known_failures.read(file) if file else (), _day(today), whole=whole)
 
 
 def write_known_failures(file: Path, out: Path, today: dt.datetime | None) -> None:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import msgspec
 import yaml
 
 from numaproof.fakesys import documents
-from numaproof.protocol.events import GOOD, CaseFinished, DivergenceFound
+from numaproof.protocol.events import GOOD, CaseFinished
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -24,13 +24,8 @@ if TYPE_CHECKING:
 
     from numaproof.protocol.events import Outcome
 
-_Failure = TypeVar("_Failure", CaseFinished, DivergenceFound)
-
 KNOWN: Outcome = "known failure"
 MISSING: Outcome = "missing known failure"
-
-SCENARIO = "fuzz"
-"""The case id that entries for generated scenarios name."""
 
 
 class KnownFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -67,6 +62,11 @@ class KnownFailureEntry:
         return fnmatchcase(machine, self.written.machine) and any(
             fnmatchcase(name, self.written.case) for name in names
         )
+
+    @property
+    def has_glob(self) -> bool:
+        """Whether it may be about several case runs."""
+        return any(sign in self.written.case + self.written.machine for sign in "*?[")
 
     def expired(self, today: dt.date) -> bool:
         """Whether its date has passed."""
@@ -121,10 +121,13 @@ class KnownFailures:
     Attributes:
         entries: what is known.
         today: the day that dates are compared with.
+        whole: whether the run has all cases on all machines. A part of them does not show that
+            nothing of a glob fails any more.
     """
 
     entries: Sequence[KnownFailureEntry] = ()
     today: dt.date = dt.date.min
+    whole: bool = True
     _passed: dict[KnownFailureEntry, list[str]] = field(default_factory=dict)
     _failed: set[KnownFailureEntry] = field(default_factory=set)
 
@@ -146,30 +149,18 @@ class KnownFailures:
         self._failed.update(about)
         return _judged(finished, about, self.today)
 
-    def judged_finding(self, found: DivergenceFound) -> DivergenceFound:
-        """A finding as it counts, likewise."""
-        about = [one for one in self.entries if one.covers((SCENARIO,), "")]
-        return _judged(found, about, self.today)
-
-    def causes(self) -> frozenset[str]:
-        """The signatures by which the failure of a generated scenario is known today."""
-        return frozenset(
-            one.written.signature
-            for one in self.entries
-            if one.covers((SCENARIO,), "") and not one.expired(self.today)
-        )
-
     def missing(self, at: float) -> Iterator[CaseFinished]:
         """A failed case run for each entry that was put to the test and whose cases all pass.
 
-        An entry whose cases were not selected, or are unsupported, is not judged.
+        An entry whose cases were not selected, or are unsupported, is not judged, nor is one with
+        a glob where the run is not whole.
 
         Args:
             at: seconds since the run began.
         """
         for one in self.entries:
             machines = self._passed.get(one)
-            if machines and one not in self._failed:
+            if machines and one not in self._failed and (self.whole or not one.has_glob):
                 count = len(machines)
                 runs = (
                     "1 case run that it names passes"
@@ -189,7 +180,9 @@ class KnownFailures:
                 )
 
 
-def _judged(failure: _Failure, about: Sequence[KnownFailureEntry], today: dt.date) -> _Failure:
+def _judged(
+    failure: CaseFinished, about: Sequence[KnownFailureEntry], today: dt.date
+) -> CaseFinished:
     same = [one for one in about if one.written.signature == failure.signature]
     valid = next((one for one in same if not one.expired(today)), None)
     if valid:

@@ -10,6 +10,12 @@ from typing import Any
 import pytest
 
 from numaproof.conformance.judging import known_failures
+from numaproof.conformance.judging.known_failures import (
+    KnownFailure,
+    KnownFailureEntry,
+    KnownFailures,
+)
+from numaproof.protocol.events import CaseFinished
 
 Command = Callable[..., Any]
 Program = Callable[[str], str]
@@ -84,13 +90,29 @@ def test_a_failure_for_another_cause_fails_and_says_what_to_write(
 
 
 def test_what_passes_now_fails_and_says_to_remove_the_entry(command: Command) -> None:
-    ended = command("check", *SMALL, *known(), "--json")
+    entry = known(case=CASE, machine="laptop-4c8t")
+    ended = command("check", *SMALL, *entry, "--json")
     assert ended.code == 1
     assert ended.json()["outcomes"] == {"missing known failure": 1, "pass": 14}
     (one,) = ended.json()["failures"]
-    assert one["message"] == (
-        "known.yaml:1: all 14 case runs that it names pass now: remove the entry"
-    )
+    assert one["message"] == ("known.yaml:1: 1 case run that it names passes now: remove the entry")
+
+
+def test_a_part_of_the_runs_does_not_show_that_nothing_of_a_glob_fails_any_more(
+    command: Command,
+) -> None:
+    assert command("check", *SMALL, *known()).code == 0
+
+
+def test_a_whole_run_shows_that_nothing_of_a_glob_fails_any_more() -> None:
+    entry = KnownFailureEntry(KnownFailure("a-*", "boom", "why"), "known.yaml:1")
+    passed = CaseFinished(0.0, "a-one", "One", "laptop", "pass", 0.0, ())
+    for whole in (True, False):
+        known_ones = KnownFailures((entry,), whole=whole)
+        known_ones.judged(passed, ("a-one",))
+        assert [one.outcome for one in known_ones.missing(0.0)] == (
+            ["missing known failure"] if whole else []
+        )
 
 
 def test_an_entry_past_its_date_fails_and_says_so(
