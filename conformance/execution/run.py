@@ -24,7 +24,7 @@ from numaproof.conformance.execution.player import Player
 from numaproof.conformance.execution.session import Session
 from numaproof.conformance.judging import known_defects, signatures
 from numaproof.conformance.judging.invariant_checker import InvariantChecker
-from numaproof.conformance.judging.oracle import Oracle
+from numaproof.conformance.judging.oracle import DIFFERS, Oracle
 from numaproof.conformance.judging.sides import DOCUMENTED, KUBELET, Sides
 from numaproof.protocol import events, messages
 from numaproof.protocol.messages import LEVELS
@@ -230,11 +230,9 @@ class Run:
     def _verdict(self, ended: RunResult) -> RunResult:
         player = self.player
         outcome, defect = known_defects.judge(ended.outcome, self.case, player.broken, self._known)
-        sentences = {violation.sentence for violation, _ in player.broken}
-        others = [one for one in player.problems if one not in sentences]
-        if outcome == "expected failure" and others and not self.case.defect:
-            # A defect explains broken invariants, and nothing else that is wrong beside them.
-            return replace(ended, message=others[0])
+        differs = next((one for one in player.problems if one.startswith(DIFFERS)), None)
+        if outcome == "expected failure" and differs and not self.case.defect:
+            return replace(ended, message=differs)
         if outcome == "fail" and (broken := self._unexplained()):
             ended = replace(ended, message=broken[0].sentence)
         return replace(ended, outcome=outcome, defect=defect)

@@ -65,7 +65,7 @@ def test_whoever_keeps_to_the_documents_passes_where_kubelets_break_them(
 ) -> None:
     result, run = play(one(make_target), text)
     assert result == RunResult("pass")
-    assert run.parted() == Parted("documented", (defect,))
+    assert run.parted(result) == Parted("documented", (defect,))
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_whoever_does_as_kubelets_do_passes_too(
 ) -> None:
     result, run = play(one(make_target, documented=False), text)
     assert result == RunResult("pass")
-    assert run.parted() == Parted("kubelet", (defect,))
+    assert run.parted(result) == Parted("kubelet", (defect,))
 
 
 @pytest.mark.parametrize("level", ["invariants", "admission", "placement", "kubelet"])
@@ -113,14 +113,14 @@ def test_one_defect_may_be_shared_and_another_not(
     text = text.replace("pods: {a: {}}", "pods: {a: {}, b: {}}")
     result, run = play(one(make_target, shared), text)
     assert result == RunResult("pass")
-    assert run.parted() == Parted("kubelet", (shared,))
+    assert run.parted(result) == Parted("kubelet", (shared,))
 
 
 def test_two_defects_may_show_in_one_answer(play: Play, make_target: MakeTarget) -> None:
     text = UNEVEN.replace(APP, INIT)
     result, run = play(one(make_target, documented=False), text)
     assert result == RunResult("pass")
-    assert run.parted() == Parted("kubelet", (AVERAGE, REUSED))
+    assert run.parted(result) == Parted("kubelet", (AVERAGE, REUSED))
     for shared in (AVERAGE, REUSED):
         assert play(one(make_target, shared), text)[0] == RunResult("pass")
 
@@ -130,7 +130,7 @@ def test_where_both_answer_alike_there_is_no_side_to_take(
 ) -> None:
     result, run = play(one(make_target), STATIC + f"steps:\n- admit: {{pod: a, {APP}}}\n")
     assert result == RunResult("pass")
-    assert run.parted() is None
+    assert run.parted(result) is None
 
 
 def test_an_answer_of_neither_side_is_a_failure_against_the_documents(
@@ -170,7 +170,7 @@ def test_once_a_side_is_taken_later_answers_are_compared_with_it(
     target = make_target(InProcess(Forgetful), oracle=True, level="placement", judged_as="either")
     result, run = play(target, text)
     assert result.outcome == "fail"
-    assert run.parted() == Parted("kubelet", (REUSED,))
+    assert run.parted(result) == Parted("kubelet", (REUSED,))
 
 
 def test_an_expectation_that_neither_side_meets_stays_one(
@@ -195,7 +195,7 @@ def test_an_expectation_that_both_sides_meet_stays_one(
     )
     result, run = play(target, REUSES)
     assert result.outcome == "fail"
-    assert run.parted() is None
+    assert run.parted(result) is None
 
 
 @pytest.mark.parametrize("documented", [True, False])
@@ -207,7 +207,7 @@ def test_an_expectation_of_the_kubelets_way_is_one_of_two(
         result, run = play(one(make_target, documented=documented, level=level), text)
         assert result == RunResult("pass")
         if documented:
-            assert run.parted() == Parted("documented", (REUSED,))
+            assert run.parted(result) == Parted("documented", (REUSED,))
 
 
 @pytest.mark.parametrize("level", ["invariants", "admission", "placement"])
@@ -217,7 +217,7 @@ def test_an_invariant_that_a_kubelet_breaks_may_be_broken_as_it_does(
     text = UNEVEN.rstrip() + "\n  expect: anything\n"
     result, run = play(one(make_target, documented=False, level=level), text)
     assert result == RunResult("pass")
-    assert run.parted() == Parted("kubelet", (AVERAGE,))
+    assert run.parted(result) == Parted("kubelet", (AVERAGE,))
     alone, run = play(one(make_target, documented=False, level=level, oracle=False), text)
     assert alone.outcome == "fail"
     assert run.player.violations
