@@ -133,7 +133,7 @@ class Subprocess:
                 message = f"{missed} within {self._timeout:g} s"
                 return TimedOut(message, log, after_answer=late)
         if late:
-            written = line or process.unasked(0)
+            written = line or process.unasked(0).rstrip(b"\n")
             message = f"there was output {at} that no request asked for: {_shown(written)}"
             return BrokeProtocol(message, log, after_answer=True)
         seen = f"; the line was {_shown(line)}" if line else ""

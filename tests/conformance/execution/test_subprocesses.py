@@ -228,7 +228,7 @@ def test_settling_finds_what_went_wrong_after_the_last_answer(
 def test_a_healthy_program_outlives_its_answers(program: Program) -> None:
     one = program(f"""
     answer(read(), {STATE})
-    sys.stderr.write("said before")
+    sys.stderr.write("said before"); sys.stderr.flush()
     answer(read(), ok=hello)
     answer(read(), {STATE})
     """)
