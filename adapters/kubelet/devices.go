@@ -18,7 +18,7 @@ import (
 )
 
 // settleTime is how long a device list may take from a plugin into the manager.
-const settleTime = 20 * time.Second
+const settleTime = 60 * time.Second
 
 // plugins are the device plugins of a node, each a gRPC server on a socket of its own.
 type plugins struct {
