@@ -110,7 +110,7 @@ class StaticMemoryPolicy(Readmission):
         except AllocationError:
             return {}
         if self.keeps(state, pod):
-            return hints.regenerated(state.pods[pod.uid], amounts)
+            return hints.regenerated(state.pods[pod.uid] or (), amounts)
         if pod.budget is not None:
             try:
                 requests.check_budget(pod, amounts)
@@ -272,7 +272,7 @@ class StaticMemoryPolicy(Readmission):
             return MemoryState(self.empty)
         expected: Nodes = dict(self.empty)
         containers = (entry for entry in state if not state.pods.get(entry[0]))
-        pods = ((uid, "", state.pods[uid]) for uid in state.entries if state.pods.get(uid))
+        pods = ((uid, "", whole) for uid in state.entries if (whole := state.pods.get(uid)))
         for uid, name, blocks in (*pods, *containers):
             place = f"[memorymanager] (pod: {uid}, container: {name}) the memory assignment uses "
             for block in blocks:

@@ -80,12 +80,14 @@ class ReusableMemory:
 class MemoryState:
     """Memory by node, and blocks by pod uid and container name.
 
-    `pods` are the blocks that a pod has as a whole, by its uid; its containers share them.
+    `pods` are the blocks that a pod has as a whole, by its uid; its containers share them. A file
+    may name a pod without a list of blocks: None, which 1.36 tells from an empty list when it
+    writes the file again.
     """
 
     nodes: Mapping[int, NodeMemory] = field(default_factory=dict)
     entries: Mapping[str, Mapping[str, Blocks]] = field(default_factory=dict)
-    pods: Mapping[str, Blocks] = field(default_factory=dict)
+    pods: Mapping[str, Blocks | None] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[tuple[str, str, Blocks]]:
         """Every container that has blocks: pod uid, container name, blocks."""
@@ -126,7 +128,7 @@ class MemoryState:
             del entries[uid]
         pods = dict(self.pods)
         if uid in pods:
-            blocks = () if left else pods.pop(uid)
+            blocks = () if left else pods.pop(uid) or ()
         nodes = dict(self.nodes)
         for block in blocks:
             size = block.size

@@ -23,7 +23,7 @@ CORRUPTED = "checkpoint is corrupted"
 """What a kubelet says of a wrong checksum."""
 
 _CHECKSUM = decoding.Unsigned("checksum.Checksum")
-_OPTIONAL = frozenset({"entries", "podEntries", "baselines"})
+_OPTIONAL = frozenset({"entries", "podEntries", "baselines", "memoryBlocks"})
 """The fields that a kubelet leaves out where they are empty."""
 
 
@@ -173,7 +173,10 @@ class TwoPartFormat:
 
 def _filled(content: Content) -> Content:
     """The fields that a kubelet writes: all but optional ones that are empty."""
-    return {name: value for name, value in content.items() if value or name not in _OPTIONAL}
+    filled = {name: value for name, value in content.items() if value or name not in _OPTIONAL}
+    if pods := filled.get("podEntries"):
+        filled["podEntries"] = {uid: _filled(entry) for uid, entry in pods.items()}
+    return filled
 
 
 def _text_checksum(text: str) -> int:

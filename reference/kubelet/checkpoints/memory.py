@@ -137,7 +137,8 @@ def _state(found: Mapping[str, Any]) -> MemoryState:
         for uid, containers in (found["entries"] or {}).items()
     }
     pods = {
-        uid: _blocks(entry["memoryBlocks"]) for uid, entry in (found["podEntries"] or {}).items()
+        uid: None if (blocks := entry["memoryBlocks"]) is None else _blocks(blocks)
+        for uid, entry in (found["podEntries"] or {}).items()
     }
     return MemoryState(nodes, entries, pods)
 
@@ -188,7 +189,7 @@ def _document(state: MemoryState, policy: str) -> dict[str, Any]:
             for uid, containers in sorted(state.entries.items())
         },
         "podEntries": {
-            uid: {"memoryBlocks": _listed(blocks)} if blocks else {}
+            uid: {"memoryBlocks": None if blocks is None else _listed(blocks)}
             for uid, blocks in sorted(state.pods.items())
         },
     }
@@ -254,7 +255,7 @@ def _dumped_pod(containers: Mapping[str, Any] | None) -> str:
 
 
 def _dumped_pod_entry(entry: Mapping[str, Any]) -> str:
-    return f"{{MemoryBlocks:([]state.Block){_dumped_blocks(entry.get('memoryBlocks', ()))}}}"
+    return f"{{MemoryBlocks:([]state.Block){_dumped_blocks(entry['memoryBlocks'])}}}"
 
 
 def _dumped_blocks(blocks: Iterable[Mapping[str, Any]] | None) -> str:
