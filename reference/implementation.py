@@ -41,7 +41,8 @@ class Reference:
 
     Args:
         documented: keep every documented rule, where kubelets of the same release break some.
-        exceptions: the names of defects for which it is the other way round.
+        exceptions: the names of defects for which it is the other way round, and of changes
+            between releases that are left out.
     """
 
     def __init__(

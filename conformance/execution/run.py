@@ -304,12 +304,12 @@ def _judge(target: Target, scratch: Path) -> AnswerJudge | None:
     if target.oracle is None:
         return None
     level = target.level if target.compared else "invariants"
-    if target.judged_as == "either":
-        return Sides(target.oracle, scratch / "references", level)
+    if target.judged_as != "kubelet":
+        either = target.judged_as == "either"
+        return Sides(target.oracle, scratch / "references", level, kubelet=either)
     if not applies("admission", level):
         return None
-    side = DOCUMENTED if target.judged_as == "documented" else KUBELET
-    return Oracle(target.oracle(side), _made(scratch / "reference"), target.level)
+    return Oracle(target.oracle(KUBELET), _made(scratch / "reference"), target.level)
 
 
 def _silent(target: Target, scratch: Path) -> Oracle | None:

@@ -6,6 +6,10 @@ answer is another, every call so far is made again to references that have one o
 defects, or all of them; the comparison goes on with one that agrees with every answer, and the
 defect is what the implementation shares with the kubelet. If there is none, the answer is wrong.
 
+Some changes between releases are told by no document. Whoever follows the newest documents knows
+nothing of them: so the references that calls are made again to include those that lack one of these
+changes, or all of them. These are right even where only the documents are.
+
 So an answer costs one call to a reference, as it does for a kubelet, until the sides part.
 """
 
@@ -19,7 +23,7 @@ from typing import TYPE_CHECKING
 from numaproof.conformance.judging.oracle import Oracle, disagreement
 from numaproof.protocol import messages
 from numaproof.protocol.events import Parted
-from numaproof.reference.departures.defects import DEFECTS
+from numaproof.reference.departures.defects import CHANGES, DEFECTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -34,22 +38,26 @@ class Side:
 
     Attributes:
         documented: whether the documents are kept where the kubelet breaks them.
-        exceptions: the names of defects for which it is the other way round.
+        exceptions: the names of defects for which it is the other way round, and of changes between
+            releases that are left out.
     """
 
     documented: bool
     exceptions: frozenset[str] = frozenset()
 
-    def turned(self, defect: str) -> Side:
-        """The same, but for one defect."""
-        return Side(self.documented, self.exceptions ^ {defect})
+    def turned(self, name: str) -> Side:
+        """The same, but for one defect or change."""
+        return Side(self.documented, self.exceptions ^ {name})
 
-    def has(self, defect: str) -> bool:
-        """Whether it does as the kubelet does where that defect matters."""
-        return (defect in self.exceptions) == self.documented
+    def has(self, name: str) -> bool:
+        """Whether it does as the kubelet does where that defect or change matters."""
+        return (name in self.exceptions) == (self.documented and name not in _CHANGES)
 
+
+_CHANGES = frozenset(one.name for one in CHANGES)
 
 DOCUMENTED = Side(documented=True)
+UNCHANGED = Side(documented=True, exceptions=_CHANGES)
 KUBELET = Side(documented=False)
 
 
@@ -71,6 +79,7 @@ class Sides:
         folder: where references have their state directories; made when the first one needs it.
         level: how much of the answers is compared. At level invariants, none is: then the
             references are asked only where an invariant or an expectation is broken.
+        kubelet: whether it may do as the kubelet does, or only as documented.
     """
 
     def __init__(
@@ -78,9 +87,12 @@ class Sides:
         make: Callable[[Side], SteeredImplementation],
         folder: Path,
         level: messages.Level,
+        *,
+        kubelet: bool = True,
     ) -> None:
         """Begins with the documents; see the class."""
         self._make = make
+        self._kubelet = kubelet
         self._folder = folder
         self._level = level
         self._exact: messages.Level = "kubelet" if level == "kubelet" else "placement"
@@ -140,15 +152,17 @@ class Sides:
         after = next(
             (n for n, one in calls if n > index and isinstance(one.answer, messages.State)), None
         )
-        wanted = [side for side in (DOCUMENTED, KUBELET) if self._meets(side, index, after, meets)]
+        others = (KUBELET, UNCHANGED) if self._kubelet else (UNCHANGED,)
+        wanted = [side for side in (DOCUMENTED, *others) if self._meets(side, index, after, meets)]
         if not wanted:
             return False
         expected = wanted[0]
         opposite = KUBELET if expected.documented else DOCUMENTED
         exactly = [one for n, one in calls if n in (index, after)]
         bases = dict.fromkeys((self._side, expected))
-        turned = (side.turned(name) for side in bases for name in self._defects())
-        for side in (self._side, *turned, opposite):
+        turned = (side.turned(name) for side in bases for name in self._names())
+        ends = (opposite, UNCHANGED) if self._kubelet else (UNCHANGED,)
+        for side in (self._side, *turned, *ends):
             if side not in wanted and self._take(side, exactly):
                 if opposite is DOCUMENTED:
                     kept = () if side.documented else sorted(side.exceptions)
@@ -162,12 +176,14 @@ class Sides:
 
         None stands for whichever defect makes them differ from what is documented.
         """
+        if not self._kubelet:
+            return False
         exactly = self._history[-2:]
         if defect is not None:
             named = (self._side, self._side.turned(defect), DOCUMENTED.turned(defect), KUBELET)
             return any(side.has(defect) and self._take(side, exactly, (defect,)) for side in named)
         documented = self._answers(DOCUMENTED)[-2:]
-        every = (self._side, *map(DOCUMENTED.turned, self._defects()), KUBELET)
+        every = (self._side, *map(DOCUMENTED.turned, self._names()), KUBELET)
         return any(
             self._answers(side)[-2:] != documented and self._take(side, exactly) for side in every
         )
@@ -175,8 +191,11 @@ class Sides:
     def parted(self) -> Parted | None:
         """Which side the implementation took where a kubelet breaks its documents.
 
-        None if both would have answered alike, as far as answers were compared.
+        None if both would have answered alike, as far as answers were compared, or if only the
+        documents are right.
         """
+        if not self._kubelet:
+            return None
         if self._shared:
             return Parted("kubelet", tuple(self._shared))
         if self._kept is not None:
@@ -190,11 +209,12 @@ class Sides:
 
     def _turn(self) -> bool:
         """Takes another side, which agrees with every answer so far; whether there is one."""
-        if self._side.documented and not self._would_part():
+        others = (UNCHANGED, KUBELET) if self._kubelet else (UNCHANGED,)
+        if self._side.documented and not any(map(self._would_part, others)):
             return False
         exactly: Sequence[object] = ()
-        turned = [self._side.turned(name) for name in self._defects()]
-        return any(self._take(side, exactly) for side in (*turned, KUBELET))
+        turned = [self._side.turned(name) for name in self._names()]
+        return any(self._take(side, exactly) for side in (*turned, *others))
 
     def _take(self, side: Side, exactly: Sequence[object], shown: Sequence[str] = ()) -> bool:
         """Takes a side if it agrees with every answer, and with some of them at level placement.
@@ -221,11 +241,11 @@ class Sides:
         self._side, self._oracle = side, oracle
         return True
 
-    def _would_part(self) -> bool:
-        """Whether a kubelet would have answered any call otherwise than the side taken so far."""
+    def _would_part(self, side: Side) -> bool:
+        """Whether a side would have answered any call otherwise than the one taken so far."""
         return any(
             isinstance(heard, _Heard) and own != heard.own
-            for heard, own in zip(self._history, self._answers(KUBELET), strict=True)
+            for heard, own in zip(self._history, self._answers(side), strict=True)
         )
 
     def _meets(self, side: Side, index: int, after: int | None, meets: Meets) -> bool:
@@ -250,12 +270,12 @@ class Sides:
         return found
 
     def _playing_along(self, index: int) -> tuple[str, ...]:
-        """The defects without any one of which a kubelet would answer a call otherwise."""
+        """The names without any one of which a kubelet would answer a call otherwise."""
         (full,) = self._answers(KUBELET)[index : index + 1]
         return tuple(name for name, one in self._without_each(index) if one != full)
 
     def _kept_from(self, index: int, level: messages.Level) -> tuple[str, ...]:
-        """The defect without which a kubelet would answer a call as the implementation does.
+        """The name without which a kubelet would answer a call as the implementation does.
 
         Where several come together, all without any one of which it would answer otherwise.
         """
@@ -267,8 +287,8 @@ class Sides:
         return self._playing_along(index)
 
     def _without_each(self, index: int) -> Iterator[tuple[str, messages.Answer | None]]:
-        """The answers to a call of kubelets each of which lacks one defect."""
-        for name in self._defects():
+        """The answers to a call of kubelets each of which lacks one defect, or one change."""
+        for name in self._names():
             yield name, list(self._answered(KUBELET.turned(name), index + 1))[index]
 
     def _answers(self, side: Side) -> list[messages.Answer | None]:
@@ -286,11 +306,13 @@ class Sides:
                 yield None
         self._close(oracle)
 
-    def _defects(self) -> list[str]:
-        """The defects with answers that a release of the calls so far has."""
+    def _names(self) -> list[str]:
+        """The changes, and the defects with answers, that a release of the calls so far has."""
         args = (one.args for one in self._history if isinstance(one, _Heard))
         releases = {getattr(one, "kubernetes", None) for one in args}
-        return [one.name for one in DEFECTS if one.answers and releases.intersection(one.releases)]
+        defects = [one for one in DEFECTS if one.answers] if self._kubelet else []
+        known = (*CHANGES, *defects)
+        return [one.name for one in known if releases.intersection(one.releases)]
 
     def _open(self, side: Side) -> Oracle:
         folder = self._folder / str(next(self._number))

@@ -52,6 +52,7 @@ class ShortageMisreported(StaticCPUPolicy):
         ("1.31",),
         "Where no physical core is free, the refusal says that the request is no multiple of a "
         "core's CPUs, which it may well be.",
+        "full-pcpus-only-shortage-misreported",
     )
 
     def check_alignment(self, count: int, free: int) -> None:

@@ -14,7 +14,7 @@ from numaproof.reference.departures import (
     reclaiming,
     topology,
 )
-from numaproof.reference.departures.departure import Defect, defect_of
+from numaproof.reference.departures.departure import Change, Defect, defect_of, departure_of
 
 OVERRIDES: tuple[type, ...] = (
     *assignment.DEPARTURES,
@@ -44,3 +44,8 @@ DEFECTS: tuple[Defect, ...] = (
     *_NO_ANSWER,
 )
 """Every named defect once; the last end in no answer."""
+
+CHANGES: tuple[Change, ...] = tuple(
+    found for found in map(departure_of, OVERRIDES) if isinstance(found, Change) and found.name
+)
+"""Every change between releases that no document tells, but for those of how a defect shows."""

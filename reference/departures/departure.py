@@ -44,21 +44,31 @@ class Defect:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A behaviour of earlier releases that the documents of their time allow.
+    """A behaviour of earlier releases that their documents allow, but do not tell.
+
+    Whoever follows the documents may as well do as the newest release does. What the documents of a
+    release do tell is no change but part of the release itself, or comes back with a feature gate.
 
     Attributes:
         releases: those that have it.
         what: what they do.
+        name: what reports call it; none if it changes only how a defect shows.
     """
 
     releases: tuple[str, ...]
     what: str
+    name: str = ""
 
 
 def departure_of(override: type) -> Defect | Change:
     """What is known of an override: the ``departure`` that stands in its class."""
     found: Defect | Change = vars(override)["departure"]
     return found
+
+
+def name_of(override: type) -> str:
+    """The name by which an override is left out: that of its defect, or else of its change."""
+    return (defect_of(override) or departure_of(override)).name
 
 
 def defect_of(override: type) -> Defect | None:

@@ -24,6 +24,7 @@ class AllNodesConsidered(DeviceHints):
     departure = Change(
         between("1.31", "1.35"),
         "Hints for devices name all nodes of the machine, in its order.",
+        "device-hints-name-all-nodes",
     )
 
     def considered(self, near: Iterable[int]) -> tuple[int, ...]:

@@ -49,6 +49,7 @@ class EvenSharesAlone(DistributedAssignment):
     departure = Change(
         between("1.31", "1.36"),
         "NUMA nodes that cannot give an even share are no choice, on one socket or on several.",
+        "distribute-even-shares-alone",
     )
 
     def share(self, request: CPURequest, nodes: Sequence[int]) -> int | None:

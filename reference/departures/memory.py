@@ -130,6 +130,7 @@ class EmptyPartsServed(StaticMemoryPolicy):
         between("1.31", "1.36"),
         "A container without memory requests gets nodes, and an entry without memory in the "
         "checkpoint; the pod is refused where no nodes can be found.",
+        "empty-memory-parts-served",
     )
 
     def asks(self, pod: Pod, container: PodContainer) -> bool:

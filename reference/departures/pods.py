@@ -26,6 +26,7 @@ class ClassBySums(PodRules):
         between("1.31", "1.36"),
         "A pod is Guaranteed if its containers, all of which limit CPU and memory, request as much "
         "together as they limit together.",
+        "qos-class-by-sums",
     )
 
     @staticmethod
@@ -54,6 +55,7 @@ class EmptyPodLevelDecides(PodRules):
         between("1.31", "1.36"),
         "A pod with pod-level resources that name neither CPU, memory nor huge pages is "
         "BestEffort, whatever its containers ask for.",
+        "empty-pod-level-decides-qos-class",
     )
 
     @staticmethod
@@ -70,6 +72,7 @@ class DefaultsBesideLimits(PodRules):
         between("1.31", "1.36"),
         "Missing pod-level requests are filled in where the pod has limits of its own; missing "
         "limits are not.",
+        "pod-level-defaults-beside-limits",
     )
 
     @staticmethod

@@ -26,6 +26,7 @@ class LastPodKept(Manager[Any]):
         ("1.31",),
         "A reconcile pass takes nothing back from the pod that was last asked about, even if it "
         "was refused: its exclusive CPUs lie idle until another pod comes.",
+        "last-pod-kept",
     )
 
     _asked: Mapping[str, Pod] = {}

@@ -19,7 +19,7 @@ from numaproof.reference.cpu.distribution import DistributedAssignment
 from numaproof.reference.cpu.policy import CPURules, StaticCPUPolicy
 from numaproof.reference.departures import formats
 from numaproof.reference.departures.defects import OVERRIDES
-from numaproof.reference.departures.departure import defect_of, departure_of
+from numaproof.reference.departures.departure import defect_of, departure_of, name_of
 from numaproof.reference.departures.pods import DefaultsBesideLimits, EmptyPodLevelDecides
 from numaproof.reference.kubelet import gates
 from numaproof.reference.topology.options import HIDDEN
@@ -295,7 +295,8 @@ def release(
     Args:
         version: the minor release.
         documented: whether the documents are kept where the kubelets of the release break them.
-        exceptions: the names of defects for which it is the other way round.
+        exceptions: the names of defects for which it is the other way round, and of changes that
+            are left out: there it does as the newest release.
 
     Raises:
         UnknownReleaseError: the table has no such release.
@@ -309,7 +310,7 @@ def release(
         kept = tuple(
             one
             for one in found.departures
-            if not (defect := defect_of(one)) or (defect.name in exceptions) == documented
+            if (name_of(one) in exceptions) == (documented and defect_of(one) is not None)
         )
         return replace(found, departures=kept)
     return found
