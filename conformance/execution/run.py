@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from numaproof.conformance.cases.loading import applies
 from numaproof.conformance.cases.machine_properties import Facts
+from numaproof.conformance.claims import table
 from numaproof.conformance.execution.capabilities import Capabilities, NotSupportedError
 from numaproof.conformance.execution.implementation import (
     ImplementationFailure,
@@ -174,12 +175,17 @@ class Run:
         a known defect explains and past pods that are not supported: it is `unsupported` where
         there was such a pod and nothing is wrong.
 
+        A bundled case whose needs are not all claimed is `unsupported` at once: nothing is called.
+
         Raises:
             CaseError: the case cannot be played as written.
         """
         return self.settled(self._played())
 
     def _played(self) -> RunResult:
+        needs = table.needs_of_cases().get(self.case.id, ())
+        if not self.target.capabilities.makes(*needs):
+            return self.judge(partial(self.player.session.require, *needs))
         if any(step.expect != "anything" and not step.tamper for step in self.case.steps):
             return self.judge(self.player.play)
         result = self.judge(self.player.begin)
