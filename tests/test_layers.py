@@ -32,6 +32,7 @@ LAYERS = {
 """The folders of ARCHITECTURE.md and what each may import; the command imports them all."""
 
 ROOMS = (
+    "folders",
     "cases",
     "requirements",
     "judging",

@@ -8,22 +8,15 @@ program does.
 from __future__ import annotations
 
 import os
-import secrets
-import signal
 import time
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from numaproof.conformance.diagnosis import lines
 from numaproof.conformance.execution.implementation import ImplementationFailure
-from numaproof.conformance.execution.subprocesses import Process, ending
+from numaproof.conformance.execution.programs.process import Process, ending
 from numaproof.protocol import codec, messages
 from numaproof.protocol.diagnosis import Exchange, Finding
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 MOST_SECONDS = 30.0
 """Seconds that a whole dialogue may take."""
@@ -46,7 +39,6 @@ _NOT_FOUND = 127
 _KEPT = 4096
 _MOST_NAMES = 5
 _LOG = 1500
-_MARK = "NUMAPROOF_DOCTOR"
 
 
 class NoAnswer(ImplementationFailure):
@@ -113,7 +105,6 @@ class Program:
         self._command = command
         self._timeout = timeout
         self._folder = folder
-        self._mark = secrets.token_hex(8)
         self._began = time.monotonic()
         self._process: Process | None = None
         self._processes = 0
@@ -216,7 +207,7 @@ class Program:
 
     def _running(self) -> Process:
         if self._process is None:
-            environment = {**os.environ, _MARK: self._mark, "TMPDIR": str(self._folder)}
+            environment = {**os.environ, "TMPDIR": str(self._folder)}
             self._process = Process(self._command, environment)
             self._processes += 1
             self._number = 0
@@ -318,16 +309,11 @@ class Program:
         return GaveUp("the program does not answer any more")
 
     def _sweep(self, moment: Moment | None) -> None:
-        """Kills the process, its group, and what it started in other groups."""
+        """Kills the process and all that it has started."""
         process, self._process = self._process, None
         assert process is not None
-        left = [*_marked(self._mark)]
-        own = process.returncode is None
         process.kill()
-        names = [name for pid, name in left if pid != process.pid or not own]
-        for pid, _ in left:
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
+        names = process.found
         if names and moment is not None:
             moment.wrong(
                 f"the program left processes behind: {', '.join(names[:3])}",
@@ -361,15 +347,3 @@ def _entries(folder: Path) -> set[str]:
         return {entry.name for entry in os.scandir(folder)} - {"__pycache__"}
     except OSError:
         return set()
-
-
-def _marked(mark: str, proc: Path = Path("/proc")) -> Iterable[tuple[int, str]]:
-    """The processes that have the mark in their environment, by id and name; Linux only."""
-    wanted = f"{_MARK}={mark}".encode()
-    for entry in _entries(proc):
-        if not entry.isdigit():
-            continue
-        with suppress(OSError):
-            if wanted in (proc / entry / "environ").read_bytes().split(b"\0"):
-                words = (proc / entry / "cmdline").read_bytes().rstrip(b"\0").split(b"\0")
-                yield int(entry), b" ".join(words).decode("utf-8", "replace")[:60]

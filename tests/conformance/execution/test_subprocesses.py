@@ -93,6 +93,25 @@ def test_a_signal_is_a_crash_with_its_name(program: Program) -> None:
         ask(one)
 
 
+def test_a_closed_output_is_told_from_a_death(program: Program) -> None:
+    one = program("read(); os.close(1); time.sleep(60)")
+    with pytest.raises(Crashed) as caught:
+        ask(one)
+    assert str(caught.value) == "the program closed its standard output at state and ran on"
+
+
+def test_a_program_that_kills_its_supervisor_is_named_for_it(program: Program) -> None:
+    one = program("read(); os.kill(os.getppid(), 9); time.sleep(60)")
+    with pytest.raises(Crashed, match="killed its supervisor, numaproof's own process, at state"):
+        ask(one)
+
+
+def test_silence_after_a_death_tells_of_what_holds_the_output_open(program: Program) -> None:
+    one = program("read(); os.fork() or time.sleep(60); sys.exit(3)", 2.0)
+    with pytest.raises(TimedOut, match="ended with exit code 3, but not what it started"):
+        ask(one)
+
+
 def test_death_at_start_is_a_crash(program: Program) -> None:
     one = program("sys.exit('no licence')")
     with pytest.raises(Crashed, match="exit code 1") as caught:
@@ -212,7 +231,11 @@ def test_a_program_that_hangs_after_its_answer_is_blamed_for_that_answer(
             "ended after its answer to state with signal SIGSEGV",
         ),
         ("say('chatter\\n'); read(); read()", BrokeProtocol, "after its answer to state .*chatter"),
-        ("os.close(1); time.sleep(60)", Crashed, "ended after its answer to state"),
+        (
+            "os.close(1); time.sleep(60)",
+            Crashed,
+            "closed its standard output after its answer to state and ran on",
+        ),
     ],
 )
 def test_settling_finds_what_went_wrong_after_the_last_answer(

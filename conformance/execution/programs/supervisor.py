@@ -1,0 +1,203 @@
+"""Runs one program and ends everything that it has started, whatever that has done to get away.
+
+The harness starts this file as a script, in a process of its own between itself and the program.
+The kernel gives a *child subreaper* every orphan below it: who leaves the process group, the
+session or the parent (``setsid``, a daemon's double fork) becomes a child of this process, and is
+killed with the rest. As the process is no more than this, it takes nobody else's children: what
+pytest, Dask or whoever else embeds the harness has started is not below it.
+
+It speaks over one socket, in lines:
+
+    started PID        the program runs
+    failed ERRNO       it could not be started
+    ended STATUS       the program itself ended, with this wait status
+    found PID NAME     at the end: a process that was there besides the program
+    left PID NAME      at the end: a process that can't be killed
+    done               everything else is gone
+
+Any byte from the harness asks for the end, and so does the end of the socket: when the harness is
+killed, its programs go with it.
+
+It runs without site-packages and imports little, for it is started with every program: hence no
+`pathlib` and no `contextlib`, which would take a third of its start.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import signal
+import sys
+import time
+
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+
+PATIENCE = 5.0
+"""Seconds after which what still lives is said to be left."""
+
+_ROUND = 0.001
+"""Seconds to wait for the death of what was killed before the children are listed again."""
+
+_MOST_FOUND = 100
+_NAME = 60
+
+
+class Supervisor:
+    """One program and all that descends from it.
+
+    Args:
+        control: the descriptor of the socket to the harness.
+        words: the program and its arguments.
+    """
+
+    def __init__(self, control: int, words: list[str]) -> None:
+        self._control = control
+        os.set_inheritable(control, False)
+        self._words = words
+        self._program = 0
+        self._deaths, wake = os.pipe()
+        for end in (self._deaths, wake):
+            os.set_blocking(end, False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+
+    def run(self) -> None:
+        """Starts the program, waits until the harness asks for the end, and ends everything."""
+        _prctl(PR_SET_CHILD_SUBREAPER, 1)
+        self._program, failed = _spawn(self._words)
+        # The program's own ends of the pipes are the only ones: their closing must be seen.
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for stream in (0, 1, 2):
+            os.dup2(nothing, stream)
+        if failed:
+            self._say("failed", failed)
+            return
+        self._say("started", self._program)
+        self._wait()
+        self._end()
+
+    def _wait(self) -> None:
+        """Waits for the harness, and meanwhile buries the dead."""
+        poll = select.poll()
+        for one in (self._control, self._deaths):
+            poll.register(one, select.POLLIN)
+        while True:
+            ready = {descriptor for descriptor, _ in poll.poll()}
+            if self._deaths in ready:
+                self._reap()
+            if self._control in ready:
+                return
+
+    def _end(self) -> None:
+        """Kills all descendants and says what was there, and what there still is."""
+        for pid in _descendants()[:_MOST_FOUND]:
+            if pid != self._program:
+                self._say("found", pid, _name(pid))
+        began = time.monotonic()
+        poll = select.poll()
+        poll.register(self._deaths, select.POLLIN)
+        self._reap()
+        while alive := _children(os.getpid()):
+            # The children of who is killed become children of this process: they are next.
+            for pid in alive:
+                _kill(pid)
+            poll.poll(_ROUND * 1000)
+            self._reap()
+            if time.monotonic() - began > PATIENCE:
+                for pid in _descendants():
+                    self._say("left", pid, _name(pid))
+                break
+        self._say("done")
+
+    def _reap(self) -> None:
+        try:
+            os.read(self._deaths, 1 << 16)
+        except BlockingIOError:
+            pass
+        try:
+            while (dead := os.waitpid(-1, os.WNOHANG))[0]:
+                if dead[0] == self._program:
+                    self._say("ended", dead[1])
+                    # Its id may be another's from now on.
+                    self._program = 0
+        except ChildProcessError:
+            pass
+
+    def _say(self, *words: object) -> None:
+        try:
+            os.write(self._control, " ".join(map(str, words)).encode() + b"\n")
+        except OSError:
+            pass  # the harness is gone
+
+
+def _spawn(words: list[str]) -> tuple[int, int]:
+    """Starts a program in a session of its own; its id, and the error number if that failed."""
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if not pid:
+        try:
+            os.setsid()
+            # Who kills this process does not get away with it.
+            _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            for ignored in (signal.SIGPIPE, signal.SIGXFSZ):
+                signal.signal(ignored, signal.SIG_DFL)
+            os.execvp(words[0], words)  # noqa: S606 - the user's own command
+        except OSError as error:
+            os.write(writer, str(error.errno).encode())
+        finally:
+            os._exit(127)
+    os.close(writer)
+    failed = os.read(reader, 16)
+    os.close(reader)
+    return pid, int(failed or b"0")
+
+
+def _prctl(option: int, value: int) -> None:
+    ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
+
+
+def _descendants() -> list[int]:
+    found: list[int] = []
+    waiting = _children(os.getpid())
+    while waiting and len(found) < _MOST_FOUND:
+        found.append(waiting.pop(0))
+        waiting += _children(found[-1])
+    return found
+
+
+def _children(pid: int) -> list[int]:
+    """The children of a process: those of each of its threads."""
+    children: list[int] = []
+    try:
+        for task in os.listdir(f"/proc/{pid}/task"):
+            children += map(int, _read(f"/proc/{pid}/task/{task}/children").split())
+    except OSError:
+        pass  # it has ended
+    return children
+
+
+def _name(pid: int) -> str:
+    """The command line of a process, safe to be shown on one line."""
+    words = _read(f"/proc/{pid}/cmdline").replace(b"\0", b" ").strip()
+    return ascii(words.decode("utf-8", "replace")[:_NAME])[1:-1] or "(ended)"
+
+
+def _read(path: str) -> bytes:
+    try:
+        with open(path, "rb", buffering=0) as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except OSError:
+        pass  # it has ended, or is another user's
+
+
+if __name__ == "__main__":
+    Supervisor(int(sys.argv[1]), sys.argv[2:]).run()

@@ -1,0 +1,267 @@
+"""Whatever a program starts ends with it, however it tries to get away."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from numaproof.conformance.execution.programs import supervision, supervisor
+from numaproof.conformance.execution.programs.process import Process, ending
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+PRELUDE = """
+import os, signal, sys, time
+held = os.open(sys.argv[1], os.O_WRONLY)
+def child(body, leave=False):
+    if os.fork() == 0:
+        if leave:
+            os.setsid()
+        body()
+        os._exit(0)
+def stay():
+    while True: time.sleep(1000)
+def ready():
+    os.write(1, b"ready\\n")
+"""
+
+ESCAPES = {
+    "a child": "child(stay)",
+    "a session of its own": "child(stay, leave=True)",
+    "a daemon's double fork": "child(lambda: child(stay, leave=True), leave=True)",
+    "a tree of forks": """
+        def grow(depth):
+            for _ in range(2):
+                child(lambda: grow(depth - 1) if depth else stay(), leave=depth % 2)
+            stay()
+        child(lambda: grow(4))""",
+    "150 daemons": "[child(stay, leave=True) for _ in range(150)]",
+    "signals ignored": """
+        for one in (1, 2, 3, 15): signal.signal(one, signal.SIG_IGN)
+        child(stay, leave=True)""",
+    "a relay of processes": """
+        def relay():
+            while True:
+                if os.fork(): os._exit(0)
+        child(relay, leave=True)""",
+    "a pair that starts each other again": """
+        def again():
+            while True:
+                if (pid := os.fork()) == 0: stay()
+                os.waitpid(pid, 0)
+        child(again, leave=True)
+        child(again, leave=True)""",
+    "a subreaper below": """
+        import ctypes
+        ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+        child(lambda: child(stay, leave=True))""",
+    "an empty environment": """
+        script = "import time; time.sleep(1000)"
+        if os.fork() == 0:
+            os.set_inheritable(held, True)
+            os.setsid()
+            os.execve(sys.executable, [sys.executable, "-S", "-c", script], {})""",
+    "stopped processes": "child(lambda: os.kill(os.getpid(), signal.SIGSTOP), leave=True)",
+    "its supervisor killed": """
+        child(stay, leave=True)
+        ready()
+        os.kill(os.getppid(), signal.SIGKILL)""",
+}
+
+
+class Held:
+    """Whether any process of a program lives: each has a pipe open, as it was handed down."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "held"
+        os.mkfifo(self.path)
+        self._reader = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK)
+
+    def by_none(self, seconds: float = 0.0) -> bool:
+        """Whether nobody holds it, now or within a time."""
+        if seconds:
+            select.select([self._reader], [], [], seconds)
+        try:
+            return os.read(self._reader, 1) == b""
+        except BlockingIOError:
+            return False
+
+    def close(self) -> None:
+        os.close(self._reader)
+
+
+@pytest.fixture
+def held(tmp_path: Path) -> Iterator[Held]:
+    made = Held(tmp_path)
+    yield made
+    made.close()
+
+
+Started = "Callable[[str], Process]"
+
+
+@pytest.fixture
+def started(tmp_path: Path, held: Held) -> Iterator[Callable[[str], Process]]:
+    """Starts a program from its body, and waits until it says that it is ready."""
+    made: list[Process] = []
+
+    def start(body: str) -> Process:
+        file = tmp_path / "program.py"
+        file.write_text(f"{PRELUDE}{textwrap.dedent(body)}\nready()\nstay()\n")
+        made.append(Process((sys.executable, "-S", str(file), str(held.path))))
+        assert select.select([made[-1].output], [], [], 30)[0]
+        return made[-1]
+
+    yield start
+    for one in made:
+        one.kill()
+
+
+@pytest.mark.parametrize("body", ESCAPES.values(), ids=ESCAPES)
+def test_nothing_that_a_program_has_started_outlives_it(
+    body: str, started: Callable[[str], Process], held: Held
+) -> None:
+    process = started(body)
+    assert not held.by_none()
+    process.kill()
+    assert held.by_none()
+    assert process.left == ()
+
+
+def test_what_a_program_leaves_behind_is_told_by_its_command_line(
+    started: Callable[[str], Process],
+) -> None:
+    process = started("child(stay, leave=True); ready(); os._exit(3)")
+    process.wait(30)
+    assert process.returncode == 3
+    process.kill()
+    assert len(process.found) == 1
+    assert process.found[0].startswith(f"{sys.executable} -S ")
+
+
+def test_a_stopped_supervisor_is_killed_and_its_program_with_it(
+    started: Callable[[str], Process], held: Held, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervision, "ENDING", 0.1)
+    process = started("os.kill(os.getppid(), signal.SIGSTOP); child(stay, leave=True)")
+    process.kill()
+    assert held.by_none()
+
+
+def test_programs_end_with_a_harness_that_is_killed(tmp_path: Path, held: Held) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(f"{PRELUDE}\nchild(stay, leave=True)\nready()\nstay()\n")
+    harness = f"""
+import select, sys
+from numaproof.conformance.execution.programs.process import Process
+process = Process((sys.executable, "-S", {str(program)!r}, {str(held.path)!r}))
+select.select([process.output], [], [])
+print("ready", flush=True)
+sys.stdin.read()
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", harness], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as running:
+        assert running.stdout
+        assert running.stdout.readline() == b"ready\n"
+        running.kill()
+    assert held.by_none(30)
+
+
+def test_children_of_whoever_embeds_the_harness_are_left_alone(
+    started: Callable[[str], Process],
+) -> None:
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as other:
+        started("child(stay, leave=True)").kill()
+        assert other.poll() is None
+        assert other.stdin
+        other.stdin.close()
+        assert other.wait(30) == 0
+
+
+def test_a_program_is_started_as_if_by_the_harness_itself(tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+    shell = f'echo "$1 $0 $PPID" > {seen}; trap > {seen}.traps; ls -l /proc/$$/fd > {seen}.open'
+    process = Process(("sh", "-c", shell, "zero", "one two"), {**os.environ, "LANG": "C"})
+    process.wait(30)
+    assert process.returncode == 0
+    process.kill()
+    assert seen.read_text().startswith("one two zero ")
+    assert Path(f"{seen}.traps").read_text() == ""
+    assert "socket" not in Path(f"{seen}.open").read_text()
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [(0, "exit code 0"), (-9, "signal SIGKILL"), (-34, "signal SIGRTMIN"), (-40, "signal 40")],
+)
+def test_every_way_to_end_has_its_words(code: int, words: str) -> None:
+    assert ending(code) == words
+
+
+def test_a_death_by_a_real_time_signal_is_a_death_like_any_other(
+    started: Callable[[str], Process],
+) -> None:
+    process = started("ready(); os.kill(os.getpid(), 40)")
+    process.wait(30)
+    assert ending(process.returncode) == "signal 40"
+
+
+def supervise(*words: str) -> tuple[subprocess.Popen[bytes], socket.socket]:
+    """A supervisor by itself, as a script."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        command = [sys.executable, supervisor.__file__, str(theirs.fileno()), *words]
+        running = subprocess.Popen(command, pass_fds=[theirs.fileno()])
+    ours.settimeout(30)
+    return running, ours
+
+
+def test_a_supervisor_ends_with_its_socket() -> None:
+    running, control = supervise("sh", "-c", "setsid cat <&1 & exec sleep 1000")
+    with running, control:
+        assert control.recv(1000).startswith(b"started ")
+        control.close()
+        assert running.wait(30) == 0
+
+
+def test_a_supervisor_tells_how_its_program_ended_and_that_all_is_done() -> None:
+    running, control = supervise("sh", "-c", "exit 7")
+    with running, control:
+        said = b""
+        while b"ended" not in said:
+            said += control.recv(1000)
+        assert b"ended 1792\n" in said
+        control.send(b"end")
+        assert control.recv(1000) == b"done\n"
+
+
+def test_a_supervisor_tells_why_there_is_no_program() -> None:
+    running, control = supervise("/nonexistent/program")
+    with running, control:
+        assert control.recv(1000) == b"failed 2\n"
+
+
+def test_what_cannot_be_ended_is_named(
+    started: Callable[[str], Process], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = started("child(stay, leave=True); ready(); os.kill(os.getppid(), signal.SIGKILL)")
+    kill = os.kill
+    monkeypatch.setattr(supervision, "MOST_ROUNDS", 1)
+    monkeypatch.setattr(os, "kill", lambda *_: None)
+    process.kill()
+    monkeypatch.setattr(os, "kill", kill)
+    assert len(process.left) == 1
+    pid, _, name = process.left[0].partition(" ")
+    assert name.startswith(f"{sys.executable} -S ")
+    os.kill(int(pid), signal.SIGKILL)
