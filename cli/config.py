@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from numaproof.fakesys.documents import dotted
+from numaproof.inputs.documents import dotted
 from numaproof.machine_names import MACHINE, discover_machine
 from numaproof.protocol import codec
 from numaproof.reports.terminal import encodable
@@ -16,7 +16,7 @@ from numaproof.simulation.admission import CannotAnswerError, Question
 from numaproof.targets import release_option
 
 if TYPE_CHECKING:
-    from numaproof.fakesys.documents import Document
+    from numaproof.inputs.documents import Document
 
 ERRORS = 1
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numaproof.conformance.execution.implementation import Implementation
-    from numaproof.fakesys.documents import Document
+    from numaproof.inputs.documents import Document
 
 ATTENTION = 1
 

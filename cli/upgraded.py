@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from numaproof.fakesys.documents import dotted
+from numaproof.inputs.documents import dotted
 from numaproof.reports.layout import plural
 from numaproof.simulation.amounts import nodes_text, size
 from numaproof.simulation.checkpoints import STATE_DIR
@@ -15,7 +15,7 @@ from numaproof.simulation.checkpoints import STATE_DIR
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numaproof.fakesys.documents import Document
+    from numaproof.inputs.documents import Document
     from numaproof.protocol.messages import Container, MemoryBlock
     from numaproof.simulation.configuration_check import ConfigurationFinding
     from numaproof.simulation.upgrades.changes import GateChange, OptionChange

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from numaproof.fakesys import documents
+from numaproof.inputs import documents, fitting
 from numaproof.protocol import events
 from numaproof.protocol.messages import Level
 from numaproof.protocol.releases import RELEASES
@@ -94,7 +94,7 @@ def load_registry() -> Registry:
     file = resources.files("numaproof.conformance") / "requirements.yaml"
     name = "conformance/requirements.yaml"
     document = documents.load(file.read_text(encoding="utf-8"), file=name)
-    return documents.convert(document, Registry)
+    return fitting.convert(document, Registry)
 
 
 def problems(registry: Registry, cases: Iterable[Case]) -> list[str]:

@@ -7,7 +7,6 @@ to pyfakefs, a directory or a tar file; a live machine or a tree (`open_tree`) b
 
 from numaproof.fakesys.archive import open_tree
 from numaproof.fakesys.capture import capture
-from numaproof.fakesys.documents import Document, DocumentError, convert, load
 from numaproof.fakesys.entries import Directory, Entry, Symlink
 from numaproof.fakesys.layout import lay_out
 from numaproof.fakesys.loading import (
@@ -23,6 +22,8 @@ from numaproof.fakesys.profile import Profile, profile_schema
 from numaproof.fakesys.reading import TreePath
 from numaproof.fakesys.tree import Tree, build_tree
 from numaproof.fakesys.writers import WriteError, write_directory, write_fake, write_tar
+from numaproof.inputs.documents import Document, DocumentError, load
+from numaproof.inputs.fitting import convert
 
 __all__ = [
     "CacheGroup",

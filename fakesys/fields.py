@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from numaproof.fakesys.documents import PathTuple
 from numaproof.fakesys.machine import MAX_CPUS, ProfileError
 from numaproof.fakesys.ranges import Value, format_list, parse_sequence
+from numaproof.inputs.documents import PathTuple
 
 _T = TypeVar("_T")
 

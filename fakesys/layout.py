@@ -5,13 +5,13 @@ from dataclasses import replace
 from typing import Any
 
 from numaproof.fakesys.caches import lay_out_caches
-from numaproof.fakesys.documents import PathTuple
 from numaproof.fakesys.fields import read, require_cpus, spread
 from numaproof.fakesys.machine import MAX_CPUS, MAX_NODES, Cpu, Machine, ProfileError
 from numaproof.fakesys.numa import lay_out_nodes, read_pages
 from numaproof.fakesys.profile import CpuRow, Profile, Topology
 from numaproof.fakesys.ranges import Value, parse_list, parse_sequence
 from numaproof.fakesys.sizes import parse_kilobytes
+from numaproof.inputs.documents import PathTuple
 
 _IDS = (
     "socket",

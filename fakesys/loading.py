@@ -8,12 +8,13 @@ import msgspec
 import yaml
 
 from numaproof import fixtures
-from numaproof.fakesys.documents import Document, DocumentError, convert, load
 from numaproof.fakesys.layout import lay_out
 from numaproof.fakesys.machine import ProfileError
 from numaproof.fakesys.proc_files import cpuinfo
 from numaproof.fakesys.profile import Profile
 from numaproof.fakesys.tree import build_tree
+from numaproof.inputs.documents import Document, DocumentError, load
+from numaproof.inputs.fitting import convert
 
 
 def bundled_profiles() -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from numaproof.fakesys.documents import PathTuple, dotted
+from numaproof.inputs.documents import PathTuple, dotted
 
 # The limits of Linux (the largest NR_CPUS and MAX_NUMNODES of any architecture).
 MAX_CPUS = 8192

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from numaproof.fakesys.documents import PathTuple
 from numaproof.fakesys.fields import read, require_cpus
 from numaproof.fakesys.machine import MAX_CPUS, MAX_NODES, Cpu, NUMANode, ProfileError
 from numaproof.fakesys.profile import DerivedDistances, NodeRow, Profile
 from numaproof.fakesys.ranges import parse_list
 from numaproof.fakesys.sizes import parse_kilobytes
+from numaproof.inputs.documents import PathTuple
 
 
 @dataclass

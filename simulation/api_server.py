@@ -15,7 +15,7 @@ from numaproof.simulation.documents import mapping
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numaproof.fakesys.documents import Document, PathTuple
+    from numaproof.inputs.documents import Document, PathTuple
 
 
 def container(document: Document, value: Any, path: PathTuple) -> dict[str, Any]:

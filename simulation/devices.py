@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from numaproof.fakesys import documents
+from numaproof.inputs import documents, fitting
 from numaproof.protocol.messages import Device, DeviceResource
 from numaproof.protocol.sets import ListFormatError, NUMASet
 
@@ -101,7 +101,7 @@ def _of_words(text: str) -> Iterator[tuple[str, _Group, _Blame]]:
 
 def _of_file(text: str) -> Iterator[tuple[str, _Group, _Blame]]:
     document = documents.load(Path(text))
-    for resource, groups in documents.convert(document, dict[str, list[_Group]]).items():
+    for resource, groups in fitting.convert(document, dict[str, list[_Group]]).items():
         for number, group in enumerate(groups):
             yield resource, group, _Blame(text, document, (resource, number))
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from numaproof.fakesys import documents
-from numaproof.fakesys.documents import Document, DocumentError
+from numaproof.inputs import documents
+from numaproof.inputs.documents import Document, DocumentError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

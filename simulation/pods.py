@@ -16,7 +16,7 @@ from numaproof.simulation.documents import mapping, parts
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from numaproof.fakesys.documents import Document, DocumentError, PathTuple
+    from numaproof.inputs.documents import Document, DocumentError, PathTuple
 
 _TEMPLATE: dict[str, tuple[str, ...]] = {
     "Pod": (),

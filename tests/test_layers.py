@@ -23,10 +23,11 @@ LAYERS = {
     "protocol": (),
     "reference": ("protocol",),
     "fixtures": (),
-    "fakesys": ("fixtures",),
-    "conformance": ("protocol", "reference", "fixtures", "fakesys"),
-    "simulation": ("protocol", "reference", "fakesys"),
-    "fleet": ("protocol", "reference", "fakesys", "conformance"),
+    "inputs": (),
+    "fakesys": ("fixtures", "inputs"),
+    "conformance": ("protocol", "reference", "fixtures", "inputs", "fakesys"),
+    "simulation": ("protocol", "reference", "inputs", "fakesys"),
+    "fleet": ("protocol", "reference", "inputs", "fakesys", "conformance"),
     "reports": ("protocol",),
 }
 """The folders of ARCHITECTURE.md and what each may import; the command imports them all."""

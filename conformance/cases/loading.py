@@ -22,7 +22,7 @@ from numaproof.conformance.cases.schema import (
     Written,
 )
 from numaproof.conformance.cases.verbs import EXPECTED_BY_VERB
-from numaproof.fakesys import documents
+from numaproof.inputs import documents, fitting
 from numaproof.protocol.messages import LEVELS, Level
 from numaproof.protocol.releases import RELEASES
 
@@ -115,7 +115,7 @@ def _files(root: Traversable) -> Iterator[Traversable]:
 
 
 def _cases(document: documents.Document) -> tuple[Case, ...]:
-    table = documents.convert(document, CaseFile)
+    table = fitting.convert(document, CaseFile)
     return tuple(
         _case(document, ("cases", number), case, table.defaults)
         for number, case in enumerate(table.cases)

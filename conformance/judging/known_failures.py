@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import yaml
 
-from numaproof.fakesys import documents
+from numaproof.inputs import documents, fitting
 from numaproof.protocol.events import GOOD, CaseFinished
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def read(path: Path) -> tuple[KnownFailureEntry, ...]:
         documents.DocumentError: the file cannot be read or an entry is wrong.
     """
     document = documents.load(path)
-    table = documents.convert(document, KnownFailuresFile)
+    table = fitting.convert(document, KnownFailuresFile)
     for number, one in enumerate(table.known_failures):
         for name in ("case", "signature", "reason", "machine"):
             if not getattr(one, name).strip():

@@ -8,7 +8,7 @@ import msgspec
 import yaml
 
 from numaproof.conformance.cases import loading, writing
-from numaproof.fakesys import documents
+from numaproof.inputs import documents
 from numaproof.protocol.releases import RELEASES
 
 if TYPE_CHECKING:

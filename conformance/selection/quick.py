@@ -13,7 +13,7 @@ import msgspec
 from numaproof.conformance.claims.table import needs_of_cases
 from numaproof.conformance.execution import runner
 from numaproof.conformance.execution.capabilities import NotSupportedError
-from numaproof.fakesys import documents
+from numaproof.inputs import documents, fitting
 from numaproof.protocol.messages import Level
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def bundled() -> tuple[QuickRun, ...]:
     """
     file = resources.files("numaproof.conformance") / FILE
     document = documents.load(file.read_text(encoding="utf-8"), file=f"conformance/{FILE}")
-    return documents.convert(document, QuickSet).runs
+    return fitting.convert(document, QuickSet).runs
 
 
 def select(

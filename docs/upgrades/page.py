@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from click.testing import CliRunner
 
-from numaproof.fakesys import documents
+from numaproof.inputs import documents
 from numaproof.machine_names import discover_machine
 from numaproof.main import cli
 from numaproof.protocol.releases import NEWEST, RELEASES

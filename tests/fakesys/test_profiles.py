@@ -123,7 +123,7 @@ def complaint(text: str) -> str:
         ),
         (
             SMALL + MEMORY + "nodes: []\n",
-            "m.yaml:7: nodes: duplicate key 'nodes' (remove one of the two)",
+            "m.yaml:7: nodes: duplicate key 'nodes', first in line 6 (remove one of the two)",
         ),
         (
             SMALL + "nodes: [{nodes: 0, memory: lots}]\n",

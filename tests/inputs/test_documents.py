@@ -4,7 +4,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from numaproof.fakesys.documents import MAX_BYTES, DocumentError, convert, dotted, load
+from numaproof.inputs.documents import MAX_BYTES, DocumentError, dotted, load
+from numaproof.inputs.fitting import convert
 
 
 class Leaf(msgspec.Struct, forbid_unknown_fields=True):
@@ -86,7 +87,10 @@ def test_a_wrong_type_among_alternatives_is_found() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
-        ("a: 1\nb: 2\na: 3\n", 3, "duplicate key 'a'"),
+        ("a: 1\nb: 2\na: 3\n", 3, "duplicate key 'a', first in line 1"),
+        ("a: 1\nb: " + "9" * 4301 + "\n", 2, "of 4,301 characters does not fit in 64 bits"),
+        ("a: 18446744073709551616\n", 1, "does not fit in 64 bits"),
+        ("a: " + "9" * 400 + ".0\n", 1, "does not fit in 64 bits"),
         ("a: &x [1]\nb: *x\n", 2, "aliases are not allowed"),
         ("a: &x\n  - *x\n", 2, "aliases are not allowed"),
         ("a: !!python/name:os.system x\n", 1, "tag .* is not allowed"),
@@ -96,7 +100,7 @@ def test_a_wrong_type_among_alternatives_is_found() -> None:
         ("a: *missing\n", 1, "aliases"),
         ("a: !!int x\n", 1, "not a number"),
         ("--- 1\n--- 2\n", 2, "not YAML"),
-        ("a: \x07\n", 0, "not YAML"),
+        ("a: 1\nb: \x07\n", 2, "not YAML: control characters"),
         ("a: " + "[" * 60 + "]" * 60, 1, "nested deeper"),
     ],
 )
@@ -172,3 +176,25 @@ def test_aliases_that_never_end_or_grow_without_bounds_are_refused(text: str) ->
 def test_only_mappings_can_be_merged() -> None:
     with pytest.raises(DocumentError, match="only mappings can be merged"):
         load("a: {<<: [5]}", aliases=True)
+
+
+def test_values_are_counted_before_anything_is_made_of_them() -> None:
+    with pytest.raises(DocumentError, match="more than 100,000 values"):
+        load("[" + "1," * 300_000)
+    with pytest.raises(DocumentError, match="more than 100000 values"):
+        load("[" + "1," * 150_000 + "1]")
+
+
+def test_long_texts_count_as_often_as_an_alias_repeats_them() -> None:
+    text = "a: &a " + "x" * 1_000_000 + "\nb: [" + "*a," * 30 + "]\n"
+    with pytest.raises(DocumentError, match="aliases make it too large"):
+        load(text, aliases=True)
+
+
+def test_lines_are_counted_from_the_beginning_of_the_file() -> None:
+    document = load("a: 1\n", before=9)
+    assert (document.line(), document.line(("a",)), load("", before=9).line()) == (10, 10, 10)
+    for text in ("a: 1\na: 2\n", "a: 1\n]\n", "a: 1\nb: *x\n", "a: 1\nb: \x07\n"):
+        with pytest.raises(DocumentError) as caught:
+            load(text, before=9)
+        assert caught.value.line == 11

@@ -1,0 +1,188 @@
+"""Opens the files that users name: regular files only, up to a size, and never waiting.
+
+A name can lead to a FIFO that nobody writes to, to a device without end, to a sparse file of
+terabytes or to an archive that unpacks to them. None of these is read: what is wrong is said at
+once.
+"""
+
+from __future__ import annotations
+
+import lzma
+import os
+import stat
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, BinaryIO, Protocol
+
+from numaproof.inputs.errors import DocumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MOST_BYTES = 64 * 1024 * 1024
+"""Bytes of a file, as it is and unpacked."""
+
+_MOST_MEMORY = 256 * 1024 * 1024
+"""Bytes that unpacking may take beside the result; `xz -9` needs 65 MiB."""
+
+_CHUNK = 1 << 20
+
+_KINDS = (
+    (stat.S_ISDIR, "a directory"),
+    (stat.S_ISFIFO, "a FIFO"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+StrPath = str | os.PathLike[str]
+
+
+@contextmanager
+def opened(path: StrPath, *, name: str | None = None, most: int = MOST_BYTES) -> Iterator[BinaryIO]:
+    """A regular file, opened to read its bytes.
+
+    Args:
+        path: the file.
+        name: the name to use in messages instead of the path.
+        most: bytes that it may have.
+
+    Raises:
+        DocumentError: it cannot be read, is no regular file, or is larger.
+    """
+    name = name or os.fspath(path)
+    with os.fdopen(descriptor(path, os.O_RDONLY, name=name), "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > most:
+            raise _too_large(name, most)
+        yield file
+
+
+def descriptor(path: StrPath, flags: int, *, name: str | None = None) -> int:
+    """The file descriptor of a regular file, opened without waiting for anybody.
+
+    Args:
+        path: the file.
+        flags: as for ``os.open``.
+        name: the name to use in messages instead of the path.
+
+    Raises:
+        DocumentError: it cannot be opened, or is no regular file.
+    """
+    name = name or os.fspath(path)
+    try:
+        if os.path.exists(path):  # noqa: PTH110 - a missing file may be made, by flags
+            # To open a device can already have an effect, so its kind is looked at before as well.
+            _require_regular(name, os.stat(path))  # noqa: PTH116 - no Path needed
+        number = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise DocumentError(name, 0, "", f"cannot read: {error.strerror}") from None
+    except ValueError as error:
+        raise DocumentError(name, 0, "", f"cannot read: {error}") from None
+    try:
+        _require_regular(name, os.fstat(number))
+    except BaseException:
+        os.close(number)
+        raise
+    return number
+
+
+def read(path: StrPath, *, name: str | None = None, most: int = MOST_BYTES) -> bytes:
+    """The bytes of a regular file.
+
+    Raises:
+        DocumentError: as `opened`.
+    """
+    name = name or os.fspath(path)
+    with opened(path, name=name, most=most) as file:
+        return drained(file, name, most=most)
+
+
+def read_text(path: StrPath, *, name: str | None = None, most: int = MOST_BYTES) -> str:
+    """The text of a regular file.
+
+    Raises:
+        DocumentError: as `opened`, or the file is not UTF-8.
+    """
+    name = name or os.fspath(path)
+    return text(read(path, name=name, most=most), name)
+
+
+class Readable(Protocol):
+    """What bytes come from: a file, standard input, a decompressor."""
+
+    def read(self, size: int, /) -> bytes:
+        """Up to so many bytes; none at the end."""
+
+
+def drained(stream: Readable, name: str, *, most: int = MOST_BYTES) -> bytes:
+    """All that is left of a stream, which may not be a file and then has no size.
+
+    Raises:
+        DocumentError: there is more than `most`, or it cannot be read.
+    """
+    found = bytearray()
+    try:
+        while chunk := stream.read(min(_CHUNK, most + 1 - len(found))):
+            found += chunk
+            if len(found) > most:
+                raise _too_large(name, most)
+    except OSError as error:
+        raise DocumentError(name, 0, "", f"cannot read: {error.strerror}") from None
+    return bytes(found)
+
+
+def text(content: bytes, name: str) -> str:
+    """The text that a file's bytes are in UTF-8.
+
+    Raises:
+        DocumentError: they are not; says where the first bad byte is.
+    """
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        before = content[: error.start]
+        line = before.count(b"\n") + 1
+        column = len(before[before.rfind(b"\n") + 1 :].decode()) + 1
+        bad = f"byte 0x{content[error.start]:02x} in column {column}"
+        raise DocumentError(
+            name, line, "", f"not UTF-8 text: {bad} ({error.reason})", "save it as UTF-8"
+        ) from None
+
+
+def unpacked(content: bytes, name: str, *, most: int = MOST_BYTES) -> bytes:
+    """What xz-compressed bytes unpack to, in no more memory than that needs.
+
+    Raises:
+        DocumentError: they are no xz file, or unpack to more than `most`.
+    """
+    found = bytearray()
+    try:
+        while content:
+            stream = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MOST_MEMORY)
+            while not stream.eof:
+                chunk = stream.decompress(content, min(_CHUNK, most + 1 - len(found)))
+                content = b""
+                found += chunk
+                if len(found) > most:
+                    raise DocumentError(name, 0, "", f"unpacks to more than {most:,} bytes")
+                if not chunk and stream.needs_input and not stream.eof:
+                    raise DocumentError(name, 0, "", "not an xz file: it ends too early")
+            content = stream.unused_data.lstrip(b"\0")
+    except lzma.LZMAError as error:
+        raise DocumentError(name, 0, "", f"not an xz file: {error}") from None
+    if not found:
+        raise DocumentError(name, 0, "", "there is nothing in it")
+    return bytes(found)
+
+
+def _require_regular(name: str, found: os.stat_result) -> None:
+    if stat.S_ISREG(found.st_mode):
+        return
+    kind = next((kind for test, kind in _KINDS if test(found.st_mode)), "no file")
+    raise DocumentError(
+        name, 0, "", f"is {kind}, not a regular file", "name a file, with the content copied to it"
+    )
+
+
+def _too_large(name: str, most: int) -> DocumentError:
+    return DocumentError(name, 0, "", f"larger than {most:,} bytes", "split it, or name another")

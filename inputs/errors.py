@@ -1,0 +1,49 @@
+"""The error about what a user gave: where it is, what is wrong, and how to fix it."""
+
+from __future__ import annotations
+
+PathTuple = tuple[str | int, ...]
+"""A field of a document, as the steps that lead to it."""
+
+MOST_SHOWN = 400
+"""Characters that one part of a message has at the most."""
+
+
+class DocumentError(ValueError):
+    """A file or a document in it is invalid; says where, why, and how to fix it.
+
+    Attributes:
+        file: the file's name as the user gave it, or ``<text>``.
+        line: line number from 1; 0 if the error is not about a line.
+        field: the field as a dotted path (``nodes[2].memory``), or ``""``.
+        message: what is wrong.
+        fix: how to fix it, or ``""``.
+    """
+
+    def __init__(self, file: str, line: int, field: str, message: str, fix: str = "") -> None:
+        self.file = file
+        self.line = line
+        self.field = shortened(field)
+        self.message = shortened(message)
+        self.fix = shortened(fix)
+        where = f"{file}:{line}" if line else file
+        about = f"{self.field}: " if field else ""
+        super().__init__(f"{where}: {about}{self.message}" + (f" ({self.fix})" if fix else ""))
+
+
+def shortened(text: str) -> str:
+    """A text of which nobody wants to read a megabyte: its beginning, and its length."""
+    if len(text) <= MOST_SHOWN:
+        return text
+    return f"{text[:MOST_SHOWN]}... and {len(text) - MOST_SHOWN:,} more characters"
+
+
+def dotted(path: PathTuple) -> str:
+    """A path as people write it: ``nodes[2].memory``."""
+    text = ""
+    for step in path:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        else:
+            text += f".{step}" if text else step
+    return text

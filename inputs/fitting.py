@@ -1,0 +1,99 @@
+"""Documents as typed values: what does not fit is named by file, line and field."""
+
+import difflib
+import re
+import types
+import typing
+from typing import Any, TypeVar, Union, get_args, get_origin
+
+import msgspec
+
+from numaproof.inputs.documents import Document
+from numaproof.inputs.errors import PathTuple
+
+_T = TypeVar("_T")
+
+
+def convert(document: Document, type_: type[_T]) -> _T:
+    """The document as a typed value (strict: no strings for numbers).
+
+    Raises:
+        DocumentError: the document does not fit the type.
+    """
+    try:
+        return msgspec.convert(document.data, type_)
+    except msgspec.ValidationError as error:
+        message, path, expected = _locate(str(error), document.data, type_)
+        fix = ""
+        unknown = re.fullmatch(r"Object contains unknown field `(.*)`", message)
+        if unknown:
+            message = f"unknown key {unknown[1]!r}"
+            fix = _nearest(unknown[1], expected)
+            path = (*path, unknown[1])
+        missing = re.fullmatch(r"Object missing required field `(.*)`", message)
+        if missing:
+            message, fix = f"missing key {missing[1]!r}", f"add {missing[1]!r}"
+        raise document.error(path, message[0].lower() + message[1:], fix) from None
+
+
+def _locate(text: str, data: Any, type_: Any) -> tuple[str, PathTuple, Any]:
+    """Splits msgspec's message into the text, the path, and the type expected there.
+
+    msgspec writes ``$.nodes[0].memory``, but ``[...]`` for any key of a mapping; the key is found
+    by trying which of the mapping's values does not fit.
+    """
+    match = re.fullmatch(r"(.*?) - at `(?:key in )?\$(.*)`", text, re.DOTALL)
+    if match is None:
+        return text, (), type_
+    path: list[str | int] = []
+    for name, index, any_key in re.findall(r"\.([^.\[]+)|\[(\d+)\]|(\[\.\.\.\])", match[2]):
+        step: str | int | None = int(index) if index else name
+        if any_key:
+            step = _misfit(data, type_)
+        if step is None:
+            break
+        type_ = _type_below(type_, step)
+        path.append(step)
+        data = data[step]
+    return match[1], tuple(path), type_
+
+
+def _misfit(data: Any, type_: Any) -> str | int | None:
+    items = data.items() if isinstance(data, dict) else enumerate(data)
+    for key, value in items:
+        try:
+            msgspec.convert(value, _type_below(type_, key))
+        except msgspec.ValidationError:
+            return typing.cast("str | int", key)
+    return None
+
+
+def _alternatives(type_: Any) -> tuple[Any, ...]:
+    return get_args(type_) if get_origin(type_) in (Union, types.UnionType) else (type_,)
+
+
+def _type_below(type_: Any, step: str | int) -> Any:
+    for option in _alternatives(type_):
+        origin, args = get_origin(option), get_args(option)
+        if isinstance(option, type) and issubclass(option, msgspec.Struct):
+            for field in msgspec.structs.fields(option):
+                if field.encode_name == step:
+                    return field.type
+        elif origin is typing.Annotated:
+            return _type_below(args[0], step)
+        elif origin is not None and origin is not typing.Literal and args:
+            return args[1] if len(args) > 1 and isinstance(step, str) else args[0]
+    return Any
+
+
+def _nearest(name: str, type_: Any) -> str:
+    known = [
+        field.encode_name
+        for option in _alternatives(type_)
+        if isinstance(option, type) and issubclass(option, msgspec.Struct)
+        for field in msgspec.structs.fields(option)
+    ]
+    close = difflib.get_close_matches(name, known, n=1)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return f"known keys: {', '.join(known)}" if known else "remove it"

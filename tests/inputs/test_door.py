@@ -1,0 +1,143 @@
+"""Attacks on the one door: what is no file of sane size is refused at once, by name."""
+
+from __future__ import annotations
+
+import io
+import lzma
+import os
+import socket
+from typing import TYPE_CHECKING
+
+import pytest
+
+from numaproof.inputs import door
+from numaproof.inputs.errors import DocumentError, shortened
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_a_regular_file_is_read_whole(tmp_path: Path) -> None:
+    (tmp_path / "good").write_bytes(b"one\ntwo\n")
+    assert door.read(tmp_path / "good") == b"one\ntwo\n"
+    assert door.read_text(str(tmp_path / "good")) == "one\ntwo\n"
+
+
+def test_a_link_to_a_regular_file_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "good").write_bytes(b"one")
+    (tmp_path / "link").symlink_to("good")
+    assert door.read(tmp_path / "link") == b"one"
+
+
+def test_a_fifo_that_nobody_writes_to_is_refused_without_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(DocumentError, match="pipe: is a FIFO, not a regular file"):
+        door.read(tmp_path / "pipe")
+
+
+def test_a_device_a_socket_and_a_directory_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(DocumentError, match="/dev/zero: is a device, not a regular file"):
+        door.read("/dev/zero")
+    with pytest.raises(DocumentError, match="is a directory, not a regular file"):
+        door.read(tmp_path)
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "sock"))
+        with pytest.raises(DocumentError, match="sock: is a socket, not a regular file"):
+            door.read(tmp_path / "sock")
+
+
+def test_a_missing_file_and_a_name_that_none_can_have_are_named(tmp_path: Path) -> None:
+    with pytest.raises(DocumentError, match="none: cannot read: No such file or directory"):
+        door.read(tmp_path / "none")
+    with pytest.raises(DocumentError, match="cannot read"):
+        door.read("a\0b")
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(DocumentError, match="cannot read: Too many levels"):
+        door.read(tmp_path / "loop")
+
+
+def test_a_sparse_file_of_terabytes_is_refused_by_its_size(tmp_path: Path) -> None:
+    with (tmp_path / "sparse").open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(DocumentError, match=r"sparse: larger than 67,108,864 bytes \(split it"):
+        door.read(tmp_path / "sparse")
+
+
+def test_a_file_whose_size_the_system_does_not_know_is_read() -> None:
+    # Files in /proc have a size of 0 and content all the same.
+    assert b"Name:" in door.read("/proc/self/status")
+    with pytest.raises(DocumentError, match="larger than 10 bytes"):
+        door.read("/proc/self/status", most=10)
+
+
+def test_a_file_is_named_as_the_user_named_it(tmp_path: Path) -> None:
+    with pytest.raises(DocumentError, match=r"^theirs: cannot read") as caught:
+        door.read_text(tmp_path / "none", name="theirs")
+    assert (caught.value.file, caught.value.line) == ("theirs", 0)
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "place"),
+    [
+        (b"a: 1\nb: caf\xe9\n", 2, "byte 0xe9 in column 7"),
+        (b"\xff\xfea\0", 1, "byte 0xff in column 1"),
+        ("ä\nöö".encode() + b"\xc3", 2, "byte 0xc3 in column 3"),
+    ],
+)
+def test_text_that_is_not_utf_8_is_refused_with_the_first_bad_byte(
+    content: bytes, line: int, place: str
+) -> None:
+    with pytest.raises(DocumentError, match=f"not UTF-8 text: {place}") as caught:
+        door.text(content, "x")
+    assert caught.value.line == line
+
+
+def test_a_stream_without_end_is_read_up_to_the_limit() -> None:
+    with pytest.raises(DocumentError, match="<stdin>: larger than 1,000 bytes"):
+        door.drained(_Endless(), "<stdin>", most=1000)
+    assert door.drained(io.BytesIO(b"x" * 1000), "<stdin>", most=1000) == b"x" * 1000
+
+
+class _Endless:
+    def read(self, size: int, /) -> bytes:
+        return b"\0" * size
+
+
+def test_a_stream_that_fails_is_named() -> None:
+    class Broken:
+        def read(self, size: int, /) -> bytes:
+            raise OSError(5, f"no {size} bytes")
+
+    with pytest.raises(DocumentError, match="<stdin>: cannot read: no"):
+        door.drained(Broken(), "<stdin>")
+
+
+def test_packed_bytes_are_unpacked() -> None:
+    packed = lzma.compress(b"one") + lzma.compress(b"two") + b"\0\0\0\0"
+    assert door.unpacked(packed, "x") == b"onetwo"
+
+
+def test_a_bomb_is_unpacked_no_further_than_the_limit() -> None:
+    bomb = lzma.compress(b"\0" * (1 << 24))
+    assert len(bomb) < 1 << 13
+    with pytest.raises(DocumentError, match="x: unpacks to more than 1,000,000 bytes"):
+        door.unpacked(bomb, "x", most=1_000_000)
+
+
+def test_what_wants_gigabytes_of_memory_to_be_unpacked_is_refused() -> None:
+    hungry = lzma.compress(b"x", filters=[{"id": lzma.FILTER_LZMA2, "dict_size": 1 << 29}])
+    with pytest.raises(DocumentError, match="x: not an xz file: Memory usage limit exceeded"):
+        door.unpacked(lzma.compress(b"one") + hungry, "x")
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", lzma.compress(b"one")[:-9], lzma.compress(b"")])
+def test_what_is_no_packed_file_is_refused(content: bytes) -> None:
+    with pytest.raises(DocumentError, match=r"x: (not an xz file|there is nothing in it)"):
+        door.unpacked(content, "x")
+
+
+def test_an_error_shows_the_beginning_of_a_long_text() -> None:
+    told = str(DocumentError("x", 3, "k" * 1_000_000, "m" * 1_000_000, "f" * 1_000_000))
+    assert len(told) < 2000
+    assert "... and 999,600 more characters" in told
+    assert shortened("short") == "short"
