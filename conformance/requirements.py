@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -85,8 +86,9 @@ class Registry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return {row.id: row for row in self.requirements}
 
 
+@cache
 def load_registry() -> Registry:
-    """The project's registry.
+    """The project's registry, which is read once.
 
     Raises:
         documents.DocumentError: the file is not a registry.
