@@ -8,7 +8,7 @@ INTERRUPTED = 3
 def run() -> None:
     """Runs the command; an interrupt while it is still being loaded ends it like any other."""
     try:
-        from numaproof.main import main  # noqa: PLC0415 - loading is what may be interrupted
+        from numaproof.main import main
 
         main()
     except KeyboardInterrupt:

@@ -5,16 +5,14 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from numaproof.conformance.cases import writing
-from numaproof.conformance.judging import known_failures
-from numaproof.conformance.judging.known_failures import KnownFailures
 from numaproof.protocol.events import CaseFinished
-from numaproof.reports.files import EVENTS, read_events
-from numaproof.reports.layout import plural
+
+if TYPE_CHECKING:
+    from numaproof.conformance.judging.known_failures import KnownFailures
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -44,6 +42,9 @@ def known(file: Path | None, today: dt.datetime | None, *, whole: bool) -> Known
     Raises:
         fakesys.DocumentError: the file is wrong.
     """
+    from numaproof.conformance.judging import known_failures
+    from numaproof.conformance.judging.known_failures import KnownFailures
+
     return KnownFailures(known_failures.read(file) if file else (), _day(today), whole=whole)
 
 
@@ -53,6 +54,11 @@ def write_known_failures(file: Path, out: Path, today: dt.datetime | None) -> No
     Raises:
         OSError: the file cannot be written.
     """
+    from numaproof.conformance.cases import writing
+    from numaproof.conformance.judging import known_failures
+    from numaproof.reports.files import EVENTS, read_events
+    from numaproof.reports.layout import plural
+
     runs = [one for one in read_events(out / EVENTS) if isinstance(one, CaseFinished)]
     writing.put(known_failures.first_file(runs, str(file), _day(today)), file)
     count = len(known_failures.read(file))

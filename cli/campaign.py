@@ -9,26 +9,11 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from numaproof.conformance.cases import loading
-from numaproof.conformance.execution.implementation import ImplementationFailure
-from numaproof.conformance.execution.scratch import scratch_folder
-from numaproof.conformance.fuzzing.exploration import FOUND
-from numaproof.fleet import planning
-from numaproof.fleet.campaign import ClusterError, run
-from numaproof.fleet.journal import Journal
-from numaproof.fleet.planning import CampaignSpec
 from numaproof.machine_names import MACHINE, named_machines
-from numaproof.metadata import VERSION
 from numaproof.outputs import clear_findings, out_option
 from numaproof.protocol.campaign import Seeds
 from numaproof.protocol.messages import LEVELS, Level
 from numaproof.protocol.releases import RELEASES
-from numaproof.reports.campaign import as_json as summary_as_json
-from numaproof.reports.campaign import as_text, write_summary
-from numaproof.reports.campaign_progress import CampaignProgress, Standing
-from numaproof.reports.layout import plural
-from numaproof.reports.summary import EXIT_CODES
-from numaproof.reports.untrusted import one_line
 from numaproof.seeds import SeedRangeParam
 from numaproof.selecting import select_options, selection
 from numaproof.targets import as_option, open_target, timeout_option
@@ -41,11 +26,18 @@ if TYPE_CHECKING:
 
     from numaproof.conformance.execution.run import Target
     from numaproof.fleet.cluster import WorkerPool
+    from numaproof.fleet.journal import Journal
+    from numaproof.fleet.planning import CampaignSpec
     from numaproof.protocol.campaign import CampaignSummary
     from numaproof.protocol.events import JudgedAs
+    from numaproof.reports.campaign_progress import CampaignProgress
 
 _SEEDS = range(10_000)
 _SHRINKS = 50
+
+_CASES_PER_UNIT = 200
+_SEEDS_PER_UNIT = 50
+"""Both make a unit of a second or so against the reference."""
 
 
 @click.command()
@@ -98,14 +90,14 @@ _SHRINKS = 50
 @click.option(
     "--cases-per-unit",
     type=click.IntRange(1),
-    default=planning.CASES_PER_UNIT,
-    help=f"Cases in a unit of work (default: {planning.CASES_PER_UNIT}).",
+    default=_CASES_PER_UNIT,
+    help=f"Cases in a unit of work (default: {_CASES_PER_UNIT}).",
 )
 @click.option(
     "--seeds-per-unit",
     type=click.IntRange(1),
-    default=planning.SEEDS_PER_UNIT,
-    help=f"Scenarios in a unit of work (default: {planning.SEEDS_PER_UNIT}).",
+    default=_SEEDS_PER_UNIT,
+    help=f"Scenarios in a unit of work (default: {_SEEDS_PER_UNIT}).",
 )
 @click.option(
     "--shrink",
@@ -150,6 +142,13 @@ def campaign(
       numaproof campaign --implementation "./my-driver" --kubernetes 1.35 --kubernetes 1.36
       numaproof campaign --scheduler tcp://head:8786 --seeds 0:10000000 --seeds-per-unit 500
     """
+    from numaproof.conformance.cases import loading
+    from numaproof.conformance.execution.scratch import scratch_folder
+    from numaproof.conformance.fuzzing.exploration import FOUND
+    from numaproof.fleet.journal import Journal
+    from numaproof.fleet.planning import CampaignSpec
+    from numaproof.metadata import VERSION
+
     cluster = _cluster()
     if scheduler and workers:
         raise click.UsageError(
@@ -199,6 +198,9 @@ def _conduct(
     journal: Journal, spec: CampaignSpec, opened: AbstractContextManager[WorkerPool], stream: TextIO
 ) -> str:
     """Does the remaining units and shows progress; returns why it was cut short, or nothing."""
+    from numaproof.fleet.campaign import ClusterError
+    from numaproof.reports.campaign_progress import CampaignProgress
+
     try:
         with CampaignProgress(stream) as progress:
             if journal.finished.done:
@@ -224,6 +226,9 @@ def _cut(journal: Journal, why: str) -> str:
 def _follow(
     journal: Journal, spec: CampaignSpec, workers: WorkerPool, progress: CampaignProgress
 ) -> None:
+    from numaproof.fleet.campaign import run
+    from numaproof.reports.campaign_progress import Standing
+
     began, finished = time.monotonic(), journal.finished
     for here, _ in enumerate(run(journal, spec.units, workers), 1):
         progress.show(
@@ -239,6 +244,9 @@ def _follow(
 
 
 def _extent(spec: CampaignSpec, workers: WorkerPool) -> str:
+    from numaproof.reports.layout import plural
+    from numaproof.reports.untrusted import one_line
+
     plan = spec.plan
     seeds = (plan.seeds.stop - plan.seeds.first) * len(plan.configurations)
     told = (
@@ -251,6 +259,9 @@ def _extent(spec: CampaignSpec, workers: WorkerPool) -> str:
 
 
 def _report(summary: CampaignSummary, out: Path, cut: str, *, as_json: bool) -> int:
+    from numaproof.reports.campaign import as_json as summary_as_json
+    from numaproof.reports.campaign import as_text, write_summary
+
     write_summary(summary, out)
     click.echo(summary_as_json(summary) if as_json else as_text(summary), nl=False)
     if cut:
@@ -261,6 +272,8 @@ def _report(summary: CampaignSummary, out: Path, cut: str, *, as_json: bool) -> 
 
 
 def _code(summary: CampaignSummary) -> int:
+    from numaproof.reports.summary import EXIT_CODES
+
     if summary.failed:
         return EXIT_CODES["failed"]
     if not summary.complete:
@@ -275,7 +288,7 @@ def _cluster() -> ModuleType:
         click.ClickException: it is not installed.
     """
     try:
-        from numaproof.fleet import cluster  # noqa: PLC0415 - an extra
+        from numaproof.fleet import cluster
     except ModuleNotFoundError as error:
         raise click.ClickException(
             f"campaigns need the package {error.name}: pip install 'numaproof[campaign]'"
@@ -289,6 +302,8 @@ def _targets(wanted: dict[str, Any], releases: Sequence[str]) -> tuple[Target, .
     Raises:
         click.ClickException: the options do not fit the program, or it did not answer `hello`.
     """
+    from numaproof.conformance.execution.implementation import ImplementationFailure
+
     targets = []
     for release in dict.fromkeys(releases) or (None,):
         try:

@@ -7,9 +7,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from numaproof.conformance.cases import loading, naming, writing
-from numaproof.conformance.execution import filling, machines
-from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.machine_names import MACHINE, named_machines
 from numaproof.protocol import codec
 from numaproof.selecting import complete_case, complete_pattern, exclude_option, selection
@@ -25,6 +22,8 @@ _LISTED = 5
 
 def unknown_id(name: str, cases: Iterable[Case]) -> str:
     """What to say of an id that no case has."""
+    from numaproof.conformance.cases import naming
+
     if "*" in name:
         return f"no case has the id {name!r}: give an id, not a glob"
     near = naming.did_you_mean(name, (one for case in cases for one in naming.names(case)))
@@ -65,6 +64,8 @@ def list_cases(
       numaproof case list "topo-merge-*" --json
       numaproof case list "CPU-OPT-*" area:memory --exclude "*-refused-*"
     """
+    from numaproof.conformance.cases import loading
+
     cases = loading.with_own(loading.bundled_cases(), own)
     found = selection(patterns, exclude, cases, option="").of(cases)
     if as_json:
@@ -101,6 +102,8 @@ def show_case(name: str, machine: str | None, own: tuple[Path, ...]) -> None:
       numaproof case show static-gives-what-the-limit-says
       numaproof case show static-gives-what-the-limit-says --machine laptop-4c8t > case.yaml
     """
+    from numaproof.conformance.cases import loading, naming, writing
+
     cases = loading.with_own(loading.bundled_cases(), own)
     case = next((one for one in cases if name in naming.names(one)), None)
     if case is None:
@@ -111,6 +114,9 @@ def show_case(name: str, machine: str | None, own: tuple[Path, ...]) -> None:
 
 
 def _filled_in(case: Case, machine: str) -> Case:
+    from numaproof.conformance.execution import filling, machines
+    from numaproof.conformance.execution.scratch import scratch_folder
+
     with scratch_folder() as scratch:
         if case.machine is not None:
             raise click.UsageError(f"{case.id} brings its own machine: leave out --machine")

@@ -8,13 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from numaproof.accepted import known, known_failures_options, write_known_failures
-from numaproof.conformance.cases import loading
-from numaproof.conformance.check import CheckOptions
-from numaproof.conformance.check import check as play
-from numaproof.conformance.differential import recording_check, recordings
-from numaproof.conformance.execution import runner
-from numaproof.conformance.execution.scratch import scratch_folder
-from numaproof.conformance.selection import quick as quick_set
 from numaproof.harness import run_harness
 from numaproof.machine_names import machines_option, named_machines
 from numaproof.outputs import out_option, repeat_option
@@ -86,6 +79,14 @@ def check(
       numaproof check --select area:memory --select "CPU-OPT-*" --exclude "*-huge-pages-*"
       numaproof check --implementation "./my-driver" --cases numaproof-cases.yaml
     """
+    from numaproof.conformance.cases import loading
+    from numaproof.conformance.check import CheckOptions
+    from numaproof.conformance.check import check as play
+    from numaproof.conformance.differential import recording_check, recordings
+    from numaproof.conformance.execution import runner
+    from numaproof.conformance.execution.scratch import scratch_folder
+    from numaproof.conformance.selection import quick as quick_set
+
     if written and written.exists():
         raise click.UsageError(f"{written} exists already: remove it, or name another file")
     whole = not (select or exclude or machine_names or quick)

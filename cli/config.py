@@ -7,16 +7,13 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from numaproof.inputs.documents import dotted
 from numaproof.machine_names import MACHINE, discover_machine
 from numaproof.protocol import codec
-from numaproof.reports.terminal import encodable
-from numaproof.simulation import configuration_check, documents
-from numaproof.simulation.admission import CannotAnswerError, Question
 from numaproof.targets import release_option
 
 if TYPE_CHECKING:
     from numaproof.inputs.documents import Document
+    from numaproof.simulation import configuration_check
 
 ERRORS = 1
 
@@ -46,6 +43,10 @@ def check(file: TextIO, machine: str, kubernetes: str, *, as_json: bool) -> int:
     Example:
       numaproof config check kubelet.yaml --machine laptop-4c8t
     """
+    from numaproof.reports.terminal import encodable
+    from numaproof.simulation import configuration_check, documents
+    from numaproof.simulation.admission import CannotAnswerError, Question
+
     try:
         document = documents.configuration_document(file.read(), file.name)
     except UnicodeDecodeError:
@@ -65,6 +66,8 @@ def check(file: TextIO, machine: str, kubernetes: str, *, as_json: bool) -> int:
 
 
 def _plain(document: Document, one: configuration_check.ConfigurationFinding) -> dict[str, Any]:
+    from numaproof.inputs.documents import dotted
+
     return {
         "severity": one.severity,
         "field": dotted(one.path),
@@ -76,6 +79,8 @@ def _plain(document: Document, one: configuration_check.ConfigurationFinding) ->
 
 
 def _told(document: Document, one: configuration_check.ConfigurationFinding) -> str:
+    from numaproof.inputs.documents import dotted
+
     field = f"{dotted(one.path)}: " if one.path else ""
     source = f" [{one.section}]" if one.section else ""
     where = f"{document.file}:{document.line(one.path)}"

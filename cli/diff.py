@@ -11,27 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from numaproof.conformance.cases import loading
-from numaproof.conformance.differential.chance import TRIES
-from numaproof.conformance.differential.diff import (
-    KINDS,
-    TREE,
-    UPGRADE,
-    DiffOptions,
-    NamedScenario,
-    differences,
-    discovered,
-    generated,
-    given,
-    made_up_trees,
-    shared_capabilities,
-    upgrades,
-)
-from numaproof.conformance.differential.lockstep import Pair
-from numaproof.conformance.execution.run import reference
-from numaproof.conformance.execution.scratch import scratch_folder
-from numaproof.conformance.fuzzing.generation.choices import Seeded
-from numaproof.conformance.fuzzing.shrinking import DIFFERENCE
+from numaproof.conformance.differential.diff_options import FILE, LIFE, START, TREE, TRIES, UPGRADE
 from numaproof.durations import Duration
 from numaproof.harness import run_harness
 from numaproof.machine_names import MACHINE, named_machines
@@ -45,6 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from numaproof.conformance.cases.schema import Case
+    from numaproof.conformance.differential.diff import NamedScenario
+    from numaproof.conformance.differential.diff_options import DiffOptions
+    from numaproof.conformance.differential.lockstep import Pair
     from numaproof.conformance.execution.capabilities import Capabilities
     from numaproof.conformance.execution.harness_run import HarnessRun
     from numaproof.conformance.execution.run import Target
@@ -74,8 +57,8 @@ _MOST = (1 << 32) - 1
 @click.option("--seeds", type=SeedsParam(), help="Seeds of the scenarios, such as 0:1000 or 3,7:9.")
 @click.option(
     "--kind",
-    type=click.Choice((*KINDS, TREE, UPGRADE)),
-    default="life",
+    type=click.Choice((LIFE, START, FILE, TREE, UPGRADE)),
+    default=LIFE,
     help="life: whole lives of nodes. start: single starts with something odd in them. file: starts"
     " that find a checkpoint, one seed for each pair of damage to its parts. tree: discoveries of"
     " made-up machines, odd ones among them. upgrade: lives that go on in another release, from"
@@ -173,6 +156,10 @@ def diff(
         --right "./kubelet-1.36 -v=-1" --seeds 0:48
       numaproof diff --right "./kubelet-1.36 -v=-1" trees/*.tar.xz
     """
+    from numaproof.conformance.cases import loading
+    from numaproof.conformance.differential.diff_options import DiffOptions
+    from numaproof.conformance.fuzzing.shrinking import DIFFERENCE
+
     if left and judged_as:
         raise click.UsageError("--as needs the reference on the left: remove --left")
     sides = _Sides(left, right, timeout, kubernetes, level, judged_as)
@@ -236,6 +223,10 @@ class _Sides:
     @contextmanager
     def pair(self, right: Target) -> Iterator[Pair]:
         """The left side opened beside the right one."""
+        from numaproof.conformance.differential.diff import shared_capabilities
+        from numaproof.conformance.differential.lockstep import Pair
+        from numaproof.conformance.execution.run import reference
+
         kubernetes, judged_as = right.kubernetes, right.judged_as
         own = {"kubernetes": kubernetes, "judged_as": judged_as}
         with open_target(**self.target(self.left) | own) as left:
@@ -265,6 +256,8 @@ class _What:
 
     def generated(self, capabilities: Capabilities) -> tuple[Iterable[NamedScenario], int]:
         """The scenarios of the seeds, and how many there are."""
+        from numaproof.conformance.differential.diff import generated, made_up_trees, upgrades
+
         if self.kind == TREE:
             return made_up_trees(self.seeds), len(self.seeds)
         if self.kind != UPGRADE:
@@ -282,6 +275,9 @@ class _What:
 def _events(
     sides: _Sides, what: _What, harness_run: HarnessRun, course: DiffOptions
 ) -> Iterator[AnyEvent]:
+    from numaproof.conformance.differential.diff import differences, discovered, given
+    from numaproof.conformance.execution.scratch import scratch_folder
+
     with sides.pair(harness_run.target) as pair, scratch_folder() as trees:
         # The report names the level at which answers were compared.
         told = replace(harness_run, target=replace(harness_run.target, level=pair.level))
@@ -307,6 +303,8 @@ def _seeds(
     Raises:
         click.UsageError: the options contradict each other.
     """
+    from numaproof.conformance.fuzzing.generation.choices import Seeded
+
     numbers = examples is not None or seed is not None
     if (bool(files) + (seeds is not None) + numbers) > 1:
         raise click.UsageError("give only one of FILES, --seeds, or --examples with --seed")

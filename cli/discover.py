@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import click
 
-from numaproof import fakesys
 from numaproof.drawings import show_machine
 from numaproof.protocol import codec
-from numaproof.reference.cadvisor import discovery
-from numaproof.reference.departures.releases import release
 from numaproof.targets import release_option
 
 
@@ -27,6 +24,10 @@ def discover(root: str, kubernetes: str, *, as_json: bool) -> None:
       numaproof discover /
       numaproof discover node7.tar.xz --json
     """
+    from numaproof import fakesys
+    from numaproof.reference.cadvisor import discovery
+    from numaproof.reference.departures.releases import release
+
     with fakesys.open_tree(root) as tree:
         machine = discovery.discover(
             tree, release(kubernetes).no_cpu, lambda line: click.echo(line, err=True)

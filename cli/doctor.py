@@ -9,16 +9,9 @@ from pathlib import Path
 
 import click
 from click.shell_completion import CompletionItem
-from rich.console import Console
 
-from numaproof.conformance.diagnosis.examination import examine
-from numaproof.conformance.execution.implementation import CannotStartError
-from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.durations import Duration
-from numaproof.metadata import VERSION
 from numaproof.protocol import codec
-from numaproof.reports.diagnosis import diagnosis_lines
-from numaproof.reports.terminal import encodable, is_live
 
 
 @click.command()
@@ -48,6 +41,15 @@ def doctor(command: tuple[str, ...], timeout: float, *, as_json: bool) -> int:
       numaproof doctor "./my-driver --protocol"
       numaproof doctor --timeout 20s -- java -jar driver.jar
     """
+    from rich.console import Console
+
+    from numaproof.conformance.diagnosis.examination import examine
+    from numaproof.conformance.execution.implementation import CannotStartError
+    from numaproof.conformance.execution.scratch import scratch_folder
+    from numaproof.metadata import VERSION
+    from numaproof.reports.diagnosis import diagnosis_lines
+    from numaproof.reports.terminal import encodable, is_live
+
     words = _words(command)
     try:
         with scratch_folder() as scratch:

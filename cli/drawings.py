@@ -8,15 +8,10 @@ import sys
 from typing import TYPE_CHECKING
 
 import click
-from rich import box
-from rich.console import Console
-from rich.table import Table
-
-from numaproof.conformance.cases.machine_properties import Facts
-from numaproof.reports.drawing import draw_text
-from numaproof.reports.terminal import PLAIN_WIDTH, as_plain, encodable, is_live
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from numaproof.protocol.machine import MachineInfo
 
 _MIB = 1 << 20
@@ -24,6 +19,11 @@ _MIB = 1 << 20
 
 def show_machine(machine: MachineInfo) -> None:
     """Prints the totals, a table of the NUMA nodes and a drawing of the machine."""
+    from rich.console import Console
+
+    from numaproof.reports.drawing import draw_text
+    from numaproof.reports.terminal import PLAIN_WIDTH, as_plain, encodable, is_live
+
     click.echo(
         f"{machine.num_cores} CPUs, {machine.num_physical_cores} cores, "
         f"{machine.num_sockets} sockets by cAdvisor's count; "
@@ -41,6 +41,11 @@ def show_machine(machine: MachineInfo) -> None:
 
 
 def _nodes(machine: MachineInfo) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    from numaproof.conformance.cases.machine_properties import Facts
+
     facts = Facts(machine)
     heads = ("node", "CPUs", "cores", "memory MiB", "huge pages", "distances")
     table = Table(*heads, box=box.SIMPLE)

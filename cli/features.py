@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import click
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
-from numaproof.conformance.claims import table
 from numaproof.protocol import codec
 
 
@@ -22,6 +18,12 @@ def features(*, as_json: bool) -> None:
     Example:
       numaproof features
     """
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    from numaproof.conformance.claims import table
+
     rows = table.rows()
     if as_json:
         click.echo(codec.encode([row._asdict() for row in rows]))

@@ -8,10 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from numaproof.conformance.fuzzing import example_databases
-from numaproof.conformance.fuzzing import fuzz as fuzzing
-from numaproof.conformance.fuzzing.exploration import FOUND
-from numaproof.conformance.fuzzing.fuzz_options import REPLAY_EVERY, Budget, FuzzOptions
+from numaproof.conformance.fuzzing.fuzz_options import REPLAY_EVERY
 from numaproof.durations import Duration
 from numaproof.harness import run_harness
 from numaproof.outputs import FINDINGS, out_option
@@ -107,6 +104,11 @@ def fuzz(
       numaproof fuzz --implementation "./my-driver" --profile explore --max-time 1h
       numaproof fuzz --profile explore --database redis://localhost:6379/0
     """
+    from numaproof.conformance.fuzzing import example_databases
+    from numaproof.conformance.fuzzing import fuzz as fuzzing
+    from numaproof.conformance.fuzzing.exploration import FOUND
+    from numaproof.conformance.fuzzing.fuzz_options import Budget, FuzzOptions
+
     if max_examples is None and max_time is None:
         max_examples = _DEFAULT_EXAMPLES
     explore = profile == "explore"

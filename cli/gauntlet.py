@@ -10,19 +10,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from numaproof.conformance.cases import naming, writing
-from numaproof.conformance.seeded_bugs import quick_cover
-from numaproof.conformance.seeded_bugs.catalogue import BUGS
-from numaproof.conformance.seeded_bugs.kill_matrix import EXAMPLES, Plan, Row, matrix, rows
-from numaproof.metadata import VERSION
 from numaproof.outputs import out_option
-from numaproof.reports.gauntlet import as_json, as_text, write_files
-from numaproof.reports.gauntlet_progress import GauntletProgress
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+    from numaproof.conformance.seeded_bugs.kill_matrix import Row
+
 _SURVIVED, _CUT_SHORT = 1, 3
+
+_EXAMPLES = 2000
+"""Scenarios that fuzzing has for a bug."""
 
 
 def _complete(
@@ -30,7 +28,9 @@ def _complete(
     param: click.Parameter,
     incomplete: str,
 ) -> list[CompletionItem]:
-    from click.shell_completion import CompletionItem  # noqa: PLC0415 - completion only
+    from click.shell_completion import CompletionItem
+
+    from numaproof.conformance.seeded_bugs.catalogue import BUGS
 
     return [CompletionItem(bug.id) for bug in BUGS if bug.id.startswith(incomplete)]
 
@@ -53,8 +53,8 @@ def _complete(
 @click.option(
     "--examples",
     type=click.IntRange(1),
-    default=EXAMPLES,
-    help=f"Scenarios to fuzz each bug with (default: {EXAMPLES}).",
+    default=_EXAMPLES,
+    help=f"Scenarios to fuzz each bug with (default: {_EXAMPLES}).",
 )
 @click.option(
     "--seed", type=click.IntRange(0), default=0, help="Seed of the scenarios (default: 0)."
@@ -94,6 +94,13 @@ def gauntlet(
       numaproof gauntlet --quick-set conformance/quick.yaml
       numaproof gauntlet --select "memory-*" --fuzz-only --examples 500
     """
+    from numaproof.conformance.cases import naming
+    from numaproof.conformance.seeded_bugs.catalogue import BUGS
+    from numaproof.conformance.seeded_bugs.kill_matrix import Plan, matrix, rows
+    from numaproof.metadata import VERSION
+    from numaproof.reports.gauntlet import as_json, as_text, write_files
+    from numaproof.reports.gauntlet_progress import GauntletProgress
+
     if quick_set:
         return _write_quick_set(quick_set, jobs or os.cpu_count() or 1)
     bugs = [bug.id for bug in BUGS if fnmatchcase(bug.id, select)]
@@ -125,6 +132,10 @@ def gauntlet(
 
 
 def _write_quick_set(file: Path, jobs: int) -> int:
+    from numaproof.conformance.cases import writing
+    from numaproof.conformance.seeded_bugs import quick_cover
+    from numaproof.conformance.seeded_bugs.catalogue import BUGS
+
     with click.progressbar(quick_cover.kills(jobs), length=len(BUGS), file=sys.stderr) as kills:
         found = dict(kills)
     runs = quick_cover.cover(found)

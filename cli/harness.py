@@ -7,11 +7,6 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from numaproof.conformance.execution.handshake import FailedHandshake
-from numaproof.conformance.execution.harness_run import HarnessRun
-from numaproof.conformance.execution.implementation import ImplementationFailure
-from numaproof.conformance.requirements import load_registry
-from numaproof.metadata import VERSION
 from numaproof.outputs import follow
 from numaproof.protocol.messages import LEVELS
 from numaproof.protocol.releases import NEWEST
@@ -21,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
+    from numaproof.conformance.execution.harness_run import HarnessRun
     from numaproof.protocol.events import AnyEvent
 
 
@@ -55,6 +51,12 @@ def run_harness(
     Raises:
         click.ClickException: the options do not fit the implementation, or each other.
     """
+    from numaproof.conformance.execution.handshake import FailedHandshake
+    from numaproof.conformance.execution.harness_run import HarnessRun
+    from numaproof.conformance.execution.implementation import ImplementationFailure
+    from numaproof.conformance.requirements import load_registry
+    from numaproof.metadata import VERSION
+
     registry = load_registry()
     began = time.monotonic()
     try:

@@ -11,9 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import click
-import jinja2
 
-from numaproof.metadata import VERSION
 from numaproof.protocol.releases import NEWEST
 
 SOURCE_FILE = "requirements-conformance.txt"
@@ -129,6 +127,8 @@ def _installed_from() -> str:
 
     pip notes where it installed a package from unless that was an index (PEP 610).
     """
+    from numaproof.metadata import VERSION
+
     noted = distribution("numaproof").read_text("direct_url.json")
     if noted is None:
         return f"numaproof=={VERSION}"
@@ -183,6 +183,8 @@ def init(folder: Path, language: str, name: str | None, source: str | None) -> N
 
 def _rendered(skeleton: Skeleton, language: str, name: str, source: str) -> dict[str, str]:
     """The text of each file of an adapter, by its path."""
+    import jinja2
+
     environment = jinja2.Environment(
         autoescape=False,  # noqa: S701 - programs, not pages; a name needs no escaping
         keep_trailing_newline=True,

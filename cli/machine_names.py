@@ -9,16 +9,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from numaproof import fakesys
-from numaproof.conformance.execution.machines import ProfileMachine
-from numaproof.reference.cadvisor.discovery import DiscoveryError, discover
-from numaproof.reference.departures.releases import release
-
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from click.shell_completion import CompletionItem
 
+    from numaproof import fakesys
+    from numaproof.conformance.execution.machines import ProfileMachine
     from numaproof.protocol.machine import MachineInfo
 
 
@@ -42,9 +39,11 @@ class MachineName(click.ParamType[str]):
         incomplete: str,
     ) -> list[CompletionItem]:
         """Names of bundled profiles."""
-        from click.shell_completion import CompletionItem  # noqa: PLC0415 - completion only
+        from click.shell_completion import CompletionItem
 
-        names = fakesys.bundled_profiles()
+        from numaproof import fixtures
+
+        names = fixtures.machine_files()
         return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
@@ -84,6 +83,8 @@ def load_machine(name: str) -> fakesys.Profile:
         click.BadParameter: there is neither such a bundled profile nor such a file.
         fakesys.DocumentError: the file is not a profile.
     """
+    from numaproof import fakesys
+
     if name in fakesys.bundled_profiles():
         return fakesys.load_profile(name)
     if not Path(name).is_file():
@@ -104,6 +105,10 @@ def discover_machine(name: str, kubernetes: str) -> MachineInfo:
         fakesys.TreeError: the tree cannot be read.
         DiscoveryError: there is no machine in it.
     """
+    from numaproof import fakesys
+    from numaproof.reference.cadvisor.discovery import DiscoveryError, discover
+    from numaproof.reference.departures.releases import release
+
     is_tree = Path(name).is_dir() or ".tar" in Path(name).suffixes[-2:]
     if is_tree and name not in fakesys.bundled_profiles():
         with fakesys.open_tree(name) as root:
@@ -121,6 +126,9 @@ def named_machines(names: Iterable[str], folder: Path) -> list[ProfileMachine]:
     Raises:
         click.BadParameter: a name stands for nothing.
     """
+    from numaproof import fakesys
+    from numaproof.conformance.execution.machines import ProfileMachine
+
     machines: dict[str, ProfileMachine] = {}
     for name in names or ("*",):
         matching = [one for one in fakesys.bundled_profiles() if fnmatchcase(one, name)]

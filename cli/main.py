@@ -13,40 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from numaproof import (
-    campaign,
-    case,
-    check,
-    config,
-    diff,
-    discover,
-    doctor,
-    features,
-    fuzz,
-    gauntlet,
-    init,
-    profiles,
-    promote,
-    record,
-    replay,
-    serve,
-    simulate,
-    state,
-    upgrade,
-)
-from numaproof.conformance.cases.releases import ConstraintError
-from numaproof.conformance.differential.recordings import RecordingError
-from numaproof.conformance.execution.player import CaseError
-from numaproof.conformance.promotion.rehearsal import PromotionError
-from numaproof.fakesys import DocumentError, ProfileError, TreeError, WriteError
-from numaproof.fleet.journal import JournalError
-from numaproof.metadata import VERSION
-from numaproof.reference.cadvisor.discovery import DiscoveryError
-from numaproof.reference.departures.releases import UnknownReleaseError
-from numaproof.reports.files import EventsError
-from numaproof.simulation.admission import CannotAnswerError
-from numaproof.simulation.devices import DevicesError
-from numaproof.simulation.upgrades.state_files import NoStateError
+from numaproof.commands import COMMANDS, LazyGroup
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -54,31 +21,12 @@ if TYPE_CHECKING:
 WRONG_INPUT = 2
 CUT_SHORT = 3
 
-INPUT_ERRORS = (
-    CannotAnswerError,
-    CaseError,
-    ConstraintError,
-    DevicesError,
-    DiscoveryError,
-    DocumentError,
-    EventsError,
-    JournalError,
-    NoStateError,
-    ProfileError,
-    PromotionError,
-    RecordingError,
-    TreeError,
-    UnknownReleaseError,
-    WriteError,
-)
-"""What can be wrong with a user's input; each error's message says what to fix."""
-
 
 class ReaderGoneError(Exception):
     """The reader of our output is gone, as with ``| head``."""
 
 
-class _Group(click.Group):
+class _Entry(LazyGroup):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
@@ -88,11 +36,12 @@ class _Group(click.Group):
 
 
 @click.group(
-    cls=_Group,
+    cls=_Entry,
+    deferred=COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 everything passed, 1 something failed, 2 wrong input, 3 interrupted.",
 )
-@click.version_option(VERSION, prog_name="numaproof")
+@click.version_option(package_name="numaproof", prog_name="numaproof")
 def cli() -> None:
     """Conformance and fuzz testing for the Kubernetes node resource managers.
 
@@ -100,30 +49,6 @@ def cli() -> None:
     Example:
       numaproof check
     """
-
-
-for command in (
-    init.init,
-    check.check,
-    doctor.doctor,
-    features.features,
-    fuzz.fuzz,
-    diff.diff,
-    campaign.campaign,
-    gauntlet.gauntlet,
-    record.record,
-    replay.replay,
-    promote.promote,
-    serve.reference,
-    discover.discover,
-    case.case_group,
-    profiles.profile,
-    simulate.simulate,
-    state.state,
-    config.config,
-    upgrade.upgrade,
-):
-    cli.add_command(command)
 
 
 def main() -> NoReturn:
@@ -136,9 +61,6 @@ def main() -> NoReturn:
     except click.ClickException as error:
         error.show()
         code = WRONG_INPUT
-    except INPUT_ERRORS as error:
-        _complain(str(error))
-        code = WRONG_INPUT
     except ReaderGoneError:
         _drop_output()
         code = CUT_SHORT
@@ -149,7 +71,19 @@ def main() -> NoReturn:
     except (click.Abort, KeyboardInterrupt):
         _complain("interrupted")
         code = CUT_SHORT
+    except Exception as error:
+        if not _is_input_error(error):
+            raise
+        _complain(str(error))
+        code = WRONG_INPUT
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _is_input_error(error: Exception) -> bool:
+    # They come from every part of the project, which are loaded only for an error.
+    from numaproof.input_errors import INPUT_ERRORS
+
+    return isinstance(error, INPUT_ERRORS)
 
 
 def _drop_output() -> None:

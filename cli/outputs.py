@@ -13,10 +13,6 @@ import click
 
 from numaproof.protocol import codec
 from numaproof.protocol.events import CaseFinished, DivergenceFound, Progress, RunEnded
-from numaproof.reports.files import EVENTS, Recorder, read_events
-from numaproof.reports.groups import causes
-from numaproof.reports.summary import summarize
-from numaproof.reports.terminal import Terminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,6 +78,11 @@ def follow(
     writes, those of an earlier run are removed. An interrupt ends the run early; what was measured
     so far is reported as incomplete.
     """
+    from numaproof.reports.files import EVENTS, Recorder, read_events
+    from numaproof.reports.groups import causes
+    from numaproof.reports.summary import summarize
+    from numaproof.reports.terminal import Terminal
+
     if findings:
         clear_findings(out, findings)
     stream = sys.stderr if as_json else sys.stdout

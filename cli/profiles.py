@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from numaproof import fakesys
 from numaproof.drawings import show_machine
 from numaproof.machine_names import MACHINE, load_machine
 from numaproof.protocol import codec
-from numaproof.reference.cadvisor.discovery import DiscoveryError, discover
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numaproof import fakesys
     from numaproof.protocol.machine import MachineInfo
 
 
@@ -42,6 +41,8 @@ def list_profiles(*, as_json: bool) -> None:
     Example:
       numaproof profile list
     """
+    from numaproof import fakesys
+
     rows = [(one.name, one.title) for one in map(fakesys.load_profile, fakesys.bundled_profiles())]
     if as_json:
         click.echo(codec.encode([{"name": name, "title": title} for name, title in rows]))
@@ -82,6 +83,8 @@ def write_tree(name: str, to: Path) -> None:
     Example:
       numaproof profile tree dgx-spark-gb10 --to gb10.tar.xz
     """
+    from numaproof import fakesys
+
     tree = fakesys.build_tree(load_machine(name))
     if not to.absolute().parent.is_dir():
         raise click.UsageError(f"{to.absolute().parent} is not a folder; create it first")
@@ -107,6 +110,9 @@ def validate(files: Sequence[Path]) -> None:
     Example:
       numaproof profile validate my-machine.yaml
     """
+    from numaproof import fakesys
+    from numaproof.reference.cadvisor.discovery import DiscoveryError
+
     wrong = 0
     for file in files:
         try:
@@ -140,6 +146,9 @@ def capture(source: str, name: str | None, to: Path | None) -> None:
     Example:
       numaproof profile capture / --to build-server.yaml
     """
+    from numaproof import fakesys
+    from numaproof.reference.cadvisor.discovery import discover
+
     if to is not None and to.exists():
         raise click.UsageError(f"{to} already exists; remove it or choose another name")
     with fakesys.open_tree(source) as root:
@@ -163,4 +172,7 @@ def _name_for(path: Path) -> str:
 
 
 def _discovered(chosen: fakesys.Profile) -> MachineInfo:
+    from numaproof import fakesys
+    from numaproof.reference.cadvisor.discovery import discover
+
     return discover(fakesys.TreePath.root(fakesys.build_tree(chosen)))

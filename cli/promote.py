@@ -5,21 +5,12 @@ from __future__ import annotations
 import shlex
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from numaproof.conformance.cases import loading, writing
-from numaproof.conformance.execution.implementation import ImplementationFailure
-from numaproof.conformance.promotion import appending
-from numaproof.conformance.promotion.promotion import Wanted
-from numaproof.conformance.promotion.promotion import promote as promoted
-from numaproof.conformance.promotion.rehearsal import PromotionError
-from numaproof.conformance.requirements import load_registry
-from numaproof.fakesys import DocumentError
 from numaproof.protocol.messages import LEVELS, Level
 from numaproof.protocol.releases import RELEASES
-from numaproof.reference.departures.defects import DEFECTS
 from numaproof.targets import as_option, open_target, timeout_option
 
 if TYPE_CHECKING:
@@ -35,13 +26,37 @@ _CHECKOUT = Path("conformance/suite")
 def _complete_requirement(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    from click.shell_completion import CompletionItem  # noqa: PLC0415 - completion only
+    from click.shell_completion import CompletionItem
+
+    from numaproof.conformance.requirements import load_registry
 
     return [
         CompletionItem(row.id, help=row.statement)
         for row in load_registry().requirements
         if row.id.startswith(incomplete.upper())
     ]
+
+
+class DefectName(click.ParamType[str]):
+    """The name of a defect of the kubelet."""
+
+    name = "name"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name, if a defect has it."""
+        return click.Choice(_defects()).convert(value, param, ctx)
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """The names of all defects."""
+        return click.Choice(_defects()).shell_complete(ctx, param, incomplete)
+
+
+def _defects() -> list[str]:
+    from numaproof.reference.departures.defects import DEFECTS
+
+    return [one.name for one in DEFECTS]
 
 
 @click.command()
@@ -86,8 +101,7 @@ def _complete_requirement(
 @as_option
 @click.option(
     "--defect",
-    type=click.Choice([one.name for one in DEFECTS]),
-    metavar="NAME",
+    type=DefectName(),
     help="Named defect of the kubelet that makes it fail the case (docs/findings.md).",
 )
 def promote(
@@ -115,6 +129,13 @@ def promote(
       numaproof promote finding.yaml --id topo-one-node --requirement TOPO-POLICY-004 \\
         --implementation "./my-driver" --into my-cases.yaml
     """
+    from numaproof.conformance.cases import loading, writing
+    from numaproof.conformance.execution.implementation import ImplementationFailure
+    from numaproof.conformance.promotion import appending
+    from numaproof.conformance.promotion.promotion import Wanted
+    from numaproof.conformance.promotion.promotion import promote as promoted
+    from numaproof.conformance.requirements import load_registry
+
     finding = _finding(file)
     target = into or (_CHECKOUT / "promoted.yaml" if _CHECKOUT.is_dir() else _OWN)
     text = _text(target)
@@ -146,6 +167,9 @@ def promote(
 
 
 def _finding(file: Path) -> Case:
+    from numaproof.conformance.cases import loading
+    from numaproof.conformance.promotion.rehearsal import PromotionError
+
     cases = loading.read_file(file)
     if len(cases) != 1:
         raise PromotionError(f"{file} has {len(cases)} cases; expected one: remove the others")
@@ -154,6 +178,8 @@ def _finding(file: Path) -> Case:
 
 def _text(file: Path) -> str:
     """The text of a file; empty if there is no such file."""
+    from numaproof.fakesys import DocumentError
+
     if not file.exists():
         return ""
     try:

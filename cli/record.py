@@ -9,11 +9,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from numaproof.conformance.differential import recorder, recordings
-from numaproof.conformance.differential.recordings import FORMAT, Recording, Source
-from numaproof.conformance.execution.implementation import ImplementationFailure
-from numaproof.conformance.execution.scratch import scratch_folder
-from numaproof.metadata import VERSION
 from numaproof.protocol.releases import RELEASES
 from numaproof.seeds import SeedsParam
 from numaproof.targets import open_target, timeout_option
@@ -21,6 +16,7 @@ from numaproof.targets import open_target, timeout_option
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from numaproof.conformance.differential.recordings import Recording
     from numaproof.conformance.execution.run import Target
 
 _SCENARIOS = range(300)
@@ -40,7 +36,7 @@ _TOGETHER = 25
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
     required=True,
-    help=f"File to write, such as kubelet-1.36{recordings.SUFFIX}.",
+    help="File to write, such as kubelet-1.36.jsonl.xz.",
 )
 @click.option(
     "--seeds",
@@ -83,6 +79,11 @@ def record(
       numaproof record --implementation "./kubelet-1.36 -v=-1" --out kubelet-1.36.jsonl.xz
       numaproof record --implementation ./my-driver --seeds 0:50 --merges 0:1 --out mine.jsonl.xz
     """
+    from numaproof.conformance.differential import recordings
+    from numaproof.conformance.differential.recordings import FORMAT, Source
+    from numaproof.conformance.execution.scratch import scratch_folder
+    from numaproof.metadata import VERSION
+
     day = (date or dt.datetime.now(dt.UTC)).date().isoformat()
     with (
         open_target(implementation, timeout, kubernetes, None, None) as target,
@@ -110,6 +111,9 @@ def record(
 def _recorded(
     target: Target, seeds: Sequence[int], merges: Sequence[int], scratch: Path
 ) -> Iterator[Recording]:
+    from numaproof.conformance.differential import recorder
+    from numaproof.conformance.execution.implementation import ImplementationFailure
+
     groups = [merges[first : first + _TOGETHER] for first in range(0, len(merges), _TOGETHER)]
     work: list[int | Sequence[int]] = [*seeds, *groups]
     with click.progressbar(work, file=sys.stderr) as bar:

@@ -7,14 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 
 from numaproof.case import unknown_id
-from numaproof.conformance.cases import loading, naming
-from numaproof.conformance.check import CheckOptions, check
-from numaproof.conformance.differential import recordings
-from numaproof.conformance.execution import runner
-from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.harness import run_harness
 from numaproof.machine_names import machines_option, named_machines
 from numaproof.outputs import out_option, repeat_option
@@ -40,7 +34,7 @@ def _complete(
     incomplete: str,
 ) -> list[CompletionItem]:
     """Files, and the ids of bundled cases."""
-    from click.shell_completion import CompletionItem  # noqa: PLC0415 - completion only
+    from click.shell_completion import CompletionItem
 
     return [CompletionItem(incomplete, type="file"), *complete_case(ctx, param, incomplete)]
 
@@ -76,6 +70,10 @@ def replay(
       numaproof replay finding.yaml --implementation "./kubelet-1.35 -v=-1"
       numaproof replay static-gives-what-the-limit-says --machine laptop-4c8t
     """
+    from numaproof.conformance.check import CheckOptions, check
+    from numaproof.conformance.execution import runner
+    from numaproof.conformance.execution.scratch import scratch_folder
+
     played = _Played.read(what, first=not machine_names)
     wanted = selection(select, exclude, (*played.cases, *played.recordings), where=played.where)
     with scratch_folder() as trees:
@@ -119,6 +117,9 @@ class _Played:
         Raises:
             click.UsageError: there is neither such a file nor such a case.
         """
+        from numaproof.conformance.cases import loading
+        from numaproof.conformance.differential import recordings
+
         file = Path(what)
         if not file.is_file():
             return cls(cases=(_bundled(what),), first=first)
@@ -147,6 +148,8 @@ class _Played:
 
 
 def _bundled(name: str) -> Case:
+    from numaproof.conformance.cases import loading, naming
+
     cases = loading.bundled_cases()
     for case in cases:
         if name in naming.names(case):
@@ -158,6 +161,8 @@ def _bundled(name: str) -> Case:
 
 def _replayed(events: Iterator[AnyEvent], harness_run: HarnessRun) -> Iterator[AnyEvent]:
     """The events, in which this command is what runs a case again: the file is not bundled."""
+    import msgspec
+
     for event in events:
         if isinstance(event, CaseFinished):
             yield msgspec.structs.replace(event, reproduce=harness_run.command)

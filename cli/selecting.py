@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from numaproof.conformance.cases import loading
-from numaproof.conformance.requirements import load_registry
-from numaproof.conformance.selection.patterns import KEYS, Selection, SelectionError
+from numaproof.conformance.selection.keys import KEYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -18,6 +16,7 @@ if TYPE_CHECKING:
 
     from numaproof.conformance.cases.schema import Case
     from numaproof.conformance.differential.recordings import Recording
+    from numaproof.conformance.selection.patterns import Selection
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -28,7 +27,9 @@ def complete_case(
     incomplete: str,
 ) -> list[CompletionItem]:
     """The ids of bundled cases, for shell completion."""
-    from click.shell_completion import CompletionItem  # noqa: PLC0415 - completion only
+    from click.shell_completion import CompletionItem
+
+    from numaproof.conformance.cases import loading
 
     return [
         CompletionItem(case.id, help=case.title)
@@ -43,7 +44,11 @@ def complete_pattern(
     incomplete: str,
 ) -> list[CompletionItem]:
     """Keys and their values, ids of bundled cases and of requirements, for shell completion."""
-    from click.shell_completion import CompletionItem  # noqa: PLC0415 - completion only
+    from click.shell_completion import CompletionItem
+
+    from numaproof.conformance.cases import loading
+    from numaproof.conformance.requirements import load_registry
+    from numaproof.conformance.selection.patterns import Selection
 
     key, colon, _ = incomplete.partition(":")
     cases = loading.bundled_cases()
@@ -101,6 +106,9 @@ def selection(
     Raises:
         click.UsageError: a pattern is wrong, or matches nothing.
     """
+    from numaproof.conformance.requirements import load_registry
+    from numaproof.conformance.selection.patterns import Selection, SelectionError
+
     try:
         made = Selection(select, exclude, load_registry())
         made.check(items, where=where, option=option)

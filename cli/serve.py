@@ -6,8 +6,6 @@ import sys
 
 import click
 
-from numaproof.reference.server import serve
-
 
 @click.command()
 @click.option("--documented", is_flag=True, help="Follow the documents, without known defects.")
@@ -18,4 +16,6 @@ def reference(*, documented: bool) -> None:
     Example:
       numaproof check --implementation "numaproof reference"
     """
+    from numaproof.reference.server import serve
+
     serve(sys.stdin.buffer, sys.stdout.buffer, documented=documented)

@@ -10,23 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 import click
-from rich.console import Console
 
 from numaproof.machine_names import discover_machine, node_devices_option, node_machine_option
 from numaproof.protocol import codec
-from numaproof.reports import answer_page, answer_text
-from numaproof.reports.terminal import PLAIN_WIDTH, as_plain, encodable, is_live
-from numaproof.simulated import answer
-from numaproof.simulation import devices as given_devices
-from numaproof.simulation import documents, pods
-from numaproof.simulation.admission import Question
-from numaproof.simulation.admission import simulate as run
 from numaproof.standard_input import check_read_once
 from numaproof.targets import release_option
 
 if TYPE_CHECKING:
     from numaproof.protocol.messages import KubeletConfiguration
     from numaproof.reports.answers import AnswerReport
+    from numaproof.simulation import pods
 
 SOME_REFUSED = 1
 _WHOLE = 2000
@@ -85,6 +78,12 @@ def simulate(
         --devices vendor.example/nic=2@0 --out node.html pods.yaml
       numaproof simulate --machine laptop-4c8t --config kubelet.yaml --json - < pods.yaml
     """
+    from numaproof.reports import answer_page
+    from numaproof.simulated import answer
+    from numaproof.simulation import devices as given_devices
+    from numaproof.simulation.admission import Question
+    from numaproof.simulation.admission import simulate as run
+
     if out is not None and out.suffix not in answer_page.WRITERS:
         kinds = " or ".join(answer_page.WRITERS)
         raise click.BadParameter(f"{out}: the name must end with {kinds}", param_hint="--out")
@@ -110,6 +109,8 @@ def _read(
     files: tuple[TextIO, ...], config: TextIO, replicas: int | None
 ) -> tuple[tuple[pods.DescribedPod, ...], KubeletConfiguration]:
     """The pods and the configuration in the files; what has no pods is noted on standard error."""
+    from numaproof.simulation import documents, pods
+
     check_read_once((config, *files))
     try:
         asked = pods.read(((file.name, file.read()) for file in files), replicas)
@@ -125,6 +126,11 @@ def _read(
 
 def _show(told: AnswerReport) -> None:
     """Prints the answer: in colour on a terminal, plain anywhere else."""
+    from rich.console import Console
+
+    from numaproof.reports import answer_text
+    from numaproof.reports.terminal import PLAIN_WIDTH, as_plain, encodable, is_live
+
     if not is_live(sys.stdout, os.environ):
         parts = answer_text.parts(told, width=PLAIN_WIDTH, color=False)
         # Lines are for programs too, so none is folded.

@@ -10,12 +10,12 @@ import click
 
 from numaproof.machine_names import MACHINE, discover_machine
 from numaproof.protocol import codec
-from numaproof.simulation import checkpoints, documents
-from numaproof.simulation.admission import CannotAnswerError, Question
 from numaproof.targets import release_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from numaproof.simulation import checkpoints
 
 TO_FIX = 1
 
@@ -52,6 +52,9 @@ def check(
     Example:
       numaproof state check cpu_manager_state --machine laptop-4c8t --config kubelet.yaml
     """
+    from numaproof.simulation import checkpoints, documents
+    from numaproof.simulation.admission import CannotAnswerError, Question
+
     info = discover_machine(machine, kubernetes)
     with tempfile.TemporaryDirectory() as folder:
         try:

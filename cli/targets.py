@@ -5,26 +5,18 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from numaproof.conformance.cases.loading import applies
-from numaproof.conformance.differential.by_release import ByRelease
-from numaproof.conformance.execution.implementation import (
-    CannotStartError,
-    Implementation,
-    handshake,
-)
-from numaproof.conformance.execution.run import Target, reference, usual
-from numaproof.conformance.execution.subprocesses import Subprocess
-from numaproof.conformance.judging.sides import DOCUMENTED, KUBELET
 from numaproof.durations import Duration
-from numaproof.metadata import VERSION
 from numaproof.protocol.events import SIDES, JudgedAs
 from numaproof.protocol.messages import LEVELS, Hello, Level
 from numaproof.protocol.releases import NEWEST, RELEASES
-from numaproof.reference.departures.releases import UnknownReleaseError
+
+if TYPE_CHECKING:
+    from numaproof.conformance.execution.implementation import Implementation
+    from numaproof.conformance.execution.run import Target
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -96,6 +88,13 @@ def open_target(
         click.ClickException: the options do not fit the implementation or each other.
         ImplementationFailure: the program did not answer `hello`.
     """
+    from numaproof.conformance.differential.by_release import ByRelease
+    from numaproof.conformance.execution.implementation import CannotStartError, handshake
+    from numaproof.conformance.execution.run import Target, reference, usual
+    from numaproof.conformance.execution.subprocesses import Subprocess
+    from numaproof.conformance.judging.sides import DOCUMENTED, KUBELET
+    from numaproof.metadata import VERSION
+
     given = (implementation,) if isinstance(implementation, str) else implementation or ()
     commands = [_words(one) for one in given]
     programs: list[Implementation] = [Subprocess(words, timeout) for words in commands]
@@ -133,6 +132,8 @@ def _words(implementation: str) -> tuple[str, ...]:
 
 
 def _release(hello: Hello, asked: str | None) -> str:
+    from numaproof.reference.departures.releases import UnknownReleaseError
+
     claimed = [one for one in RELEASES if one in hello.kubernetes]
     if not claimed:
         raise UnknownReleaseError(
@@ -147,6 +148,8 @@ def _release(hello: Hello, asked: str | None) -> str:
 
 
 def _level(hello: Hello, asked: Level | None) -> Level:
+    from numaproof.conformance.cases.loading import applies
+
     if asked and not applies(asked, hello.level):
         raise click.BadParameter(
             f"{hello.name} claims only level {hello.level}, below {asked}",

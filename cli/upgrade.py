@@ -11,25 +11,18 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from numaproof.conformance.execution.implementation import ImplementationFailure
 from numaproof.machine_names import discover_machine, node_devices_option, node_machine_option
 from numaproof.protocol import codec
 from numaproof.protocol.releases import RELEASES
-from numaproof.reports.terminal import encodable, is_live
-from numaproof.simulation import devices as given_devices
-from numaproof.simulation import documents, pods
-from numaproof.simulation.upgrades import state_files
-from numaproof.simulation.upgrades.upgrade import UpgradeQuestion
-from numaproof.simulation.upgrades.upgrade import upgrade as play
 from numaproof.standard_input import check_read_once
 from numaproof.targets import open_target, timeout_option
-from numaproof.upgraded import Setting, told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numaproof.conformance.execution.implementation import Implementation
     from numaproof.inputs.documents import Document
+    from numaproof.simulation import pods
 
 ATTENTION = 1
 
@@ -108,6 +101,14 @@ def upgrade(
       numaproof upgrade --from 1.35 --to 1.36 --machine / --config /var/lib/kubelet/config.yaml \\
         --state /var/lib/kubelet --pods pods.yaml
     """
+    from numaproof.reports.terminal import encodable, is_live
+    from numaproof.simulation import devices as given_devices
+    from numaproof.simulation import documents
+    from numaproof.simulation.upgrades import state_files
+    from numaproof.simulation.upgrades.upgrade import UpgradeQuestion
+    from numaproof.simulation.upgrades.upgrade import upgrade as play
+    from numaproof.upgraded import Setting, told
+
     document, found = _read(config, files)
     info = discover_machine(machine, before)
     question = UpgradeQuestion(
@@ -137,6 +138,8 @@ def upgrade(
 
 def _read(config: TextIO | None, files: tuple[TextIO, ...]) -> tuple[Document | None, pods.Reading]:
     """The configuration's document and the pods on the node."""
+    from numaproof.simulation import documents, pods
+
     check_read_once((config, *files))
     try:
         found = pods.read(((file.name, file.read()) for file in files), running=True)
@@ -158,6 +161,8 @@ def _kubelet(
         click.UsageError: no program claims one of the releases.
         click.ClickException: one of them broke.
     """
+    from numaproof.conformance.execution.implementation import ImplementationFailure
+
     options: dict[str, Any] = {"kubernetes": None, "level": None, "judged_as": None}
     try:
         with open_target(implementation=commands, timeout=timeout, **options) as target:

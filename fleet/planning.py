@@ -20,10 +20,6 @@ if TYPE_CHECKING:
     from numaproof.conformance.execution.runner import SelectedCase
     from numaproof.protocol.campaign import Unit
 
-CASES_PER_UNIT = 200
-SEEDS_PER_UNIT = 50
-"""Both make a unit of a second or so against the reference."""
-
 
 @dataclass(frozen=True)
 class CampaignSpec:

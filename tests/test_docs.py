@@ -112,7 +112,9 @@ def subcommand(words: list[str]) -> tuple[click.Command, list[str]]:
     command: click.Command = cli
     while isinstance(command, click.Group) and words and re.fullmatch(r"[a-z-]+", words[0]):
         assert words[0] in command.commands, f"no command {words[0]}"
-        command, words = command.commands[words[0]], words[1:]
+        _, found, words = command.resolve_command(click.Context(command), words)
+        assert found is not None
+        command = found
     return command, words
 
 

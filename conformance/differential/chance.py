@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from numaproof.conformance.differential.diff_options import TRIES
 from numaproof.conformance.differential.lockstep import play
 from numaproof.protocol import codec
 
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
 
     from numaproof.conformance.differential.lockstep import LockstepResult, Pair
     from numaproof.conformance.execution.scenario import Scenario
-
-TRIES = 24
-"""Runs of a scenario at most, to tell chance from a difference."""
 
 _ENOUGH = 8
 """Runs that end in the same difference, after which it is not chance."""

@@ -16,7 +16,8 @@ from numaproof.conformance.cases import writing
 from numaproof.conformance.cases.releases import includes
 from numaproof.conformance.cases.schema import Case, Machines, NoArguments, Step
 from numaproof.conformance.differential.by_release import common, common_fields
-from numaproof.conformance.differential.chance import TRIES, examine
+from numaproof.conformance.differential.chance import examine
+from numaproof.conformance.differential.diff_options import FILE, LIFE, START, TREE
 from numaproof.conformance.execution import machines
 from numaproof.conformance.execution.capabilities import Capabilities
 from numaproof.conformance.execution.scenario import Scenario
@@ -30,6 +31,7 @@ from numaproof.protocol.machine import MachineInfo
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from numaproof.conformance.differential.diff_options import DiffOptions
     from numaproof.conformance.differential.lockstep import LockstepResult, Pair
     from numaproof.conformance.execution.harness_run import HarnessRun
     from numaproof.conformance.execution.machines import ProfileMachine
@@ -39,17 +41,9 @@ _SHRINK_SECONDS = 60.0
 _SHRINK_TRIES = 3
 """Playings of each scenario while it is shrunk: one that chance passes is merely not smaller."""
 
-KINDS = {"life": life, "start": odd_start, "file": found_file}
-"""What is made of a seed in one release: a node's life, one start with something odd in it, or one
-that finds a checkpoint whose parts are damaged or at odds."""
+_GENERATORS = {LIFE: life, START: odd_start, FILE: found_file}
 
-TREE = "tree"
-"""What is made of a seed beside any node: the tree of a machine, often odd, to be discovered."""
-
-UPGRADE = "upgrade"
-"""What is made of a seed in two releases: a node that is upgraded or downgraded."""
-
-_NAMES = {"life": "seed", "start": "start", "file": "file"}
+_NAMES = {LIFE: "seed", START: "start", FILE: "file"}
 
 _SLOW = frozenset({"time-out", "crash", "protocol error"})
 """Outcomes after which a program starts again, or that took the whole time limit."""
@@ -61,23 +55,6 @@ class NamedScenario:
 
     name: str
     scenario: Scenario
-
-
-@dataclass(frozen=True)
-class DiffOptions:
-    """How to compare.
-
-    Attributes:
-        findings: the directory in which the case files of differences are written.
-        keep_going: whether to go on after the first difference.
-        tries: runs of a scenario, to tell chance from a difference.
-        options: of the command, that name both sides again.
-    """
-
-    findings: Path
-    keep_going: bool = False
-    tries: int = TRIES
-    options: tuple[str, ...] = ()
 
 
 def shared_capabilities(left: Hello, right: Hello, kubernetes: str) -> Capabilities:
@@ -94,11 +71,11 @@ def shared_capabilities(left: Hello, right: Hello, kubernetes: str) -> Capabilit
 
 
 def generated(
-    seeds: Iterable[int], capabilities: Capabilities, kind: str = "life"
+    seeds: Iterable[int], capabilities: Capabilities, kind: str = LIFE
 ) -> Iterator[NamedScenario]:
-    """The scenarios of seeds: the same for the same claims; `kind` is one of `KINDS`."""
+    """The scenarios of seeds: the same for the same claims; `kind` is `LIFE`, `START` or `FILE`."""
     for seed in seeds:
-        yield NamedScenario(f"{_NAMES[kind]} {seed}", KINDS[kind](seed, capabilities))
+        yield NamedScenario(f"{_NAMES[kind]} {seed}", _GENERATORS[kind](seed, capabilities))
 
 
 def upgrades(

@@ -81,7 +81,7 @@ def fuzz(
         kept = Scoped(options.database, harness_run.target) if options.database else None
         number = done = 0
         while not search.over and budget.left(done, harness_run.elapsed()):
-            count = budget.batch(done)
+            count = budget.batch(done, len(aims))
             _batch(search, seeds.getrandbits(64), count, aims[number % len(aims)], kept)
             played = min(count, search.taken())
             number, done = number + 1, done + played

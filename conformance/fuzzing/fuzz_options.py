@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from numaproof.conformance.fuzzing.state_machine import TARGETS
-
 if TYPE_CHECKING:
     from hypothesis.database import ExampleDatabase
 
@@ -37,11 +35,11 @@ class Budget:
         """Whether the time is up."""
         return self.seconds is not None and elapsed >= self.seconds
 
-    def batch(self, done: int) -> int:
+    def batch(self, done: int, targets: int) -> int:
         """How many examples come next: a few batches for each target, where there are enough."""
         if self.examples is None:
             return BATCH
-        share = -(-self.examples // len(TARGETS))
+        share = -(-self.examples // targets)
         return min(BATCH, max(SMALLEST_BATCH, share), self.examples - done)
 
 

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 
     from numaproof.conformance.seeded_bugs.seeding import Bug
 
-EXAMPLES = 2000
-"""Scenarios that fuzzing has for a bug."""
-
 QUICK_EXAMPLES = 100
 """Scenarios that it has in the quick form."""
 

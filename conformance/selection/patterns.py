@@ -1,8 +1,8 @@
 """Patterns that select cases: ``--select`` and ``--exclude``.
 
 A pattern is a glob of case ids or requirement ids (``static-*``, ``CPU-OPT-*``), or ``KEY:GLOB``
-with one of the `KEYS`. Names of areas and documents match in any case, with spaces as hyphens, and
-by their first words: ``area:memory`` is the area "Memory Manager".
+with one of the `keys.KEYS`. Names of areas and documents match in any case, with spaces as
+hyphens, and by their first words: ``area:memory`` is the area "Memory Manager".
 """
 
 from __future__ import annotations
@@ -15,20 +15,13 @@ from typing import TYPE_CHECKING, TypeVar
 from numaproof.conformance.cases import naming
 from numaproof.conformance.cases.schema import Case
 from numaproof.conformance.differential import recording_check
+from numaproof.conformance.selection.keys import KEYS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from numaproof.conformance.differential.recordings import Recording
     from numaproof.conformance.requirements import Registry
-
-KEYS: Mapping[str, str] = {
-    "id": "case ids",
-    "requirement": "ids of the requirements that a case checks",
-    "area": "areas of these requirements",
-    "document": "documents that state them, by key or title",
-}
-"""What a pattern can ask for, by its key."""
 
 _BY_WORDS = ("area", "document")
 

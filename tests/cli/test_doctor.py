@@ -87,7 +87,7 @@ def test_a_malformed_command_is_wrong_input(command: Command, given: str) -> Non
 def test_a_terminal_gets_colour(
     command: Command, driver: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("numaproof.doctor.is_live", lambda *_: True)
+    monkeypatch.setattr("numaproof.reports.terminal.is_live", lambda *_: True)
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert "\x1b[" in command("doctor", driver).out
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from numaproof.conformance.seeded_bugs import kill_matrix
+from numaproof.conformance.seeded_bugs import catalogue, kill_matrix
 from numaproof.conformance.seeded_bugs.catalogue import BUGS
 from numaproof.conformance.seeded_bugs.seeding import Bug
 
@@ -57,7 +57,7 @@ def test_a_bug_that_survives_makes_it_fail(
 ) -> None:
     harmless = Bug("harmless", "cpus", ("CPU-POOL-005",), lambda changes: None)
     monkeypatch.setattr(kill_matrix, "BUGS", (harmless,))
-    monkeypatch.setattr("numaproof.gauntlet.BUGS", (harmless,))
+    monkeypatch.setattr(catalogue, "BUGS", (harmless,))
     ended = command("gauntlet", "--jobs", "1", "--examples", "2", "--fuzz-only")
     assert ended.code == 1
     assert "SURVIVED  harmless: not caught by 2 examples" in ended.out

@@ -27,7 +27,8 @@ NUMAPROOF = [str(Path(sys.executable).parent / "numaproof")]
 
 def commands(group: click.Group, *path: str) -> list[tuple[str, ...]]:
     found: list[tuple[str, ...]] = []
-    for name, one in group.commands.items():
+    for name in group.commands:
+        _, one, _ = group.resolve_command(click.Context(group), [name])
         found.append((*path, name))
         if isinstance(one, click.Group):
             found += commands(one, *path, name)

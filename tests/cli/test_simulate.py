@@ -421,7 +421,7 @@ def test_a_file_of_another_kind_is_2(ask: Command) -> None:
 def test_a_terminal_has_colours_and_other_streams_have_none(
     ask: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("numaproof.simulate.is_live", lambda *_: True)
+    monkeypatch.setattr("numaproof.reports.terminal.is_live", lambda *_: True)
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "100")
     assert "\x1b[" in ask(HUGE).out

@@ -1,0 +1,16 @@
+"""What a pattern can ask for: the keys of ``KEY:GLOB``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+KEYS: Mapping[str, str] = {
+    "id": "case ids",
+    "requirement": "ids of the requirements that a case checks",
+    "area": "areas of these requirements",
+    "document": "documents that state them, by key or title",
+}
+"""What a pattern can ask for, by its key."""

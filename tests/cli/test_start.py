@@ -1,0 +1,86 @@
+"""What the command loads before it has anything to do: help and completion are answered at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import click
+import pytest
+
+from numaproof.commands import COMMANDS
+from numaproof.main import cli
+
+LISTED = """
+import atexit, json, sys
+before = set(sys.modules)
+atexit.register(lambda: print(json.dumps(sorted(set(sys.modules) - before)), file=sys.stderr))
+sys.argv = ["numaproof", *{args!r}]
+from numaproof.__main__ import run
+run()
+"""
+
+SLOW = {"dask", "distributed", "hypothesis", "jinja2", "pyfakefs", "redis", "rich", "yaml"}
+"""Packages that only running something needs."""
+
+
+def loaded(*args: str, typed: str | None = None) -> list[str]:
+    """The modules that a command loads; `typed` is what TAB is pressed after."""
+    words = {} if typed is None else {"COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
+    asked = {"_NUMAPROOF_COMPLETE": "bash_complete", **words} if words else {}
+    ended = subprocess.run(
+        [sys.executable, "-c", LISTED.format(args=args)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, **asked},
+    )
+    assert ended.stdout
+    found: list[str] = json.loads(ended.stderr)
+    return found
+
+
+def held(modules: list[str], own: int, most: int) -> None:
+    """Asserts that at most `most` modules were loaded, `own` of them the project's, none slow."""
+    assert not SLOW & {name.partition(".")[0] for name in modules}
+    ours = [name for name in modules if name.partition(".")[0] == "numaproof"]
+    assert len(ours) <= own, ours
+    assert len(modules) <= most, modules
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_the_command_alone_loads_none_of_its_subcommands(option: str) -> None:
+    held(loaded(option), 4, 150)
+
+
+def test_completing_the_name_of_a_subcommand_loads_none() -> None:
+    held(loaded(typed="numaproof "), 4, 150)
+    held(loaded(typed="numaproof ch"), 4, 150)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_a_subcommand_loads_nothing_that_only_running_it_needs(name: str) -> None:
+    held(loaded(name, "--help"), 25, 160)
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "numaproof check --ma",
+        "numaproof check --machine lap",
+        "numaproof campaign --kubernetes 1",
+        "numaproof upgrade --to 1",
+    ],
+)
+def test_completing_options_machines_and_releases_loads_no_more(typed: str) -> None:
+    held(loaded(typed=typed), 25, 160)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_subcommand_is_listed_with_the_first_sentence_of_its_help(name: str) -> None:
+    _, command, _ = cli.resolve_command(click.Context(cli), [name])
+    assert command is not None
+    assert command.name == name
+    assert COMMANDS[name].summary == command.get_short_help_str(200)
