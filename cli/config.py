@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from numaproof.machine_names import MACHINE, discover_machine
 from numaproof.protocol import codec
 from numaproof.targets import release_option
+from numaproof.user_files import USER_FILE, UserFile
 
 if TYPE_CHECKING:
     from numaproof.inputs.documents import Document
@@ -29,11 +30,11 @@ def config() -> None:
 
 
 @config.command()
-@click.argument("file", type=click.File(encoding="utf-8"))
+@click.argument("file", type=USER_FILE)
 @click.option("--machine", type=MACHINE, required=True, help="Bundled profile or profile file.")
 @release_option
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
-def check(file: TextIO, machine: str, kubernetes: str, *, as_json: bool) -> int:
+def check(file: UserFile, machine: str, kubernetes: str, *, as_json: bool) -> int:
     """Report every error that would keep the kubelet from starting with FILE, and warn.
 
     Warnings are about settings that have no effect or do harm on the machine. Exit codes: 0 the
@@ -47,10 +48,7 @@ def check(file: TextIO, machine: str, kubernetes: str, *, as_json: bool) -> int:
     from numaproof.simulation import configuration_check, documents
     from numaproof.simulation.admission import CannotAnswerError, Question
 
-    try:
-        document = documents.configuration_document(file.read(), file.name)
-    except UnicodeDecodeError:
-        raise click.UsageError(f"{file.name} is not UTF-8 text; save it as UTF-8") from None
+    document = documents.configuration_document(file.text(), file.name)
     info = discover_machine(machine, kubernetes)
     given = documents.without_kind(document)
     try:

@@ -87,7 +87,7 @@ def load_machine(name: str) -> fakesys.Profile:
 
     if name in fakesys.bundled_profiles():
         return fakesys.load_profile(name)
-    if not Path(name).is_file():
+    if not Path(name).exists():
         close = get_close_matches(name, fakesys.bundled_profiles(), n=1)
         hint = f"did you mean {close[0]}?" if close else "`numaproof profile list` lists them"
         raise click.BadParameter(f"{name!r} is neither a bundled machine nor a file; {hint}")

@@ -178,14 +178,11 @@ def _finding(file: Path) -> Case:
 
 def _text(file: Path) -> str:
     """The text of a file; empty if there is no such file."""
-    from numaproof.fakesys import DocumentError
+    from numaproof.inputs import door
 
     if not file.exists():
         return ""
-    try:
-        return file.read_bytes().decode()
-    except UnicodeDecodeError as error:
-        raise DocumentError(str(file), 0, "", f"not UTF-8: {error.reason}") from None
+    return door.read_text(file, most=door.DOCUMENT_BYTES)
 
 
 def _is_bundled(file: Path) -> bool:

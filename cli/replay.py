@@ -121,7 +121,7 @@ class _Played:
         from numaproof.conformance.differential import recordings
 
         file = Path(what)
-        if not file.is_file():
+        if not file.exists():
             return cls(cases=(_bundled(what),), first=first)
         if file.name.endswith(recordings.SUFFIX):
             source, every = recordings.read(file)

@@ -7,14 +7,14 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 import click
 
 from numaproof.machine_names import discover_machine, node_devices_option, node_machine_option
 from numaproof.protocol import codec
-from numaproof.standard_input import check_read_once
 from numaproof.targets import release_option
+from numaproof.user_files import USER_FILE, UserFile, check_read_once
 
 if TYPE_CHECKING:
     from numaproof.protocol.messages import KubeletConfiguration
@@ -29,7 +29,7 @@ _WHOLE = 2000
 @node_machine_option
 @click.option(
     "--config",
-    type=click.File(encoding="utf-8"),
+    type=USER_FILE,
     required=True,
     metavar="FILE",
     help="KubeletConfiguration of the node.",
@@ -50,16 +50,16 @@ _WHOLE = 2000
     help="Also write a page or a drawing.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
-@click.argument("files", metavar="PODS...", type=click.File(encoding="utf-8"), nargs=-1)
+@click.argument("files", metavar="PODS...", type=USER_FILE, nargs=-1)
 def simulate(
     *,
     machine: str,
-    config: TextIO,
+    config: UserFile,
     devices: tuple[str, ...],
     replicas: int | None,
     kubernetes: str,
     out: Path | None,
-    files: tuple[TextIO, ...],
+    files: tuple[UserFile, ...],
     documented: bool,
     explain: bool,
     as_json: bool,
@@ -106,17 +106,14 @@ def simulate(
 
 
 def _read(
-    files: tuple[TextIO, ...], config: TextIO, replicas: int | None
+    files: tuple[UserFile, ...], config: UserFile, replicas: int | None
 ) -> tuple[tuple[pods.DescribedPod, ...], KubeletConfiguration]:
     """The pods and the configuration in the files; what has no pods is noted on standard error."""
     from numaproof.simulation import documents, pods
 
     check_read_once((config, *files))
-    try:
-        asked = pods.read(((file.name, file.read()) for file in files), replicas)
-        settings = documents.configuration(config.read(), config.name)
-    except UnicodeDecodeError:
-        raise click.UsageError("a file is not UTF-8 text; save it as UTF-8") from None
+    asked = pods.read(((file.name, file.text()) for file in files), replicas)
+    settings = documents.configuration(config.text(), config.name)
     for note in asked.notes:
         click.echo(note, err=True)
     if not asked.pods:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, TextIO
+from typing import TYPE_CHECKING
 
 import click
 
 from numaproof.machine_names import MACHINE, discover_machine
 from numaproof.protocol import codec
 from numaproof.targets import release_option
+from numaproof.user_files import USER_FILE, UserFile, check_read_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,17 +32,17 @@ def state() -> None:
 
 
 @state.command()
-@click.argument("file", type=click.File("rb"))
+@click.argument("file", type=USER_FILE)
 @click.option("--machine", type=MACHINE, required=True, help="Bundled profile or profile file.")
 @click.option(
     "--config",
-    type=click.File(encoding="utf-8"),
+    type=USER_FILE,
     help="KubeletConfiguration of the node (default: one that fits the file).",
 )
 @release_option
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def check(
-    file: BinaryIO, machine: str, config: TextIO | None, kubernetes: str, *, as_json: bool
+    file: UserFile, machine: str, config: UserFile | None, kubernetes: str, *, as_json: bool
 ) -> int:
     """Say what the kubelet would make of a checkpoint FILE, and how to fix it.
 
@@ -55,19 +56,18 @@ def check(
     from numaproof.simulation import checkpoints, documents
     from numaproof.simulation.admission import CannotAnswerError, Question
 
+    check_read_once((file, config))
     info = discover_machine(machine, kubernetes)
     with tempfile.TemporaryDirectory() as folder:
         try:
-            checkpoint = checkpoints.read(file.read(), Path(file.name).name)
+            checkpoint = checkpoints.read(file.read(checkpoints.MOST_BYTES), Path(file.name).name)
             settings = (
-                documents.configuration(config.read(), config.name)
+                documents.configuration(config.text(), config.name)
                 if config
                 else checkpoints.assumed_config(checkpoint, info)
             )
             question = Question(info, settings, kubernetes)
             found = checkpoints.judge(question, checkpoint, Path(folder))
-        except UnicodeDecodeError:
-            raise click.UsageError("--config is not UTF-8 text; save it as UTF-8") from None
         except (CannotAnswerError, checkpoints.UnknownFileError) as error:
             raise click.UsageError(f"{file.name}: {error}") from None
     click.echo(codec.encode(found) if as_json else "\n".join(_told(found)))

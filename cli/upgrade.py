@@ -7,15 +7,15 @@ import sys
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from numaproof.machine_names import discover_machine, node_devices_option, node_machine_option
 from numaproof.protocol import codec
 from numaproof.protocol.releases import RELEASES
-from numaproof.standard_input import check_read_once
 from numaproof.targets import open_target, timeout_option
+from numaproof.user_files import USER_FILE, UserFile, check_read_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,7 +45,7 @@ ATTENTION = 1
 @node_machine_option
 @click.option(
     "--config",
-    type=click.File(encoding="utf-8"),
+    type=USER_FILE,
     metavar="FILE",
     help="KubeletConfiguration of the node (default: the kubelet's defaults).",
 )
@@ -58,7 +58,7 @@ ATTENTION = 1
 @click.option(
     "--pods",
     "files",
-    type=click.File(encoding="utf-8"),
+    type=USER_FILE,
     multiple=True,
     metavar="FILE",
     help="Pods on the node: manifests, or the output of kubectl get pods -o yaml. Repeatable.",
@@ -78,9 +78,9 @@ def upgrade(
     before: str,
     after: str,
     machine: str,
-    config: TextIO | None,
+    config: UserFile | None,
     state: Path | None,
-    files: tuple[TextIO, ...],
+    files: tuple[UserFile, ...],
     devices: tuple[str, ...],
     implementation: tuple[str, ...],
     timeout: float,
@@ -136,16 +136,15 @@ def upgrade(
     return ATTENTION if answer.attention else 0
 
 
-def _read(config: TextIO | None, files: tuple[TextIO, ...]) -> tuple[Document | None, pods.Reading]:
+def _read(
+    config: UserFile | None, files: tuple[UserFile, ...]
+) -> tuple[Document | None, pods.Reading]:
     """The configuration's document and the pods on the node."""
     from numaproof.simulation import documents, pods
 
     check_read_once((config, *files))
-    try:
-        found = pods.read(((file.name, file.read()) for file in files), running=True)
-        document = documents.configuration_document(config.read(), config.name) if config else None
-    except UnicodeDecodeError:
-        raise click.UsageError("a file is not UTF-8 text; save it as UTF-8") from None
+    found = pods.read(((file.name, file.text()) for file in files), running=True)
+    document = documents.configuration_document(config.text(), config.name) if config else None
     if files and not found.pods:
         raise click.UsageError("no pods in the given files; name manifests of Pods or workloads")
     return document, found

@@ -13,7 +13,9 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import IO, Protocol
 
-from numaproof.fakesys.members import TreeError, checked_members, plain_name
+from numaproof.fakesys.members import BoundedHeader, TreeError, checked_members, plain_name
+from numaproof.inputs import door
+from numaproof.inputs.errors import DocumentError
 
 MAX_ARCHIVE = 1024 * 1024 * 1024
 
@@ -45,7 +47,7 @@ def open_tree(path: str | os.PathLike[str]) -> Iterator[Path]:
     if source.is_dir():
         yield source
         return
-    if not source.is_file():
+    if not source.exists():
         raise TreeError(f"{source}: no such file or directory")
     kind = next((s for s in sorted(_SUFFIXES, key=len) if source.name.endswith(s)), None)
     if kind is None:
@@ -55,10 +57,12 @@ def open_tree(path: str | os.PathLike[str]) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="numaproof-tree-") as directory:
         root = Path(directory)
         try:
-            with source.open("rb") as raw, _decompressed(raw, _SUFFIXES[kind]) as stream:
+            with _opened(source, _SUFFIXES[kind]) as raw, _decompressed(raw, kind) as stream:
                 _unpack(stream, root)
         except TreeError as error:
             raise TreeError(f"{source}: {error}") from None
+        except DocumentError as error:
+            raise TreeError(str(error)) from None
         except (tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, OSError) as error:
             raise TreeError(f"{source}: cannot unpack: {error}") from None
         yield _root(root)
@@ -91,17 +95,22 @@ class _Bounded:
         return data
 
 
+def _opened(source: Path, packing: str) -> AbstractContextManager[IO[bytes]]:
+    """The archive; one that is not compressed may be as large as the others when unpacked."""
+    return door.opened(source, most=door.MOST_BYTES if packing else MAX_ARCHIVE)
+
+
 _OPENERS: dict[str, Callable[[IO[bytes]], AbstractContextManager[_Readable]]] = {
     "": contextlib.nullcontext,
     "gz": lambda raw: gzip.GzipFile(fileobj=raw),
-    "xz": lzma.LZMAFile,
+    "xz": door.Unpacking,
     "bz2": bz2.BZ2File,
 }
 
 
 @contextmanager
 def _decompressed(raw: IO[bytes], kind: str) -> Iterator[IO[bytes]]:
-    open_stream = _OPENERS[kind]
+    open_stream = _OPENERS[_SUFFIXES[kind]]
     with open_stream(raw) as stream, tempfile.TemporaryFile() as whole:
         # The archive is read twice (to check, then to write), so it is decompressed to a file once.
         bounded = _Bounded(stream)
@@ -112,7 +121,7 @@ def _decompressed(raw: IO[bytes], kind: str) -> Iterator[IO[bytes]]:
 
 
 def _unpack(stream: IO[bytes], root: Path) -> None:
-    with tarfile.open(fileobj=stream, mode="r:") as archive:
+    with tarfile.open(fileobj=stream, mode="r:", tarinfo=BoundedHeader) as archive:
         members = checked_members(archive)
         for name, member in members.items():
             target = root / name

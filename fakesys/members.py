@@ -2,15 +2,49 @@
 
 import posixpath
 import tarfile
+from typing import Self
 
-MAX_MEMBERS = 500_000
+MAX_MEMBERS = 100_000
 MAX_FILE = 4 * 1024 * 1024
 MAX_TOTAL = 512 * 1024 * 1024
+MAX_HEADER = 64 * 1024
+"""Bytes of a header that holds a long name or other fields of the member after it."""
+
+MAX_NAME = 1024
+"""Characters of a name; those of /sys have less than a hundred."""
+
 _MAX_LINK_STEPS = 40
 
 
 class TreeError(ValueError):
     """A tree cannot be read, or an archive is not safe to unpack; the message says why."""
+
+
+_EXTENDED = frozenset(
+    {
+        tarfile.XHDTYPE,
+        tarfile.XGLTYPE,
+        tarfile.SOLARIS_XHDTYPE,
+        tarfile.GNUTYPE_LONGNAME,
+        tarfile.GNUTYPE_LONGLINK,
+    }
+)
+
+
+class BoundedHeader(tarfile.TarInfo):
+    """A member's header; `tarfile` reads extended ones whole, whatever size they say."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        """The header in a block.
+
+        Raises:
+            TreeError: it is followed by more fields than a file of /sys can have.
+        """
+        found = super().frombuf(buf, encoding, errors)
+        if found.type in _EXTENDED and found.size > MAX_HEADER:
+            raise TreeError(f"a member has fields of more than {MAX_HEADER} bytes")
+        return found
 
 
 def checked_members(archive: tarfile.TarFile) -> dict[str, tarfile.TarInfo]:
@@ -61,6 +95,8 @@ def plain_name(name: str) -> str:
     Raises:
         TreeError: it does not.
     """
+    if len(name) > MAX_NAME:
+        raise TreeError(f"{name[:60]}...: a name of more than {MAX_NAME} characters")
     if name.startswith("/") or ".." in name.split("/") or "\0" in name:
         raise TreeError(f"{name}: outside the archive's root")
     return posixpath.normpath(name)
@@ -81,6 +117,8 @@ def _check_symlink(name: str, members: dict[str, tarfile.TarInfo]) -> None:
     steps = 0
     place: list[str] = name.split("/")[:-1]
     todo = [members[name].linkname]
+    if len(todo[0]) > MAX_NAME:
+        raise TreeError(f"{name}: link to a name of more than {MAX_NAME} characters")
     while todo:
         text = todo.pop()
         if text.startswith("/"):

@@ -24,7 +24,7 @@ except ImportError:  # pragma: no cover - PyYAML built without libyaml
 
 __all__ = ["MAX_BYTES", "MAX_VALUES", "Document", "DocumentError", "PathTuple", "dotted", "load"]
 
-MAX_BYTES = 8 * 1024 * 1024
+MAX_BYTES = door.DOCUMENT_BYTES
 """Maximum size of a file of documents, and of a document's texts with its aliases expanded."""
 
 MAX_DEPTH = 40

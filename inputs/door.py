@@ -7,11 +7,12 @@ once.
 
 from __future__ import annotations
 
+import io
 import lzma
 import os
 import stat
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, BinaryIO, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Protocol, Self
 
 from numaproof.inputs.errors import DocumentError
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 64 * 1024 * 1024
 """Bytes of a file, as it is and unpacked."""
+
+DOCUMENT_BYTES = 8 * 1024 * 1024
+"""Bytes of a file of YAML or JSON documents, which take a hundred times as much when parsed."""
 
 _MOST_MEMORY = 256 * 1024 * 1024
 """Bytes that unpacking may take beside the result; `xz -9` needs 65 MiB."""
@@ -156,23 +160,59 @@ def unpacked(content: bytes, name: str, *, most: int = MOST_BYTES) -> bytes:
         DocumentError: they are no xz file, or unpack to more than `most`.
     """
     found = bytearray()
-    try:
-        while content:
-            stream = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MOST_MEMORY)
-            while not stream.eof:
-                chunk = stream.decompress(content, min(_CHUNK, most + 1 - len(found)))
-                content = b""
+    with Unpacking(io.BytesIO(content)) as stream:
+        try:
+            while chunk := stream.read(min(_CHUNK, most + 1 - len(found))):
                 found += chunk
                 if len(found) > most:
                     raise DocumentError(name, 0, "", f"unpacks to more than {most:,} bytes")
-                if not chunk and stream.needs_input and not stream.eof:
-                    raise DocumentError(name, 0, "", "not an xz file: it ends too early")
-            content = stream.unused_data.lstrip(b"\0")
-    except lzma.LZMAError as error:
-        raise DocumentError(name, 0, "", f"not an xz file: {error}") from None
+        except (lzma.LZMAError, EOFError) as error:
+            raise DocumentError(name, 0, "", f"not an xz file: {error}") from None
     if not found:
         raise DocumentError(name, 0, "", "there is nothing in it")
     return bytes(found)
+
+
+class Unpacking:
+    """An xz stream unpacked piece by piece, in bounded memory: `lzma.LZMAFile` takes any."""
+
+    def __init__(self, packed: Readable) -> None:
+        """Unpacks what the stream holds."""
+        self._packed = packed
+        self._stream = _decompressor()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Has nothing to close."""
+
+    def read(self, size: int, /) -> bytes:
+        """Up to so many bytes; none at the end.
+
+        Raises:
+            lzma.LZMAError: the stream is damaged, or needs too much memory.
+            EOFError: it ends too early.
+        """
+        while True:
+            if self._stream.eof:
+                # Another stream may follow, after zeros.
+                rest = self._stream.unused_data.lstrip(b"\0") or self._packed.read(_CHUNK)
+                if not rest.strip(b"\0"):
+                    return b""
+                self._stream = _decompressor()
+            elif self._stream.needs_input:
+                rest = self._packed.read(_CHUNK)
+                if not rest:
+                    raise EOFError("it ends too early")
+            else:
+                rest = b""
+            if chunk := self._stream.decompress(rest, size):
+                return chunk
+
+
+def _decompressor() -> lzma.LZMADecompressor:
+    return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MOST_MEMORY)
 
 
 def _require_regular(name: str, found: os.stat_result) -> None:

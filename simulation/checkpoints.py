@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 
     from numaproof.protocol.machine import MachineInfo
 
+MOST_BYTES = 4 * 1024 * 1024
+"""Bytes of a checkpoint file: ten times as many as those of a node of a thousand pods."""
+
+MOST_OVERLAPS = 20
+"""Pairs of pods with CPUs in common that are told of."""
+
 STATE_DIR = "/var/lib/kubelet"
 """Where a kubelet keeps its checkpoints by default."""
 
@@ -151,17 +157,21 @@ def _overlaps(entries: Any) -> list[str]:
     if not isinstance(entries, dict):
         return []
     held: dict[str, CPUSet] = {}
+    taken, found = CPUSet(), list[str]()
     for uid, containers in entries.items():
-        if isinstance(containers, dict):
-            sets = [_cpus(text) for text in containers.values()]
-            held[uid] = CPUSet(cpu for one in sets for cpu in one)
-    pods = list(held.items())
-    return [
-        f"pods {uid} and {other} both hold CPUs {both}"
-        for number, (uid, cpus) in enumerate(pods)
-        for other, others in pods[number + 1 :]
-        if (both := cpus & others)
-    ]
+        if not isinstance(containers, dict):
+            continue
+        cpus = CPUSet.union(_cpus(text) for text in containers.values())
+        if cpus & taken:
+            found += (
+                f"pods {other} and {uid} both hold CPUs {both}"
+                for other, others in held.items()
+                if (both := cpus & others)
+            )
+        if len(found) > MOST_OVERLAPS:
+            return [*found[:MOST_OVERLAPS], "... and more pods with CPUs of others"]
+        held[uid], taken = cpus, taken | cpus
+    return found
 
 
 def _fields(content: bytes | str) -> dict[str, Any]:

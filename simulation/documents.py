@@ -18,6 +18,9 @@ _CONFIGURATION = {
     "kind": "KubeletConfiguration",
 }
 
+MOST_DOCUMENTS = 10_000
+"""Documents in a file; a node has a few hundred pods."""
+
 _MARK = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 """At the start of a line these characters always separate documents, even inside a scalar (YAML
 1.2, section 9.1.2)."""
@@ -27,12 +30,19 @@ def parts(text: str, file: str) -> Iterator[Document]:
     """The non-empty documents in a file's text, with the line numbers of the file.
 
     Raises:
-        DocumentError: one of them cannot be read.
+        DocumentError: one of them cannot be read, or there are too many.
     """
-    before = 0
-    for part in _MARK.split(text):
-        document = documents.load("\n" * before + part, file=file, aliases=True)
+    before = values = 0
+    for number, part in enumerate(_MARK.split(text)):
+        if number > MOST_DOCUMENTS:
+            message = f"more than {MOST_DOCUMENTS:,} documents"
+            raise DocumentError(file, before + 1, "", message, "split the file")
+        document = documents.load(part, file=file, aliases=True, before=before)
         before += part.count("\n")
+        values += document.values
+        if values > documents.MAX_VALUES:
+            message = f"more than {documents.MAX_VALUES:,} values in one file"
+            raise DocumentError(file, before, "", message, "split the file")
         if document.data is not None:
             yield document
 

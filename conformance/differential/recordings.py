@@ -10,18 +10,19 @@ from __future__ import annotations
 
 import lzma
 from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from numaproof.conformance.cases.schema import Case
 from numaproof.conformance.execution.implementation import BrokeProtocol
+from numaproof.inputs import door
 from numaproof.protocol import codec, messages
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from importlib.resources.abc import Traversable
-    from pathlib import Path
 
 FORMAT = 1
 SUFFIX = ".jsonl.xz"
@@ -114,15 +115,14 @@ def read(file: Path | Traversable) -> tuple[Source, tuple[Recording, ...]]:
     """The recordings of a file, and where they come from.
 
     Raises:
+        DocumentError: it cannot be read or unpacked.
         RecordingError: it is not such a file.
     """
-    try:
-        lines = lzma.decompress(file.read_bytes()).splitlines()
-    except (lzma.LZMAError, EOFError) as error:
-        raise RecordingError(f"{file.name}: not an xz file: {error}") from None
-    made = list(_read_lines(file.name, lines))
+    packed = door.read(file) if isinstance(file, Path) else file.read_bytes()
+    lines = door.unpacked(packed, str(file)).splitlines()
+    made = list(_read_lines(str(file), lines))
     if not made:
-        raise RecordingError(f"{file.name}: there is nothing in it")
+        raise RecordingError(f"{file}: there is nothing in it")
     return made[0], tuple(made[1:])
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from numaproof.inputs import door
 from numaproof.reference.kubelet.checkpoints import cpu, devices, files, memory
+from numaproof.simulation.checkpoints import MOST_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,7 +47,7 @@ def load(folder: Path) -> Files:
 
     Raises:
         NoStateError: there is none of the CPU Manager and none of the Memory Manager.
-        OSError: a file cannot be read.
+        DocumentError: a file cannot be read, or is no file of sane size.
     """
     found = read(folder)
     if not found.keys() & {CPU, MEMORY}:
@@ -55,9 +58,16 @@ def load(folder: Path) -> Files:
 
 
 def read(folder: Path) -> Files:
-    """The checkpoints that are in a directory."""
-    contents = {name: files.read(folder / name) for name in NAMES}
-    return {name: content for name, content in contents.items() if content is not None}
+    """The checkpoints that are in a directory.
+
+    Raises:
+        DocumentError: one cannot be read, or is no file of sane size.
+    """
+    return {
+        name: door.read(folder / name, most=MOST_BYTES)
+        for name in NAMES
+        if os.path.lexists(folder / name)
+    }
 
 
 def write(folder: Path, found: Mapping[str, bytes]) -> None:

@@ -119,7 +119,7 @@ def test_in_a_checkout_the_case_goes_to_its_cases(command: Command) -> None:
         (("--id", "static-one", "--requirement", "CPU-STATIC-7"), "there is no requirement"),
         (("--id", "static-one", "--defect", "none"), "'none' is not one of"),
         (("--id", "static-one", "--into", "brackets.yaml"), "brackets.yaml:1: cases: "),
-        (("--id", "static-one", "--into", "binary.yaml"), "binary.yaml: not UTF-8"),
+        (("--id", "static-one", "--into", "binary.yaml"), "binary.yaml:1: not UTF-8"),
         (("--id", "static-one", "--implementation", "lost-program"), "lost-program"),
         ((), "Missing option '--id'"),
     ],

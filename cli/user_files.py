@@ -1,0 +1,74 @@
+"""Files that a command reads, of which standard input can be one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+STDIN = "<stdin>"
+
+
+@dataclass(frozen=True)
+class UserFile:
+    """A file that the user named, or standard input; read when it is needed."""
+
+    name: str
+
+    def read(self, most: int) -> bytes:
+        """Its bytes.
+
+        Raises:
+            DocumentError: it is no regular file, or is larger than `most`.
+        """
+        from numaproof.inputs import door
+
+        if self.name == STDIN:
+            return door.drained(click.get_binary_stream("stdin"), STDIN, most=most)
+        return door.read(self.name, most=most)
+
+    def text(self) -> str:
+        """Its text, of one or more documents.
+
+        Raises:
+            DocumentError: as `read`, or it is not UTF-8.
+        """
+        from numaproof.inputs import door
+
+        return door.text(self.read(door.DOCUMENT_BYTES), self.name)
+
+
+class UserFileParam(click.ParamType[UserFile]):
+    """The name of a file; ``-`` is standard input."""
+
+    name = "filename"
+
+    def convert(
+        self, value: str | UserFile, param: click.Parameter | None, ctx: click.Context | None
+    ) -> UserFile:
+        """The file of that name, which must exist."""
+        if isinstance(value, UserFile):
+            return value
+        if value == "-":
+            return UserFile(STDIN)
+        if not Path(value).exists():
+            self.fail(f"'{value}': No such file or directory", param, ctx)
+        return UserFile(value)
+
+
+USER_FILE = UserFileParam()
+
+
+def check_read_once(files: Iterable[UserFile | None]) -> None:
+    """Checks that at most one of the files is standard input.
+
+    Raises:
+        click.UsageError: it is not so.
+    """
+    if sum(file is not None and file.name == STDIN for file in files) > 1:
+        raise click.UsageError("standard input can be read once: only one file can be -")
