@@ -3,67 +3,128 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from numaproof.protocol.events import CaseFinished
 
 if TYPE_CHECKING:
-    from numaproof.conformance.judging.known_failures import KnownFailures
+    from numaproof.conformance.cases.schema import Case
+    from numaproof.conformance.known_failures.entries import KnownFailureEntry
+    from numaproof.conformance.known_failures.verdicts import KnownFailures
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+@dataclass(frozen=True)
+class Accepted:
+    """What the options about known failures say.
+
+    Attributes:
+        file: names what is known; None for nothing.
+        written: gets entries for what is new; None for none. What it has already is known, too.
+        today: the day that dates are compared with.
+    """
+
+    file: Path | None
+    written: Path | None
+    today: dt.date
+
+    def known(self, cases: Iterable[Case] = (), *, whole: bool = False) -> KnownFailures:
+        """What is known.
+
+        Args:
+            cases: those of the run.
+            whole: whether it has all of them on all machines.
+
+        Raises:
+            inputs.DocumentError: a file is wrong.
+        """
+        from numaproof.conformance.cases import naming
+        from numaproof.conformance.known_failures.verdicts import KnownFailures
+
+        names = {one.id: naming.names(one) for one in cases}
+        return KnownFailures(self._entries(), self.today, whole, names)
+
+    def _entries(self) -> tuple[KnownFailureEntry, ...]:
+        from numaproof.conformance.known_failures import entries
+
+        files = dict.fromkeys(one for one in (self.file, self.written) if one and one.exists())
+        return tuple(entry for file in files for entry in entries.read(file))
+
+    def write(self, out: Path, scenarios: Mapping[str, str] | None = None) -> None:
+        """Adds what failed in a run to the file that was asked for, or makes that file.
+
+        Args:
+            out: the folder of the run's reports.
+            scenarios: of generated scenarios that failed, a message by signature; those among its
+                events, if None.
+
+        Raises:
+            OSError: the file cannot be written.
+            inputs.DocumentError: nothing can be added to it.
+        """
+        if self.written is None:
+            return
+        from numaproof.conformance.cases.writing import put
+        from numaproof.conformance.known_failures import writing
+        from numaproof.conformance.known_failures.verdicts import MISSING
+        from numaproof.inputs import door
+        from numaproof.protocol.events import GOOD, CaseFinished, DivergenceFound
+        from numaproof.reports.files import EVENTS, read_events
+        from numaproof.reports.layout import plural
+
+        events = [*read_events(out / EVENTS)]
+        runs = [one for one in events if isinstance(one, CaseFinished) and one.outcome != MISSING]
+        if scenarios is None:
+            scenarios = {
+                one.signature: one.message
+                for one in events
+                if isinstance(one, DivergenceFound) and one.outcome not in GOOD
+            }
+        rows = writing.rows(runs, scenarios, self._entries())
+        name = str(self.written)
+        if self.written.exists():
+            text = writing.with_rows(door.read_text(self.written), rows, name)
+        else:
+            text = writing.first_file(rows, name, self.today)
+        put(text, self.written)
+        click.echo(f"{self.written}: {plural(len(rows), 'new known failure')}", err=True)
+
+
 def known_failures_options(command: F) -> F:
-    """Adds --known-failures and --today to a command."""
-    for option in (
-        click.option(
-            "--today",
-            type=click.DateTime(["%Y-%m-%d"]),
-            help="Date that known failures are judged at (default: today).",
-        ),
-        click.option(
-            "--known-failures",
-            "known_file",
-            type=click.Path(exists=True, dir_okay=False, path_type=Path),
-            help="YAML file of failures that do not fail the run.",
-        ),
-    ):
-        command = option(command)
-    return command
+    """Adds --known-failures, --write-known-failures and --today, as one value `accepted`."""
 
+    @click.option(
+        "--known-failures",
+        "known_file",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help="YAML file of failures that do not fail the run.",
+    )
+    @click.option(
+        "--write-known-failures",
+        "written",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="Add the failures that are not known yet to a file for --known-failures, or make one.",
+    )
+    @click.option(
+        "--today",
+        type=click.DateTime(["%Y-%m-%d"]),
+        help="Date that known failures are judged at (default: today).",
+    )
+    @wraps(command)
+    def accepting(
+        *args: Any,
+        known_file: Path | None,
+        written: Path | None,
+        today: dt.datetime | None,
+        **options: Any,
+    ) -> Any:
+        day = (today or dt.datetime.now(dt.UTC)).date()
+        return command(*args, accepted=Accepted(known_file, written, day), **options)
 
-def known(file: Path | None, today: dt.datetime | None, *, whole: bool) -> KnownFailures:
-    """What the options say is known; nothing without a file.
-
-    Raises:
-        fakesys.DocumentError: the file is wrong.
-    """
-    from numaproof.conformance.judging import known_failures
-    from numaproof.conformance.judging.known_failures import KnownFailures
-
-    return KnownFailures(known_failures.read(file) if file else (), _day(today), whole=whole)
-
-
-def write_known_failures(file: Path, out: Path, today: dt.datetime | None) -> None:
-    """Writes a first file of known failures from the reports of a run.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
-    from numaproof.conformance.cases import writing
-    from numaproof.conformance.judging import known_failures
-    from numaproof.reports.files import EVENTS, read_events
-    from numaproof.reports.layout import plural
-
-    runs = [one for one in read_events(out / EVENTS) if isinstance(one, CaseFinished)]
-    writing.put(known_failures.first_file(runs, str(file), _day(today)), file)
-    count = len(known_failures.read(file))
-    click.echo(f"{file}: {plural(count, 'known failure')}", err=True)
-
-
-def _day(today: dt.datetime | None) -> dt.date:
-    return (today or dt.datetime.now(dt.UTC)).date()
+    return cast("F", accepting)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from numaproof.accepted import known, known_failures_options, write_known_failures
+from numaproof.accepted import Accepted, known_failures_options
 from numaproof.harness import run_harness
 from numaproof.machine_names import machines_option, named_machines
 from numaproof.outputs import out_option, repeat_option
@@ -15,7 +15,6 @@ from numaproof.selecting import select_options, selection
 from numaproof.targets import target_options
 
 if TYPE_CHECKING:
-    import datetime as dt
     from collections.abc import Iterable, Iterator
 
     from numaproof.conformance.cases.schema import Case
@@ -43,12 +42,6 @@ if TYPE_CHECKING:
 )
 @repeat_option
 @known_failures_options
-@click.option(
-    "--write-known-failures",
-    "written",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the failures that are not known yet to a new file for --known-failures.",
-)
 @out_option("check")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def check(
@@ -59,9 +52,7 @@ def check(
     machine_names: Iterable[str],
     quick: bool,
     repeat: int,
-    known_file: Path | None,
-    today: dt.datetime | None,
-    written: Path | None,
+    accepted: Accepted,
     out: Path,
     as_json: bool,
     **target: Any,
@@ -87,12 +78,9 @@ def check(
     from numaproof.conformance.execution.scratch import scratch_folder
     from numaproof.conformance.selection import quick as quick_set
 
-    if written and written.exists():
-        raise click.UsageError(f"{written} exists already: remove it, or name another file")
-    whole = not (select or exclude or machine_names or quick)
-    accepted = known(known_file, today, whole=whole)
     bundled = loading.bundled_cases()
     cases = loading.with_own(bundled, own)
+    known = accepted.known(cases, whole=not (select or exclude or machine_names or quick))
     with scratch_folder() as trees:
         machines = named_machines(machine_names, trees)
 
@@ -111,9 +99,8 @@ def check(
                     f"none of the selected cases applies to these machines at level"
                     f" {chosen.level} for Kubernetes {chosen.kubernetes}"
                 )
-            return play(runs, harness_run, kept, CheckOptions(times=repeat, known=accepted))
+            return play(runs, harness_run, kept, CheckOptions(times=repeat, known=known))
 
         code = run_harness(start, target, out, as_json=as_json)
-    if written:
-        write_known_failures(written, out, today)
+    accepted.write(out)
     return code

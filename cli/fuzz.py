@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from numaproof.accepted import Accepted, known_failures_options
 from numaproof.conformance.fuzzing.fuzz_options import REPLAY_EVERY
 from numaproof.durations import Duration
 from numaproof.harness import run_harness
@@ -71,6 +72,7 @@ _DEFAULT_DATABASE = ".numaproof/examples"
     help="Replay one in N passing examples in a new process and compare the answers; 0 replays"
     f" none (default: {REPLAY_EVERY}).",
 )
+@known_failures_options
 @out_option("fuzz")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 @click.pass_context
@@ -85,6 +87,7 @@ def fuzz(
     database: str | None,
     keep_going: bool,
     replay_every: int,
+    accepted: Accepted,
     out: Path,
     as_json: bool,
     **target: Any,
@@ -127,9 +130,11 @@ def fuzz(
         added = ("--seed", str(seed))
     chosen = seed
     budget = Budget(max_examples, max_time)
-    options = FuzzOptions(kept, replay_every, keep_going=keep_going)
+    options = FuzzOptions(kept, replay_every, keep_going=keep_going, known=accepted.known())
 
     def start(harness_run: HarnessRun) -> Iterator[AnyEvent]:
         return fuzzing.fuzz(harness_run, budget, chosen, out / FINDINGS, options)
 
-    return run_harness(start, target, out, as_json=as_json, added=added, findings=FOUND)
+    code = run_harness(start, target, out, as_json=as_json, added=added, findings=FOUND)
+    accepted.write(out)
+    return code

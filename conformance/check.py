@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from numaproof.conformance.cases import naming
 from numaproof.conformance.claims.review import ClaimsTally
 from numaproof.conformance.differential import recording_check
 from numaproof.conformance.execution.runner import play_case
 from numaproof.conformance.execution.scenario import Scenario
 from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.conformance.fuzzing.determinism import DeterminismCheck
-from numaproof.conformance.judging.known_failures import KnownFailures
+from numaproof.conformance.known_failures.verdicts import KnownFailures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -72,13 +71,13 @@ def check(
                 one, harness_run, scratch / str(number), every_call=options.every_call
             )
             finished = _repeated(played, one, again, options.times - 1)
-            finished = options.known.judged(finished, naming.names(one.case))
+            finished = options.known.judged(finished)
             outcomes[finished.outcome] += 1
             claims.count_case(finished)
             yield finished
         for recording in recordings:
             finished = recording_check.finished(recording, harness_run, scratch)
-            finished = options.known.judged(finished, (finished.case,))
+            finished = options.known.judged(finished)
             outcomes[finished.outcome] += 1
             yield finished
     for finished in options.known.missing(harness_run.elapsed()):

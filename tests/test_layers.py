@@ -37,6 +37,7 @@ ROOMS = (
     "cases",
     "requirements",
     "judging",
+    "known_failures",
     "claims",
     "execution",
     "diagnosis",

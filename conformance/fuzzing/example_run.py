@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from numaproof.conformance.cases.schema import Case
@@ -11,7 +12,7 @@ from numaproof.conformance.execution.scenario import Scenario
 from numaproof.conformance.execution.scratch import scratch_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Mapping
 
     from numaproof.conformance.cases.schema import Step
     from numaproof.conformance.execution.run import Target
@@ -44,8 +45,8 @@ class IdleRun:
 class ExampleRun:
     """A run whose steps are generated as it goes; failures are added to `seen`.
 
-    A failure for one of the `known` causes is no news: the steps after it are left out. Its outcome
-    is `known_outcome` then.
+    A failure for one of the `known` causes is no news: the steps after it are left out. It counts
+    with the outcome of that cause, which is `known_outcome` then.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class ExampleRun:
         target: Target,
         machine: MachineInfo,
         seen: list[ExampleFailedError],
-        known: Collection[str] = (),
+        known: Mapping[str, Outcome] = MappingProxyType({}),
     ) -> None:
         self._seen = seen
         self._known = known
@@ -91,9 +92,8 @@ class ExampleRun:
     def _raise(self) -> None:
         if self._result.good:
             return
-        if self.inner.signature(self._result) in self._known:
-            self.known_outcome = self._result.outcome
-        else:
+        self.known_outcome = self._known.get(self.inner.signature(self._result))
+        if self.known_outcome is None:
             self._seen.append(ExampleFailedError(self, self._result))
             raise self._seen[-1]
 

@@ -30,6 +30,7 @@ from numaproof.conformance.fuzzing.exploration import Explorer, ScenarioRun
 from numaproof.conformance.fuzzing.fuzz_finding import FuzzFinding
 from numaproof.conformance.fuzzing.fuzz_options import CI, Budget, FuzzOptions
 from numaproof.conformance.fuzzing.state_machine import TARGETS, NodeMachine
+from numaproof.conformance.known_failures.verdicts import KNOWN, KnownFailures
 from numaproof.protocol import events
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def fuzz(
             outcomes += search.passed_over(played - bool(found))
             if found:
                 outcomes[found.outcome] += 1
-                yield found.event(harness_run, findings)
+                yield search.accepted.judged_scenario(found.event(harness_run, findings))
                 if kept:
                     kept.keep()
             yield events.Progress(at=harness_run.elapsed(), done=done)
@@ -102,7 +103,8 @@ def fuzz(
 class _Search:
     """What a run has found and reached, and how often it may still try to make that smaller.
 
-    `known` are the causes found so far.
+    `known` are the causes found so far, and those that the project's own file names, each with the
+    outcome that another example counts with which fails for it.
     """
 
     harness_run: HarnessRun
@@ -113,7 +115,9 @@ class _Search:
     coverage: CoverageTotals = field(default_factory=CoverageTotals)
     failed: list[ExampleFailedError] = field(default_factory=list)
     nondeterminism: Nondeterminism | None = None
-    known: set[str] = field(default_factory=set)
+    accepted: KnownFailures = field(init=False)
+    known: dict[str, Outcome] = field(init=False)
+    found: int = 0
     _passed_over: list[Outcome] = field(default_factory=list)
     _left: int = SHRINKS
     _taken: int = 0
@@ -122,13 +126,15 @@ class _Search:
     claims: ClaimsTally = field(init=False)
 
     def __post_init__(self) -> None:
+        self.accepted = self.options.known or KnownFailures()
+        self.known = dict.fromkeys(self.accepted.causes_of_scenarios(), KNOWN)
         self.claims = ClaimsTally(self.harness_run.target.hello, "example")
         self._determinism = DeterminismCheck(self.harness_run.target, self.scratch / "repeats")
 
     @property
     def over(self) -> bool:
         """Whether something was found that ends the run."""
-        return bool(self.known) and not self.options.keep_going
+        return self.found > 0 and not self.options.keep_going
 
     def taken(self) -> int:
         """How many examples were played since this was asked last, smaller ones apart."""
@@ -190,12 +196,14 @@ class _Search:
                 smallest.scenario, smallest.run, times
             )
             found = None if nondeterminism else FuzzFinding.of_failure(smallest)
-            # What one process alone fails for would be found again and again.
-            self.known.update({first.signature} if nondeterminism else ())
+            if nondeterminism:
+                # What one process alone fails for would be found again and again.
+                self.known[first.signature] = first.result.outcome
         if nondeterminism:
             found = FuzzFinding.of_nondeterminism(self._determinism.smallest(nondeterminism))
         if found:
-            self.known.add(found.signature)
+            self.known[found.signature] = found.outcome
+            self.found += 1
         self.failed, self.nondeterminism, self._left = [], None, SHRINKS
         return found
 

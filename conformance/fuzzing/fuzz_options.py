@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from hypothesis.database import ExampleDatabase
 
+    from numaproof.conformance.known_failures.verdicts import KnownFailures
+
 BATCH = 100
 """Examples from one seed at the most; the first half are made at random, the rest are steered."""
 
@@ -51,11 +53,13 @@ class FuzzOptions:
         database: keeps what failed, and is looked into first.
         replay_every: one of so many passing examples is played a second time; 0 for none.
         keep_going: whether to go on after a finding, and look for other causes.
+        known: the failures that are known: examples that fail for their causes are passed over.
     """
 
     database: ExampleDatabase | None = None
     replay_every: int = REPLAY_EVERY
     keep_going: bool = False
+    known: KnownFailures | None = None
 
 
 CI = FuzzOptions()

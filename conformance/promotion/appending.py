@@ -5,15 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import yaml
 
-from numaproof.conformance.cases import loading, writing
+from numaproof.conformance.cases import lists, loading, writing
 from numaproof.inputs import documents
 from numaproof.protocol.releases import RELEASES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numaproof.conformance.cases.schema import Case
 
 
@@ -33,47 +30,13 @@ def appended(text: str, case: Case, file: str) -> str:
     if not text:
         return f"cases:\n{writing.item(case)}"
     before = loading.parse(text, file)
-    lines = text.splitlines(keepends=True)
-    at, column = _place(text, lines, file)
-    ending = "\r\n" if "\r\n" in text else "\n"
-    added = writing.item(case, **_said(case, documents.load(text, file=file).data))
-    indented = [" " * column + line + ending for line in added.splitlines()]
-    gap = [ending] if at and lines[at - 1].strip() else []
-    if at and not lines[at - 1].endswith("\n"):
-        lines[at - 1] += ending
-    rest = [ending, *lines[at:]] if at < len(lines) else []
-    made = "".join([*lines[:at], *gap, *indented, *rest])
+    item = writing.item(case, **_said(case, documents.load(text, file=file).data))
+    made = lists.with_items(text, "cases", item, file, "a case")
     if not _reads_as(made, (*before, case)):
         raise documents.DocumentError(
             file, 0, "", "a case can't be added to this file", "add to another file, --into FILE"
         )
     return made
-
-
-def _place(text: str, lines: Sequence[str], file: str) -> tuple[int, int]:
-    """The line before which a case is added, and the column of its hyphen."""
-    root = yaml.compose(text, Loader=yaml.SafeLoader)
-    assert isinstance(root, yaml.MappingNode)
-    keys = {key.value: (key, value) for key, value in root.value}
-    _, cases = keys["cases"]
-    if root.flow_style or cases.flow_style or not cases.value:
-        raise documents.DocumentError(
-            file,
-            cases.start_mark.line + 1,
-            "cases",
-            "a case can't be added to a list in brackets",
-            "write its cases below each other, or add to another file",
-        )
-    follows = [key.start_mark.line for key, _ in keys.values()]
-    at = min((line for line in follows if line > cases.start_mark.line), default=len(lines))
-    # What is written above the next key belongs to that.
-    while at < len(lines) and _is_aside(lines[at - 1]):
-        at -= 1
-    return at, cases.start_mark.column
-
-
-def _is_aside(line: str) -> bool:
-    return not line.strip() or line.lstrip().startswith("#")
 
 
 def _said(case: Case, data: dict[str, Any]) -> dict[str, Any]:

@@ -9,13 +9,10 @@ from typing import Any
 
 import pytest
 
-from numaproof.conformance.judging import known_failures
-from numaproof.conformance.judging.known_failures import (
-    KnownFailure,
-    KnownFailureEntry,
-    KnownFailures,
-)
-from numaproof.protocol.events import CaseFinished
+from numaproof.conformance.known_failures import entries
+from numaproof.conformance.known_failures.entries import KnownFailure, KnownFailureEntry
+from numaproof.conformance.known_failures.verdicts import KnownFailures
+from numaproof.protocol.events import CaseFinished, Outcome
 
 Command = Callable[..., Any]
 Program = Callable[[str], str]
@@ -109,7 +106,7 @@ def test_a_whole_run_shows_that_nothing_of_a_glob_fails_any_more() -> None:
     passed = CaseFinished(0.0, "a-one", "One", "laptop", "pass", 0.0, ())
     for whole in (True, False):
         known_ones = KnownFailures((entry,), whole=whole)
-        known_ones.judged(passed, ("a-one",))
+        known_ones.judged(passed)
         assert [one.outcome for one in known_ones.missing(0.0)] == (
             ["missing known failure"] if whole else []
         )
@@ -131,20 +128,117 @@ def test_an_entry_whose_cases_are_not_selected_is_not_judged(command: Command) -
     assert ended.code == 0
 
 
+@pytest.mark.parametrize(
+    ("outcomes", "told"),
+    [
+        (("unsupported",), "1 case run that it names is unsupported now"),
+        (("unsupported", "unsupported"), "all 2 case runs that it names are unsupported now"),
+        (("unsupported", "pass"), "all 2 case runs that it names pass or are unsupported now"),
+    ],
+)
+def test_an_entry_whose_cases_are_unsupported_is_reported(
+    outcomes: tuple[Outcome, ...], told: str
+) -> None:
+    known_ones = KnownFailures((KnownFailureEntry(KnownFailure("a-*", "boom", "why"), "k.yaml:1"),))
+    for number, outcome in enumerate(outcomes):
+        known_ones.judged(CaseFinished(0.0, f"a-{number}", "One", "laptop", outcome, 0.0, ()))
+    (one,) = known_ones.missing(0.0)
+    assert one.message == f"k.yaml:1: {told}: remove the entry"
+
+
+def test_an_entry_whose_cases_fail_for_another_known_cause_is_reported() -> None:
+    stale, met = (
+        KnownFailureEntry(KnownFailure("a-*", cause, "why"), f"k.yaml:{line}")
+        for line, cause in enumerate(("boom", "bang"), 1)
+    )
+    known_ones = KnownFailures((stale, met))
+    failed = CaseFinished(0.0, "a-one", "One", "laptop", "fail", 0.0, (), signature="bang")
+    assert known_ones.judged(failed).outcome == "known failure"
+    (one,) = known_ones.missing(0.0)
+    assert one.message == (
+        "k.yaml:1: 1 case run that it names fails for another known cause now: remove the entry"
+    )
+
+
 def test_the_first_file_makes_the_run_pass_and_is_compact(
     command: Command, failing: tuple[str, ...]
 ) -> None:
     ended = command("check", *failing, "--write-known-failures", "first.yaml")
     assert ended.code == 1
-    assert "first.yaml: 1 known failure" in ended.err
-    (entry,) = known_failures.read(Path("first.yaml"))
+    assert "first.yaml: 1 new known failure" in ended.err
+    (entry,) = entries.read(Path("first.yaml"))
     assert (entry.written.case, entry.written.signature) == ("example-*", SIGNATURE)
     assert entry.written.reason == "boom"
-    assert Path("first.yaml").read_text().startswith("# Failures that are known, for `numaproof")
+    text = Path("first.yaml").read_text()
+    assert text.startswith("# Failures that are known, for `--known-failures first.yaml`")
     assert command("check", *failing, "--known-failures", "first.yaml").code == 0
     again = command("check", *failing, "--write-known-failures", "first.yaml")
-    assert again.code == 2
-    assert "first.yaml exists already" in again.err
+    assert again.code == 0
+    assert "first.yaml: 0 new known failures" in again.err
+    assert Path("first.yaml").read_text() == text
+
+
+def test_new_failures_are_added_to_a_file_whose_rest_stays(
+    command: Command, failing: tuple[str, ...]
+) -> None:
+    old = (
+        "# ours\nknown_failures:\n  - case: example-*   # odd\n    signature: bang\n"
+        f"    reason: it was so\n  - {{case: {CASE}, signature: {SIGNATURE!r}, reason: late,"
+        " until: 2001-01-01}\n"
+    )
+    Path("known.yaml").write_text(old)
+    ended = command("check", *failing, "--write-known-failures", "known.yaml")
+    assert ended.code == 1
+    text = Path("known.yaml").read_text()
+    assert text.startswith(old + "\n  - case: example-")
+    added = [one.written for one in entries.read(Path("known.yaml"))[2:]]
+    assert {one.signature for one in added} == {SIGNATURE}
+    assert {one.reason for one in added} == {"boom"}
+    assert CASE not in {one.case for one in added}
+
+
+def test_nothing_is_added_to_a_list_in_brackets(command: Command, failing: tuple[str, ...]) -> None:
+    entry = known(signature="bang")
+    ended = command("check", *failing, "--write-known-failures", entry[1])
+    assert ended.code == 2
+    assert (
+        "known.yaml:1: known_failures: an entry can't be added to a list in brackets" in ended.err
+    )
+
+
+FUZZ = ("fuzz", "--max-examples", "25", "--keep-going", "--replay-every", "0")
+
+
+@pytest.fixture
+def refusing(program: Program) -> str:
+    """A program that breaks at each admission."""
+    return program("""
+    if request.op == "admit":
+        print(json.dumps({"id": request.id, "fault": BOOM}), flush=True)
+    else:
+        answer(request)
+    """)
+
+
+def test_fuzzing_passes_over_what_is_known_and_writes_what_is_not(
+    command: Command, refusing: str
+) -> None:
+    options = (*FUZZ, "--implementation", refusing, "--json")
+    first = command(*options, "--write-known-failures", "known.yaml")
+    assert first.code == 1
+    assert "known.yaml: 1 new known failure" in first.err
+    (entry,) = entries.read(Path("known.yaml"))
+    assert (entry.written.case, entry.written.signature) == ("fuzz", SIGNATURE)
+    again = command(*options, "--known-failures", "known.yaml")
+    assert again.code == 0
+    counts = again.json()["outcomes"]
+    assert set(counts) <= {"pass", "known failure", "unsupported"}
+    assert counts["known failure"] > 0
+    Path("known.yaml").write_text(Path("known.yaml").read_text() + "  until: 2027-01-31\n")
+    late = command(*options, "--known-failures", "known.yaml", "--today", "2027-02-01")
+    assert late.code == 1
+    (found,) = late.json()["divergences"]
+    assert "known until 2027-01-31: fix it, or move the date]" in found["message"]
 
 
 @pytest.mark.parametrize(
