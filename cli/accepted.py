@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-
 if TYPE_CHECKING:
     from numaproof.conformance.cases.schema import Case
     from numaproof.conformance.known_failures.entries import KnownFailureEntry

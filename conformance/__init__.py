@@ -4,6 +4,7 @@
 - `cases`: the tables of ``suite/`` read into cases, expressions and machine properties;
 - `requirements`: what the documents ask for, and which cases show it;
 - `judging`: expectations, the oracle, invariants and known defects;
+- `known_failures`: the file of failures that are accepted, and how a run is judged by it;
 - `claims`: what a call needs of an implementation, and whether its claims exist and are true;
 - `execution`: an implementation, a session with it, the player of a case and the runner;
 - `diagnosis`: a dialogue with a program, and what is wrong with each line that it writes;

@@ -23,8 +23,13 @@ OPTIONS = {
     "as": "Which answer is right where the kubelet breaks its documents: documented, kubelet or"
     " either (default: kubelet at level kubelet, else either).",
     "timeout": "Time limit for each call of the program (default: 30s).",
+    "known-failures": "YAML file of failures that are expected, as for `numaproof check`; relative"
+    " to pytest's root directory.",
 }
-"""Options ``--numaproof-NAME``, and keys ``numaproof_NAME`` in pytest's configuration file."""
+"""Options ``--numaproof-NAME``, and keys ``numaproof_NAME`` in pytest's configuration file.
+
+In keys, hyphens are written ``_``.
+"""
 
 MARKER = (
     "numaproof(select=(), exclude=(), machine='*', cases=()): run the test for each bundled case"
@@ -38,7 +43,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("numaproof", "conformance of Kubernetes node resource managers")
     for name, what in OPTIONS.items():
         group.addoption(f"--numaproof-{name}", metavar=name.upper(), help=what)
-        parser.addini(f"numaproof_{name}", what)
+        parser.addini(_key(name), what)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -48,8 +53,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def option(config: pytest.Config, name: str) -> str | None:
     """The value of an option from the command line or, failing that, the configuration file."""
-    value: str | None = config.getoption(f"numaproof_{name}") or config.getini(f"numaproof_{name}")
+    value: str | None = config.getoption(_key(name)) or config.getini(_key(name))
     return value or None
+
+
+def _key(name: str) -> str:
+    return f"numaproof_{name.replace('-', '_')}"
 
 
 @pytest.fixture(scope="session")
@@ -84,11 +93,12 @@ def numaproof_target(
 
 
 @pytest.fixture(scope="session")
-def numaproof(numaproof_target: Target) -> Checker:
+def numaproof(pytestconfig: pytest.Config, numaproof_target: Target) -> Checker:
     """Plays scenarios and cases on the program, and fails the test if anything is wrong."""
     from numaproof.plugin.checking import Checker  # noqa: PLC0415 - likewise
+    from numaproof.plugin.opening import known  # noqa: PLC0415 - likewise
 
-    return Checker(numaproof_target)
+    return Checker(numaproof_target, known(option(pytestconfig, "known-failures"), pytestconfig))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

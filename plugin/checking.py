@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import hypothesis
 import msgspec
 import pytest
 
-from numaproof.conformance.cases import releases, writing
+from numaproof.conformance.cases import naming, releases, writing
 from numaproof.conformance.cases.loading import applies
 from numaproof.conformance.execution.machines import GivenMachine
 from numaproof.conformance.execution.run import Run
 from numaproof.conformance.execution.runner import SelectedCase
 from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.conformance.fuzzing import strategies
+from numaproof.conformance.known_failures.verdicts import KNOWN, KnownFailures
 from numaproof.protocol.events import CaseFinished
 from numaproof.protocol.machine import MachineInfo
 from numaproof.reports.transcript import transcript
@@ -32,10 +34,12 @@ class Checker:
 
     Attributes:
         target: the implementation, and the release and level it is tested for.
+        known: the failures that are known.
     """
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, known: KnownFailures) -> None:
         self.target = target
+        self.known = known
 
     @property
     def capabilities(self) -> Capabilities:
@@ -66,10 +70,10 @@ class Checker:
         """Plays a case on a machine: the value of `numaproof_case`.
 
         A case that does not apply is skipped; one that fails because of a known defect of the
-        kubelet is an expected failure.
+        kubelet is an expected failure, and so is a known failure.
 
         Raises:
-            AssertionError: as for `play`.
+            AssertionError: as for `play`, and where what an entry names alone fails no more.
         """
         __tracebackhide__ = True
         case, target = selected.case, self.target
@@ -78,15 +82,28 @@ class Checker:
         if not releases.includes(case.kubernetes, target.kubernetes):
             pytest.skip(f"{case.id} is for Kubernetes {case.kubernetes}, not {target.kubernetes}")
         finished, result = _played(target, selected)
+        finished = self._judged(finished, case)
         if result.outcome == "unsupported":
             if hypothesis.currently_in_test_context():
                 hypothesis.reject()
             pytest.skip(result.message)
-        if result.outcome == "expected failure":
+        if finished.outcome in ("expected failure", KNOWN):
             if not hypothesis.currently_in_test_context():
-                pytest.xfail(f"{result.defect}: {result.message}")
+                pytest.xfail(f"{result.defect or KNOWN}: {finished.message}")
         elif not result.good:
             raise AssertionError(_failure(finished, selected, result))
+
+    def _judged(self, finished: CaseFinished, case: Case) -> CaseFinished:
+        """A case run as it counts by what is known.
+
+        Raises:
+            AssertionError: an entry is about this run alone, which does not fail as it says.
+        """
+        known = replace(self.known, names={case.id: naming.names(case)})
+        judged = known.judged(finished)
+        for missing in known.missing(0.0):
+            raise AssertionError(missing.message)
+        return judged
 
 
 def _played(target: Target, selected: SelectedCase) -> tuple[CaseFinished, RunResult]:
@@ -115,7 +132,7 @@ def _played(target: Target, selected: SelectedCase) -> tuple[CaseFinished, RunRe
 
 def _failure(finished: CaseFinished, selected: SelectedCase, result: RunResult) -> str:
     """What is wrong, the calls that lead there, and the case as a file to keep."""
-    parts = [result.message or result.outcome, "\n".join(transcript(finished))]
+    parts = [finished.message or finished.outcome, "\n".join(transcript(finished))]
     if result.stderr:
         parts.append(f"The end of its standard error:\n{result.stderr}")
     if selected.case.machine is not None:

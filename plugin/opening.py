@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,10 @@ import click
 import pytest
 
 from numaproof.conformance.execution.implementation import ImplementationFailure
+from numaproof.conformance.known_failures import entries
+from numaproof.conformance.known_failures.verdicts import KnownFailures
 from numaproof.durations import Duration
+from numaproof.inputs.errors import DocumentError
 from numaproof.protocol.events import SIDES
 from numaproof.protocol.messages import LEVELS
 from numaproof.protocol.releases import RELEASES
@@ -47,6 +51,16 @@ def opened(
         raise _failed(
             f"numaproof: {implementation!r} did not answer hello: {failure}{log}"
         ) from None
+
+
+def known(file: str | None, config: pytest.Config) -> KnownFailures:
+    """What the project's file names; nothing without a file. A wrong one fails the tests."""
+    try:
+        found = entries.read(config.rootpath / file) if file else ()
+    except DocumentError as error:
+        raise _failed(f"numaproof: {error}") from None
+    # A test plays one case on one machine.
+    return KnownFailures(found, dt.datetime.now(dt.UTC).date(), whole=False)
 
 
 def _one_of(name: str, value: str | None, known: Sequence[str]) -> str | None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-SCENARIO = "fuzz"
+SCENARIO = "scenario"
 """What entries call every generated scenario."""
 
 

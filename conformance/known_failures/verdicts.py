@@ -48,8 +48,8 @@ class KnownFailures:
     today: dt.date = dt.date.min
     whole: bool = True
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    _instead: dict[KnownFailureEntry, list[str]] = field(default_factory=dict)
-    _failed: set[KnownFailureEntry] = field(default_factory=set)
+    _instead: dict[KnownFailureEntry, list[str]] = field(init=False, default_factory=dict)
+    _failed: set[KnownFailureEntry] = field(init=False, default_factory=set)
 
     def judged(self, finished: CaseFinished) -> CaseFinished:
         """A case run as it counts: a known failure, or as it was.

@@ -12,5 +12,6 @@ KEYS: Mapping[str, str] = {
     "requirement": "ids of the requirements that a case checks",
     "area": "areas of these requirements",
     "document": "documents that state them, by key or title",
+    "feature": "features that a bundled case needs, as `numaproof features` lists them",
 }
 """What a pattern can ask for, by its key."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from numaproof.conformance.cases import naming
 from numaproof.conformance.cases.schema import Case
+from numaproof.conformance.claims import table
 from numaproof.conformance.differential import recording_check
 from numaproof.conformance.selection.keys import KEYS
 
@@ -142,6 +143,7 @@ class Selection:
             "requirement": (named.id,),
             "area": _begun(named.area),
             "document": _begun(named.document),
+            "feature": (),
         }
 
     def _of_case(self, case: Case) -> Facets:
@@ -153,6 +155,7 @@ class Selection:
             "requirement": case.requirements,
             "area": tuple(name for row in rows for name in _begun(row.area)),
             "document": tuple(name for one in (*keys, *titles) for name in _begun(one)),
+            "feature": table.needed(table.needs_of_cases().get(case.id, ())),
         }
 
 

@@ -228,7 +228,7 @@ def test_fuzzing_passes_over_what_is_known_and_writes_what_is_not(
     assert first.code == 1
     assert "known.yaml: 1 new known failure" in first.err
     (entry,) = entries.read(Path("known.yaml"))
-    assert (entry.written.case, entry.written.signature) == ("fuzz", SIGNATURE)
+    assert (entry.written.case, entry.written.signature) == ("scenario", SIGNATURE)
     again = command(*options, "--known-failures", "known.yaml")
     assert again.code == 0
     counts = again.json()["outcomes"]

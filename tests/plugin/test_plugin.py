@@ -312,3 +312,28 @@ def test_a_scenario_without_a_machine_is_an_error_that_says_what_to_do(run: Run)
     ended = run(tests)
     ended.assert_outcomes(failed=1)
     ended.stdout.fnmatch_lines(["*defines no machine; use the marker numaproof to choose one*"])
+
+
+KNOWN = """
+known_failures:
+- {case: pool-shrinks-at-admission, signature: SIGNATURE, reason: being fixed}
+- {case: pool-begins-with-all-cpus, machine: laptop-4c8t, signature: gone, reason: it was so}
+- {case: scenario, signature: SIGNATURE, reason: the same}
+"""
+
+
+def test_known_failures_are_expected_and_what_fails_no_more_is_reported(
+    run: Run, seeded: Callable[[str], str], pytester: pytest.Pytester
+) -> None:
+    bug = seeded("exclusive-cpus-stay-in-the-shared-pool")
+    signature = "invariant shared-or-exclusive"
+    pytester.makefile(".yaml", known=KNOWN.replace("SIGNATURE", signature))
+    ini = {"known_failures": "known.yaml"}
+    tests = "pool-shrinks-at or pool-begins or scenarios"
+    ended = run(TESTS, "-k", tests, "-rx", implementation=bug, **ini)
+    ended.assert_outcomes(xfailed=1, failed=1, passed=1, deselected=6)
+    ended.stdout.fnmatch_lines(["*it names passes now: remove the entry*"])
+    ended.stdout.fnmatch_lines(["XFAIL*known failure: being fixed: *"])
+    pytester.makefile(".yaml", known="known_failures: 1")
+    ended = run(TESTS, "-k", "pool-begins", **ini)
+    ended.stdout.fnmatch_lines(["*numaproof: *known.yaml:1: known_failures: *"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from numaproof.conformance.cases import loading
+from numaproof.conformance.claims import table
 from numaproof.conformance.differential import recordings
 from numaproof.conformance.requirements import load_registry
 from numaproof.conformance.selection.patterns import Selection, SelectionError
@@ -62,6 +63,12 @@ def test_a_document_is_named_by_its_key_or_its_title() -> None:
     by_key = chosen("document:topology-uk")
     assert 0 < len(by_key) < len(CASES)
     assert by_key == chosen("document:control topology management policies on a node")
+
+
+def test_a_feature_selects_the_cases_that_need_it() -> None:
+    found = chosen("feature:sidecars")
+    assert 0 < len(found) == table.counts()["sidecars"] < len(CASES)
+    assert set(found) <= set(chosen("feature:*"))
 
 
 def test_several_patterns_select_what_any_of_them_does() -> None:
