@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from numaproof import fakesys
-from numaproof.conformance.execution.scratch import scratch_folder
+from numaproof.folders.scratch import scratch_folder
 from numaproof.protocol import messages
 from numaproof.reference.cadvisor.discovery import discover
 from numaproof.reference.topology import options

@@ -143,10 +143,10 @@ def campaign(
       numaproof campaign --scheduler tcp://head:8786 --seeds 0:10000000 --seeds-per-unit 500
     """
     from numaproof.conformance.cases import loading
-    from numaproof.conformance.execution.scratch import scratch_folder
     from numaproof.conformance.fuzzing.exploration import FOUND
     from numaproof.fleet.journal import Journal
     from numaproof.fleet.planning import CampaignSpec
+    from numaproof.folders.scratch import scratch_folder
     from numaproof.metadata import VERSION
 
     cluster = _cluster()

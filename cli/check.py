@@ -75,8 +75,8 @@ def check(
     from numaproof.conformance.check import check as play
     from numaproof.conformance.differential import recording_check, recordings
     from numaproof.conformance.execution import runner
-    from numaproof.conformance.execution.scratch import scratch_folder
     from numaproof.conformance.selection import quick as quick_set
+    from numaproof.folders.scratch import scratch_folder
 
     bundled = loading.bundled_cases()
     cases = loading.with_own(bundled, own)

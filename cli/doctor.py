@@ -45,7 +45,7 @@ def doctor(command: tuple[str, ...], timeout: float, *, as_json: bool) -> int:
 
     from numaproof.conformance.diagnosis.examination import examine
     from numaproof.conformance.execution.implementation import CannotStartError
-    from numaproof.conformance.execution.scratch import scratch_folder
+    from numaproof.folders.scratch import scratch_folder
     from numaproof.metadata import VERSION
     from numaproof.reports.diagnosis import diagnosis_lines
     from numaproof.reports.terminal import encodable, is_live

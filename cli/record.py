@@ -81,7 +81,7 @@ def record(
     """
     from numaproof.conformance.differential import recordings
     from numaproof.conformance.differential.recordings import FORMAT, Source
-    from numaproof.conformance.execution.scratch import scratch_folder
+    from numaproof.folders.scratch import scratch_folder
     from numaproof.metadata import VERSION
 
     day = (date or dt.datetime.now(dt.UTC)).date().isoformat()

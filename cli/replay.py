@@ -72,7 +72,7 @@ def replay(
     """
     from numaproof.conformance.check import CheckOptions, check
     from numaproof.conformance.execution import runner
-    from numaproof.conformance.execution.scratch import scratch_folder
+    from numaproof.folders.scratch import scratch_folder
 
     played = _Played.read(what, first=not machine_names)
     wanted = selection(select, exclude, (*played.cases, *played.recordings), where=played.where)

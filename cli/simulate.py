@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,6 +77,7 @@ def simulate(
         --devices vendor.example/nic=2@0 --out node.html pods.yaml
       numaproof simulate --machine laptop-4c8t --config kubelet.yaml --json - < pods.yaml
     """
+    from numaproof.folders.scratch import scratch_folder
     from numaproof.reports import answer_page
     from numaproof.simulated import answer
     from numaproof.simulation import devices as given_devices
@@ -91,8 +91,8 @@ def simulate(
     info = discover_machine(machine, kubernetes)
     plugins = given_devices.read(devices, info)
     question = Question(info, settings, kubernetes, documented, plugins)
-    with tempfile.TemporaryDirectory() as state_dir:
-        found = run(question, asked, state_dir, explain_all=explain)
+    with scratch_folder() as folder:
+        found = run(question, asked, str(folder), explain_all=explain)
     told = answer(found, question, machine)
     if out is not None:
         out.write_text(answer_page.WRITERS[out.suffix](told), encoding="utf-8")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,12 +52,13 @@ def check(
     Example:
       numaproof state check cpu_manager_state --machine laptop-4c8t --config kubelet.yaml
     """
+    from numaproof.folders.scratch import scratch_folder
     from numaproof.simulation import checkpoints, documents
     from numaproof.simulation.admission import CannotAnswerError, Question
 
     check_read_once((file, config))
     info = discover_machine(machine, kubernetes)
-    with tempfile.TemporaryDirectory() as folder:
+    with scratch_folder() as folder:
         try:
             checkpoint = checkpoints.read(file.read(checkpoints.MOST_BYTES), Path(file.name).name)
             settings = (
@@ -67,7 +67,7 @@ def check(
                 else checkpoints.assumed_config(checkpoint, info)
             )
             question = Question(info, settings, kubernetes)
-            found = checkpoints.judge(question, checkpoint, Path(folder))
+            found = checkpoints.judge(question, checkpoint, folder)
         except (CannotAnswerError, checkpoints.UnknownFileError) as error:
             raise click.UsageError(f"{file.name}: {error}") from None
     click.echo(codec.encode(found) if as_json else "\n".join(_told(found)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -101,6 +100,7 @@ def upgrade(
       numaproof upgrade --from 1.35 --to 1.36 --machine / --config /var/lib/kubelet/config.yaml \\
         --state /var/lib/kubelet --pods pods.yaml
     """
+    from numaproof.folders.scratch import scratch_folder
     from numaproof.reports.terminal import encodable, is_live
     from numaproof.simulation import devices as given_devices
     from numaproof.simulation import documents
@@ -120,10 +120,10 @@ def upgrade(
         files=state_files.load(state) if state else None,
     )
     with (
-        tempfile.TemporaryDirectory() as folder,
+        scratch_folder() as folder,
         _kubelet(implementation, timeout, (before, after)) as kubelet,
     ):
-        answer = play(question, found.pods, Path(folder), kubelet)
+        answer = play(question, found.pods, folder, kubelet)
     for note in found.notes:
         click.echo(note, err=True)
     if as_json:

@@ -1,6 +1,5 @@
 """The conformance suite, in rooms that each import only from those before it.
 
-- `folders`: temporary folders, state directories and how they are removed;
 - `cases`: the tables of ``suite/`` read into cases, expressions and machine properties;
 - `requirements`: what the documents ask for, and which cases show it;
 - `judging`: expectations, the oracle, invariants and known defects;

@@ -12,9 +12,9 @@ from numaproof.conformance.claims.review import ClaimsTally
 from numaproof.conformance.differential import recording_check
 from numaproof.conformance.execution.runner import play_case
 from numaproof.conformance.execution.scenario import Scenario
-from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.conformance.fuzzing.determinism import DeterminismCheck
 from numaproof.conformance.known_failures.verdicts import KnownFailures
+from numaproof.folders.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

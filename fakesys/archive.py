@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Protocol
 
 from numaproof.fakesys.members import BoundedHeader, TreeError, checked_members, plain_name
+from numaproof.folders.scratch import scratch_folder
 from numaproof.inputs import door
 from numaproof.inputs.errors import DocumentError
 
@@ -54,8 +55,7 @@ def open_tree(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise TreeError(
             f"{source}: expected a directory or a file ending in {', '.join(_SUFFIXES)}"
         )
-    with tempfile.TemporaryDirectory(prefix="numaproof-tree-") as directory:
-        root = Path(directory)
+    with scratch_folder() as root:
         try:
             with _opened(source, _SUFFIXES[kind]) as raw, _decompressed(raw, kind) as stream:
                 _unpack(stream, root)

@@ -18,9 +18,9 @@ import dask
 import distributed
 
 from numaproof.conformance.execution.implementation import ImplementationFailure
-from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.fleet.campaign import ClusterError, FailedUnit
 from numaproof.fleet.worker import UnitWorker, WorkerMismatchError
+from numaproof.folders.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

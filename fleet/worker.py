@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import shutil
 import threading
 import time
 from collections import Counter
@@ -24,6 +23,7 @@ from numaproof.conformance.fuzzing.exploration import Explorer
 from numaproof.conformance.judging.sides import DOCUMENTED, KUBELET
 from numaproof.conformance.requirements import Registry
 from numaproof.fleet.job import digest_of_cases
+from numaproof.folders.removal import remove_tree
 from numaproof.protocol import campaign as events
 from numaproof.protocol import codec
 from numaproof.protocol.events import GOOD, DivergenceFound
@@ -175,7 +175,7 @@ class UnitWorker:
                 case events.Shrink():
                     one.add_smallest(unit)
         finally:
-            shutil.rmtree(scratch, ignore_errors=True)
+            remove_tree(scratch)
         return one.result(unit, time.monotonic() - began)
 
     def _runs(self, unit: CaseSlice) -> Iterator[SelectedCase]:
@@ -213,7 +213,7 @@ class _UnitRun:
         for seed in range(unit.first, unit.first + unit.count):
             scratch = self._scratch / str(seed)
             played = Explorer(self._target, scratch).play_seed(seed)
-            shutil.rmtree(scratch)
+            remove_tree(scratch)
             result = played.result
             self._outcomes[result.outcome] += 1
             if result.outcome not in GOOD:

@@ -14,9 +14,9 @@ from numaproof.conformance.cases.loading import applies
 from numaproof.conformance.execution.machines import GivenMachine
 from numaproof.conformance.execution.run import Run
 from numaproof.conformance.execution.runner import SelectedCase
-from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.conformance.fuzzing import strategies
 from numaproof.conformance.known_failures.verdicts import KNOWN, KnownFailures
+from numaproof.folders.scratch import scratch_folder
 from numaproof.protocol.events import CaseFinished
 from numaproof.protocol.machine import MachineInfo
 from numaproof.reports.transcript import transcript

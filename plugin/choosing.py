@@ -12,9 +12,9 @@ from numaproof import fakesys
 from numaproof.conformance.cases import loading
 from numaproof.conformance.execution.machines import GivenMachine, ProfileMachine, matches
 from numaproof.conformance.execution.runner import SelectedCase
-from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.conformance.requirements import load_registry
 from numaproof.conformance.selection.patterns import Selection, SelectionError
+from numaproof.folders.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from numaproof.folders.scratch import scratch_folder
 from numaproof.protocol import messages
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference.kubelet.checkpoints import cpu as cpu_checkpoint
@@ -112,8 +112,8 @@ def judge(question: Question, file: Checkpoint, state_dir: Path) -> Judgement:
     Raises:
         CannotAnswerError: the reference does not support what the configuration asks for.
     """
-    with tempfile.TemporaryDirectory() as empty:
-        idle, without = begin(question, empty)
+    with scratch_folder() as empty:
+        idle, without = begin(question, str(empty))
     if isinstance(without, messages.StartRefused):
         return Judgement(
             file.kind,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from numaproof.folders.scratch import scratch_folder
 from numaproof.protocol import messages
 from numaproof.reference.implementation import Reference
 from numaproof.simulation import lint, refused_fields
@@ -99,10 +99,10 @@ def _related(one: Path, other: Path) -> bool:
 
 def _start(question: Question, config: dict[str, Any]) -> _StartOutcome:
     reference = Reference(documented=question.documented)
-    with tempfile.TemporaryDirectory() as state_dir:
+    with scratch_folder() as folder:
         args = messages.StartArgs(
             config=config,
-            state_dir=state_dir,
+            state_dir=str(folder),
             kubernetes=question.kubernetes,
             machine=question.machine,
         )

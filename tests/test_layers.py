@@ -21,19 +21,19 @@ ROOT = Path(__file__).parents[1]
 
 LAYERS = {
     "protocol": (),
-    "reference": ("protocol",),
+    "folders": (),
+    "reference": ("protocol", "folders"),
     "fixtures": (),
     "inputs": (),
-    "fakesys": ("fixtures", "inputs"),
-    "conformance": ("protocol", "reference", "fixtures", "inputs", "fakesys"),
-    "simulation": ("protocol", "reference", "inputs", "fakesys"),
-    "fleet": ("protocol", "reference", "inputs", "fakesys", "conformance"),
+    "fakesys": ("folders", "fixtures", "inputs"),
+    "conformance": ("protocol", "folders", "reference", "fixtures", "inputs", "fakesys"),
+    "simulation": ("protocol", "folders", "reference", "inputs", "fakesys"),
+    "fleet": ("protocol", "folders", "reference", "inputs", "fakesys", "conformance"),
     "reports": ("protocol",),
 }
 """The folders of ARCHITECTURE.md and what each may import; the command imports them all."""
 
 ROOMS = (
-    "folders",
     "cases",
     "requirements",
     "judging",

@@ -15,9 +15,10 @@ from numaproof.conformance.diagnosis.attendant import Attendant
 from numaproof.conformance.diagnosis.opinion import Opinion
 from numaproof.conformance.diagnosis.program import GaveUp, NoAnswer, Program
 from numaproof.conformance.execution.capabilities import Capabilities, NotSupportedError
-from numaproof.conformance.execution.implementation import hello_args
+from numaproof.conformance.execution.implementation import SpoiledState, hello_args
 from numaproof.conformance.execution.session import Session
 from numaproof.conformance.judging.invariant_checker import InvariantChecker
+from numaproof.folders.state_directory import StateDirectory
 from numaproof.protocol import messages
 from numaproof.protocol.diagnosis import Diagnosis
 from numaproof.protocol.operations import OPERATIONS
@@ -194,7 +195,7 @@ class Examination:
         session = Session(
             implementation=self.opinion,
             capabilities=Capabilities(hello, release),
-            state_dir=_made(self._scratch / name),
+            state_dir=self._state(name),
             kubernetes=release,
             machine=dialogue.MACHINE,
             level=hello.level,
@@ -204,6 +205,11 @@ class Examination:
         return Attendant(
             dialogue.case_of(config or policies.config()), session, facts, hello.level, checker
         )
+
+    def _state(self, name: str) -> StateDirectory:
+        """A state directory, which several nodes may share."""
+        folder = self._scratch / name
+        return StateDirectory(folder) if folder.exists() else StateDirectory.made(folder)
 
     def _tree(self) -> Path:
         folder = self._scratch / "tree"
@@ -226,6 +232,8 @@ class Examination:
                 raise
             except NoAnswer:
                 pass
+            except SpoiledState as spoiled:
+                self._program.moments[-1].wrong(str(spoiled), "leave the directory where it is")
             self._judged(player, said, called)
 
     def _unsupported(self, moments: list[Moment]) -> None:

@@ -21,9 +21,9 @@ from numaproof.conformance.differential.diff_options import FILE, LIFE, START, T
 from numaproof.conformance.execution import machines
 from numaproof.conformance.execution.capabilities import Capabilities
 from numaproof.conformance.execution.scenario import Scenario
-from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.conformance.fuzzing import shrinking
 from numaproof.conformance.fuzzing.exploration import found_file, life, odd_start, tree, upgrade
+from numaproof.folders.scratch import scratch_folder
 from numaproof.protocol import events
 from numaproof.protocol.features import claimed
 from numaproof.protocol.machine import MachineInfo

@@ -5,9 +5,7 @@ The right side is the one under test.
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -27,10 +25,14 @@ from numaproof.conformance.judging.invariants import View
 from numaproof.conformance.judging.oracle import DIFFERS, STATE_DIR, Oracle
 from numaproof.conformance.judging.sides import Sides
 from numaproof.conformance.judging.signatures import Evidence
+from numaproof.folders.removal import remove_tree
+from numaproof.folders.scratch import make_folder
+from numaproof.folders.state_directory import StateDirectory
 from numaproof.protocol import codec, events, messages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from numaproof.conformance.cases.schema import Case
     from numaproof.conformance.execution.capabilities import Capabilities
@@ -162,15 +164,17 @@ def play(pair: Pair, scenario: Scenario, scratch: Path) -> LockstepResult:
     Raises:
         CaseError: the case cannot be played as written.
     """
-    with tempfile.TemporaryDirectory(dir=scratch) as folder:
-        return _LockstepRun(pair, scenario, Path(folder)).play()
+    folder = scratch / "lockstep"
+    try:
+        return _LockstepRun(pair, scenario, folder).play()
+    finally:
+        remove_tree(folder)
 
 
 class _LockstepRun:
     def __init__(self, pair: Pair, scenario: Scenario, folder: Path) -> None:
         state, left_state = folder / "right", folder / "left"
-        state.mkdir()
-        left_state.mkdir()
+        make_folder(left_state)
         for one in (pair.left, pair.right):
             if isinstance(one, Watched):
                 one.begin()
@@ -181,7 +185,7 @@ class _LockstepRun:
         self._session = _PairSession(
             implementation=pair.right,
             capabilities=pair.capabilities,
-            state_dir=state,
+            state_dir=StateDirectory.made(state),
             kubernetes=pair.capabilities.kubernetes,
             machine=scenario.machine,
             level=pair.level,
@@ -200,6 +204,7 @@ class _LockstepRun:
             self._beside.settle()
             if isinstance(self._pair.right, Watched):
                 self._pair.right.settle()
+                self._session.check_state()
         except NotSupportedError as missing:
             return LockstepResult("unsupported", f"one side does not have {missing}")
         except _LeftFailure as left:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,11 +15,14 @@ from numaproof.conformance.execution.session import Session
 from numaproof.conformance.fuzzing.generation.alone import merge
 from numaproof.conformance.fuzzing.generation.choices import Seeded
 from numaproof.conformance.fuzzing.generation.scenarios import seeded_scenario
+from numaproof.folders.removal import remove_tree
+from numaproof.folders.state_directory import StateDirectory
 from numaproof.protocol import messages
 from numaproof.protocol.machine import MachineInfo
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from numaproof.conformance.execution.capabilities import Capabilities
     from numaproof.conformance.execution.run import Target
@@ -56,11 +57,12 @@ def record(target: Target, case: Case, seed: int | None, scratch: Path) -> Recor
         ImplementationFailure: there was no answer.
     """
     assert case.machine is not None
-    with tempfile.TemporaryDirectory(dir=scratch) as folder:
+    folder = scratch / "recording"
+    try:
         session = Session(
             implementation=target.implementation,
             capabilities=target.capabilities,
-            state_dir=Path(folder),
+            state_dir=StateDirectory.made(folder),
             kubernetes=target.kubernetes,
             machine=case.machine,
             level=target.level,
@@ -68,6 +70,7 @@ def record(target: Target, case: Case, seed: int | None, scratch: Path) -> Recor
         checker = UncheckedInvariants(session, Facts(case.machine))
         try:
             ComparedPlayer(case, session, checker.facts, target.level, checker).play()
+            session.check_state()
         except NotSupportedError:
             return None
         answers = [
@@ -75,6 +78,8 @@ def record(target: Target, case: Case, seed: int | None, scratch: Path) -> Recor
             for call in session.calls
             if call.answer is not None
         ]
+    finally:
+        remove_tree(folder)
     if any(isinstance(answer, messages.Fault) for _, answer in answers):
         return None
     calls = tuple(RecordedCall(operation, kept_answer(answer)) for operation, answer in answers)

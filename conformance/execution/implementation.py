@@ -59,6 +59,12 @@ class BrokeProtocol(ImplementationFailure):
     outcome: Outcome = "protocol error"
 
 
+class SpoiledState(ImplementationFailure):
+    """The program left something in its state directory that is no file of state."""
+
+    outcome: Outcome = "fail"
+
+
 class Implementation(Protocol):
     """What the harness calls. After a failure or a `close`, the next call starts it afresh."""
 

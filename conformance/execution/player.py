@@ -303,7 +303,7 @@ class Player:
             facts=self.facts,
             shared=state.shared if state else None,
             containers=containers,
-            state_dir=str(self.session.state_dir),
+            state_dir=str(self.session.state_dir.path),
             devices=self.session.devices,
             level=self.level,
         )

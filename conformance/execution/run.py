@@ -27,6 +27,8 @@ from numaproof.conformance.judging import known_defects, signatures
 from numaproof.conformance.judging.invariant_checker import InvariantChecker
 from numaproof.conformance.judging.oracle import DIFFERS, Oracle
 from numaproof.conformance.judging.sides import DOCUMENTED, KUBELET, Sides
+from numaproof.folders.scratch import make_folder
+from numaproof.folders.state_directory import StateDirectory
 from numaproof.protocol import events, messages
 from numaproof.protocol.messages import LEVELS
 from numaproof.reference.implementation import Reference
@@ -157,7 +159,7 @@ class Run:
         session = Session(
             implementation=target.implementation,
             capabilities=target.capabilities,
-            state_dir=_made(scratch / "state"),
+            state_dir=StateDirectory.made(scratch / "state"),
             kubernetes=target.kubernetes,
             machine=machine,
             level=target.level,
@@ -200,13 +202,15 @@ class Run:
     def settled(self, result: RunResult) -> RunResult:
         """The verdict once it is known whether the program outlived its last answer.
 
-        Where the answers are wrong, what it logged in this run is part of the verdict.
+        What it left in its state directory is looked at then, too. Where the answers are wrong,
+        what it logged in this run is part of the verdict.
         """
         program = self.target.implementation
         if not isinstance(program, Watched) or result.outcome in _ENDED:
             return result
         try:
             program.settle()
+            self.player.session.check_state()
         except ImplementationFailure as failure:
             self.broke = _broken(failure)
             if result.good:
@@ -302,7 +306,7 @@ def _broken(failure: ImplementationFailure) -> RunResult:
 
 
 def _made(path: Path) -> Path:
-    path.mkdir(parents=True)
+    make_folder(path)
     return path
 
 

@@ -8,22 +8,24 @@ call can be shown, saved and repeated.
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from numaproof.conformance.claims import needs
 from numaproof.conformance.claims.needs import EarlierStart
-from numaproof.conformance.execution.implementation import ImplementationFailure
+from numaproof.conformance.execution.implementation import ImplementationFailure, SpoiledState
 from numaproof.conformance.judging.oracle import (
     STATE_DIR,
     AnswerJudge,
     disagreement,
     without_path,
 )
+from numaproof.folders.state_directory import StateDirectory, StateError
 from numaproof.protocol import codec, messages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from numaproof.conformance.execution.capabilities import Capabilities
@@ -67,7 +69,7 @@ class Session:
 
     implementation: Implementation
     capabilities: Capabilities
-    state_dir: Path
+    state_dir: StateDirectory
     kubernetes: str
     machine: MachineInfo
     level: messages.Level
@@ -141,6 +143,9 @@ class Session:
             if failure.after_answer and len(self.calls) > 1:
                 self.calls.pop()  # the call before it is to blame
             raise
+        with _spoiled():
+            # The reference writes beside it.
+            self.state_dir.check_place()
         answer = self.normal(call.answer)
         if self.oracle:
             found = self.oracle.disagreement(operation, args, answer)
@@ -173,16 +178,18 @@ class Session:
 
     def normal(self, answer: messages.Answer) -> messages.Answer:
         """An answer with the state directory written as `STATE_DIR`."""
-        return without_path(answer, self.state_dir)
+        return without_path(answer, self.state_dir.path)
 
     def tamper(self, file: str, how: str, text: str) -> None:
         """Changes a checkpoint file by hand, the oracle's too.
 
         Raises:
             NotSupportedError: the implementation does not keep the kubelet's files.
+            SpoiledState: there is no file of this name, but something else.
         """
         self.require(needs.CHECKPOINT_FILES)
-        changed = tamper(self.state_dir / file, how, text)
+        with _spoiled():
+            changed = tamper(self.state_dir, file, how, text)
         if how == "write":
             self.note(f"wrote {file}: {text}")
         else:
@@ -190,7 +197,16 @@ class Session:
                 _DONE[how].format(file) if changed else f"left {file} alone: it is empty or missing"
             )
         for judge in filter(None, (self.oracle, self.silent)):
-            judge.alter(lambda state_dir: tamper(state_dir / file, how, text))
+            judge.alter(lambda path: tamper(StateDirectory(path), file, how, text))
+
+    def check_state(self) -> None:
+        """Checks the state directory, apart from what is in its files.
+
+        Raises:
+            SpoiledState: it is gone, unreadable, something else or overfull.
+        """
+        with _spoiled():
+            self.state_dir.check()
 
     def note(self, sentence: str) -> None:
         """Records what the harness did to the node, for the story of a failure."""
@@ -216,7 +232,7 @@ class Session:
         tree = str(self.tree()) if from_tree else None
         args = messages.StartArgs(
             config=config,
-            state_dir=str(self.state_dir),
+            state_dir=str(self.state_dir.path),
             kubernetes=self.kubernetes,
             machine=None if tree else self.machine,
             root=tree,
@@ -276,7 +292,15 @@ class Session:
 
         What is shown, saved or compared must not vary between runs.
         """
-        return replace_text(codec.to_plain(value), str(self.state_dir), STATE_DIR)
+        return replace_text(codec.to_plain(value), str(self.state_dir.path), STATE_DIR)
+
+
+@contextmanager
+def _spoiled() -> Iterator[None]:
+    try:
+        yield
+    except StateError as error:
+        raise SpoiledState(str(error)) from None
 
 
 def replace_text(value: Any, old: str, new: str) -> Any:
@@ -290,22 +314,25 @@ def replace_text(value: Any, old: str, new: str) -> Any:
     return value
 
 
-def tamper(path: Path, how: str, text: str = "") -> bool:
+def tamper(directory: StateDirectory, file: str, how: str, text: str = "") -> bool:
     """Changes a checkpoint file the way a case asks for; see `cases.TamperStep`.
 
     Returns:
         Whether there was a file to change.
+
+    Raises:
+        StateError: there is no file of this name, but something else.
     """
     if how == "write":
-        path.write_text(text, encoding="utf-8")
+        directory.write(file, text.encode())
         return True
-    content = path.read_bytes() if path.exists() else b""
+    content = directory.read(file)
     if not content:
         return False
     if how == "delete":
-        path.unlink()
+        directory.remove(file)
     else:
-        path.write_bytes(_TAMPERINGS[how](content))
+        directory.write(file, _TAMPERINGS[how](content))
     return True
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from numaproof.conformance.cases.schema import Case
 from numaproof.conformance.execution.run import Run, RunResult
 from numaproof.conformance.execution.scenario import Scenario
-from numaproof.conformance.execution.scratch import scratch_folder
+from numaproof.folders.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -21,7 +21,6 @@ from hypothesis.errors import Flaky
 from hypothesis.stateful import run_state_machine_as_test
 
 from numaproof.conformance.claims.review import ClaimsTally
-from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.conformance.fuzzing.coverage import CoverageTotals, features_of_answers
 from numaproof.conformance.fuzzing.determinism import REPEATS, DeterminismCheck, Nondeterminism
 from numaproof.conformance.fuzzing.example_databases import Scoped
@@ -31,6 +30,7 @@ from numaproof.conformance.fuzzing.fuzz_finding import FuzzFinding
 from numaproof.conformance.fuzzing.fuzz_options import CI, Budget, FuzzOptions
 from numaproof.conformance.fuzzing.state_machine import TARGETS, NodeMachine
 from numaproof.conformance.known_failures.verdicts import KNOWN, KnownFailures
+from numaproof.folders.scratch import scratch_folder
 from numaproof.protocol import events
 
 if TYPE_CHECKING:

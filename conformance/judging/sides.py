@@ -15,12 +15,13 @@ So an answer costs one call to a reference, as it does for a kubelet, until the 
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING
 
 from numaproof.conformance.judging.oracle import Oracle, disagreement
+from numaproof.folders.removal import remove_tree
+from numaproof.folders.scratch import make_folder
 from numaproof.protocol import messages
 from numaproof.protocol.events import Parted
 from numaproof.reference.departures.defects import CHANGES, DEFECTS
@@ -316,9 +317,9 @@ class Sides:
 
     def _open(self, side: Side) -> Oracle:
         folder = self._folder / str(next(self._number))
-        folder.mkdir(parents=True)
+        make_folder(folder)
         return Oracle(self._make(side), folder, self._level)
 
     @staticmethod
     def _close(oracle: Oracle) -> None:
-        shutil.rmtree(oracle.state_dir)
+        remove_tree(oracle.state_dir)

@@ -17,13 +17,13 @@ import msgspec
 from numaproof.conformance.cases import loading, releases, writing
 from numaproof.conformance.cases.loading import applies
 from numaproof.conformance.execution.run import Run, Target, reference_target
-from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.conformance.judging.sides import DOCUMENTED, KUBELET
 from numaproof.conformance.promotion.rehearsal import (
     PromotionError,
     Rehearsal,
     rehearse,
 )
+from numaproof.folders.scratch import scratch_folder
 from numaproof.protocol.messages import LEVELS
 from numaproof.protocol.releases import RELEASES
 

@@ -11,9 +11,9 @@ import msgspec
 from numaproof.conformance.cases import manifests
 from numaproof.conformance.cases.schema import Expected, NoArguments, StartStep, Step
 from numaproof.conformance.execution.run import Run, reference_target
-from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.conformance.judging.sides import DOCUMENTED
 from numaproof.conformance.promotion.expected_answers import Expecting, accepted_or_refused
+from numaproof.folders.scratch import scratch_folder
 from numaproof.protocol import messages
 from numaproof.protocol.messages import LEVELS
 

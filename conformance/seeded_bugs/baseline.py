@@ -7,13 +7,14 @@ another are the calls made again, with invariants, expectations and everything.
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from numaproof.conformance.execution.run import Run
 from numaproof.conformance.execution.session import tamper
+from numaproof.folders.removal import remove_tree
+from numaproof.folders.scratch import make_folder
 from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.execution.implementation import InProcess
     from numaproof.conformance.execution.run import Target
     from numaproof.conformance.seeded_bugs.seeding import Bug
+    from numaproof.folders.state_directory import StateDirectory
     from numaproof.protocol import messages
     from numaproof.protocol.machine import MachineInfo
 
@@ -71,7 +73,7 @@ class Baseline:
     """
 
     moves: tuple[Asked | TamperStep, ...]
-    state_dir: Path
+    state_dir: StateDirectory
     good: bool
     exact: bool = True
 
@@ -79,8 +81,8 @@ class Baseline:
         """Whether a reference with the bug gives another answer to any of the calls."""
         if not self.exact:
             return True
-        shutil.rmtree(self.state_dir)
-        self.state_dir.mkdir()
+        remove_tree(self.state_dir.path)
+        make_folder(self.state_dir.path)
         reference = Reference()
         with bug.seeded():
             for move in self.moves:
@@ -88,7 +90,7 @@ class Baseline:
                     if reference.call(move.operation, move.args) != move.answer:
                         return True
                 else:
-                    tamper(self.state_dir / move.file, move.how, move.text)
+                    tamper(self.state_dir, move.file, move.how, move.text)
         return False
 
 

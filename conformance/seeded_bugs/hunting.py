@@ -11,9 +11,9 @@ from numaproof.conformance.execution import runner
 from numaproof.conformance.execution.harness_run import HarnessRun
 from numaproof.conformance.execution.implementation import handshake
 from numaproof.conformance.execution.run import Target, reference
-from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.conformance.fuzzing.fuzz import fuzz
 from numaproof.conformance.fuzzing.fuzz_options import Budget
+from numaproof.folders.scratch import scratch_folder
 from numaproof.protocol.events import GOOD, CaseFinished, DivergenceFound
 
 if TYPE_CHECKING:

@@ -11,13 +11,13 @@ from numaproof import fakesys
 from numaproof.conformance.cases import loading
 from numaproof.conformance.execution.machines import ProfileMachine
 from numaproof.conformance.execution.parallel import ProcessWorker, spread
-from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.conformance.fuzzing.generation.choices import Seeded
 from numaproof.conformance.requirements import load_registry
 from numaproof.conformance.seeded_bugs.catalogue import BUGS
 from numaproof.conformance.seeded_bugs.fuzz_hunt import Fuzzing, seeds_from
 from numaproof.conformance.seeded_bugs.hunting import MACHINES, Suite
 from numaproof.conformance.seeded_bugs.table_hunt import TableHunt
+from numaproof.folders.scratch import scratch_folder
 from numaproof.protocol.kill_matrix import Hunt, Matrix, Seconds
 
 if TYPE_CHECKING:

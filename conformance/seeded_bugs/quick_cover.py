@@ -14,11 +14,11 @@ import msgspec
 import yaml
 
 from numaproof.conformance.execution.parallel import ProcessWorker, spread
-from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.conformance.seeded_bugs.catalogue import BUGS
 from numaproof.conformance.seeded_bugs.kill_matrix import bundled_suite
 from numaproof.conformance.seeded_bugs.table_hunt import TableHunt
 from numaproof.conformance.selection.quick import QuickRun
+from numaproof.folders.scratch import scratch_folder
 from numaproof.protocol.messages import LEVELS
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from numaproof.conformance.cases import loading, releases
 from numaproof.conformance.execution.implementation import handshake
 from numaproof.conformance.execution.machines import ProfileMachine
 from numaproof.conformance.execution.run import Run, Target
-from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.conformance.execution.subprocesses import Subprocess
+from numaproof.folders.scratch import scratch_folder
 from numaproof.protocol import messages
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ from statements import reached
 from numaproof.conformance.differential import recorder
 from numaproof.conformance.execution.implementation import ImplementationFailure, handshake
 from numaproof.conformance.execution.run import Target
-from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.conformance.execution.subprocesses import Subprocess
+from numaproof.folders.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

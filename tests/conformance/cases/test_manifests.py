@@ -10,6 +10,7 @@ from builders.machines import regular
 from numaproof.conformance.cases import manifests
 from numaproof.conformance.cases.schema import ContainerSpec, MemoryChange, PodSpec
 from numaproof.conformance.execution.session import replace_text, tamper
+from numaproof.folders.state_directory import StateDirectory
 from numaproof.protocol.machine import Core, HugePages, MachineInfo, Node
 from numaproof.protocol.sets import CPUSet
 
@@ -144,16 +145,16 @@ def test_memory_that_is_not_there_cannot_change(change: MemoryChange, complaint:
 def test_a_checkpoint_is_changed_as_asked(tmp_path: Path, how: str, content: bytes | None) -> None:
     file = tmp_path / "cpu_manager_state"
     file.write_bytes(CHECKPOINT)
-    tamper(file, how, "new")
+    tamper(StateDirectory(tmp_path), file.name, how, "new")
     assert (file.read_bytes() if file.exists() else None) == content
 
 
 def test_a_checkpoint_that_is_missing_or_empty_is_left_alone(tmp_path: Path) -> None:
     file = tmp_path / "cpu_manager_state"
-    tamper(file, "truncate")
+    tamper(StateDirectory(tmp_path), file.name, "truncate")
     assert not file.exists()
     file.write_bytes(b"")
-    tamper(file, "delete")
+    tamper(StateDirectory(tmp_path), file.name, "delete")
     assert file.exists()
 
 

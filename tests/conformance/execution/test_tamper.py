@@ -9,6 +9,7 @@ import pytest
 
 from numaproof.conformance.cases import checkpoints
 from numaproof.conformance.execution.session import tamper
+from numaproof.folders.state_directory import StateDirectory
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +21,7 @@ TWO = checkpoints.text({**FIELDS, "data": FIELDS})
 
 def tampered(path: Path, text: str, how: str) -> str:
     path.write_text(text)
-    tamper(path, how)
+    tamper(StateDirectory(path.parent), path.name, how)
     return path.read_text()
 
 

@@ -15,6 +15,7 @@ from numaproof.conformance.execution.implementation import InProcess, hello_args
 from numaproof.conformance.execution.session import Session
 from numaproof.conformance.fuzzing.exploration import upgrade
 from numaproof.conformance.fuzzing.generation.upgrades import CHANGES
+from numaproof.folders.state_directory import StateDirectory
 from numaproof.protocol import messages
 from numaproof.reference.departures.releases import RELEASES
 from numaproof.reference.implementation import Reference
@@ -33,7 +34,9 @@ def played(seed: int, before: str, after: str, folder: Path) -> list[Call]:
     """The calls of an upgrade, made to the reference."""
     capabilities = Capabilities(HELLO, before)
     made = upgrade(seed, capabilities, after)
-    session = Session(InProcess(Reference), capabilities, folder, before, made.machine, "kubelet")
+    session = Session(
+        InProcess(Reference), capabilities, StateDirectory(folder), before, made.machine, "kubelet"
+    )
     checker = UncheckedInvariants(session, Facts(made.machine))
     ComparedPlayer(made.case, session, checker.facts, "kubelet", checker).play()
     return session.calls

@@ -11,7 +11,6 @@ from numaproof.conformance.cases import loading
 from numaproof.conformance.cases.schema import Case, Expected
 from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.execution.run import Run
-from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.conformance.fuzzing.strategies import seeded_scenario
 from numaproof.conformance.promotion import appending
 from numaproof.conformance.promotion.promotion import Wanted, promote
@@ -19,6 +18,7 @@ from numaproof.conformance.promotion.rehearsal import PromotionError
 from numaproof.conformance.requirements import load_registry
 from numaproof.conformance.seeded_bugs.catalogue import BUGS
 from numaproof.conformance.seeded_bugs.hunting import target as target_of
+from numaproof.folders.scratch import scratch_folder
 from numaproof.protocol.messages import LEVELS, Level
 from numaproof.protocol.releases import NEWEST
 from numaproof.reference.implementation import Reference

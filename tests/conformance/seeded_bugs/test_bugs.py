@@ -22,12 +22,12 @@ from numaproof.conformance.execution import runner
 from numaproof.conformance.execution.harness_run import HarnessRun
 from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.execution.machines import ProfileMachine
-from numaproof.conformance.execution.scratch import scratch_folder
 from numaproof.conformance.requirements import load_registry
 from numaproof.conformance.seeded_bugs import catalogue, hunting
 from numaproof.conformance.seeded_bugs.catalogue import BUGS, WHOLE_RUN
 from numaproof.conformance.seeded_bugs.hunting import Suite
 from numaproof.conformance.seeded_bugs.seeding import Bug, Changes
+from numaproof.folders.scratch import scratch_folder
 from numaproof.protocol import messages
 from numaproof.protocol.events import GOOD
 from numaproof.reference.cpu.manager import CPUManager

@@ -1,0 +1,122 @@
+"""Removes a folder whatever is in it, and nothing outside it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from contextlib import contextmanager, suppress
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_AT_ONCE = 10_000
+"""Names that are listed at once."""
+
+_MOST_ROUNDS = 100_000
+"""Listings after which somebody is still writing there."""
+
+_OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def remove_tree(path: Path) -> str:
+    """Removes a folder with all that is in it; why some of it stays, or nothing.
+
+    It follows no link and needs neither a stack nor a descriptor for each level: folders in folders
+    are first moved to the top. Folders that forbid it are given the permission. What is no folder
+    is removed, too; that there is nothing is no error.
+    """
+    try:
+        above = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            return _removed(path.name, above)
+        finally:
+            os.close(above)
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        return error.strerror or str(error)
+
+
+def _removed(name: str, above: int) -> str:
+    if _gone(name, above):
+        return ""
+    with _opened(name, above) as top:
+        why = _empty(top)
+    if not why:
+        os.rmdir(name, dir_fd=above)
+    return why
+
+
+def _empty(top: int) -> str:
+    """Empties a folder; the last reason why something in it could not be removed."""
+    why = ""
+    token = secrets.token_hex(4)
+    moved = 0
+    for _ in range(_MOST_ROUNDS):
+        names = _names(top)
+        removed = 0
+        for name in names:
+            try:
+                if not _gone(name, top):
+                    with _opened(name, top) as folder:
+                        moved = _flatten(folder, top, token, moved)
+                    os.rmdir(name, dir_fd=top)
+                removed += 1
+            except OSError as error:
+                why = f"{os.fsencode(name)!r}: {error.strerror}"
+        if not removed:
+            return why if names else ""
+    return "it is being filled"
+
+
+def _names(folder: int) -> list[str]:
+    with os.scandir(folder) as entries:
+        return [entry.name for entry in islice(entries, _AT_ONCE)]
+
+
+def _flatten(folder: int, top: int, token: str, moved: int) -> int:
+    """Removes the files in a folder and moves its folders to the top; how many have moved."""
+    while names := _names(folder):
+        for name in names:
+            if not _gone(name, folder):
+                with suppress(OSError), _opened(name, folder):
+                    pass  # a folder that moves must be writable
+                os.rename(name, f".{token}-{moved}", src_dir_fd=folder, dst_dir_fd=top)
+                moved += 1
+    return moved
+
+
+def _gone(name: str, folder: int) -> bool:
+    """Removes an entry, unless it is a folder with something in it."""
+    if not stat.S_ISDIR(os.lstat(name, dir_fd=folder).st_mode):
+        os.unlink(name, dir_fd=folder)
+        return True
+    try:
+        os.rmdir(name, dir_fd=folder)
+    except OSError:
+        return False
+    return True
+
+
+@contextmanager
+def _opened(name: str, above: int) -> Iterator[int]:
+    """A folder, made accessible where it is not."""
+    try:
+        folder = os.open(name, _OPEN, dir_fd=above)
+    except PermissionError:
+        handle = os.open(name, _OPEN | os.O_PATH, dir_fd=above)
+        try:
+            Path(f"/proc/self/fd/{handle}").chmod(0o700)
+        finally:
+            os.close(handle)
+        folder = os.open(name, _OPEN, dir_fd=above)
+    try:
+        with suppress(OSError):
+            os.fchmod(folder, 0o700)
+        yield folder
+    finally:
+        os.close(folder)

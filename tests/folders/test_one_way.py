@@ -1,0 +1,96 @@
+"""Folders that others write to are opened, changed and removed in one package alone."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = ("protocol", "reference", "fakesys", "conformance", "simulation", "fleet", "reports")
+EVERY = (*FOLDERS, "cli", "plugin")
+
+ALLOWED = {
+    # Fills a folder beside a new tree that a user asks for, which then takes its name.
+    "fakesys/writers.py": {"tempfile.mkdtemp", "tempfile.mkstemp", "shutil.rmtree"},
+    # Unpacks an archive, without a name that anybody could know.
+    "fakesys/archive.py": {"tempfile.TemporaryFile"},
+}
+ELSEWHERE = ("tempfile", "shutil.rmtree")
+
+
+def calls(path: Path) -> set[str]:
+    """The functions of modules that a module calls, as ``module.function``."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    found = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(value=ast.Name(id=module), attr=name):
+                found.add(f"{module}.{name}")
+            case ast.ImportFrom(module=str(module), names=names):
+                found |= {f"{module}.{one.name}" for one in names}
+    return found
+
+
+def modules() -> list[Path]:
+    return [
+        path
+        for folder in EVERY
+        for path in (ROOT / folder).rglob("*.py")
+        if "templates" not in path.parts
+    ]
+
+
+def test_nobody_else_makes_or_removes_temporary_folders() -> None:
+    beside = {
+        f"{path.relative_to(ROOT)}: {call}"
+        for path in modules()
+        for call in calls(path)
+        if call.startswith(ELSEWHERE)
+        and call not in ALLOWED.get(str(path.relative_to(ROOT)), set())
+    }
+    assert not beside
+
+
+OF_THE_REFERENCE = {
+    # It is asked about a directory of its own.
+    "conformance/diagnosis/opinion.py",
+    # A seeded bug is in the reference itself.
+    "conformance/seeded_bugs/bugs/restart.py",
+}
+
+
+def test_nobody_else_opens_the_files_of_a_state_directory() -> None:
+    """The path of a state directory is passed on as text, and nothing is found below it."""
+    below = set()
+    for path in (ROOT / "conformance").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.BinOp | ast.Call) and _is_of_state(node):
+                below.add(str(path.relative_to(ROOT)))
+    assert below == OF_THE_REFERENCE
+
+
+_DOES = frozenset(
+    {"open", "iterdir", "glob", "rglob", "joinpath", "exists", "mkdir", "unlink", "touch"}
+    | {f"{verb}_{what}" for verb in ("read", "write") for what in ("text", "bytes")}
+)
+
+
+def _is_of_state(node: ast.BinOp | ast.Call) -> bool:
+    """Whether an expression goes below a state directory: ``state_dir / name`` and the like."""
+    match node:
+        case ast.BinOp(left=left, op=ast.Div()):
+            return _names_state(left)
+        case ast.Call(func=ast.Attribute(value=value, attr=name)):
+            return name in _DOES and _names_state(value)
+        case _:
+            return False
+
+
+def _names_state(node: ast.expr) -> bool:
+    match node:
+        case ast.Attribute(value=value, attr="path"):
+            return _names_state(value)
+        case ast.Attribute(attr="state_dir" | "_state_dir") | ast.Name(id="state_dir"):
+            return True
+        case _:
+            return False
