@@ -64,7 +64,10 @@ def list_cases(
       numaproof case list "topo-merge-*" --json
       numaproof case list "CPU-OPT-*" area:memory --exclude "*-refused-*"
     """
+    from rich.text import Text
+
     from numaproof.conformance.cases import loading
+    from numaproof.reports.terminal import show
 
     cases = loading.with_own(loading.bundled_cases(), own)
     found = selection(patterns, exclude, cases, option="").of(cases)
@@ -72,8 +75,7 @@ def list_cases(
         click.echo(codec.encode([_row(case) for case in found]))
         return
     width = max((len(case.id) for case in found), default=0)
-    for case in found:
-        click.echo(f"{click.style(f'{case.id:<{width}}', bold=True)}  {case.title}")
+    show(Text.assemble((f"{case.id:<{width}}", "bold"), "  ", case.title) for case in found)
 
 
 def _row(case: Case) -> dict[str, object]:

@@ -41,12 +41,11 @@ def doctor(command: tuple[str, ...], timeout: float, *, as_json: bool) -> int:
       numaproof doctor "./my-driver --protocol"
       numaproof doctor --timeout 20s -- java -jar driver.jar
     """
-    from rich.console import Console
-
     from numaproof.conformance.diagnosis.examination import examine
     from numaproof.conformance.execution.implementation import CannotStartError
     from numaproof.folders.scratch import scratch_folder
     from numaproof.metadata import VERSION
+    from numaproof.reports.consoles import ShownConsole
     from numaproof.reports.diagnosis import diagnosis_lines
     from numaproof.reports.terminal import encodable, is_live
 
@@ -59,7 +58,7 @@ def doctor(command: tuple[str, ...], timeout: float, *, as_json: bool) -> int:
     if as_json:
         click.echo(codec.encode(diagnosis))
     elif is_live(sys.stdout, os.environ):
-        console = Console(highlight=False, emoji=False, markup=False)
+        console = ShownConsole()
         for line in diagnosis_lines(diagnosis, console.width):
             console.print(line)
     else:

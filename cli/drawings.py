@@ -19,8 +19,7 @@ _MIB = 1 << 20
 
 def show_machine(machine: MachineInfo) -> None:
     """Prints the totals, a table of the NUMA nodes and a drawing of the machine."""
-    from rich.console import Console
-
+    from numaproof.reports.consoles import ShownConsole
     from numaproof.reports.drawing import draw_text
     from numaproof.reports.terminal import PLAIN_WIDTH, as_plain, encodable, is_live
 
@@ -32,7 +31,7 @@ def show_machine(machine: MachineInfo) -> None:
     nodes = _nodes(machine)
     if is_live(sys.stdout, os.environ):
         width = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns
-        console = Console(width=width, highlight=False)
+        console = ShownConsole(width=width)
         console.print(nodes)
         console.print(draw_text(machine, width=width, color=True))
     else:

@@ -19,10 +19,10 @@ def features(*, as_json: bool) -> None:
       numaproof features
     """
     from rich import box
-    from rich.console import Console
     from rich.table import Table
 
     from numaproof.conformance.claims import table
+    from numaproof.reports.consoles import ShownConsole
 
     rows = table.rows()
     if as_json:
@@ -34,4 +34,4 @@ def features(*, as_json: bool) -> None:
     columns.add_column("Cases", justify="right")
     for row in rows:
         columns.add_row(row.name, row.support, row.meaning, row.claimed_by, f"{row.cases:,}")
-    Console(markup=False).print(columns)
+    ShownConsole().print(columns)

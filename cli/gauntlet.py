@@ -135,9 +135,13 @@ def _write_quick_set(file: Path, jobs: int) -> int:
     from numaproof.conformance.cases import writing
     from numaproof.conformance.seeded_bugs import quick_cover
     from numaproof.conformance.seeded_bugs.catalogue import BUGS
+    from numaproof.reports.progress import Bar
 
-    with click.progressbar(quick_cover.kills(jobs), length=len(BUGS), file=sys.stderr) as kills:
-        found = dict(kills)
+    found = {}
+    with Bar(sys.stderr, None, "bugs") as bar:
+        for bug, killed in quick_cover.kills(jobs):
+            found[bug] = killed
+            bar.move(len(found), len(BUGS), bug)
     runs = quick_cover.cover(found)
     writing.put(quick_cover.text(runs), file)
     survivors = [bug.id for bug in BUGS if not found[bug.id]]

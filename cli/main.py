@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from numaproof.commands import COMMANDS, LazyGroup
+from numaproof.reports.shown import shown_streams
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -54,6 +55,13 @@ def cli() -> None:
 def main() -> NoReturn:
     """Runs the command with the arguments of the process and exits."""
     signal.signal(signal.SIGTERM, _interrupt)
+    with shown_streams():
+        code = _run()
+    sys.exit(code)
+
+
+def _run() -> int:
+    """Runs the command and says what was wrong; the exit code."""
     try:
         code = cli.main(standalone_mode=False)
         # A full disk may show only now.
@@ -76,7 +84,7 @@ def main() -> NoReturn:
             raise
         _complain(str(error))
         code = WRONG_INPUT
-    sys.exit(code if isinstance(code, int) else 0)
+    return code if isinstance(code, int) else 0
 
 
 def _is_input_error(error: Exception) -> bool:

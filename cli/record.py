@@ -113,11 +113,13 @@ def _recorded(
 ) -> Iterator[Recording]:
     from numaproof.conformance.differential import recorder
     from numaproof.conformance.execution.implementation import ImplementationFailure
+    from numaproof.reports.progress import Bar
 
     groups = [merges[first : first + _TOGETHER] for first in range(0, len(merges), _TOGETHER)]
     work: list[int | Sequence[int]] = [*seeds, *groups]
-    with click.progressbar(work, file=sys.stderr) as bar:
-        for one in bar:
+    with Bar(sys.stderr, None, "scenarios and groups of merges") as bar:
+        for done, one in enumerate(work):
+            bar.move(done, len(work), "recorded")
             name = f"scenario {one}" if isinstance(one, int) else f"merges {one[0]}"
             try:
                 made = (
@@ -126,9 +128,9 @@ def _recorded(
                     else recorder.record_merges(target, one, scratch)
                 )
             except ImplementationFailure as failure:
-                click.echo(f"skipped {name}: {failure}", err=True)
+                bar.line(f"skipped {name}: {failure}")
                 continue
             if made is None:
-                click.echo(f"skipped {name}: it ended in a fault or unsupported", err=True)
+                bar.line(f"skipped {name}: it ended in a fault or unsupported")
             else:
                 yield made

@@ -18,4 +18,6 @@ def reference(*, documented: bool) -> None:
     """
     from numaproof.reference.server import serve
 
-    serve(sys.stdin.buffer, sys.stdout.buffer, documented=documented)
+    # The dialogue is no text for people: it goes out as it is.
+    with open(1, "wb", closefd=False) as answers:
+        serve(sys.stdin.buffer, answers, documented=documented)

@@ -79,6 +79,7 @@ def simulate(
     """
     from numaproof.folders.scratch import scratch_folder
     from numaproof.reports import answer_page
+    from numaproof.reports.untrusted import visible
     from numaproof.simulated import answer
     from numaproof.simulation import devices as given_devices
     from numaproof.simulation.admission import Question
@@ -95,7 +96,7 @@ def simulate(
         found = run(question, asked, str(folder), explain_all=explain)
     told = answer(found, question, machine)
     if out is not None:
-        out.write_text(answer_page.WRITERS[out.suffix](told), encoding="utf-8")
+        out.write_text(visible(answer_page.WRITERS[out.suffix](told)), encoding="utf-8")
     if as_json:
         click.echo(codec.encode(found))
     else:
@@ -123,9 +124,8 @@ def _read(
 
 def _show(told: AnswerReport) -> None:
     """Prints the answer: in colour on a terminal, plain anywhere else."""
-    from rich.console import Console
-
     from numaproof.reports import answer_text
+    from numaproof.reports.consoles import ShownConsole
     from numaproof.reports.terminal import PLAIN_WIDTH, as_plain, encodable, is_live
 
     if not is_live(sys.stdout, os.environ):
@@ -135,7 +135,7 @@ def _show(told: AnswerReport) -> None:
         click.echo(encodable(text, sys.stdout))
         return
     width = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns
-    console = Console(width=width, highlight=False)
+    console = ShownConsole(width=width)
     for number, part in enumerate(answer_text.parts(told, width=width, color=True)):
         if number:
             console.print()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -101,7 +99,7 @@ def upgrade(
         --state /var/lib/kubelet --pods pods.yaml
     """
     from numaproof.folders.scratch import scratch_folder
-    from numaproof.reports.terminal import encodable, is_live
+    from numaproof.reports.terminal import show
     from numaproof.simulation import devices as given_devices
     from numaproof.simulation import documents
     from numaproof.simulation.upgrades import state_files
@@ -130,9 +128,7 @@ def upgrade(
         click.echo(codec.encode(answer))
     else:
         setting = Setting(machine, document, pods=bool(files), state=state is not None)
-        color = is_live(sys.stdout, os.environ)
-        text = "\n".join(told(answer, setting, color=color))
-        click.echo(encodable(text, sys.stdout), color=color)
+        show(told(answer, setting))
     return ATTENTION if answer.attention else 0
 
 

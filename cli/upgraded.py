@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import click
+from rich.text import Text
 
 from numaproof.inputs.documents import dotted
 from numaproof.reports.layout import plural
@@ -39,18 +39,21 @@ class Setting:
     state: bool
 
 
-def told(answer: Upgrade, setting: Setting, *, color: bool) -> Iterator[str]:
+def told(answer: Upgrade, setting: Setting) -> Iterator[Text]:
     """The lines that say what becomes of the node."""
-    return _Telling(answer, setting, color=color).lines()
+    for line in _Telling(answer, setting).lines():
+        text = line if isinstance(line, Text) else Text(line)
+        for sign, color in _SIGNS.values():
+            text.highlight_regex(rf"^ *{sign}(?= )", color)
+        yield text
 
 
 class _Telling:
-    def __init__(self, answer: Upgrade, setting: Setting, *, color: bool) -> None:
+    def __init__(self, answer: Upgrade, setting: Setting) -> None:
         self._answer = answer
         self._setting = setting
-        self._color = color
 
-    def lines(self) -> Iterator[str]:
+    def lines(self) -> Iterator[str | Text]:
         answer = self._answer
         mark = "bad" if self._blocked else "note" if answer.attention else "good"
         yield f"{self._sign(mark)} {self._headline()}"
@@ -191,22 +194,18 @@ class _Telling:
 
     # Words
 
-    def _part(self, title: str, lines: Sequence[str] | Iterator[str]) -> Iterator[str]:
+    def _part(self, title: str, lines: Sequence[str] | Iterator[str]) -> Iterator[str | Text]:
         listed = list(lines)
         if listed:
             yield ""
-            yield self._styled(title, bold=True)
+            yield Text(title, "bold")
             yield from listed
 
     def _line(self, mark: str, text: str) -> str:
         return f"  {self._sign(mark)} {text}"
 
     def _sign(self, mark: str) -> str:
-        sign, color = _SIGNS[mark]
-        return self._styled(sign, fg=color)
-
-    def _styled(self, text: str, **style: str | bool) -> str:
-        return click.style(text, **style) if self._color else text  # type: ignore[arg-type]
+        return _SIGNS[mark][0]
 
 
 def _is_shared(pod: PodFate) -> bool:

@@ -8,7 +8,7 @@ import msgspec
 
 from numaproof.protocol import codec
 from numaproof.reports.layout import plural
-from numaproof.reports.untrusted import one_line
+from numaproof.reports.untrusted import one_line, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -69,7 +69,8 @@ def write_summary(summary: CampaignSummary, folder: Path) -> None:
     Raises:
         OSError: a file cannot be written.
     """
-    for name, content in ((SUMMARY, as_json(summary)), ("summary.txt", as_text(summary).encode())):
+    text = visible(as_text(summary)).encode()
+    for name, content in ((SUMMARY, as_json(summary)), ("summary.txt", text)):
         part = folder / f".{name}.part"
         part.write_bytes(content)
         part.replace(folder / name)

@@ -17,6 +17,7 @@ from numaproof.reports.html import html
 from numaproof.reports.junit import junit
 from numaproof.reports.markdown import markdown
 from numaproof.reports.summary import summarize
+from numaproof.reports.untrusted import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -137,7 +138,8 @@ def write_reports(summary: Summary, folder: Path, names: Iterable[str] = tuple(_
     folder.mkdir(parents=True, exist_ok=True)
     for name in names:
         made = _MAKERS[name](summary)
-        _replace(folder / name, made if isinstance(made, bytes) else made.encode())
+        text = made.decode() if isinstance(made, bytes) else made
+        _replace(folder / name, visible(text).encode())
 
 
 def _replace(path: Path, content: bytes) -> None:

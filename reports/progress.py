@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Self, TextIO
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from numaproof.reports.consoles import ShownConsole
 from numaproof.reports.terminal import is_live
 
 if TYPE_CHECKING:
@@ -38,9 +38,7 @@ class Bar:
         environment = os.environ if environment is None else environment
         self._stream = stream
         self.live = is_live(stream, environment)
-        console = Console(
-            file=stream, highlight=False, emoji=False, markup=False, _environ=environment
-        )
+        console = ShownConsole(stream, _environ=environment)
         self._progress = Progress(
             BarColumn(bar_width=None),
             MofNCompleteColumn(),

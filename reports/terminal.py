@@ -12,7 +12,6 @@ import sys
 from io import StringIO
 from typing import TYPE_CHECKING, Self, TextIO
 
-from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -26,6 +25,7 @@ from rich.text import Text
 
 from numaproof.protocol import events
 from numaproof.protocol.events import GOOD
+from numaproof.reports.consoles import ShownConsole
 from numaproof.reports.groups import likeness
 from numaproof.reports.layout import plural
 from numaproof.reports.summary import summarize
@@ -35,7 +35,7 @@ from numaproof.reports.untrusted import one_line
 from numaproof.reports.wording import SYMBOLS, claimed, implementation
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from types import TracebackType
 
     from rich.console import RenderableType
@@ -97,9 +97,7 @@ class Terminal:
         self._shown: set[str] = set()
         self._last_line = 0.0
         self._last_part = 0
-        self._console = Console(
-            file=self._stream, highlight=False, emoji=False, markup=False, _environ=environment
-        )
+        self._console = ShownConsole(self._stream, _environ=environment)
         self._progress = Progress(
             SpinnerColumn(),
             BarColumn(bar_width=None),
@@ -249,20 +247,24 @@ def encodable(text: str, stream: TextIO) -> str:
     return text
 
 
+def show(lines: Iterable[Text], stream: TextIO | None = None) -> None:
+    """Prints lines, none of them folded: in colour on a terminal, plain anywhere else."""
+    stream = stream or sys.stdout
+    console = ShownConsole(stream) if is_live(stream, os.environ) else None
+    for line in lines:
+        if console:
+            console.print(line, soft_wrap=True)
+        else:
+            stream.write(encodable(line.plain, stream) + "\n")
+    stream.flush()
+
+
 def as_plain(part: RenderableType, width: int = PLAIN_WIDTH) -> str:
     """What rich prints for a renderable, without colour, `width` columns wide.
 
     A text that must not be wrapped may be longer.
     """
     written = StringIO()
-    console = Console(
-        file=written,
-        width=width,
-        color_system=None,
-        highlight=False,
-        emoji=False,
-        markup=False,
-        legacy_windows=False,
-    )
+    console = ShownConsole(written, width=width, color_system=None, legacy_windows=False)
     print_part(console, part)
     return "\n".join(line.rstrip() for line in written.getvalue().rstrip("\n").split("\n"))

@@ -363,6 +363,7 @@ def test_a_release_that_no_given_kubelet_has_is_2(
 
 def test_a_terminal_gets_colour(ask: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("numaproof.reports.terminal.is_live", lambda *_: True)
+    monkeypatch.setenv("FORCE_COLOR", "1")
     assert "\x1b[32m✓\x1b[0m The kubelet of 1.36 starts" in ask("1.35", "1.36", config="").out
 
 
