@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.cases.schema import Case
     from numaproof.conformance.known_failures.entries import KnownFailureEntry
     from numaproof.conformance.known_failures.verdicts import KnownFailures
+    from numaproof.protocol.events import CaseFinished
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -55,13 +56,24 @@ class Accepted:
         files = dict.fromkeys(one for one in (self.file, self.written) if one and one.exists())
         return tuple(entry for file in files for entry in entries.read(file))
 
-    def write(self, out: Path, scenarios: Mapping[str, str] | None = None) -> None:
-        """Adds what failed in a run to the file that was asked for, or makes that file.
+    def write_from(self, out: Path) -> None:
+        """Adds what failed in a run, by the events in the folder of its reports; see `write`."""
+        if self.written is None:
+            return
+        from numaproof.protocol.events import GOOD, CaseFinished, DivergenceFound
+        from numaproof.reports.files import EVENTS, read_events
+
+        events = read_events(out / EVENTS)
+        runs = [one for one in events if isinstance(one, CaseFinished)]
+        found = [one for one in events if isinstance(one, DivergenceFound)]
+        self.write(runs, {one.signature: one.message for one in found if one.outcome not in GOOD})
+
+    def write(self, runs: Sequence[CaseFinished], scenarios: Mapping[str, str]) -> None:
+        """Adds what failed to the file that was asked for, or makes that file.
 
         Args:
-            out: the folder of the run's reports.
-            scenarios: of generated scenarios that failed, a message by signature; those among its
-                events, if None.
+            runs: the case runs.
+            scenarios: of generated scenarios that failed, a message by signature.
 
         Raises:
             OSError: the file cannot be written.
@@ -71,20 +83,9 @@ class Accepted:
             return
         from numaproof.conformance.cases.writing import put
         from numaproof.conformance.known_failures import writing
-        from numaproof.conformance.known_failures.verdicts import MISSING
         from numaproof.inputs import door
-        from numaproof.protocol.events import GOOD, CaseFinished, DivergenceFound
-        from numaproof.reports.files import EVENTS, read_events
         from numaproof.reports.layout import plural
 
-        events = [*read_events(out / EVENTS)]
-        runs = [one for one in events if isinstance(one, CaseFinished) and one.outcome != MISSING]
-        if scenarios is None:
-            scenarios = {
-                one.signature: one.message
-                for one in events
-                if isinstance(one, DivergenceFound) and one.outcome not in GOOD
-            }
         rows = writing.rows(runs, scenarios, self._entries())
         name = str(self.written)
         if self.written.exists():

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from numaproof.accepted import Accepted, known_failures_options
 from numaproof.machine_names import MACHINE, named_machines
 from numaproof.outputs import clear_findings, out_option
 from numaproof.protocol.campaign import Seeds
@@ -106,6 +107,7 @@ _SEEDS_PER_UNIT = 50
     default=_SHRINKS,
     help=f"Number of distinct failures to shrink into case files (default: {_SHRINKS}).",
 )
+@known_failures_options
 @click.option("--fresh", is_flag=True, help="Start over, discarding what is in OUT.")
 @out_option("campaign", "events.jsonl, summary.json, summary.txt and findings")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
@@ -127,6 +129,7 @@ def campaign(
     cases_per_unit: int,
     seeds_per_unit: int,
     shrinks: int,
+    accepted: Accepted,
     fresh: bool,
     out: Path,
     as_json: bool,
@@ -189,9 +192,17 @@ def campaign(
         if fresh:
             clear_findings(out, FOUND)
         began = time.monotonic()
-        with Journal(out, spec.plan, lambda: time.monotonic() - began, fresh=fresh) as journal:
+        known = accepted.known(cases, whole=not (no_cases or select or exclude or machine_names))
+
+        def elapsed() -> float:
+            return time.monotonic() - began
+
+        with Journal(out, spec.plan, elapsed, fresh=fresh, known=known) as journal:
             cut = _conduct(journal, spec, opened, sys.stderr if as_json else sys.stdout)
-    return _report(journal.finished.summary(), out, cut, as_json=as_json)
+    summary = journal.finished.summary()
+    code = _report(summary, out, cut, as_json=as_json)
+    accepted.write(journal.case_runs(), journal.finished.causes_of_scenarios())
+    return code
 
 
 def _conduct(

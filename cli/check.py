@@ -102,5 +102,5 @@ def check(
             return play(runs, harness_run, kept, CheckOptions(times=repeat, known=known))
 
         code = run_harness(start, target, out, as_json=as_json)
-    accepted.write(out)
+    accepted.write_from(out)
     return code

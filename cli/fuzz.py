@@ -136,5 +136,5 @@ def fuzz(
         return fuzzing.fuzz(harness_run, budget, chosen, out / FINDINGS, options)
 
     code = run_harness(start, target, out, as_json=as_json, added=added, findings=FOUND)
-    accepted.write(out)
+    accepted.write_from(out)
     return code

@@ -15,7 +15,7 @@ import msgspec
 from numaproof.fleet.summary import FinishedUnits
 from numaproof.protocol import codec
 from numaproof.protocol.campaign import CampaignEvent, CampaignPlanned, UnitEvent, UnitFinished
-from numaproof.protocol.events import RunEnded
+from numaproof.protocol.events import CaseFinished, RunEnded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
+    from numaproof.conformance.known_failures.verdicts import KnownFailures
     from numaproof.fleet.worker import UnitResult
 
 EVENTS = "events.jsonl"
@@ -40,6 +41,7 @@ class Journal:
         plan: of the campaign.
         elapsed: seconds since it began or resumed.
         fresh: whether to start over, whatever was done before.
+        known: the failures that are known.
 
     Raises:
         JournalError: another campaign's file is there, or somebody else is writing to it.
@@ -53,10 +55,11 @@ class Journal:
         elapsed: Callable[[], float],
         *,
         fresh: bool = False,
+        known: KnownFailures | None = None,
     ) -> None:
         self.folder = folder
         self.path = folder / EVENTS
-        self.finished = FinishedUnits(plan)
+        self.finished = FinishedUnits(plan, known)
         self._plan = plan
         self._elapsed = elapsed
         self._before = 0.0
@@ -126,6 +129,12 @@ class Journal:
                     case event:
                         waiting.append(event)
         return kept
+
+    def case_runs(self) -> list[CaseFinished]:
+        """Every case run that was journaled."""
+        with self.path.open("rb") as lines:
+            events = [self._event(line, number) for number, line in enumerate(lines, 1)]
+        return [one for one in events if isinstance(one, CaseFinished)]
 
     def _event(self, line: bytes, number: int) -> CampaignEvent:
         try:

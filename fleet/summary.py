@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
+from numaproof.conformance.known_failures.entries import SCENARIO
+from numaproof.conformance.known_failures.verdicts import KNOWN, KnownFailures
 from numaproof.protocol.campaign import (
     CampaignFinding,
     CampaignSummary,
@@ -22,8 +25,6 @@ if TYPE_CHECKING:
     from numaproof.protocol.campaign import CampaignPlanned, Configuration, UnitEvent
     from numaproof.protocol.events import Outcome
 
-_SCENARIO = "scenario"
-
 
 @dataclass
 class _Alike:
@@ -34,10 +35,12 @@ class _Alike:
     event: CaseFinished | ScenarioFailed | None = None
     configurations: set[int] = field(default_factory=set)
     machines: set[str] = field(default_factory=set)
+    outcomes: Counter[tuple[int, Outcome]] = field(default_factory=Counter)
 
     def add(self, place: tuple[int, int, str], event: CaseFinished | ScenarioFailed) -> None:
         self.count += 1
         self.configurations.add(place[0])
+        self.outcomes[place[0], event.outcome] += 1
         if isinstance(event, CaseFinished):
             self.machines.add(event.machine)
         if self.first is None or place < self.first:
@@ -54,11 +57,13 @@ class _Counted:
 
 
 class FinishedUnits:
-    """Counts units as they finish, each once, whoever did it."""
+    """Counts units as they finish, each once, whoever did it; `known` are the known failures."""
 
-    def __init__(self, plan: CampaignPlanned) -> None:
+    def __init__(self, plan: CampaignPlanned, known: KnownFailures | None = None) -> None:
         self.plan = plan
+        self._known = known or KnownFailures()
         self.done: set[str] = set()
+        self._shrunk: set[str] = set()
         self._places = {one: number for number, one in enumerate(plan.configurations)}
         self._machines = {name: number for number, name in enumerate(plan.machines)}
         self._counted = {one: _Counted() for one in plan.configurations}
@@ -72,19 +77,34 @@ class FinishedUnits:
             return False
         self.done.add(ended.unit)
         if ended.signature:
-            self._smallest[ended.signature] = next(
-                (event for event in events if isinstance(event, DivergenceFound)), None
-            )
+            self._shrunk.add(ended.unit)
+            found = (event for event in events if isinstance(event, DivergenceFound))
+            self._smallest[ended.signature] = next(map(self._known.judged_scenario, found), None)
             return True
         counted = self._counted[ended.configuration]
-        if ended.machine or "/cases/" in ended.unit:
-            counted.cases.update(ended.outcomes)
-            self._by_machine.setdefault(ended.machine, Counter()).update(ended.outcomes)
-        else:
-            counted.scenarios.update(ended.outcomes)
+        outcomes = Counter(ended.outcomes)
         for event in events:
-            self._add_failure(event, ended.configuration)
+            judged = self._judged(event)
+            if isinstance(judged, CaseFinished | ScenarioFailed) and judged.outcome == KNOWN:
+                outcomes[event.outcome] -= 1
+                outcomes[KNOWN] += 1
+            self._add_failure(judged, ended.configuration)
+        if ended.machine or "/cases/" in ended.unit:
+            counted.cases += outcomes
+            self._by_machine[ended.machine] = (
+                self._by_machine.get(ended.machine, Counter()) + outcomes
+            )
+        else:
+            counted.scenarios += outcomes
         return True
+
+    def _judged(self, event: UnitEvent) -> UnitEvent:
+        match event:
+            case CaseFinished():
+                return self._known.judged(event)
+            case ScenarioFailed():
+                return self._known.judged_scenario(event)
+        return event
 
     def _add_failure(self, event: UnitEvent, configuration: Configuration) -> None:
         number = self._places[configuration]
@@ -93,7 +113,7 @@ class FinishedUnits:
                 machine = self._machines.get(event.machine, len(self._machines))
                 place = (number, machine, event.case)
                 self._alike.setdefault((False, event.signature), _Alike()).add(place, event)
-            case ScenarioFailed():
+            case ScenarioFailed() if event.outcome not in GOOD:
                 place = (number, event.seed, "")
                 self._alike.setdefault((True, event.signature), _Alike()).add(place, event)
 
@@ -106,6 +126,15 @@ class FinishedUnits:
     def signatures(self) -> int:
         """How many of them are distinct."""
         return len({like for _, like in self._alike})
+
+    def causes_of_scenarios(self) -> dict[str, str]:
+        """A message for each cause that scenarios failed for and that is not known."""
+        found = {}
+        for (scenario, like), alike in sorted(self._alike.items(), key=itemgetter(0)):
+            shown = self._smallest.get(like) or alike.event
+            if scenario and shown and shown.outcome not in GOOD:
+                found[shown.signature] = shown.message
+        return found
 
     def shrinks(self) -> list[Shrink]:
         """The first scenario of each signature, to be shrunk.
@@ -124,10 +153,12 @@ class FinishedUnits:
 
     def summary(self) -> CampaignSummary:
         """What the units come to; the same for the same units in any order."""
-        wanted = self.plan.units + len(self.shrinks())
-        missing = wanted - len(self.done)
-        whole = _Counted()
-        for one in self._counted.values():
+        # What was shrunk before may be a known failure by now.
+        shrunk = {one.id for one in self.shrinks()}
+        wanted = self.plan.units + len(shrunk)
+        missing = wanted - len(self.done - (self._shrunk - shrunk))
+        whole, counted = _Counted(), self._judged_counts()
+        for one in counted.values():
             whole.cases.update(one.cases)
             whole.scenarios.update(one.scenarios)
         names = [*self.plan.machines, ""]
@@ -136,14 +167,41 @@ class FinishedUnits:
             complete=not missing,
             missing=missing,
             tally=whole.tally(),
-            configurations={str(key): one.tally() for key, one in self._counted.items()},
+            configurations={str(key): one.tally() for key, one in counted.items()},
             machines={
                 name or "their own": _sorted(self._by_machine[name])
                 for name in names
                 if name in self._by_machine
             },
-            findings=tuple(self._findings()),
+            findings=(*self._findings(), *(() if missing else self._missing())),
         )
+
+    def _judged_counts(self) -> dict[Configuration, _Counted]:
+        """The counts, with scenarios that are known failures once they are shrunk."""
+        found = {
+            key: _Counted(one.cases, Counter(one.scenarios)) for key, one in self._counted.items()
+        }
+        for (scenario, like), alike in self._alike.items():
+            smallest = self._smallest.get(like)
+            if scenario and smallest and smallest.outcome == KNOWN:
+                for (number, outcome), count in alike.outcomes.items():
+                    scenarios = found[self.plan.configurations[number]].scenarios
+                    scenarios[KNOWN] += count
+                    scenarios[outcome] -= count
+        return {key: _Counted(one.cases, +one.scenarios) for key, one in found.items()}
+
+    def _missing(self) -> Iterator[CampaignFinding]:
+        """What is known to fail and did not."""
+        for one in self._known.missing(0.0):
+            yield CampaignFinding(
+                signature=one.signature,
+                subject=one.case,
+                outcome=one.outcome,
+                message=one.message,
+                count=1,
+                first=f"on {one.machine}",
+                configurations=(),
+            )
 
     def _findings(self) -> Iterator[CampaignFinding]:
         in_order = sorted(
@@ -153,6 +211,8 @@ class FinishedUnits:
         merged: dict[str, list[tuple[str, _Alike]]] = {}
         for (scenario, like), alike in in_order:
             smallest = self._smallest.get(like)
+            if scenario and smallest and smallest.outcome == KNOWN:
+                continue
             after = like
             if scenario and smallest is not None:
                 # Distinct failures may have shrunk to the same one.
@@ -174,7 +234,7 @@ class FinishedUnits:
         where = f"on {event.machine}" if isinstance(event, CaseFinished) else f"seed {first[1]}"
         return CampaignFinding(
             signature=name,
-            subject=event.case if isinstance(event, CaseFinished) else _SCENARIO,
+            subject=event.case if isinstance(event, CaseFinished) else SCENARIO,
             outcome=shown.outcome,
             message=shown.message,
             count=sum(one.count for _, one in group),

@@ -8,6 +8,7 @@ import yaml
 
 from numaproof.conformance.cases import lists
 from numaproof.conformance.known_failures.entries import SCENARIO
+from numaproof.conformance.known_failures.verdicts import MISSING
 from numaproof.protocol.events import GOOD, CaseFinished
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ _HEAD = """\
 #   issue: https://...
 #   until: {year}-12-31
 """
+
+_NO_FAILURE = {*GOOD, MISSING}
 
 Row = dict[str, str]
 """An entry to be written."""
@@ -71,7 +74,9 @@ def rows(
     """
     failed: dict[str, dict[str, list[CaseFinished]]] = {}
     for run in runs:
-        if run.outcome not in GOOD and not _has_entry(run.signature, run.case, run.machine, known):
+        if run.outcome not in _NO_FAILURE and not _has_entry(
+            run.signature, run.case, run.machine, known
+        ):
             failed.setdefault(run.signature, {}).setdefault(run.case, []).append(run)
     judged = {run.case for run in runs if run.outcome != "unsupported"}
     return [
