@@ -18,7 +18,7 @@ from numaproof.folders.scratch import scratch_folder
 from numaproof.inputs import door
 from numaproof.inputs.errors import DocumentError
 
-MAX_ARCHIVE = 1024 * 1024 * 1024
+MAX_ARCHIVE = 512 * 1024 * 1024
 
 _SUFFIXES = {
     ".tar": "",

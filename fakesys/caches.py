@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 
+from numaproof.fakesys.fields import Budget
 from numaproof.fakesys.machine import (
     MAX_CPUS,
     CacheGroup,
@@ -28,12 +29,14 @@ def lay_out_caches(
     """
     counted: dict[tuple[int, str], int] = {}
     kinds = []
+    budget = Budget(8)
     for i, row in enumerate(rows):
         try:
             size = None if row.size == "none" else parse_kilobytes(row.size)
         except ValueError as error:
             raise ProfileError(("caches", i, "size"), str(error)) from None
         groups = _groups(row, i, cpus, nodes)
+        budget.spend(("caches", i), sum(map(len, groups)))
         start = counted.get((row.level, row.type), 0)
         ids = _ids(row, i, len(groups), start)
         counted[row.level, row.type] = start + len(groups)

@@ -10,6 +10,25 @@ from numaproof.inputs.documents import PathTuple
 _T = TypeVar("_T")
 
 
+class Budget:
+    """How many CPUs the rows of a profile may name all together, each as often as it is named."""
+
+    def __init__(self, times: int) -> None:
+        """As many as the largest machine has, so many times."""
+        self._most = self._left = times * MAX_CPUS
+
+    def spend(self, path: PathTuple, count: int) -> None:
+        """Counts the CPUs of a row.
+
+        Raises:
+            ProfileError: they are too many by now.
+        """
+        self._left -= count
+        if self._left < 0:
+            message = f"by this row, rows name more than {self._most:,} CPUs"
+            raise ProfileError(path, message, "say the same of many CPUs in one row")
+
+
 def read(path: PathTuple, parse: Callable[..., _T], *args: Any) -> _T:
     """``parse(*args)``, with a ValueError turned into a ProfileError about ``path``."""
     try:

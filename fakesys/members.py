@@ -13,6 +13,9 @@ MAX_HEADER = 64 * 1024
 MAX_NAME = 1024
 """Characters of a name; those of /sys have less than a hundred."""
 
+MAX_LINKS = 4 * 1024 * 1024
+"""Characters of all links together: two links for each CPU have a tenth of that."""
+
 _MAX_LINK_STEPS = 40
 
 
@@ -69,6 +72,14 @@ def checked_members(archive: tarfile.TarFile) -> dict[str, tarfile.TarInfo]:
         if name == "." or (old is not None and not (old.isdir() and member.isdir())):
             raise TreeError(f"{member.name}: duplicate member")
         members[name] = member
+    if sum(len(member.linkname) for member in members.values()) > MAX_LINKS:
+        raise TreeError(f"more than {MAX_LINKS} characters of links")
+    _check_tree(members)
+    return members
+
+
+def _check_tree(members: dict[str, tarfile.TarInfo]) -> None:
+    """Rejects members below others that are no directories, and links that leave the archive."""
     for name, member in members.items():
         _check_parents(name, members)
         if member.issym():
@@ -79,7 +90,6 @@ def checked_members(archive: tarfile.TarFile) -> dict[str, tarfile.TarInfo]:
                 raise TreeError(
                     f"{member.name}: hard link to something other than a file in the archive"
                 )
-    return members
 
 
 def _check_kind(member: tarfile.TarInfo) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from numaproof.fakesys.fields import read, require_cpus
+from numaproof.fakesys.fields import Budget, read, require_cpus
 from numaproof.fakesys.machine import MAX_CPUS, MAX_NODES, Cpu, NUMANode, ProfileError
 from numaproof.fakesys.profile import DerivedDistances, NodeRow, Profile
 from numaproof.fakesys.ranges import parse_list
@@ -32,8 +32,9 @@ def lay_out_nodes(
             do not match.
     """
     draft = _Draft(dict(regular))
+    budget = Budget(32)
     for i, row in enumerate(profile.nodes):
-        _apply(row, ("nodes", i), draft, cpus)
+        _apply(row, ("nodes", i), draft, cpus, budget)
     order = sorted(draft.members)
     for number in order:
         if number not in draft.memory:
@@ -66,10 +67,14 @@ def read_pages(path: PathTuple, counts: Mapping[str, int]) -> dict[int, int]:
     return dict(sorted(pages.items()))
 
 
-def _apply(row: NodeRow, path: PathTuple, draft: _Draft, cpus: Mapping[int, Cpu]) -> None:
+def _apply(
+    row: NodeRow, path: PathTuple, draft: _Draft, cpus: Mapping[int, Cpu], budget: Budget
+) -> None:
     numbers = read((*path, "nodes"), parse_list, str(row.nodes), MAX_NODES)
     for number, listed in zip(numbers, _row_cpus(row, path, len(numbers)), strict=True):
         if listed is not None:
+            # Whether they exist is looked up in a set of all.
+            budget.spend((*path, "cpus"), max(len(listed), len(cpus) // 64))
             require_cpus((*path, "cpus"), listed, cpus)
             if not row.overlapping:
                 _place((*path, "cpus"), number, listed, draft.placed)

@@ -2,7 +2,8 @@
 
 Patterns such as ``cpu/cpu{0-3}/topology/core_id`` or ``node/node*/distance`` are relative to
 ``sys/devices/system``, or start with ``sys/`` or ``proc/``. ``{0-3,8}`` matches each of these
-numbers, ``*`` anything within one part of the path.
+numbers, ``*`` anything within one part of the path. A part has at most two ``*``, and a pattern so
+many numbers, that matching takes no longer than reading does.
 """
 
 import itertools
@@ -12,7 +13,9 @@ from numaproof.fakesys.entries import SYSTEM
 from numaproof.fakesys.ranges import parse_list
 
 _MAX_FILES = 20_000
-_LIMIT = 2**20
+_LIMIT = 2**20 + 1  # huge pages of 1048576 kB
+_MAX_NUMBERS = 8192
+_MAX_STARS = 2
 _TOP = ("sys/devices/system/cpu", "sys/devices/system/node", "sys/kernel/mm", "proc")
 
 
@@ -34,6 +37,9 @@ class Pattern:
             r"[{}\0\\]", "".join(parts[::2])
         ):
             raise PatternError(f"invalid pattern {text!r}; use one such as cpu/cpu{{0-3}}/topology")
+        for part in path.split("/"):
+            if part.count("*") > _MAX_STARS:
+                raise PatternError(f"{text!r}: more than {_MAX_STARS} * in {part!r}")
         self._text = text
         self._literal: list[str] = parts[::2]
         self._choices: list[tuple[int, ...] | None] = []
@@ -42,11 +48,18 @@ class Pattern:
                 self._choices.append(None if part == "*" else parse_list(part[1:-1], _LIMIT))
             except ValueError as error:
                 raise PatternError(f"{text!r}: {error}") from None
-        regex = re.escape(self._literal[0])
+        count = sum(len(choice) for choice in self._choices if choice is not None)
+        if count > _MAX_NUMBERS:
+            raise PatternError(f"{text!r} has {count:,} numbers; the limit is {_MAX_NUMBERS:,}")
+        self._regex = re.compile(f"{self._expression()}(?:/.*)?", re.DOTALL)
+
+    def _expression(self) -> str:
+        """The regular expression of the path; a part that has matched is not tried again."""
+        whole = re.escape(self._literal[0])
         for choice, literal in zip(self._choices, self._literal[1:], strict=True):
-            regex += "[^/]*" if choice is None else f"(?:{'|'.join(map(str, choice))})"
-            regex += re.escape(literal)
-        self._regex = re.compile(f"{regex}(?:/.*)?", re.DOTALL)
+            whole += "[^/]*" if choice is None else f"(?:{'|'.join(map(str, choice))})"
+            whole += re.escape(literal)
+        return "/".join(f"(?>{part}(?=/|\\Z))" for part in re.split(r"(?<!\^)/", whole))
 
     def covers(self, path: str) -> bool:
         """Whether it matches this path, or a directory above it."""

@@ -15,6 +15,7 @@ Text = Annotated[str, Meta(min_length=1, max_length=4000)]
 Line = Annotated[str, Meta(max_length=400, pattern=r"^[^\n]*$")]
 Count = Annotated[int, Meta(ge=1, le=8192)]
 Size = str | int
+Pages = Annotated[Mapping[str, Annotated[int, Meta(ge=0, le=2**40)]], Meta(max_length=64)]
 Sequence = str | int
 List = str | int
 
@@ -111,7 +112,7 @@ class NodeRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     nodes: List
     cpus: str | int | tuple[str | int, ...] | None = None
     memory: Size | None = None
-    hugepages: Mapping[str, Annotated[int, Meta(ge=0, le=2**40)]] | None = None
+    hugepages: Pages | None = None
     overlapping: bool = False
 
 
@@ -214,21 +215,23 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     name: Name
     title: Line
     source: Text
-    tags: tuple[Name, ...] = ()
+    tags: Annotated[tuple[Name, ...], Meta(max_length=64)] = ()
     architecture: Architecture
     sysfs: Literal["full", "lists", "masks"] = "full"
     topology: Topology | None = None
-    cpus: tuple[CpuRow, ...] = ()
+    cpus: Annotated[tuple[CpuRow, ...], Meta(max_length=8192)] = ()
     possible: List | None = None
-    nodes: tuple[NodeRow, ...] = ()
+    nodes: Annotated[tuple[NodeRow, ...], Meta(max_length=1024)] = ()
     distances: DerivedDistances | tuple[Line, ...] | None = None
-    caches: tuple[CacheRow, ...] = ()
+    caches: Annotated[tuple[CacheRow, ...], Meta(max_length=1024)] = ()
     memory: Size | None = None
-    hugepages: Mapping[str, Annotated[int, Meta(ge=0, le=2**40)]] | None = None
+    hugepages: Pages | None = None
     cpuinfo: CpuInfo | None = None
-    lacks: tuple[Line, ...] = ()
-    trailing_nul: tuple[Line, ...] = ()
-    files: Mapping[Line, Annotated[str, Meta(max_length=100_000)]] = {}
+    lacks: Annotated[tuple[Line, ...], Meta(max_length=4096)] = ()
+    trailing_nul: Annotated[tuple[Line, ...], Meta(max_length=4096)] = ()
+    files: Annotated[
+        Mapping[Line, Annotated[str, Meta(max_length=100_000)]], Meta(max_length=4096)
+    ] = {}
 
 
 def profile_schema() -> dict[str, Any]:

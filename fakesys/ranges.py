@@ -7,13 +7,14 @@ groups, and ``none`` is a missing value.
 """
 
 import re
+from collections import deque
 from collections.abc import Iterable, Sequence
 
 Value = int | None
 
 _LIST_ITEM = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?:/(\d{1,9}))?)?")
 _MAX_PERIOD = 64
-_SEQUENCE_TOKEN = re.compile(r"\s*(none|\d+-\d+(?:/\d+)?|-?\d+|[(),]|[*:]\d+)")
+_SEQUENCE_TOKEN = re.compile(r"\s*(none|\d+-\d+(?:/\d+)?|-?\d+|[(),]|[*:]\d{1,9}(?!\d))")
 
 
 def parse_list(text: str, limit: int) -> tuple[int, ...]:
@@ -22,7 +23,7 @@ def parse_list(text: str, limit: int) -> tuple[int, ...]:
     Raises:
         ValueError: bad syntax, a duplicate number, or a number not below ``limit``.
     """
-    numbers: list[int] = []
+    numbers: dict[int, None] = {}
     for part in text.split(",") if text.strip() else ():
         match = _LIST_ITEM.fullmatch(part.strip())
         if match is None:
@@ -32,10 +33,10 @@ def parse_list(text: str, limit: int) -> tuple[int, ...]:
             raise ValueError(f"{part.strip()!r} is an empty range")
         if last >= limit:
             raise ValueError(f"{last} is too large; the maximum is {limit - 1}")
-        numbers.extend(range(first, last + 1, step))
-    if len(set(numbers)) != len(numbers):
-        twice = next(n for i, n in enumerate(numbers) if n in numbers[:i])
-        raise ValueError(f"duplicate number {twice}")
+        for number in range(first, last + 1, step):
+            if number in numbers:
+                raise ValueError(f"duplicate number {number}")
+            numbers[number] = None
     return tuple(numbers)
 
 
@@ -73,50 +74,49 @@ def parse_sequence(text: str | int, limit: int) -> tuple[Value, ...]:
     """
     if isinstance(text, int):
         return (text,)
-    tokens: list[str] = []
-    position = 0
-    while position < len(text.rstrip()):
+    tokens: deque[str] = deque()
+    position, end = 0, len(text.rstrip())
+    while position < end:
         match = _SEQUENCE_TOKEN.match(text, position)
         if match is None:
             raise ValueError(f"cannot parse {text[position : position + 12]!r} in a sequence")
         tokens.append(match[1])
         position = match.end()
-    values, rest = _parse_items(tokens, limit, depth=0)
-    if rest:
-        raise ValueError(f"unexpected {rest[0]!r} in a sequence")
+    values = _parse_items(tokens, limit, depth=0)
+    if tokens:
+        raise ValueError(f"unexpected {tokens[0]!r} in a sequence")
     return values
 
 
-def _parse_items(tokens: list[str], limit: int, depth: int) -> tuple[tuple[Value, ...], list[str]]:
+def _parse_items(tokens: deque[str], limit: int, depth: int) -> tuple[Value, ...]:
+    """Takes the tokens of items from the left, and their separators."""
     if depth > 8:  # noqa: PLR2004 - deeper than anyone writes, far from Python's own limit
         raise ValueError("parentheses nested too deeply")
     result: list[Value] = []
     while True:
         if not tokens:
             raise ValueError("a sequence ends where a number is expected")
-        head, *tokens = tokens
+        head = tokens.popleft()
         values: tuple[Value, ...]
         if head == "(":
-            values, tokens = _parse_items(tokens, limit, depth + 1)
-            if not tokens or tokens[0] != ")":
+            values = _parse_items(tokens, limit, depth + 1)
+            if not tokens or tokens.popleft() != ")":
                 raise ValueError("unclosed parenthesis")
-            tokens = tokens[1:]
         else:
             values = _parse_atom(head, limit)
         while tokens and tokens[0][0] in "*:":
-            count = int(tokens[0][1:])
+            sign, count = tokens[0][0], int(tokens.popleft()[1:])
             _bound(len(values) * count, limit)
             values = (
                 values * count
-                if tokens[0][0] == "*"
+                if sign == "*"
                 else tuple(value for value in values for _ in range(count))
             )
-            tokens = tokens[1:]
         result.extend(values)
         _bound(len(result), limit)
         if not tokens or tokens[0] != ",":
-            return tuple(result), tokens
-        tokens = tokens[1:]
+            return tuple(result)
+        tokens.popleft()
 
 
 def _parse_atom(token: str, limit: int) -> tuple[Value, ...]:

@@ -1,6 +1,7 @@
 """A machine's `/sys` and `/proc` as values: the files and their content."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
@@ -34,6 +35,13 @@ _DISCOVERY = frozenset(
         "distance",
     }
 )
+
+
+_MAX_WORK = 20_000_000
+"""Comparisons of a file with a pattern."""
+
+_MAX_ADDED = 16 * 1024 * 1024
+"""Bytes of the files that a profile adds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +113,15 @@ def _pattern(field: str, key: int | str, text: str) -> Pattern:
         raise ProfileError((field, key), str(error)) from None
 
 
+def _check_work(field: str, entries: Mapping[str, Entry], patterns: tuple[str, ...]) -> None:
+    if len(patterns) * len(entries) > _MAX_WORK:
+        most = _MAX_WORK // len(entries)
+        message = f"{len(patterns):,} patterns are too many for {len(entries):,} files"
+        raise ProfileError((field,), message, f"use {most:,} or fewer")
+
+
 def _without(entries: dict[str, Entry], lacks: tuple[str, ...]) -> dict[str, Entry]:
+    _check_work("lacks", entries, lacks)
     for i, text in enumerate(lacks):
         pattern = _pattern("lacks", i, text)
         kept = {path: entry for path, entry in entries.items() if not pattern.covers(path)}
@@ -118,6 +134,8 @@ def _without(entries: dict[str, Entry], lacks: tuple[str, ...]) -> dict[str, Ent
 
 
 def _patch(entries: dict[str, Entry], files: Mapping[str, str]) -> None:
+    folders = {path[:i] for path in entries for i, one in enumerate(path) if one == "/"}
+    added = 0
     for key, text in files.items():
         content = (text if text.endswith("\n") else f"{text}\n").encode()
         pattern = _pattern("files", key, key)
@@ -125,22 +143,27 @@ def _patch(entries: dict[str, Entry], files: Mapping[str, str]) -> None:
             paths = pattern.expand()
         except PatternError as error:
             raise ProfileError(("files", key), str(error)) from None
+        added += len(paths) * len(content)
+        if added > _MAX_ADDED:
+            raise ProfileError(("files", key), f"more than {_MAX_ADDED:,} bytes of files")
         for path in paths:
-            if isinstance(entries.get(path), bytes) or _has_room(entries, path):
+            if isinstance(entries.get(path), bytes) or _has_room(entries, folders, path):
                 entries[path] = content
+                folders.update(path[:i] for i, one in enumerate(path) if one == "/")
             else:
                 raise ProfileError(("files", key), f"{path} is a directory or a link")
 
 
-def _has_room(entries: Mapping[str, Entry], path: str) -> bool:
+def _has_room(entries: Mapping[str, Entry], folders: AbstractSet[str], path: str) -> bool:
     """Whether a file can be created at a path: nothing is there or below, and no file above."""
-    if path in entries or any(other.startswith(f"{path}/") for other in entries):
+    if path in entries or path in folders:
         return False
     parents = path.split("/")
     return not any("/".join(parents[:i]) in entries for i in range(1, len(parents)))
 
 
 def _end_with_nul(entries: dict[str, Entry], patterns: tuple[str, ...]) -> None:
+    _check_work("trailing_nul", entries, patterns)
     for i, text in enumerate(patterns):
         pattern = _pattern("trailing_nul", i, text)
         found = False

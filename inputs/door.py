@@ -74,12 +74,13 @@ def descriptor(path: StrPath, flags: int, *, name: str | None = None) -> int:
     """
     name = name or os.fspath(path)
     try:
-        if os.path.exists(path):  # noqa: PTH110 - a missing file may be made, by flags
-            # To open a device can already have an effect, so its kind is looked at before as well.
-            _require_regular(name, os.stat(path))  # noqa: PTH116 - no Path needed
+        # To open a device can already have an effect, so its kind is looked at before as well.
+        _require_regular(name, os.stat(path))  # noqa: PTH116 - no Path needed
         number = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC, 0o666)
     except OSError as error:
         raise DocumentError(name, 0, "", f"cannot read: {error.strerror}") from None
+    except DocumentError:
+        raise
     except ValueError as error:
         raise DocumentError(name, 0, "", f"cannot read: {error}") from None
     try:
@@ -220,7 +221,7 @@ def _require_regular(name: str, found: os.stat_result) -> None:
         return
     kind = next((kind for test, kind in _KINDS if test(found.st_mode)), "no file")
     raise DocumentError(
-        name, 0, "", f"is {kind}, not a regular file", "name a file, with the content copied to it"
+        name, 0, "", f"is {kind}, not a regular file", "write the content to a file, and name that"
     )
 
 

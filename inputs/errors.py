@@ -5,7 +5,7 @@ from __future__ import annotations
 PathTuple = tuple[str | int, ...]
 """A field of a document, as the steps that lead to it."""
 
-MOST_SHOWN = 400
+MOST_SHOWN = 1000
 """Characters that one part of a message has at the most."""
 
 

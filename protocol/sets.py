@@ -16,6 +16,11 @@ LARGEST_MEMBER = 1 << 16
 """Members must be smaller than this: a typo must not allocate a gigabyte of mask."""
 
 
+_MOST_DIGITS = 5
+_MOST_SHOWN = 200
+"""Characters of a list that an error shows."""
+
+
 class ListFormatError(ValueError):
     """A string is not in the Linux list format."""
 
@@ -56,23 +61,29 @@ class IntegerSet:
         return made
 
     @classmethod
-    def parse(cls, text: str) -> Self:
+    def parse(cls, text: str, below: int = LARGEST_MEMBER) -> Self:
         """Parses a set in the Linux list format, such as ``0-3,8``.
 
         The empty string is the empty set. Surrounding white space is ignored, as the kernel ends
         its files with a line break.
 
+        Args:
+            text: the list.
+            below: what members must be smaller than; the list has no more parts than that.
+
         Raises:
             ListFormatError: the string is not in that format.
         """
         text = text.strip()
+        if text.count(",") >= below:
+            raise ListFormatError(f"{_cut(text)} has more than {below} parts")
         mask = 0
         for part in text.split(",") if text else ():
             first, dash, last = part.partition("-")
-            low = _member(first, text)
-            high = _member(last, text) if dash else low
+            low = _member(first, text, below)
+            high = _member(last, text, below) if dash else low
             if high < low:
-                raise ListFormatError(f"range {part!r} in {text!r} is reversed")
+                raise ListFormatError(f"range {part!r} in {_cut(text)} is reversed")
             mask |= (1 << (high + 1)) - (1 << low)
         return cls.from_mask(mask)
 
@@ -163,10 +174,14 @@ class NUMASet(IntegerSet):
     __slots__ = ()
 
 
-def _member(text: str, whole: str) -> int:
+def _member(text: str, whole: str, below: int) -> int:
     if not (text.isascii() and text.isdigit()):
-        raise ListFormatError(f"{text!r} in {whole!r} is not a number")
-    member = int(text)
-    if member >= LARGEST_MEMBER:
-        raise ListFormatError(f"{text} in {whole!r} is larger than {LARGEST_MEMBER - 1}")
+        raise ListFormatError(f"{_cut(text)} in {_cut(whole)} is not a number")
+    digits = text.lstrip("0") or "0"
+    if len(digits) > _MOST_DIGITS or (member := int(digits)) >= below:
+        raise ListFormatError(f"{text[:20]} in {_cut(whole)} is larger than {below - 1}")
     return member
+
+
+def _cut(text: str) -> str:
+    return repr(text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}...")

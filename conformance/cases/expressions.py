@@ -17,6 +17,12 @@ from numaproof.protocol.sets import CPUSet, ListFormatError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+MOST_CHARACTERS = 500
+"""Characters of an expression."""
+
+MOST_ITEMS = 1 << 16
+"""Items of a list, or characters of a text, that an expression makes."""
+
 _PLACE = re.compile(r"\$\{([^{}]*)\}")
 _WHOLE = re.compile(r"\$\{([^{}]*)\}\Z")
 
@@ -57,11 +63,15 @@ def evaluate(source: str, names: Mapping[str, Any]) -> Any:
     Raises:
         ExpressionError: it can't be parsed, names something unknown, or fails.
     """
+    if len(source) > MOST_CHARACTERS:
+        raise ExpressionError(f"{source[:40]!r}...: longer than {MOST_CHARACTERS} characters")
     try:
         tree = ast.parse(source.strip(), mode="eval")
         return _value(tree.body, names)
     except ExpressionError:
         raise
+    except (RecursionError, MemoryError):
+        raise ExpressionError(f"{source.strip()[:40]!r}...: nested too deeply") from None
     except (SyntaxError, TypeError, ValueError, ArithmeticError, LookupError) as error:
         raise ExpressionError(f"{source.strip()!r}: {error}") from None
 
@@ -98,7 +108,16 @@ def _value(node: ast.expr, names: Mapping[str, Any]) -> Any:
     kind = _KINDS.get(type(node))
     if kind is None:
         raise ExpressionError(f"{ast.unparse(node)!r} is not part of the language of cases")
-    return kind(node, names)
+    return _bounded(kind(node, names), node)
+
+
+def _bounded(value: Any, node: ast.expr) -> Any:
+    """The value, unless no machine has as much: a few signs can stand for gigabytes."""
+    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
+        raise ExpressionError(f"{ast.unparse(node)[:40]!r} does not fit in 64 bits")
+    if isinstance(value, str | list) and len(value) > MOST_ITEMS:
+        raise ExpressionError(f"{ast.unparse(node)[:40]!r} makes more than {MOST_ITEMS:,} items")
+    return value
 
 
 def _constant(node: ast.Constant, _: Mapping[str, Any]) -> Any:
@@ -115,7 +134,11 @@ def _name(node: ast.Name, names: Mapping[str, Any]) -> Any:
 
 
 def _binary(node: ast.BinOp, names: Mapping[str, Any]) -> Any:
-    return _of(_BINARY, node.op)(_value(node.left, names), _value(node.right, names))
+    left, right = _value(node.left, names), _value(node.right, names)
+    numbers = isinstance(left, int) and isinstance(right, int)
+    if isinstance(node.op, ast.Mult | ast.Mod) and not numbers:
+        raise ExpressionError(f"{ast.unparse(node)[:40]!r}: only numbers can be multiplied")
+    return _of(_BINARY, node.op)(left, right)
 
 
 def _unary(node: ast.UnaryOp, names: Mapping[str, Any]) -> Any:

@@ -141,10 +141,20 @@ class Facts:
             "node_id": ids.__getitem__,
             "memory": lambda index: self._memory_nodes[index].memory,
             "hugepages": lambda index, kib: self.hugepages.get(kib, {}).get(ids[index], 0),
-            "per_node": lambda count: [[one] for one in ids for _ in range(count)],
+            "per_node": lambda count: [[one] for one in ids for _ in range(_few(count))],
             "gib": lambda count: count << 30,
             "mib": lambda count: count << 20,
         }
+
+
+MOST_DEVICES = 4096
+"""Devices near a node, for which `per_node` makes an item each."""
+
+
+def _few(count: int) -> int:
+    if count > MOST_DEVICES:
+        raise ValueError(f"more than {MOST_DEVICES} devices on a node")
+    return count
 
 
 def _alike(sets: Iterable[CPUSet]) -> bool:

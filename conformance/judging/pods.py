@@ -25,6 +25,7 @@ Amounts = dict[str, Fraction]
 _COMPUTE = ("cpu", "memory")
 _NUMBER = r"(?P<number>[+-]?(?:\d+\.?\d*|\.\d+))"
 _QUANTITY = re.compile(_NUMBER + r"(?:[eE](?P<exponent>[+-]?\d{1,2})|(?P<unit>[numkKMGTPE]i?))?")
+_LONGEST = 500
 _UNITS = {
     **{unit: Fraction(1000) ** power for power, unit in enumerate("num kMGTPE", -3)},
     **{f"{unit}i": Fraction(1024) ** power for power, unit in enumerate("KMGTPE", 1)},
@@ -36,9 +37,9 @@ def amount(text: object) -> Fraction:
 
     What no kubelet accepts counts as nothing, so that one that does can still be judged.
     """
-    found = _QUANTITY.fullmatch(str(text))
+    found = _QUANTITY.fullmatch(str(text)[: _LONGEST + 1])
     unit = _UNITS.get(found["unit"] or " ") if found else None
-    if found is None or unit is None:
+    if found is None or unit is None or len(found[0]) > _LONGEST:
         return Fraction(0)
     return Fraction(found["number"]) * Fraction(10) ** int(found["exponent"] or 0) * unit
 

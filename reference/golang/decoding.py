@@ -230,10 +230,14 @@ def _zeros(kind: Fields) -> dict[str, Any]:
     return {name: zero(field) for name, field in kind.fields.items()}
 
 
+_MOST_DIGITS = 20
+"""Characters of a number of 64 bits, with its sign; JSON has no leading zeros."""
+
+
 def _integer(text: str, kind: Unsigned | Signed) -> int | None:
     """The integer that the text is; None if it is not one or does not fit."""
     signed = isinstance(kind, Signed)
-    if not (_SIGNED if signed else _UNSIGNED).fullmatch(text):
+    if len(text) > _MOST_DIGITS or not (_SIGNED if signed else _UNSIGNED).fullmatch(text):
         return None
     number = int(text)
     low, high = (-(1 << 63), 1 << 63) if signed else (0, 1 << 64)

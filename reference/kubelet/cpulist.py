@@ -6,6 +6,7 @@ import re
 
 from numaproof.protocol.sets import LARGEST_MEMBER, CPUSet
 
+_MOST_DIGITS = 19
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _LARGEST_GO_INTEGER = (1 << 63) - 1
 
@@ -20,6 +21,8 @@ def parse(text: str) -> CPUSet:
     Raises:
         CPUListError: the text is not a CPU list.
     """
+    if text.count(",") >= LARGEST_MEMBER:
+        raise CPUListError(f"more than {LARGEST_MEMBER} parts")
     mask = 0
     for part in text.split(",") if text else ():
         first, dash, last = part.partition("-")
@@ -35,8 +38,8 @@ def _integer(text: str) -> int:
     problem = f'strconv.Atoi: parsing "{text}": '
     if not _INTEGER.fullmatch(text):
         raise CPUListError(f"{problem}invalid syntax")
-    number = int(text)
-    if number > _LARGEST_GO_INTEGER:
+    digits = text.lstrip("+-0")
+    if len(digits) > _MOST_DIGITS or (number := int(text)) > _LARGEST_GO_INTEGER:
         raise CPUListError(f"{problem}value out of range")
     if not 0 <= number < LARGEST_MEMBER:
         raise CPUListError(f"{problem}no CPU has this number")

@@ -15,6 +15,9 @@ MemoryReservations = tuple[tuple[int, "Mapping[str, str]"], ...]
 
 DURATION = re.compile(r"[+-]?(0|([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+")
 """How Go writes a duration: numbers with units, such as ``1h30m``."""
+_LONGEST_DURATION = 200
+"""Characters; where a long one goes wrong, the expressions try every way to split it."""
+
 _WITHOUT_UNIT = re.compile(r"[+-]?([0-9.]+[a-zµμ]+)*[0-9.]+")
 
 
@@ -124,6 +127,8 @@ def duration(given: Mapping[str, Any], name: str) -> None:
     value = "" if given[name] is None else given[name]
     if not isinstance(value, str):
         raise wrong_type(name, value, "string")
+    if len(value) > _LONGEST_DURATION:
+        raise ConfigError(f'failed to decode: time: invalid duration "{value[:60]}..."')
     if DURATION.fullmatch(value):
         return
     problem = "missing unit in" if _WITHOUT_UNIT.fullmatch(value) else "invalid"

@@ -22,6 +22,7 @@ _FORM = re.compile(
 )
 _SMALLEST = Fraction(1, 10**9)
 _LARGEST_EXPONENT = 400
+_LONGEST = 500
 
 
 _MALFORMED = (
@@ -46,6 +47,8 @@ def parse(text: str | float) -> Fraction:
     Requirements: CPU-CONFIG-015.
     """
     text = str(text)
+    if len(text) > _LONGEST:
+        raise QuantityError(f"a quantity has more than {_LONGEST} characters")
     if not _OUTLINE.fullmatch(text):
         raise QuantityError(_MALFORMED)
     found = _FORM.fullmatch(text)

@@ -1,4 +1,5 @@
 import io
+import os
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -135,6 +136,36 @@ def test_too_much_in_all_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         opened(path)
 
 
+def test_a_name_without_end_is_refused(tmp_path: Path) -> None:
+    deep = pack(tmp_path / "deep.tar", member("sys/" + "a/" * 600))
+    with pytest.raises(TreeError, match=r"\.\.\.: a name of more than 1024 characters"):
+        opened(deep)
+
+
+def test_a_header_that_says_gigabytes_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    header = tarfile.TarInfo("x")
+    header.type, header.size = tarfile.XHDTYPE, 100_000
+    with (tmp_path / "a.tar").open("wb") as file:
+        file.write(header.tobuf(tarfile.USTAR_FORMAT) + bytes(200_000))
+    with pytest.raises(TreeError, match="a member has fields of more than 65536 bytes"):
+        opened(tmp_path / "a.tar")
+
+
+def test_links_that_take_long_to_follow_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(members, "MAX_LINKS", 10)
+    path = pack(tmp_path / "a.tar", *(_link(f"sys/{i}") for i in range(2)))
+    with pytest.raises(TreeError, match="more than 10 characters of links"):
+        opened(path)
+
+
+def test_an_archive_that_is_a_fifo_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.tar")
+    with pytest.raises(TreeError, match=r"a\.tar: is a FIFO, not a regular file"):
+        opened(tmp_path / "a.tar")
+
+
 def test_a_compression_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive, "MAX_ARCHIVE", 100_000)
     path = pack(tmp_path / "a.tar.xz", member("sys/zeros", data=bytes(200_000)))
@@ -162,3 +193,12 @@ def test_other_files_and_missing_ones_are_distinguished(tmp_path: Path) -> None:
         opened(tmp_path / "a.zip")
     with pytest.raises(TreeError, match="no such file or directory"):
         opened(tmp_path / "none.tar")
+
+
+def _link(name: str) -> Callable[[tarfile.TarFile], None]:
+    def add(archive: tarfile.TarFile) -> None:
+        header = tarfile.TarInfo(name)
+        header.type, header.linkname = tarfile.SYMTYPE, "target"
+        archive.addfile(header)
+
+    return add

@@ -221,6 +221,33 @@ def complaint(text: str) -> str:
             "m.yaml:7: lacks[0]: invalid pattern 'cpu/../x'; use one such as cpu/cpu{0-3}/topology",
         ),
         (
+            SMALL + MEMORY + "lacks: ['cpu/***x']\n",
+            "m.yaml:7: lacks[0]: 'cpu/***x': more than 2 * in '***x'",
+        ),
+        (
+            SMALL + MEMORY + "lacks: ['cpu/cpu{0-1048575}']\n",
+            "m.yaml:7: lacks[0]: 'cpu/cpu{0-1048575}' has 1,048,576 numbers; the limit is 8,192",
+        ),
+        (
+            SMALL + MEMORY + "possible: 0-65535,0-65535\n",
+            "m.yaml:7: possible: 65535 is too large; the maximum is 8191",
+        ),
+        (
+            SMALL + MEMORY + "files: {'cpu/x{0-19999}': '" + "x" * 1000 + "'}\n",
+            "m.yaml:7: files.cpu/x{0-19999}: 'cpu/x{0-19999}' has 20,000 numbers; the limit is 8,192",
+        ),
+        (
+            SMALL + MEMORY + "files: {'cpu/x{0-8191}': '" + "x" * 3000 + "'}\n",
+            "m.yaml:7: files.cpu/x{0-8191}: more than 16,777,216 bytes of files",
+        ),
+        (
+            HEAD + MEMORY + "cpus: [" + "{cpus: 0-8191}," * 33 + "]\n",
+            (
+                "m.yaml:6: cpus[32].cpus: by this row, rows name more than 262,144 CPUs"
+                " (say the same of many CPUs in one row)"
+            ),
+        ),
+        (
             SMALL + MEMORY + "lacks: ['cpu/cpu{a}']\n",
             "m.yaml:7: lacks[0]: 'cpu/cpu{a}': expected a number or a range such as 0-3, got 'a'",
         ),

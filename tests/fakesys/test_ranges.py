@@ -27,6 +27,7 @@ def test_a_list_may_stride() -> None:
         ("3-1", "empty range"),
         ("0-4/0", "empty range"),
         ("0,0", "duplicate number 0"),
+        ("0-99," * 1_000_000 + "0", "duplicate number 0"),
         ("0-99999999", "too large"),
         ("1,,2", "expected a number or a range"),
     ],

@@ -31,12 +31,12 @@ def test_a_link_to_a_regular_file_is_followed(tmp_path: Path) -> None:
 
 def test_a_fifo_that_nobody_writes_to_is_refused_without_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(DocumentError, match="pipe: is a FIFO, not a regular file"):
+    with pytest.raises(DocumentError, match=r"^\S+pipe: is a FIFO, not a regular file"):
         door.read(tmp_path / "pipe")
 
 
 def test_a_device_a_socket_and_a_directory_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(DocumentError, match="/dev/zero: is a device, not a regular file"):
+    with pytest.raises(DocumentError, match=r"^/dev/zero: is a device, not a regular file"):
         door.read("/dev/zero")
     with pytest.raises(DocumentError, match="is a directory, not a regular file"):
         door.read(tmp_path)
@@ -138,6 +138,6 @@ def test_what_is_no_packed_file_is_refused(content: bytes) -> None:
 
 def test_an_error_shows_the_beginning_of_a_long_text() -> None:
     told = str(DocumentError("x", 3, "k" * 1_000_000, "m" * 1_000_000, "f" * 1_000_000))
-    assert len(told) < 2000
-    assert "... and 999,600 more characters" in told
+    assert len(told) < 4000
+    assert "... and 999,000 more characters" in told
     assert shortened("short") == "short"

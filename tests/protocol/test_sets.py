@@ -82,3 +82,18 @@ def test_sets_have_an_order_a_truth_and_a_readable_form() -> None:
     assert -1 not in CPUSet([3])
     assert CPUSet([1]) != "1"
     assert CPUSet.union([CPUSet([1]), CPUSet([4])]) == CPUSet([1, 4])
+
+
+def test_a_list_of_more_parts_than_there_are_members_is_refused_by_its_beginning() -> None:
+    with pytest.raises(ListFormatError, match=r"'1,1.*\.\.\.' has more than 65536 parts") as caught:
+        CPUSet.parse("1," * 70_000 + "1")
+    assert len(str(caught.value)) < 300
+    with pytest.raises(ListFormatError, match="has more than 8 parts"):
+        CPUSet.parse("1,1,1,1,1,1,1,1,1", below=8)
+
+
+@pytest.mark.parametrize("text", ["9" * 5000, "x" * 5000, "5-" + "0" * 5000])
+def test_an_error_shows_the_beginning_of_a_long_list(text: str) -> None:
+    with pytest.raises(ListFormatError) as caught:
+        CPUSet.parse(text)
+    assert len(str(caught.value)) < 6000 if "-" in text else len(str(caught.value)) < 700

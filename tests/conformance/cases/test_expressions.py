@@ -73,3 +73,21 @@ def test_expressions_inside_a_text_a_key_or_a_list_are_written_in_place() -> Non
 
 def test_keys_that_are_no_text_stay_as_they_are() -> None:
     assert expand({1: "a"}, NAMES) == {1: "a"}
+
+
+@pytest.mark.parametrize(
+    ("source", "complaint"),
+    [
+        ("9" * 600, "longer than 500 characters"),
+        ("9" * 20, "does not fit in 64 bits"),
+        ("*".join(["99999999"] * 3), "does not fit in 64 bits"),
+        ("'x' * 2000000000", "only numbers can be multiplied"),
+        ("'%2000000000d' % 1", "only numbers can be multiplied"),
+        ("(" * 240 + "1" + ")" * 240, "too many nested parentheses|nested too deeply"),
+        ("-" * 490 + "1", "nested too deeply|does not fit"),
+        ("many", "makes more than 65,536 items"),
+    ],
+)
+def test_a_few_signs_do_not_stand_for_gigabytes(source: str, complaint: str) -> None:
+    with pytest.raises(ExpressionError, match=complaint):
+        evaluate(source, {"many": [0] * 70_000})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from builders.machines import discovered
-from numaproof.conformance.cases.expressions import evaluate
+from numaproof.conformance.cases.expressions import ExpressionError, evaluate
 from numaproof.conformance.cases.machine_properties import Facts
 from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.sets import CPUSet
@@ -83,3 +83,10 @@ def test_a_cache_that_serves_part_of_a_node_is_counted() -> None:
 
 def test_a_set_has_a_size() -> None:
     assert evaluate("size(all)", facts("laptop-4c8t").names()) == 8
+
+
+def test_no_node_has_a_hundred_million_devices() -> None:
+    names = facts("laptop-4c8t").names()
+    assert evaluate("per_node(2)", names) == [[0], [0]]
+    with pytest.raises(ExpressionError, match="more than 4096 devices on a node"):
+        evaluate("per_node(100000000)", names)

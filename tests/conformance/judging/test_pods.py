@@ -174,3 +174,7 @@ def test_gates_follow_their_maturity_where_they_are_not_named() -> None:
     )
     assert read("1.37", AllBeta=True).budget
     assert entitlement.pod_resources({}, NEWEST) == read(NEWEST)
+
+
+def test_an_amount_of_thousands_of_digits_counts_as_nothing() -> None:
+    assert amount("1" * 5000) == 0

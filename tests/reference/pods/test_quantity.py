@@ -123,3 +123,9 @@ def test_only_short_whole_numbers_are_integers_to_the_kubelet(
 )
 def test_a_quantity_is_written_in_its_style(text: str, written: str) -> None:
     assert quantity.canonical(quantity.parse(text), quantity.style(text)) == written
+
+
+@pytest.mark.parametrize("text", ["1" * 4301, "0." + "1" * 4301, "1e" + "1" * 4301])
+def test_a_quantity_that_is_longer_than_any_amount_is_refused(text: str) -> None:
+    with pytest.raises(quantity.QuantityError, match="more than 500 characters"):
+        quantity.parse(text)

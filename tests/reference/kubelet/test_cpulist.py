@@ -1,0 +1,32 @@
+"""CPU lists of a configuration that no machine can mean."""
+
+from __future__ import annotations
+
+import pytest
+
+from numaproof.reference.kubelet import cpulist, fields
+from numaproof.reference.kubelet.fields import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("9" * 5000, "value out of range"),
+        ("0-" + "9" * 5000, "value out of range"),
+        ("9" * 19, "value out of range"),
+        ("9" * 18, "no CPU has this number"),
+        ("0-65535," * 100_000 + "1", "more than 65536 parts"),
+    ],
+)
+def test_a_list_beyond_any_machine_is_refused(text: str, complaint: str) -> None:
+    with pytest.raises(cpulist.CPUListError, match=complaint):
+        cpulist.parse(text)
+
+
+def test_leading_zeros_do_not_count() -> None:
+    assert str(cpulist.parse("0" * 50 + "7")) == "7"
+
+
+def test_a_duration_of_thousands_of_zeros_is_refused_at_once() -> None:
+    with pytest.raises(ConfigError, match="invalid duration"):
+        fields.duration({"x": "0" * 100_000 + "x"}, "x")
