@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from numaproof.fakesys.fields import Budget
+from numaproof.fakesys.fields import RowBudget
 from numaproof.fakesys.machine import (
     MAX_CPUS,
     CacheGroup,
@@ -29,7 +29,7 @@ def lay_out_caches(
     """
     counted: dict[tuple[int, str], int] = {}
     kinds = []
-    budget = Budget(8)
+    budget = RowBudget(8)
     for i, row in enumerate(rows):
         try:
             size = None if row.size == "none" else parse_kilobytes(row.size)

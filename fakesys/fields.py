@@ -10,7 +10,7 @@ from numaproof.inputs.documents import PathTuple
 _T = TypeVar("_T")
 
 
-class Budget:
+class RowBudget:
     """How many CPUs the rows of a profile may name all together, each as often as it is named."""
 
     def __init__(self, times: int) -> None:

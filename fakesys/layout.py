@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from numaproof.fakesys.caches import lay_out_caches
-from numaproof.fakesys.fields import Budget, read, require_cpus, spread
+from numaproof.fakesys.fields import RowBudget, read, require_cpus, spread
 from numaproof.fakesys.machine import MAX_CPUS, MAX_NODES, Cpu, Machine, ProfileError
 from numaproof.fakesys.numa import lay_out_nodes, read_pages
 from numaproof.fakesys.profile import CpuRow, Profile, Topology
@@ -157,7 +157,7 @@ def cpu_number(topology: Topology, core: int, thread: int) -> int:
 def _apply_cpu_rows(profile: Profile, base: dict[int, Cpu]) -> dict[int, Cpu]:
     cpus = dict(base)
     said: dict[tuple[int, str], int] = {}
-    budget = Budget(32)
+    budget = RowBudget(32)
     for i, row in enumerate(profile.cpus):
         path: PathTuple = ("cpus", i)
         numbers = read((*path, "cpus"), parse_list, str(row.cpus), MAX_CPUS)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from numaproof.fakesys.fields import Budget, read, require_cpus
+from numaproof.fakesys.fields import RowBudget, read, require_cpus
 from numaproof.fakesys.machine import MAX_CPUS, MAX_NODES, Cpu, NUMANode, ProfileError
 from numaproof.fakesys.profile import DerivedDistances, NodeRow, Profile
 from numaproof.fakesys.ranges import parse_list
@@ -32,7 +32,7 @@ def lay_out_nodes(
             do not match.
     """
     draft = _Draft(dict(regular))
-    budget = Budget(32)
+    budget = RowBudget(32)
     for i, row in enumerate(profile.nodes):
         _apply(row, ("nodes", i), draft, cpus, budget)
     order = sorted(draft.members)
@@ -68,7 +68,7 @@ def read_pages(path: PathTuple, counts: Mapping[str, int]) -> dict[int, int]:
 
 
 def _apply(
-    row: NodeRow, path: PathTuple, draft: _Draft, cpus: Mapping[int, Cpu], budget: Budget
+    row: NodeRow, path: PathTuple, draft: _Draft, cpus: Mapping[int, Cpu], budget: RowBudget
 ) -> None:
     numbers = read((*path, "nodes"), parse_list, str(row.nodes), MAX_NODES)
     for number, listed in zip(numbers, _row_cpus(row, path, len(numbers)), strict=True):

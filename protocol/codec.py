@@ -19,6 +19,16 @@ from numaproof.protocol.sets import CPUSet, NUMASet
 LONGEST_LINE = 64 * 1024 * 1024
 """Maximum length of a line in bytes, line break included."""
 
+LONGEST_ANSWER = 16 * 1024 * 1024
+"""Maximum length of a response: that of the largest machine is a third of it."""
+
+LONGEST_REASON = 1024 * 1024
+"""Maximum length of what is said in any other response than `ok`, and in that to `hello`."""
+
+MOST_CPUS = 8192
+MOST_NODES = 1024
+"""CPUs and NUMA nodes of Linux, of which no number in a message reaches beyond."""
+
 T = TypeVar("T")
 
 _ANSWER_KINDS = ("ok", "refused", "unsupported", "fault")
@@ -62,10 +72,12 @@ def decode_hook(kind: type, value: object) -> object:
     if kind is CPUSet:
         if not isinstance(value, str):
             raise ValueError("Expected a CPU set: a string in the Linux list format")
-        return CPUSet.parse(value)
+        return CPUSet.parse(value, below=MOST_CPUS)
     if kind is NUMASet:
         if not isinstance(value, list) or not all(type(node) is int for node in value):
             raise ValueError("Expected a NUMA set: a sorted list of node ids")
+        if any(node >= MOST_NODES for node in value):
+            raise ValueError(f"NUMA node {max(value)} is larger than {MOST_NODES - 1}")
         made = NUMASet(value)
         if list(made) != value:
             raise ValueError(f"NUMA set {value} is not sorted or repeats an id")
@@ -153,8 +165,8 @@ def decode_answer(line: bytes, number: int, operation: str) -> messages.Answer:
     Raises:
         ProtocolError: the line is not a response to that request.
     """
-    if len(line) > LONGEST_LINE:
-        raise ProtocolError(f"the line is longer than {LONGEST_LINE} bytes")
+    if len(line) > LONGEST_ANSWER:
+        raise ProtocolError(f"the line is longer than {LONGEST_ANSWER} bytes")
     response = decode(line, _Response)
     if response.id != number:
         raise ProtocolError(f"expected a response with id {number}, got id {response.id}")
@@ -174,6 +186,10 @@ def decode_answer(line: bytes, number: int, operation: str) -> messages.Answer:
 
 def _decode_body(kind: str, body: msgspec.Raw, name: str) -> messages.Answer:
     operation = OPERATIONS[name]
+    if kind != "ok" or operation.result is messages.Hello:
+        size = memoryview(body).nbytes
+        if size > LONGEST_REASON:
+            raise ProtocolError(f"{size:,} bytes are more than the {LONGEST_REASON:,} allowed")
     if kind == "ok" and operation.result is messages.Hello:
         return _decode_hello(body)
     if kind == "ok":

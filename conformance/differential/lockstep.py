@@ -20,6 +20,7 @@ from numaproof.conformance.execution.implementation import (
 )
 from numaproof.conformance.execution.pictures import picture
 from numaproof.conformance.execution.session import Session, replace_text
+from numaproof.conformance.execution.shown import bounded, told
 from numaproof.conformance.judging import crash_attribution, known_defects, signatures
 from numaproof.conformance.judging.invariants import View
 from numaproof.conformance.judging.oracle import DIFFERS, STATE_DIR, Oracle
@@ -274,14 +275,14 @@ class _LockstepRun:
             operation=call.operation,
             args=self._session.shown(call.args),
             answer=None if call.answer is None else self._session.shown(call.answer),
-            problems=tuple(call.problems),
+            problems=told(call.problems),
             before=call.before,
             expected=None if own is None else self._left_shown(own),
         )
 
     def _left_shown(self, answer: messages.Answer) -> dict[str, Any]:
         plain = codec.to_plain(answer)
-        shown: dict[str, Any] = replace_text(plain, str(self._left_state), STATE_DIR)
+        shown: dict[str, Any] = bounded(replace_text(plain, str(self._left_state), STATE_DIR))
         return shown
 
     def _pictures(self) -> tuple[Picture, ...]:

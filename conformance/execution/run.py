@@ -23,6 +23,7 @@ from numaproof.conformance.execution.implementation import (
 from numaproof.conformance.execution.pictures import pictures
 from numaproof.conformance.execution.player import Player
 from numaproof.conformance.execution.session import Session
+from numaproof.conformance.execution.shown import bounded, cut, told
 from numaproof.conformance.judging import known_defects, signatures
 from numaproof.conformance.judging.invariant_checker import InvariantChecker
 from numaproof.conformance.judging.oracle import DIFFERS, Oracle
@@ -242,9 +243,9 @@ class Run:
         outcome, defect = known_defects.judge(ended.outcome, self.case, player.broken, self._known)
         differs = next((one for one in player.problems if one.startswith(DIFFERS)), None)
         if outcome == "expected failure" and differs and not self.case.defect:
-            return replace(ended, message=differs)
+            return replace(ended, message=cut(differs))
         if outcome == "fail" and (broken := self._unexplained()):
-            ended = replace(ended, message=broken[0].sentence)
+            ended = replace(ended, message=cut(broken[0].sentence))
         return replace(ended, outcome=outcome, defect=defect)
 
     def requirements(self, result: RunResult) -> tuple[str, ...]:
@@ -274,14 +275,14 @@ class Run:
         answers = (call.answer for call in self.player.session.calls)
         fault = next((one for one in answers if isinstance(one, messages.Fault)), None)
         if fault:
-            return RunResult("fault", fault.message, fault.trace)
+            return RunResult("fault", cut(fault.message), bounded(fault.trace))
         problems = self.player.problems
-        return RunResult("fail", problems[0]) if problems else RunResult("pass")
+        return RunResult("fail", cut(problems[0])) if problems else RunResult("pass")
 
     def signature(self, result: RunResult) -> str:
         """The cause of the failure that `result` of this run is; empty if it is none."""
         calls = self.player.session.calls
-        shown = (call.operation for call in calls if result.message in call.problems)
+        shown = (call.operation for call in calls if result.message in map(cut, call.problems))
         evidence = signatures.Evidence(
             outcome=result.outcome,
             message=result.message,
@@ -335,7 +336,7 @@ def _steps(session: Session) -> tuple[events.ReportedCall, ...]:
             operation=call.operation,
             args=session.shown(call.args),
             answer=None if call.answer is None else session.shown(call.answer),
-            problems=tuple(call.problems),
+            problems=told(call.problems),
             before=call.before,
         )
         for call in session.calls

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from numaproof.conformance.claims import needs
 from numaproof.conformance.claims.needs import EarlierStart
 from numaproof.conformance.execution.implementation import ImplementationFailure, SpoiledState
+from numaproof.conformance.execution.shown import bounded
 from numaproof.conformance.judging.oracle import (
     STATE_DIR,
     AnswerJudge,
@@ -292,7 +293,7 @@ class Session:
 
         What is shown, saved or compared must not vary between runs.
         """
-        return replace_text(codec.to_plain(value), str(self.state_dir.path), STATE_DIR)
+        return bounded(replace_text(codec.to_plain(value), str(self.state_dir.path), STATE_DIR))
 
 
 @contextmanager

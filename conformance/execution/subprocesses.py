@@ -25,6 +25,7 @@ from numaproof.conformance.execution.implementation import (
 )
 from numaproof.conformance.execution.programs.process import Process, ending
 from numaproof.protocol import codec
+from numaproof.protocol.bounds import AnswerBounds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,6 +61,7 @@ class Subprocess:
         self._running: Process | None = None
         self._number = 0
         self._answered = ""
+        self._bounds = AnswerBounds()
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
         """The program's answer.
@@ -78,11 +80,12 @@ class Subprocess:
         process = self._process()
         process.log.mark()
         self._number += 1
+        self._bounds.ask(args)
         request = codec.encode_request(self._number, operation, args)
         line = b""
         try:
             line = process.exchange(request, time.monotonic() + self._timeout)
-            return codec.decode_answer(line, self._number, operation)
+            return self._bounds.checked(codec.decode_answer(line, self._number, operation))
         except (codec.ProtocolError, TimeoutError, EOFError) as error:
             late = settling or not process.has_read() or self._again(line)
             late = late and bool(self._answered)
@@ -132,7 +135,8 @@ class Subprocess:
         return BrokeProtocol(f"{error}{seen}{left}", log)
 
     def begin(self) -> None:
-        """Forgets what was logged: what follows belongs to another case."""
+        """Forgets what was logged and asked: what follows belongs to another case."""
+        self._bounds = AnswerBounds()
         if self._running:
             self._running.log.clear()
 

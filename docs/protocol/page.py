@@ -23,8 +23,9 @@ import yaml
 from msgspec import inspect
 
 from numaproof.conformance.claims.names import how_claimed, needed
+from numaproof.conformance.execution import shown
 from numaproof.metadata import VERSION
-from numaproof.protocol import messages
+from numaproof.protocol import bounds, codec, messages
 from numaproof.protocol.features import FEATURES
 from numaproof.protocol.operations import OPERATIONS
 from numaproof.protocol.sets import CPUSet
@@ -460,7 +461,25 @@ def page() -> str:
         transcript=transcript(),
         features=features(),
         derived=derived(),
+        **limits(),
     )
+
+
+def limits() -> dict[str, str]:
+    """How much an answer can hold."""
+    return {
+        "answer": f"{codec.LONGEST_ANSWER >> 20}",
+        "reason": f"{codec.LONGEST_REASON >> 20}",
+        "cpu": f"{codec.MOST_CPUS - 1}",
+        "node": f"{codec.MOST_NODES - 1}",
+        "pods": f"{bounds.SPARE_PODS}",
+        "containers": f"{bounds.SPARE_CONTAINERS}",
+        "files": f"{bounds.MOST_FILES}",
+        "file": f"{bounds.FILE_BYTES >> 20}",
+        "perpod": f"{bounds.FILE_BYTES_PER_POD >> 10}",
+        "shown": f"{shown.MOST_SHOWN >> 10}",
+        "items": f"{shown.MOST_ITEMS:,}",
+    }
 
 
 def main() -> None:

@@ -172,8 +172,8 @@ class Process:
         if not chunk:
             raise EOFError
         self._received += chunk
-        if len(self._received) > codec.LONGEST_LINE:
-            raise codec.ProtocolError(f"a line is longer than {codec.LONGEST_LINE} bytes")
+        if len(self._received) > codec.LONGEST_ANSWER:
+            raise codec.ProtocolError(f"a line is longer than {codec.LONGEST_ANSWER} bytes")
         return True
 
     def _read_log(self) -> bool:

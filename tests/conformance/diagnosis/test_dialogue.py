@@ -140,7 +140,7 @@ def test_a_line_without_end_is_named(examined: Examine) -> None:
 
 
 def test_a_huge_line_is_given_up(examined: Examine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("numaproof.protocol.codec.LONGEST_LINE", 1 << 20)
+    monkeypatch.setattr("numaproof.protocol.codec.LONGEST_ANSWER", 1 << 20)
     diagnosis = examined((PRINTED, 'print("x" * (1 << 23), flush=True)'))
     assert findings(diagnosis) == ["a line is longer than 1048576 bytes"]
     assert all(len(one.response) <= 4096 for one in diagnosis.exchanges)

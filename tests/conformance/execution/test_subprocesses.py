@@ -283,7 +283,7 @@ def test_of_a_flood_of_log_the_beginning_and_the_end_are_kept(program: Program) 
 
 
 def test_a_line_without_end_is_given_up(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(codec, "LONGEST_LINE", 1 << 20)
+    monkeypatch.setattr(codec, "LONGEST_ANSWER", 1 << 20)
     one = program("read()\nwhile True: say('x' * 65536)")
     with pytest.raises(BrokeProtocol, match="longer than 1048576 bytes"):
         ask(one)
@@ -351,13 +351,13 @@ def test_a_program_may_end_by_itself_when_its_input_ends(program: Program, tmp_p
 
 def test_a_program_that_does_not_heed_the_end_of_its_input_is_killed(program: Program) -> None:
     body = """
-    answer(read(), ok={"shared": str(os.getpid()), "pods": {}})
+    answer(read(), ok={"shared": "", "pods": {}, "files": {"pid": str(os.getpid())}})
     while True: time.sleep(60)
     """
     one = program(body)
     answer = ask(one)
     assert isinstance(answer, messages.State)
-    descriptor = os.pidfd_open(int(str(answer.shared)))
+    descriptor = os.pidfd_open(int(answer.files["pid"]))
     one.close()
     ended, _, _ = select.select([descriptor], [], [], 0.0)
     os.close(descriptor)

@@ -1,0 +1,53 @@
+"""How much of a call is shown: reports are read by people, and a program can write without end."""
+
+from __future__ import annotations
+
+import zlib
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MOST_SHOWN = 64 * 1024
+"""Characters of a text that are shown: more than a file of the kubelet's has on most nodes."""
+
+MOST_ITEMS = 10_000
+"""Items of a list or an object that are shown."""
+
+
+def bounded(value: Any) -> Any:
+    """Plain values without what is too long to be read; what is left out is counted, and summed."""
+    if isinstance(value, str) and len(value) > MOST_SHOWN:
+        rest = value[MOST_SHOWN:]
+        summed = zlib.crc32(rest.encode("utf-8", "surrogatepass"))
+        return f"{value[:MOST_SHOWN]}... and {len(rest):,} more characters (CRC {summed:08x})"
+    if isinstance(value, dict):
+        more = len(value) - MOST_ITEMS
+        made = {key: bounded(item) for key, item in islice(value.items(), MOST_ITEMS)}
+        return made | {"...": f"and {more:,} more"} if more > 0 else made
+    if isinstance(value, list | tuple):
+        more = len(value) - MOST_ITEMS
+        items = [bounded(item) for item in value[:MOST_ITEMS]]
+        return [*items, f"... and {more:,} more"] if more > 0 else items
+    return value
+
+
+MOST_PROBLEMS = 50
+"""Problems of a call that are shown."""
+
+LONGEST_PROBLEM = 4000
+"""Characters: enough for what differs in two answers of a large machine."""
+
+
+def told(problems: Sequence[str]) -> tuple[str, ...]:
+    """The problems of a call as reports show them."""
+    shown = tuple(cut(one) for one in problems[:MOST_PROBLEMS])
+    more = len(problems) - len(shown)
+    return (*shown, f"... and {more:,} more") if more else shown
+
+
+def cut(text: str) -> str:
+    """The beginning of a message of a program or about it."""
+    more = len(text) - LONGEST_PROBLEM
+    return f"{text[:LONGEST_PROBLEM]}... and {more:,} more characters" if more > 0 else text

@@ -1,0 +1,79 @@
+"""How much an answer can hold: what its machine and the pods of the requests have, and some more.
+
+An answer is kept, compared and shown. Without bounds, a program that goes wrong in a loop would
+fill the harness's memory and its reports. The spare room is for what a correct harness must be able
+to see and judge: a pod that was left over, a container too many.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from numaproof.protocol import messages
+from numaproof.protocol.codec import ProtocolError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+SPARE_PODS = 100
+SPARE_CONTAINERS = 1000
+MOST_FILES = 16
+FILE_BYTES = 1024 * 1024
+"""Characters of the checkpoint files together, on a node without pods."""
+
+FILE_BYTES_PER_POD = 16 * 1024
+
+
+class AnswerBounds:
+    """Counts what was asked of a program, and checks its answers against it."""
+
+    def __init__(self) -> None:
+        """Nothing has been asked yet."""
+        self._pods = 0
+        self._containers = 0
+
+    def ask(self, args: messages.Args) -> None:
+        """Counts the pods of a request."""
+        match args:
+            case messages.StartArgs(pods=pods):
+                self._count(pods)
+            case messages.AdmitArgs(pod=pod) | messages.HintsArgs(pod=pod):
+                self._count((pod,))
+
+    def _count(self, pods: Iterable[messages.Pod]) -> None:
+        for pod in pods:
+            self._pods += 1
+            spec = pod.get("spec")
+            lists = (spec.get("initContainers"), spec.get("containers")) if spec else ()
+            self._containers += sum(len(one) for one in lists if one)
+
+    def checked(self, answer: messages.Answer) -> messages.Answer:
+        """An answer to a request that has been counted.
+
+        Raises:
+            ProtocolError: it holds more than there can be.
+        """
+        match answer:
+            case messages.Admitted(containers=containers):
+                self._check("containers", len(containers), self._containers + SPARE_CONTAINERS)
+            case messages.Reconciled(updates=updates):
+                self._check("updates", len(updates), self._containers + SPARE_CONTAINERS)
+            case messages.State():
+                self._check_state(answer)
+        return answer
+
+    def _check_state(self, state: messages.State) -> None:
+        self._check("pods", len(state.pods), self._pods + SPARE_PODS)
+        held = sum(map(len, state.pods.values()))
+        self._check("containers", held, self._containers + SPARE_CONTAINERS)
+        self._check("files", len(state.files), MOST_FILES)
+        size = sum(map(len, state.files.values()))
+        most = FILE_BYTES + FILE_BYTES_PER_POD * self._pods
+        self._check("characters of files", size, most)
+
+    def _check(self, what: str, count: int, most: int) -> None:
+        if count > most:
+            raise ProtocolError(
+                f"the answer has {count:,} {what}, more than the {most:,} that it can have after"
+                f" requests with {self._pods:,} pods"
+            )
