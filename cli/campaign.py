@@ -151,6 +151,7 @@ def campaign(
     from numaproof.fleet.planning import CampaignSpec
     from numaproof.folders.scratch import scratch_folder
     from numaproof.metadata import VERSION
+    from numaproof.reports.campaign import clear_summary
 
     cluster = _cluster()
     if scheduler and workers:
@@ -160,6 +161,7 @@ def campaign(
     if no_cases and (select or exclude):
         raise click.UsageError("--no-cases runs no cases: leave out --select and --exclude")
     cases = loading.bundled_cases()
+    clear_summary(out)
     with scratch_folder() as trees:
         options = {
             "implementation": implementation,

@@ -25,12 +25,15 @@ def discover(root: str, kubernetes: str, *, as_json: bool) -> None:
       numaproof discover node7.tar.xz --json
     """
     from numaproof import fakesys
+    from numaproof.folders.trees import FolderTree
     from numaproof.reference.cadvisor import discovery
     from numaproof.reference.departures.releases import release
 
     with fakesys.open_tree(root) as tree:
         machine = discovery.discover(
-            tree, release(kubernetes).no_cpu, lambda line: click.echo(line, err=True)
+            FolderTree.root(tree),
+            release(kubernetes).no_cpu,
+            lambda line: click.echo(line, err=True),
         )
     if as_json:
         click.echo(codec.encode(machine))

@@ -37,7 +37,8 @@ def run_harness(
 ) -> int:
     """Runs a campaign and reports it; the exit code.
 
-    The report of an implementation that does not answer `hello` says so and nothing else.
+    Reports of an earlier run are removed first. The report of an implementation that does not
+    answer `hello` says so and nothing else.
 
     Args:
         make: starts the run; called once the target is open.
@@ -56,7 +57,9 @@ def run_harness(
     from numaproof.conformance.execution.implementation import ImplementationFailure
     from numaproof.conformance.requirements import load_registry
     from numaproof.metadata import VERSION
+    from numaproof.reports.files import clear_reports
 
+    clear_reports(out)
     registry = load_registry()
     began = time.monotonic()
     try:

@@ -106,6 +106,7 @@ def discover_machine(name: str, kubernetes: str) -> MachineInfo:
         DiscoveryError: there is no machine in it.
     """
     from numaproof import fakesys
+    from numaproof.folders.trees import FolderTree
     from numaproof.reference.cadvisor.discovery import DiscoveryError, discover
     from numaproof.reference.departures.releases import release
 
@@ -113,7 +114,7 @@ def discover_machine(name: str, kubernetes: str) -> MachineInfo:
     if is_tree and name not in fakesys.bundled_profiles():
         with fakesys.open_tree(name) as root:
             try:
-                return discover(root, release(kubernetes).no_cpu)
+                return discover(FolderTree.root(root), release(kubernetes).no_cpu)
             except DiscoveryError as error:
                 raise DiscoveryError(f"{name}: {error}; a tree has sys and proc in it") from None
     tree = fakesys.TreePath.root(fakesys.build_tree(load_machine(name)))

@@ -147,13 +147,15 @@ def capture(source: str, name: str | None, to: Path | None) -> None:
       numaproof profile capture / --to build-server.yaml
     """
     from numaproof import fakesys
+    from numaproof.folders.trees import FolderTree
     from numaproof.reference.cadvisor.discovery import discover
 
     if to is not None and to.exists():
         raise click.UsageError(f"{to} already exists; remove it or choose another name")
-    with fakesys.open_tree(source) as root:
+    with fakesys.open_tree(source) as folder:
+        root = FolderTree.root(folder)
         made = fakesys.capture(root, name or _name_for(to or Path(source).resolve()))
-        if _discovered(made) != discover(root):
+        if _discovered(made) != discover(FolderTree.root(folder)):
             raise click.ClickException(
                 f"no profile describes {source} so that discovery gives the same result"
             )

@@ -11,8 +11,9 @@ from numaproof.fakesys.machine import MAX_CPUS
 from numaproof.fakesys.members import TreeError
 from numaproof.fakesys.ranges import parse_list
 from numaproof.fakesys.reading import TreePath
+from numaproof.folders.trees import FolderTree, UnfitFileError
 
-Root = Path | TreePath
+Root = Path | TreePath | FolderTree
 
 _SIBLINGS = (
     "thread_siblings",
@@ -154,6 +155,8 @@ def _numbered(directory: Root, prefix: str) -> set[int]:
 def _names(directory: Root) -> list[str]:
     try:
         return [entry.name for entry in directory.iterdir()]
+    except UnfitFileError as error:
+        raise TreeError(f"{directory}: {error.strerror}") from None
     except OSError:
         return []
 
@@ -161,6 +164,8 @@ def _names(directory: Root) -> list[str]:
 def _content(path: Root) -> bytes | None:
     try:
         return path.read_bytes()
+    except UnfitFileError as error:
+        raise TreeError(f"{path}: {error.strerror}") from None
     except OSError:
         return None
 

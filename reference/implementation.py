@@ -11,6 +11,7 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from numaproof.folders.trees import FolderTree
 from numaproof.protocol import messages
 from numaproof.protocol.features import NAMED
 from numaproof.protocol.operations import OPERATIONS
@@ -165,6 +166,6 @@ class Reference:
 
 def _discover(root: str, release: Release) -> MachineInfo:
     try:
-        return discover(Path(root), release.no_cpu)
+        return discover(FolderTree.root(Path(root)), release.no_cpu)
     except DiscoveryError as error:
         raise StartError("discovery", str(error)) from None

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from numaproof.protocol.events import Outcome
 
 SUMMARY = "summary.json"
+_TEXT = "summary.txt"
 
 _LONGEST = 400
 """Maximum length of a message."""
@@ -70,7 +71,18 @@ def write_summary(summary: CampaignSummary, folder: Path) -> None:
         OSError: a file cannot be written.
     """
     text = visible(as_text(summary)).encode()
-    for name, content in ((SUMMARY, as_json(summary)), ("summary.txt", text)):
+    for name, content in ((SUMMARY, as_json(summary)), (_TEXT, text)):
         part = folder / f".{name}.part"
         part.write_bytes(content)
         part.replace(folder / name)
+
+
+def clear_summary(folder: Path) -> None:
+    """Removes an earlier summary, which is not to be taken for that of what runs now.
+
+    Raises:
+        OSError: a file cannot be removed.
+    """
+    for name in (SUMMARY, _TEXT):
+        (folder / name).unlink(missing_ok=True)
+        (folder / f".{name}.part").unlink(missing_ok=True)

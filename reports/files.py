@@ -45,6 +45,17 @@ class EventsError(Exception):
     """A saved stream of events cannot be read; the message names the file and the line."""
 
 
+def clear_reports(folder: Path) -> None:
+    """Removes the reports of an earlier run, which are not to be taken for those of the next.
+
+    Raises:
+        OSError: one cannot be removed.
+    """
+    for name in FILES:
+        (folder / name).unlink(missing_ok=True)
+        _part(folder / name).unlink(missing_ok=True)
+
+
 class Recorder:
     """Writes a run's events as they come, and its reports at the end; a context manager.
 
@@ -67,8 +78,7 @@ class Recorder:
     def __enter__(self) -> Self:
         """Opens the stream."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        for name in FILES:
-            (self.folder / name).unlink(missing_ok=True)
+        clear_reports(self.folder)
         self._stream = (self.folder / EVENTS).open("wb")
         return self
 
@@ -144,7 +154,7 @@ def write_reports(summary: Summary, folder: Path, names: Iterable[str] = tuple(_
 
 def _replace(path: Path, content: bytes) -> None:
     """Replaces a file atomically: a reader sees the old one or the new one."""
-    part = path.with_name(f".{path.name}.part")
+    part = _part(path)
     try:
         part.write_bytes(content)
         part.replace(path)
@@ -152,3 +162,8 @@ def _replace(path: Path, content: bytes) -> None:
         with suppress(OSError):
             part.unlink()
         raise
+
+
+def _part(path: Path) -> Path:
+    """What a report is called until it is whole."""
+    return path.with_name(f".{path.name}.part")

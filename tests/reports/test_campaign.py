@@ -18,7 +18,7 @@ from numaproof.protocol.campaign import (
     Seeds,
 )
 from numaproof.protocol.messages import Hello, Options, Policies
-from numaproof.reports.campaign import as_text, write_summary
+from numaproof.reports.campaign import as_text, clear_summary, write_summary
 from numaproof.reports.campaign_progress import CampaignProgress, Standing
 
 if TYPE_CHECKING:
@@ -102,6 +102,9 @@ def test_files_are_for_programs_and_for_people(tmp_path: Path) -> None:
     plain = json.loads((tmp_path / "summary.json").read_text())
     assert plain["findings"][0]["message"] == "it \x1b[31mended"
     assert plain["plan"]["seeds"] == {"first": 0, "stop": 2}
+    (tmp_path / "events.jsonl").touch()
+    clear_summary(tmp_path)
+    assert [file.name for file in tmp_path.iterdir()] == ["events.jsonl"]
 
 
 @pytest.mark.parametrize(
