@@ -1,0 +1,186 @@
+"""Hostile programs are named; they leave no process behind and touch nothing outside.
+
+Each runs `numaproof` in a process of its own, whose memory is measured. `tests/builders/hostile.py`
+has the programs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from builders.hostile import CHILDREN, HOSTILE, STATE, Hostile
+from numaproof.reports.files import FILES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+GIB = 1 << 20
+"""In the KiB in which the kernel counts memory."""
+
+MEASURED = """
+import resource, runpy, sys
+sys.argv[0] = "numaproof"
+try:
+    runpy.run_module("numaproof", run_name="__main__")
+finally:
+    own, below = (resource.getrusage(of).ru_maxrss
+                  for of in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    print("PEAK", own, below, file=sys.stderr)
+"""
+
+CASE = """
+cases:
+- id: hostile
+  title: State is restored, or damage to it is found
+  requirements: [CPU-CHECKPOINT-001]
+  level: invariants
+  machines: {names: [laptop-4c8t]}
+  config: {cpuManagerPolicy: static, reservedSystemCPUs: "0"}
+  steps:
+  - start: {}
+    expect: anything
+  - admit: {pod: a, containers: {c: {limits: {cpu: 1, memory: 1Gi}}}}
+    expect: anything
+  - tamper: {file: cpu_manager_state, how: checksum}
+  - start: {}
+    expect: anything
+"""
+
+
+@dataclass
+class Attack:
+    """A hostile program, and what is around it."""
+
+    folder: Path
+    program: Hostile
+
+    def __post_init__(self) -> None:
+        self.file = self.folder / "hostile.py"
+        self.file.write_text(self.program.source())
+        self.outside = self.folder / "outside"
+        self.outside.mkdir()
+        (self.outside / "kept").write_text("kept")
+        self.temporary = self.folder / "tmp"
+        self.temporary.mkdir()
+        self.cases = self.folder / "case.yaml"
+        self.cases.write_text(CASE)
+        held = self.folder / "held"
+        os.mkfifo(held)
+        self._reader = os.open(held, os.O_RDONLY | os.O_NONBLOCK)
+        self.environment = {
+            **os.environ,
+            "HELD": str(held),
+            "OUTSIDE": str(self.outside),
+            "TMPDIR": str(self.temporary),
+        }
+
+    @property
+    def command(self) -> str:
+        """What runs the program."""
+        return shlex.join([sys.executable, str(self.file)])
+
+    def run(self, *args: str, seconds: float = 300) -> subprocess.CompletedProcess[str]:
+        """Runs `numaproof` and looks at what it leaves behind."""
+        ended = subprocess.run(
+            [sys.executable, "-c", MEASURED, *args],
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            check=False,
+        )
+        assert "Traceback" not in re.sub(r"(?s)\nThe end of its standard error.*", "", ended.stderr)
+        peak = re.search(r"PEAK (\d+) (\d+)", ended.stderr)
+        assert peak, ended.stderr
+        assert max(map(int, peak.groups())) < GIB
+        self.look_around()
+        return ended
+
+    def look_around(self) -> None:
+        """No process of the program lives, nothing outside has changed, nothing is left."""
+        try:
+            assert os.read(self._reader, 1) == b""
+        except BlockingIOError:
+            pytest.fail("a process is left")
+        assert [one.name for one in self.outside.iterdir()] == ["kept"]
+        assert (self.outside / "kept").read_text() == "kept"
+        left = {one.name for one in self.temporary.iterdir()}
+        assert not {one for one in left if one.startswith("numaproof")}
+
+    def close(self) -> None:
+        os.close(self._reader)
+
+
+def attack(folder: Path, name: str) -> Attack:
+    return Attack(folder, HOSTILE[name])
+
+
+def checked(one: Attack) -> str:
+    """The report of `numaproof check` of a case that needs state."""
+    timeout = "5s" if "no answer" in one.program.words else "60s"
+    options = ("--cases", str(one.cases), "--machine", "laptop-4c8t", "--timeout", timeout)
+    chosen = ("--select", "hostile", "--out", str(one.folder / "out"), "--level", "placement")
+    one.run("check", "--implementation", one.command, *options, *chosen)
+    assert {file.name for file in (one.folder / "out").iterdir()} == set(FILES)
+    return (one.folder / "out" / "report.md").read_text()
+
+
+FAST = (
+    "link-in-state",
+    "endless-in-state",
+    "parent-is-a-link",
+    "deep-folders",
+    "daemons-200",
+    "closes-output",
+)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [one if one in FAST else pytest.param(one, marks=pytest.mark.slow) for one in HOSTILE],
+)
+def test_a_hostile_program_is_named_and_leaves_nothing_behind(tmp_path: Path, name: str) -> None:
+    one = attack(tmp_path, name)
+    report = checked(one)
+    assert re.search(one.program.words or "1 case run", report), report
+    one.close()
+
+
+COMMANDS = {
+    "fuzz": ("fuzz", "--max-examples", "3", "--timeout", "5s", "--implementation"),
+    "campaign": (
+        *("campaign", "--no-cases", "--seeds", "0:3", "--workers", "1", "--shrink", "0"),
+        *("--timeout", "5s", "--implementation"),
+    ),
+    "diff": ("diff", "--seeds", "0:3", "--tries", "1", "--timeout", "5s", "--right"),
+    "promote": ("promote", "case.yaml", "--to", "made.yaml", "--timeout", "5s", "--implementation"),
+    "record": (
+        *("record", "--seeds", "0:3", "--merges", "0:1", "--out", "made.jsonl.xz"),
+        *("--timeout", "5s", "--implementation"),
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("name", HOSTILE)
+def test_every_command_survives_a_hostile_program(tmp_path: Path, name: str, command: str) -> None:
+    one = attack(tmp_path, name)
+    ended = one.run(*COMMANDS[command], one.command)
+    assert ended.returncode in {0, 1, 2, 3}
+    assert ended.stdout + ended.stderr
+    one.close()
+
+
+def test_there_are_sixty_hostile_programs() -> None:
+    assert len(HOSTILE) >= 60
+    assert set(FAST) <= {*STATE, *CHILDREN, *HOSTILE}
