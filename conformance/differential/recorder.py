@@ -62,7 +62,7 @@ def record(target: Target, case: Case, seed: int | None, scratch: Path) -> Recor
         session = Session(
             implementation=target.implementation,
             capabilities=target.capabilities,
-            state_dir=StateDirectory.made(folder),
+            state_dir=StateDirectory.made(folder / "state"),
             kubernetes=target.kubernetes,
             machine=case.machine,
             level=target.level,

@@ -65,7 +65,7 @@ class ExampleRun:
         self.steps: list[Step] = []
         placeholder = Case(id="fuzz", title="", requirements=(), steps=())
         self._result = RunResult("pass")
-        self.inner = Run(target, placeholder, machine, None, scratch)
+        self.inner = Run(target, placeholder, machine, None, scratch / "run")
 
     def step(self, step: Step) -> None:
         """Plays one more step, unless an earlier one was not supported and nothing can follow it.

@@ -43,8 +43,8 @@ class Process:
         streams = self._supervision.streams
         self._stdin, self._stdout, self._stderr = map(_pipe, streams)
         self._selector = selectors.DefaultSelector()
-        for stream in (self._stdout, self._stderr):
-            self._selector.register(stream, selectors.EVENT_READ)
+        for source in (self._stdout, self._stderr, self._supervision):
+            self._selector.register(source, selectors.EVENT_READ)
         self._received = bytearray()
         self._sent = 0
         self.log = ProgramLog()
@@ -84,7 +84,7 @@ class Process:
 
         Raises:
             TimeoutError: the deadline has passed.
-            EOFError: the program closed its output.
+            EOFError: the program closed its output, or killed its supervisor.
             codec.ProtocolError: the line has no end.
         """
         self._sent = 0
@@ -98,7 +98,7 @@ class Process:
 
         Raises:
             TimeoutError: the deadline has passed.
-            EOFError: the program closed its output.
+            EOFError: the program closed its output, or killed its supervisor.
             codec.ProtocolError: the line has no end.
         """
         unsent = memoryview(request)
@@ -132,8 +132,12 @@ class Process:
                 unsent = self._send(unsent)
             elif key.fileobj is self._stdout:
                 self._receive()
-            else:
+            elif key.fileobj is self._stderr:
                 self._read_log()
+            else:
+                self._supervision.hear()
+                if self._supervision.lost:
+                    raise EOFError
         return unsent
 
     def has_read(self) -> bool:

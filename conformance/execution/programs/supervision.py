@@ -104,6 +104,14 @@ class Supervision:
             self._listen(seconds, lambda: self._status is not None)
         return None if self._status is None else os.waitstatus_to_exitcode(self._status)
 
+    def fileno(self) -> int:
+        """The descriptor of its socket, for a selector."""
+        return self._control.fileno()
+
+    def hear(self) -> None:
+        """Takes in what it has said."""
+        self._listen(0, lambda: False)
+
     @property
     def lost(self) -> bool:
         """Whether the supervisor has gone without being asked to."""

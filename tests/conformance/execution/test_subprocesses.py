@@ -101,7 +101,12 @@ def test_a_closed_output_is_told_from_a_death(program: Program) -> None:
 
 
 def test_a_program_that_kills_its_supervisor_is_named_for_it(program: Program) -> None:
-    one = program("read(); os.kill(os.getppid(), 9); time.sleep(60)")
+    one = program("""
+    read()
+    if os.fork() == 0:  # it has the output open
+        os.setsid(); time.sleep(60)
+    os.kill(os.getppid(), 9); time.sleep(60)
+    """)
     with pytest.raises(Crashed, match="killed its supervisor, numaproof's own process, at state"):
         ask(one)
 
