@@ -18,6 +18,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from builders.hostile import CHILDREN, HOSTILE, STATE, Hostile
+from numaproof.conformance.cases import writing
+from numaproof.conformance.execution.capabilities import Capabilities
+from numaproof.conformance.execution.implementation import hello_args
+from numaproof.conformance.fuzzing.generation.scenarios import seeded_scenario
+from numaproof.reference.implementation import Reference
 from numaproof.reports.files import FILES
 
 if TYPE_CHECKING:
@@ -73,6 +78,8 @@ class Attack:
         self.temporary.mkdir()
         self.cases = self.folder / "case.yaml"
         self.cases.write_text(CASE)
+        finding = seeded_scenario(0, Capabilities(Reference().hello(hello_args("tests")), "1.35"))
+        (self.folder / "finding.yaml").write_text(writing.text(finding))
         held = self.folder / "held"
         os.mkfifo(held)
         self._reader = os.open(held, os.O_RDONLY | os.O_NONBLOCK)
@@ -165,14 +172,8 @@ COMMANDS = {
     "diff": ("diff", "--seeds", "0:3", "--tries", "1", "--timeout", "5s", "--right"),
     "promote": (
         "promote",
-        "case.yaml",
-        "--id",
-        "hostile-is-survived",
-        "--into",
-        "made.yaml",
-        "--timeout",
-        "5s",
-        "--implementation",
+        *("finding.yaml", "--id", "hostile-is-survived", "--into", "made.yaml"),
+        *("--requirement", "CPU-CHECKPOINT-001", "--timeout", "5s", "--implementation"),
     ),
     "record": (
         *("record", "--seeds", "0:3", "--merges", "0:1", "--out", "made.jsonl.xz"),

@@ -32,6 +32,7 @@ ENDING = 2 * supervisor.PATIENCE
 """Seconds that it may take to end everything."""
 
 MOST_ROUNDS = 200
+_EMPTY_ROUNDS = 5
 _MARK = "NUMAPROOF_PROGRAM"
 _NAME = 60
 
@@ -176,9 +177,12 @@ class Supervision:
 
     def _hunt(self) -> None:
         """Kills what the program has started, without the supervisor that knew of it."""
+        empty = 0
         for _ in range(MOST_ROUNDS):
             alive = list(self._alive())
-            if not alive:
+            # Who forks while the processes are listed, and ends, is missed with its child.
+            empty = 0 if alive else empty + 1
+            if empty == _EMPTY_ROUNDS:
                 return
             for pid, _ in alive:
                 with suppress(ProcessLookupError, PermissionError):
