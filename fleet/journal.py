@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Self
 import msgspec
 
 from numaproof.fleet.summary import FinishedUnits
+from numaproof.inputs import door
 from numaproof.protocol import codec
 from numaproof.protocol.campaign import CampaignEvent, CampaignPlanned, UnitEvent, UnitFinished
 from numaproof.protocol.events import CaseFinished, RunEnded
@@ -45,6 +46,7 @@ class Journal:
 
     Raises:
         JournalError: another campaign's file is there, or somebody else is writing to it.
+        DocumentError: the file is no regular one, or has a line without end.
         OSError: it cannot be written.
     """
 
@@ -65,7 +67,8 @@ class Journal:
         self._before = 0.0
         self._kept = 0
         folder.mkdir(parents=True, exist_ok=True)
-        self._file: FileIO = self.path.open("a+b", buffering=0)
+        number = door.descriptor(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
+        self._file: FileIO = os.fdopen(number, "a+b", buffering=0)
         try:
             self._take(fresh=fresh)
         except BaseException:
@@ -111,7 +114,7 @@ class Journal:
         kept = at = 0
         waiting: list[UnitEvent] = []
         with self.path.open("rb") as lines:
-            for number, line in enumerate(lines, 1):
+            for number, line in enumerate(door.lines(lines, str(self.path)), 1):
                 if not line.endswith(b"\n"):
                     break
                 at += len(line)

@@ -74,8 +74,9 @@ def descriptor(path: StrPath, flags: int, *, name: str | None = None) -> int:
     """
     name = name or os.fspath(path)
     try:
-        # To open a device can already have an effect, so its kind is looked at before as well.
-        _require_regular(name, os.stat(path))  # noqa: PTH116 - no Path needed
+        if not flags & os.O_CREAT or os.path.exists(path):  # noqa: PTH110 - no Path needed
+            # To open a device can already have an effect: its kind is looked at before as well.
+            _require_regular(name, os.stat(path))  # noqa: PTH116 - no Path needed
         number = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC, 0o666)
     except OSError as error:
         raise DocumentError(name, 0, "", f"cannot read: {error.strerror}") from None
@@ -134,6 +135,20 @@ def drained(stream: Readable, name: str, *, most: int = MOST_BYTES) -> bytes:
     except OSError as error:
         raise DocumentError(name, 0, "", f"cannot read: {error.strerror}") from None
     return bytes(found)
+
+
+def lines(stream: BinaryIO, name: str, *, longest: int = MOST_BYTES) -> Iterator[bytes]:
+    """The lines of a file of any length, each with its line break.
+
+    Raises:
+        DocumentError: one is longer than any that numaproof writes.
+    """
+    number = 0
+    while line := stream.readline(longest + 1):
+        number += 1
+        if len(line) > longest:
+            raise DocumentError(name, number, "", f"a line is longer than {longest:,} bytes")
+        yield line
 
 
 def text(content: bytes, name: str) -> str:

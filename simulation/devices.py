@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,7 +53,9 @@ def read(given: Iterable[str], machine: MachineInfo) -> tuple[DeviceResource, ..
     """
     found: dict[str, list[Device]] = {}
     for text in given:
-        groups = _of_file(text) if Path(text).is_file() else _of_words(text)
+        # A long text is no name of a file, which pathlib would complain of.
+        is_file = os.path.exists(text)  # noqa: PTH110
+        groups = _of_file(text) if is_file else _of_words(text)
         for resource, group, blame in groups:
             _check(resource, group, machine, blame)
             devices = found.setdefault(resource, [])

@@ -103,6 +103,28 @@ class _Endless:
         return b"\0" * size
 
 
+def test_lines_are_read_one_by_one_and_none_without_end(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(b"one\ntwo\n" + b"3" * 100)
+    with door.opened(tmp_path / "x") as file:
+        assert list(door.lines(file, "x", longest=100)) == [b"one\n", b"two\n", b"3" * 100]
+    with (
+        door.opened(tmp_path / "x") as file,
+        pytest.raises(DocumentError, match="x:3: a line is longer than 99 bytes"),
+    ):
+        list(door.lines(file, "x", longest=99))
+
+
+def test_a_file_can_be_made_where_there_is_none_but_no_fifo_is_taken_for_it(
+    tmp_path: Path,
+) -> None:
+    flags = os.O_RDWR | os.O_CREAT
+    os.close(door.descriptor(tmp_path / "new", flags))
+    os.close(door.descriptor(tmp_path / "new", flags))
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(DocumentError, match="is a FIFO"):
+        door.descriptor(tmp_path / "pipe", flags)
+
+
 def test_a_stream_that_fails_is_named() -> None:
     class Broken:
         def read(self, size: int, /) -> bytes:

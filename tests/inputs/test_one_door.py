@@ -1,0 +1,108 @@
+"""Who opens a file without the door, and why that is no file that a user names."""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[2]
+
+OPENING = frozenset(
+    {
+        *("open", "fdopen", "FileIO", "File", "FileType", "read_text", "read_bytes"),
+        *("GzipFile", "LZMAFile", "BZ2File", "ZipFile", "decompress", "LZMADecompressor"),
+    }
+)
+"""Names under which Python and its libraries open files, or unpack them."""
+
+PARSING = frozenset({"load", "safe_load", "load_all", "safe_load_all", "full_load", "compose"})
+"""Names under which PyYAML parses without the limits of `numaproof.inputs.documents`."""
+
+WRITING = ("w", "x")
+
+PACKAGED = "reads a file of the package"
+OWN = "reads what numaproof itself has just written"
+PROCESSES = "reads /proc, for the processes of a program"
+TREE = "reads the trees of machines, file by file, below a root that was opened elsewhere"
+
+REASONS = {
+    "cli/init.py": PACKAGED,
+    "cli/main.py": "opens /dev/null, for output that nobody reads any more",
+    "conformance/cases/loading.py": PACKAGED,
+    "conformance/cases/lists.py": "asks PyYAML for the places of what the door has read",
+    "conformance/claims/table.py": PACKAGED,
+    "conformance/differential/recordings.py": PACKAGED,
+    "conformance/execution/programs/supervision.py": PROCESSES,
+    "conformance/execution/programs/supervisor.py": "opens /dev/null, in the place of its pipes",
+    "conformance/fuzzing/fuzz.py": "opens an example, which is no file",
+    "conformance/requirements.py": PACKAGED,
+    "conformance/selection/quick.py": PACKAGED,
+    "fakesys/archive.py": "unpacks what the door has opened, with bounds of its own",
+    "fakesys/loading.py": PACKAGED,
+    "fakesys/snapshot.py": TREE,
+    "fakesys/writers.py": "writes trees",
+    "fleet/journal.py": "opens a second time what the door has opened",
+    "reference/cadvisor/sysfs.py": TREE,
+    "reference/kubelet/checkpoints/files.py": "reads its own state directory, as the kubelet does",
+    "reference/kubelet/gates.py": PACKAGED,
+    "reports/files.py": OWN,
+    "reports/pages.py": PACKAGED,
+    "reports/shown.py": "opens /dev/null, in the place of a closed stream",
+}
+"""The modules that open files in another way, each with why it may."""
+
+ROOMS = frozenset({"inputs", "folders"})
+"""The door itself, and that of state directories and temporary folders."""
+
+
+def modules() -> Iterator[Path]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    for folder in set(project["tool"]["setuptools"]["package-dir"].values()) - ROOMS:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            if "templates" not in path.parts:
+                yield path
+
+
+def openings(path: Path) -> Iterator[int]:
+    """The lines in which a module opens a file to read it."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="door"))):
+                continue
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="yaml"), attr=name)) if (
+                name in PARSING
+            ):
+                yield node.lineno
+            case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name), args=args) if (
+                name in OPENING
+            ):
+                modes = [one.value for one in args if isinstance(one, ast.Constant)]
+                if not any(str(mode).startswith(WRITING) for mode in modes):
+                    yield node.lineno
+
+
+def test_who_opens_a_file_without_the_door_has_a_reason() -> None:
+    found = {str(path.relative_to(ROOT)): sorted(openings(path)) for path in modules()}
+    beside = {name: lines for name, lines in found.items() if lines}
+    assert {name: lines for name, lines in beside.items() if name not in REASONS} == {}
+    assert REASONS.keys() - beside.keys() == set()
+
+
+def test_a_way_around_the_door_would_be_found(tmp_path: Path) -> None:
+    ways = """
+path.read_text()
+open(name)
+click.File("r")
+lzma.decompress(content)
+yaml.safe_load(text)
+door.read(path)
+path.open("wb")
+tree.load(path)
+"""
+    (tmp_path / "x.py").write_text(ways, encoding="utf-8")
+    assert list(openings(tmp_path / "x.py")) == [2, 3, 4, 5, 6]
