@@ -105,13 +105,15 @@ def show_case(name: str, machine: str | None, own: tuple[Path, ...]) -> None:
       numaproof case show static-gives-what-the-limit-says --machine laptop-4c8t > case.yaml
     """
     from numaproof.conformance.cases import loading, naming, writing
+    from numaproof.conformance.cases.errors import located
 
     cases = loading.with_own(loading.bundled_cases(), own)
     case = next((one for one in cases if name in naming.names(one)), None)
     if case is None:
         raise click.UsageError(unknown_id(name, cases))
     if machine:
-        case = _filled_in(case, machine)
+        with located(own):
+            case = _filled_in(case, machine)
     click.echo(f"cases:\n{writing.item(case)}", nl=False)
 
 
@@ -126,9 +128,7 @@ def _filled_in(case: Case, machine: str) -> Case:
         if others:
             raise click.BadParameter(f"{machine!r} names {1 + len(others)} machines: name one")
         if not machines.matches(chosen, case.machines):
-            possible = [
-                one.name for one in machines.select(named_machines((), scratch), case.machines)
-            ]
+            possible = [one.name for one in machines.select(named_machines((), scratch), case)]
             more = f" and {len(possible) - _LISTED} more" if len(possible) > _LISTED else ""
             raise click.UsageError(
                 f"{case.id} does not run on {chosen.name}; it runs on"

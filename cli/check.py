@@ -71,6 +71,7 @@ def check(
       numaproof check --implementation "./my-driver" --cases numaproof-cases.yaml
     """
     from numaproof.conformance.cases import loading
+    from numaproof.conformance.cases.errors import located
     from numaproof.conformance.check import CheckOptions
     from numaproof.conformance.check import check as play
     from numaproof.conformance.differential import recording_check, recordings
@@ -81,7 +82,7 @@ def check(
     bundled = loading.bundled_cases()
     cases = loading.with_own(bundled, own)
     known = accepted.known(cases, whole=not (select or exclude or machine_names or quick))
-    with scratch_folder() as trees:
+    with located(own), scratch_folder() as trees:
         machines = named_machines(machine_names, trees)
 
         def start(harness_run: HarnessRun) -> Iterator[AnyEvent]:

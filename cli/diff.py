@@ -157,6 +157,7 @@ def diff(
       numaproof diff --right "./kubelet-1.36 -v=-1" trees/*.tar.xz
     """
     from numaproof.conformance.cases import loading
+    from numaproof.conformance.cases.errors import located
     from numaproof.conformance.differential.diff_options import DiffOptions
     from numaproof.conformance.fuzzing.shrinking import DIFFERENCE
 
@@ -178,14 +179,15 @@ def diff(
 
     # Findings that are compared again stay, and so do those beside them.
     again = any(file.resolve().parent == findings.resolve() for file in files)
-    return run_harness(
-        start,
-        sides.target(right),
-        out,
-        as_json=as_json,
-        added=added,
-        findings="" if again else DIFFERENCE,
-    )
+    with located(written):
+        return run_harness(
+            start,
+            sides.target(right),
+            out,
+            as_json=as_json,
+            added=added,
+            findings="" if again else DIFFERENCE,
+        )
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from numaproof.drawings import show_machine
+from numaproof.machine_names import named_tree
 from numaproof.protocol import codec
 from numaproof.targets import release_option
 
@@ -29,7 +30,7 @@ def discover(root: str, kubernetes: str, *, as_json: bool) -> None:
     from numaproof.reference.cadvisor import discovery
     from numaproof.reference.departures.releases import release
 
-    with fakesys.open_tree(root) as tree:
+    with fakesys.open_tree(root) as tree, named_tree(root):
         machine = discovery.discover(
             FolderTree.root(tree),
             release(kubernetes).no_cpu,

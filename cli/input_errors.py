@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from numaproof.conformance.cases.errors import CaseError
 from numaproof.conformance.cases.releases import ConstraintError
 from numaproof.conformance.differential.recordings import RecordingError
-from numaproof.conformance.execution.player import CaseError
 from numaproof.conformance.promotion.rehearsal import PromotionError
 from numaproof.fakesys import DocumentError, ProfileError, TreeError, WriteError
 from numaproof.fleet.journal import JournalError

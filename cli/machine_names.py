@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from click.shell_completion import CompletionItem
 
@@ -107,18 +108,31 @@ def discover_machine(name: str, kubernetes: str) -> MachineInfo:
     """
     from numaproof import fakesys
     from numaproof.folders.trees import FolderTree
-    from numaproof.reference.cadvisor.discovery import DiscoveryError, discover
+    from numaproof.reference.cadvisor.discovery import discover
     from numaproof.reference.departures.releases import release
 
     is_tree = Path(name).is_dir() or ".tar" in Path(name).suffixes[-2:]
     if is_tree and name not in fakesys.bundled_profiles():
-        with fakesys.open_tree(name) as root:
-            try:
-                return discover(FolderTree.root(root), release(kubernetes).no_cpu)
-            except DiscoveryError as error:
-                raise DiscoveryError(f"{name}: {error}; a tree has sys and proc in it") from None
+        with fakesys.open_tree(name) as root, named_tree(name):
+            return discover(FolderTree.root(root), release(kubernetes).no_cpu)
     tree = fakesys.TreePath.root(fakesys.build_tree(load_machine(name)))
-    return discover(tree, release(kubernetes).no_cpu)
+    with named_tree(name):
+        return discover(tree, release(kubernetes).no_cpu)
+
+
+@contextmanager
+def named_tree(name: str) -> Iterator[None]:
+    """Says of which machine a discovery is that fails in the block.
+
+    Raises:
+        DiscoveryError: it failed.
+    """
+    from numaproof.reference.cadvisor.discovery import DiscoveryError
+
+    try:
+        yield
+    except DiscoveryError as error:
+        raise DiscoveryError(f"{name}: {error}; a tree has sys and proc in it") from None
 
 
 def named_machines(names: Iterable[str], folder: Path) -> list[ProfileMachine]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from numaproof.drawings import show_machine
-from numaproof.machine_names import MACHINE, load_machine
+from numaproof.machine_names import MACHINE, load_machine, named_tree
 from numaproof.protocol import codec
 
 if TYPE_CHECKING:
@@ -63,7 +63,8 @@ def show_profile(name: str) -> None:
     """
     chosen = load_machine(name)
     click.echo(f"{chosen.name}: {chosen.title}")
-    machine = _discovered(chosen)
+    with named_tree(name):
+        machine = _discovered(chosen)
     show_machine(machine)
 
 
@@ -152,7 +153,7 @@ def capture(source: str, name: str | None, to: Path | None) -> None:
 
     if to is not None and to.exists():
         raise click.UsageError(f"{to} already exists; remove it or choose another name")
-    with fakesys.open_tree(source) as folder:
+    with fakesys.open_tree(source) as folder, named_tree(source):
         root = FolderTree.root(folder)
         made = fakesys.capture(root, name or _name_for(to or Path(source).resolve()))
         if _discovered(made) != discover(FolderTree.root(folder)):

@@ -11,7 +11,7 @@ import click
 
 from numaproof.protocol.messages import LEVELS, Level
 from numaproof.protocol.releases import RELEASES
-from numaproof.targets import as_option, open_target, timeout_option
+from numaproof.targets import as_option, named_failure, open_target, timeout_option
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -130,10 +130,11 @@ def promote(
         --implementation "./my-driver" --into my-cases.yaml
     """
     from numaproof.conformance.cases import loading, writing
-    from numaproof.conformance.execution.implementation import ImplementationFailure
+    from numaproof.conformance.cases.errors import located
     from numaproof.conformance.promotion import appending
     from numaproof.conformance.promotion.promotion import Wanted
     from numaproof.conformance.promotion.promotion import promote as promoted
+    from numaproof.conformance.promotion.rehearsal import PromotionError
     from numaproof.conformance.requirements import load_registry
 
     finding = _finding(file)
@@ -143,7 +144,11 @@ def promote(
     others = (*bundled, *(loading.parse(text, str(target)) if text else ()))
     taken = [name for case in others for name in (case.id, *case.aliases)]
     try:
-        with open_target(implementation, timeout, kubernetes, None, judged_as) as opened:
+        with (
+            named_failure(),
+            located([file]),
+            open_target(implementation, timeout, kubernetes, None, judged_as) as opened,
+        ):
             case = promoted(
                 finding,
                 Wanted(case_id, title, requirements, opened.kubernetes, level, defect),
@@ -151,8 +156,8 @@ def promote(
                 taken,
                 opened if implementation else None,
             )
-    except ImplementationFailure as failure:
-        raise click.ClickException(f"the implementation did not answer hello: {failure}") from None
+    except PromotionError as error:
+        raise PromotionError(f"{file}: {error}") from None
     target.parent.mkdir(parents=True, exist_ok=True)
     writing.put(appending.appended(text, case, str(target)), target)
     click.echo(f"{target}: {case.id}, level {case.level}, {', '.join(case.requirements)}")

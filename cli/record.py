@@ -11,7 +11,7 @@ import click
 
 from numaproof.protocol.releases import RELEASES
 from numaproof.seeds import SeedsParam
-from numaproof.targets import open_target, timeout_option
+from numaproof.targets import named_failure, open_target, timeout_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -86,6 +86,7 @@ def record(
 
     day = (date or dt.datetime.now(dt.UTC)).date().isoformat()
     with (
+        named_failure(),
         open_target(implementation, timeout, kubernetes, None, None) as target,
         scratch_folder() as scratch,
     ):

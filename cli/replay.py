@@ -70,13 +70,14 @@ def replay(
       numaproof replay finding.yaml --implementation "./kubelet-1.35 -v=-1"
       numaproof replay static-gives-what-the-limit-says --machine laptop-4c8t
     """
+    from numaproof.conformance.cases.errors import located
     from numaproof.conformance.check import CheckOptions, check
     from numaproof.conformance.execution import runner
     from numaproof.folders.scratch import scratch_folder
 
     played = _Played.read(what, first=not machine_names)
     wanted = selection(select, exclude, (*played.cases, *played.recordings), where=played.where)
-    with scratch_folder() as trees:
+    with located(played.own), scratch_folder() as trees:
         machines = named_machines(machine_names, trees)
 
         def start(harness_run: HarnessRun) -> Iterator[AnyEvent]:
@@ -127,6 +128,11 @@ class _Played:
             source, every = recordings.read(file)
             return cls(recordings=tuple(every), source=source, file=what)
         return cls(cases=loading.read_file(file), file=what)
+
+    @property
+    def own(self) -> tuple[Path, ...]:
+        """The file that the cases are in, if there is one."""
+        return (Path(self.file),) if self.file and self.cases else ()
 
     @property
     def where(self) -> str:

@@ -118,7 +118,8 @@ def _read(
     for note in asked.notes:
         click.echo(note, err=True)
     if not asked.pods:
-        raise click.UsageError("no pods in the given files; name manifests of Pods or workloads")
+        named = ", ".join(file.name for file in files)
+        raise click.UsageError(f"no pods in {named or 'no files'}; name manifests of Pods")
     return asked.pods, settings
 
 

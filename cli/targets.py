@@ -121,6 +121,21 @@ def open_target(
             one.close()
 
 
+@contextmanager
+def named_failure() -> Iterator[None]:
+    """Says what is wrong with a program that fails in the block, for commands without a report.
+
+    Raises:
+        click.ClickException: it failed.
+    """
+    from numaproof.conformance.execution.implementation import ImplementationFailure
+
+    try:
+        yield
+    except ImplementationFailure as failure:
+        raise click.ClickException(f"the implementation did not answer hello: {failure}") from None
+
+
 def _words(implementation: str) -> tuple[str, ...]:
     try:
         words = tuple(shlex.split(implementation))

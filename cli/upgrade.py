@@ -142,7 +142,8 @@ def _read(
     found = pods.read(((file.name, file.text()) for file in files), running=True)
     document = documents.configuration_document(config.text(), config.name) if config else None
     if files and not found.pods:
-        raise click.UsageError("no pods in the given files; name manifests of Pods or workloads")
+        named = ", ".join(file.name for file in files)
+        raise click.UsageError(f"no pods in {named or 'no files'}; name manifests of Pods")
     return document, found
 
 

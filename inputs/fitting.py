@@ -4,6 +4,7 @@ import difflib
 import re
 import types
 import typing
+from functools import cache
 from typing import Any, TypeVar, Union, get_args, get_origin
 
 import msgspec
@@ -62,10 +63,21 @@ def _misfit(data: Any, type_: Any) -> str | int | None:
     items = data.items() if isinstance(data, dict) else enumerate(data)
     for key, value in items:
         try:
-            msgspec.convert(value, _type_below(type_, key))
+            msgspec.convert({"value": value}, _holder(_type_below(type_, key)))
         except msgspec.ValidationError:
             return typing.cast("str | int", key)
     return None
+
+
+@cache
+def _holder(type_: Any) -> type[msgspec.Struct]:
+    """A structure with a value of a type.
+
+    To convert to a type that is no structure, msgspec 0.22 makes a description of it and frees that
+    afterwards: of a union of a tuple and a text with a pattern more than there is, and the process
+    ends in a segmentation fault. A structure keeps its description.
+    """
+    return msgspec.defstruct("Holder", [("value", type_)])
 
 
 def _alternatives(type_: Any) -> tuple[Any, ...]:

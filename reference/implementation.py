@@ -25,6 +25,7 @@ from numaproof.reference.errors import (
     NotStartedError,
     StartError,
 )
+from numaproof.reference.pods.pod import PodError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -82,6 +83,9 @@ class Reference:
             return messages.AdmissionRefused(error.reason, str(error))
         except NotBuiltError as error:
             return messages.Unsupported(str(error))
+        except (NotStartedError, PodError) as error:
+            # What is wrong is the request: nothing broke that a trace could show.
+            return messages.Fault(f"{type(error).__name__}: {error}")
         except Exception as error:  # noqa: BLE001 - a fault is an answer, never a crash
             return messages.Fault(f"{type(error).__name__}: {error}", traceback.format_exc())
 

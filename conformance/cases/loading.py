@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from numaproof.conformance.cases import releases
+from numaproof.conformance.cases.errors import files_of
 from numaproof.conformance.cases.schema import (
     VERBS,
     Case,
@@ -82,10 +83,7 @@ def with_own(bundled: tuple[Case, ...], paths: Iterable[Path]) -> tuple[Case, ..
     found = list(bundled)
     taken = {name for case in bundled for name in (case.id, *case.aliases)}
     for path in paths:
-        files = sorted(path.rglob("*.y*ml")) if path.is_dir() else [path]
-        if not files:
-            raise documents.DocumentError(str(path), 0, "", "there is no .yaml file in this folder")
-        for file in files:
+        for file in files_of([path]):
             for number, case in enumerate(read_file(file)):
                 if case.id in taken:
                     document = documents.load(file)
@@ -126,6 +124,16 @@ def _case(
     document: documents.Document, path: documents.PathTuple, written: Case, defaults: Defaults
 ) -> Case:
     case = _with_defaults(written, defaults, document.data["cases"][path[-1]])
+    if not case.steps:
+        raise document.error((*path, "steps"), "a case needs a step", "give it one, or remove it")
+    for place, constraint in (
+        ((*path, "kubernetes"), written.kubernetes),
+        (("defaults", "kubernetes"), defaults.kubernetes),
+    ):
+        try:
+            releases.includes(constraint, RELEASES[0])
+        except releases.ConstraintError as error:
+            raise document.error(place, str(error), 'write "< 1.36" or ">= 1.36"') from None
     for number, step in enumerate(case.steps):
         _check_step(document, (*path, "steps", number), step, case.kubernetes)
     return case

@@ -105,7 +105,7 @@ def given(
         if case.machine is not None:
             yield NamedScenario(f"{case.id} on its own machine", Scenario(case, case.machine))
             continue
-        for machine in machines.select(catalogue, case.machines):
+        for machine in machines.select(catalogue, case):
             named = msgspec.structs.replace(case, machines=Machines(names=(machine.name,)))
             tree = machine.tree if _needs_tree(case) else None
             yield NamedScenario(

@@ -131,7 +131,7 @@ def _read_lines(name: str, lines: Iterable[bytes]) -> Iterator[Any]:
     for number, line in enumerate(lines, 1):
         try:
             made = msgspec.json.decode(line, type=kind)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise RecordingError(f"{name}, line {number}: {error}") from None
         if isinstance(made, Source) and made.format != FORMAT:
             raise RecordingError(f"{name}: format {made.format} is not known; known is {FORMAT}")

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from numaproof.conformance.cases import expressions, releases
+from numaproof.conformance.cases.errors import CaseError
 from numaproof.conformance.cases.schema import Machines
-from numaproof.conformance.execution.player import CaseError
 from numaproof.conformance.execution.run import Run, reference_target
 from numaproof.conformance.judging.sides import DOCUMENTED
+from numaproof.protocol.codec import ProtocolError
 from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.releases import RELEASES
 
@@ -48,8 +49,10 @@ def filled_in(case: Case, machine: AnyMachine, scratch: Path) -> Case:
         for step in case.steps:
             steps.append(player.expanded(step))
             player.step(steps[-1])
-    except (ValueError, LookupError) as error:
-        raise CaseError(f"case {case.id}, step {len(steps) or 1}: {error}") from error
+    except CaseError:
+        raise
+    except (ValueError, LookupError, ProtocolError) as error:
+        raise CaseError(case.id, len(steps) or 1, str(error)) from error
     made: dict[str, Any] = {
         **msgspec.to_builtins(case),
         "machines": Machines() if case.machine else Machines(names=(machine.name,)),

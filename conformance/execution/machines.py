@@ -11,7 +11,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from numaproof import fakesys
-from numaproof.conformance.cases.expressions import evaluate
+from numaproof.conformance.cases.errors import CaseError
+from numaproof.conformance.cases.expressions import ExpressionError, evaluate
 from numaproof.conformance.cases.machine_properties import Facts, Property
 from numaproof.reference.cadvisor.discovery import DiscoveryError, discover
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from numaproof.conformance.cases.schema import Comparison, Machines
+    from numaproof.conformance.cases.schema import Case, Comparison, Machines
     from numaproof.fakesys import Profile
     from numaproof.protocol.machine import MachineInfo
 
@@ -113,6 +114,13 @@ def _holds(value: Property, comparison: Comparison) -> bool:
     return bool(evaluate(f"value {comparison}", {"value": value}))
 
 
-def select(machines: Iterable[ProfileMachine], wanted: Machines) -> list[ProfileMachine]:
-    """The machines that a case runs on, in the order given."""
-    return [machine for machine in machines if matches(machine, wanted)]
+def select(machines: Iterable[ProfileMachine], case: Case) -> list[ProfileMachine]:
+    """The machines that a case runs on, in the order given.
+
+    Raises:
+        CaseError: a comparison or condition is not in the language.
+    """
+    try:
+        return [machine for machine in machines if matches(machine, case.machines)]
+    except ExpressionError as error:
+        raise CaseError(case.id, 0, f"machines: {error}") from None

@@ -6,12 +6,14 @@ invariants and, in the session, by the oracle.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from numaproof.conformance.cases import checkpoints, expressions, manifests
+from numaproof.conformance.cases.errors import CaseError
 from numaproof.conformance.cases.loading import merged
 from numaproof.conformance.cases.schema import (
     Expectation,
@@ -30,6 +32,8 @@ from numaproof.protocol.messages import MergeArgs
 from numaproof.protocol.sets import CPUSet
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numaproof.conformance.cases.machine_properties import Facts
     from numaproof.conformance.cases.schema import Case, Devices
     from numaproof.conformance.execution.session import Session
@@ -40,10 +44,6 @@ if TYPE_CHECKING:
 
 _WITHOUT_START = frozenset({"start", "assign", "discover", "tamper", "merge"})
 """First steps that need no start; before any other, the managers are started."""
-
-
-class CaseError(ValueError):
-    """A case cannot be played as written; the message names the case and the step."""
 
 
 @dataclass
@@ -101,14 +101,25 @@ class Player:
             CaseError: the step cannot be played as written.
             ImplementationFailure: there was no answer.
         """
-        try:
+        with self._written(number + 1):
             self.step(self.expanded(self.case.steps[number]))
-        except (ValueError, LookupError) as error:
-            raise CaseError(f"case {self.case.id}, step {number + 1}: {error}") from error
+
+    @contextmanager
+    def _written(self, step: int) -> Iterator[None]:
+        """Names the case and the step in whatever is wrong with how it is written."""
+        try:
+            yield
+        except (ValueError, LookupError, codec.ProtocolError) as error:
+            raise CaseError(self.case.id, step, str(error)) from error
 
     def begin(self) -> None:
-        """Reports the devices of the case, and starts the node where its steps do not."""
-        self.session.devices = self._devices_of(self.case.devices)
+        """Reports the devices of the case, and starts the node where its steps do not.
+
+        Raises:
+            CaseError: the devices, or what the steps may name, cannot be filled in.
+        """
+        with self._written(0):
+            self.session.devices = self._devices_of(self.case.devices)
         if self.case.steps[0].verb not in _WITHOUT_START:
             self.step(Step(start=StartStep()))
 

@@ -57,7 +57,7 @@ def select(
 def _machines(case: Case, catalogue: Sequence[ProfileMachine]) -> Sequence[AnyMachine]:
     if case.machine is not None:
         return [GivenMachine(case.machine)]
-    return machines.select(catalogue, case.machines)
+    return machines.select(catalogue, case)
 
 
 @dataclass(frozen=True)

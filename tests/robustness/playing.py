@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+import importlib
 import json
 import os
+import pkgutil
 import re
 import shutil
 import sys
@@ -15,6 +18,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
+import numaproof
 from numaproof.conformance.cases import loading
 from numaproof.conformance.differential import recordings
 from numaproof.main import main
@@ -58,8 +62,18 @@ class Ended:
         return f"{self.problem}: {self.detail}" if self.problem else ""
 
 
+@cache
+def load() -> None:
+    """Loads every module of the command, so that what is forked from here has them."""
+    for module in pkgutil.walk_packages(numaproof.__path__, "numaproof."):
+        if not module.name.startswith(("numaproof.plugin", "numaproof.templates")):
+            importlib.import_module(module.name)
+
+
 def prepare() -> None:
     """Lets this process load only once what every trial would load again, and start no workers."""
+    # msgspec's types can end the process when they are collected; these here stay.
+    gc.freeze()
     loading.bundled_cases = cache(loading.bundled_cases)
     recordings.bundled = cache(recordings.bundled)
     bases.without_workers().start()
@@ -151,13 +165,28 @@ def _wrong(
     yield from _left(trial, here, temporary, code)
 
 
+_OF_ARGUMENTS = re.compile(
+    r"leave out --machine|has the id|no case|does not run on|names \d+ machines"
+)
+"""Messages about what else was asked for."""
+
+_OF_NO_LINE = re.compile(
+    r"has \d+ cases|as it stands|not an xz file|unpacks to|is nothing in it|was recorded on"
+    r"|expected one|no pods in|does not do|fails? on|larger than|requirements?"
+    r"|is not known; known is"
+)
+"""Messages about a file as a whole."""
+
+
 def _unnamed(trial: Trial, err: str) -> Iterator[tuple[str, str]]:
     """What a message about wrong input does not say."""
-    if not trial.subject:
+    if not trial.subject or _OF_ARGUMENTS.search(err):
         return
     if trial.subject not in err:
         yield "no file name", f"{_command(trial)}: {_pattern(err)}"
-    elif trial.has_lines and not re.search(rf"{re.escape(trial.subject)}(:|, line )\d", err):
+        return
+    has_line = re.search(rf"{re.escape(trial.subject)}(:|, line )\d", err)
+    if trial.has_lines and not has_line and not _OF_NO_LINE.search(err):
         yield "no line", f"{_command(trial)}: {_pattern(err)}"
 
 

@@ -110,7 +110,7 @@ class Archive:
     def bytes(self) -> bytes:
         """What is in the file."""
         made = io.BytesIO()
-        with tarfile.open(fileobj=made, mode="w", errors="surrogateescape") as archive:
+        with tarfile.open(fileobj=made, mode="w", errors="surrogatepass") as archive:
             for name, what in self.members:
                 member = tarfile.TarInfo(name)
                 if isinstance(what, Text):

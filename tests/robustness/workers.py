@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from robustness.playing import Ended, play, prepare
+from robustness.playing import Ended, load, play, prepare
 
 if TYPE_CHECKING:
     from robustness.trials import Trial
@@ -48,6 +48,7 @@ class Worker:
 
     def __init__(self) -> None:
         self._process: _Process | None = None
+        load()
 
     def __enter__(self) -> Self:
         return self
