@@ -43,14 +43,16 @@ class Pattern:
         self._text = text
         self._literal: list[str] = parts[::2]
         self._choices: list[tuple[int, ...] | None] = []
+        count = 0
         for part in parts[1::2]:
             try:
-                self._choices.append(None if part == "*" else parse_list(part[1:-1], _LIMIT))
+                choice = None if part == "*" else parse_list(part[1:-1], _LIMIT)
             except ValueError as error:
                 raise PatternError(f"{text!r}: {error}") from None
-        count = sum(len(choice) for choice in self._choices if choice is not None)
-        if count > _MAX_NUMBERS:
-            raise PatternError(f"{text!r} has {count:,} numbers; the limit is {_MAX_NUMBERS:,}")
+            self._choices.append(choice)
+            count += len(choice or ())
+            if count > _MAX_NUMBERS:
+                raise PatternError(f"{text!r} has {count:,} numbers; the limit is {_MAX_NUMBERS:,}")
         self._regex = re.compile(f"{self._expression()}(?:/.*)?", re.DOTALL)
 
     def _expression(self) -> str:

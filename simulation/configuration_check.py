@@ -38,6 +38,14 @@ class ConfigurationFinding(msgspec.Struct, frozen=True):
     section: str = ""
 
 
+MOST_ERRORS = 100
+"""Errors that are looked for: each takes a start without those before it."""
+
+_MORE = ConfigurationFinding(
+    "error", (), f"... and more than these {MOST_ERRORS}", "fix them, and check again"
+)
+
+
 class ConfigurationVerdict(msgspec.Struct, frozen=True):
     """What was found in a configuration, and the configuration without what is refused in it."""
 
@@ -73,7 +81,9 @@ def judge(question: Question) -> ConfigurationVerdict:
         else:
             seen.append(outcome.refusal)
             after = _past(question, config, outcome.refusal, found)
-        if after == config:
+        if len(found) >= MOST_ERRORS and after != config:
+            found.append(_MORE)
+        if after == config or len(found) > MOST_ERRORS:
             return ConfigurationVerdict(tuple(found), config)
         config = after
         outcome = _start(question, config)

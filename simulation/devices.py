@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from numaproof.inputs import documents, fitting
+from numaproof.inputs.errors import shortened
 from numaproof.protocol.messages import Device, DeviceResource
 from numaproof.protocol.sets import ListFormatError, NUMASet
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 MOST_DEVICES = 4096
 """Maximum per resource; more than fits into one message from a device plugin."""
 
-_WORDS = re.compile(r"(?P<count>[0-9]+)(?:@(?P<nodes>[0-9,-]+))?")
+_WORDS = re.compile(r"(?P<count>[0-9]{1,9})(?:@(?P<nodes>[0-9,-]+))?")
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _HOW = "use NAME=COUNT@NODES, such as vendor.example/nic=4@0, or a file name"
 
@@ -79,7 +80,9 @@ class _Blame:
 
     def __call__(self, message: str, fix: str = "") -> ValueError:
         if self._document is None:
-            return DevicesError(f"--devices {self._words}: {message} ({fix or _HOW})")
+            return DevicesError(
+                f"--devices {shortened(self._words)}: {shortened(message)} ({fix or _HOW})"
+            )
         return self._document.error(self._path, message, fix)
 
 

@@ -38,6 +38,10 @@ Facets = dict[str, tuple[str, ...]]
 Item = TypeVar("Item", bound="Case | Recording")
 
 
+_LONGEST = 1000
+"""Characters of a pattern; ids have less than a hundred."""
+
+
 class SelectionError(ValueError):
     """A pattern is wrong or matches nothing; the message says what to write instead."""
 
@@ -56,6 +60,9 @@ class CasePattern:
         Raises:
             SelectionError: its key is unknown.
         """
+        if len(text) > _LONGEST:
+            shown = f"{text[:60]}..."
+            raise SelectionError(f"the pattern {shown!r} has more than {_LONGEST} characters")
         key, colon, glob = text.partition(":")
         if not colon:
             return cls("", text)

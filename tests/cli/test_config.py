@@ -81,6 +81,13 @@ def test_every_error_of_every_stage_is_reported_at_its_own_field(fields: Command
     ]
 
 
+def test_after_a_hundred_errors_the_rest_waits_until_they_are_fixed(fields: Command) -> None:
+    gates = "".join(f"  unknown{number}: true\n" for number in range(120))
+    found, told = fields(f"featureGates:\n{gates}")
+    assert len(found) == 101
+    assert told.endswith("... and more than these 100")
+
+
 def test_one_validation_with_two_problems_is_reported_as_two(judge: Command) -> None:
     found = judge(MANY, "--json").json()
     assert found[0]["message"].startswith("topologyManagerPolicy (--topology-manager-policy)")

@@ -217,6 +217,7 @@ def test_devices_come_from_words_and_from_files(ask: Command) -> None:
         ("v.example/nic=1@7", "the machine has no NUMA node 7"),
         ("v.example/nic=0@0", "count 0 is out of range"),
         ("v.example/nic=4000@0,4000@0", "too many devices"),
+        ("v.example/nic=" + "9" * 5000, "expected COUNT@NODES, got '9999"),
     ],
 )
 def test_devices_that_cannot_be_are_2_and_say_why(ask: Command, given: str, told: str) -> None:
