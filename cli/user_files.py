@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,7 +30,7 @@ class UserFile:
         from numaproof.inputs import door
 
         if self.name == STDIN:
-            return door.drained(click.get_binary_stream("stdin"), STDIN, most=most)
+            return door.drained(sys.stdin.buffer, STDIN, most=most)
         return door.read(self.name, most=most)
 
     def text(self) -> str:

@@ -71,14 +71,9 @@ def _processors(info: CpuInfo, machine: Machine) -> list[_Processor]:
     siblings: dict[int | None, list[tuple[int, ...]]] = {}
     for cpu in shown:
         siblings.setdefault(cpu.socket, []).append(cpu.core)
+    counts = {socket: (len(cores), len(set(cores))) for socket, cores in siblings.items()}
     return [
-        _Processor(
-            cpu,
-            core_id,
-            physical_id,
-            len(siblings[cpu.socket]),
-            len(set(siblings[cpu.socket])),
-        )
+        _Processor(cpu, core_id, physical_id, *counts[cpu.socket])
         for cpu, core_id, physical_id in zip(shown, core_ids, physical_ids, strict=True)
     ]
 

@@ -17,6 +17,7 @@ built for amd64.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from numaproof.protocol.machine import UncoreCache
@@ -122,6 +123,8 @@ def _read_cache(tree: SysTree, folder: str) -> SharedCache | None:
     return SharedCache(cache, sharers)
 
 
+# The CPUs that share a cache have a file each, with the same map.
+@lru_cache(maxsize=256)
 def _count_cpus(cpu_map: str) -> int | None:
     """The number of bits set in a CPU map: hexadecimal words between commas."""
     count = 0
