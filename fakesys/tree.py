@@ -134,6 +134,8 @@ def _without(entries: dict[str, Entry], lacks: tuple[str, ...]) -> dict[str, Ent
 
 
 def _patch(entries: dict[str, Entry], files: Mapping[str, str]) -> None:
+    if not files:
+        return
     folders = {path[:i] for path in entries for i, one in enumerate(path) if one == "/"}
     added = 0
     for key, text in files.items():
