@@ -41,6 +41,10 @@ class ConfigurationFinding(msgspec.Struct, frozen=True):
 MOST_ERRORS = 100
 """Errors that are looked for: each takes a start without those before it."""
 
+MOST_TRIALS = 200
+"""Parts of a value that are left out in turn to find the one that is refused; then it is the value
+as a whole. A configuration has 130 fields."""
+
 _MORE = ConfigurationFinding(
     "error", (), f"... and more than these {MOST_ERRORS}", "fix them, and check again"
 )
@@ -176,7 +180,7 @@ def _refined(question: Question, config: dict[str, Any], path: Path, rule: Rule)
         value = value[step]
     while isinstance(value, dict | list):
         steps: list[Any] = list(value) if isinstance(value, dict) else list(range(len(value)))
-        for step in steps:
+        for step in steps[:MOST_TRIALS]:
             refusal = _start(question, _less(config, (*path, step))).refusal
             if refusal is None or not _applies(rule, refusal):
                 path, value = (*path, step), value[step]
@@ -199,7 +203,7 @@ def _by_trial(question: Question, config: dict[str, Any], refusal: messages.Star
         steps: list[Any] = list(value) if isinstance(value, dict) else list(range(len(value)))
         # Policies last: usually the policy is intended, and something that it needs is wrong.
         steps.sort(key=lambda step: str(step).endswith("Policy"))
-        for step in steps:
+        for step in steps[:MOST_TRIALS]:
             if _start(question, _less(config, (*path, step))).refusal != refusal:
                 path, value = (*path, step), value[step]
                 break

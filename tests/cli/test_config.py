@@ -88,6 +88,12 @@ def test_after_a_hundred_errors_the_rest_waits_until_they_are_fixed(fields: Comm
     assert told.endswith("... and more than these 100")
 
 
+def test_among_thousands_of_parts_the_whole_is_named(fields: Command) -> None:
+    rows = "".join(f"- {{numaNode: {node}, limits: {{memory: x}}}}\n" for node in range(300))
+    found, _ = fields(f"reservedMemory:\n{rows}")
+    assert found == ["reservedMemory"]
+
+
 def test_one_validation_with_two_problems_is_reported_as_two(judge: Command) -> None:
     found = judge(MANY, "--json").json()
     assert found[0]["message"].startswith("topologyManagerPolicy (--topology-manager-policy)")
