@@ -30,7 +30,8 @@ def features(*, as_json: bool) -> None:
         return
     columns = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("Feature", "Support", "Meaning", "Claimed by"):
-        columns.add_column(name)
+        # A name that is cut or split cannot be copied.
+        columns.add_column(name, no_wrap=name == "Feature", overflow="fold")
     columns.add_column("Cases", justify="right")
     for row in rows:
         columns.add_row(row.name, row.support, row.meaning, row.claimed_by, f"{row.cases:,}")

@@ -18,7 +18,6 @@ from numaproof.reports.logs import both_ends
 from numaproof.reports.story import plain_events, source
 from numaproof.reports.untrusted import one_line, shortened
 from numaproof.reports.wording import (
-    COLUMNS,
     SYMBOLS,
     VERDICTS,
     claims_lines,
@@ -90,13 +89,14 @@ def _head(summary: Summary) -> Iterator[str]:
         )
         yield from _fenced(one_line(summary.started.command, 1000), "sh")
     if summary.areas:
-        names = ["Area", *(name for name, _ in COLUMNS), "all"]
+        whole = summary.tally
+        names = ["Area", *(name for name, _ in columns(whole, whole)), "all"]
         rows = [
-            (escaped(area), *(str(count or "") for _, count in columns(tally)), str(tally.total))
-            for area, tally in summary.areas.items()
+            (escaped(area), *(str(count or "") for _, count in columns(one, whole)), str(one.total))
+            for area, one in summary.areas.items()
         ]
-        total = (str(count) for _, count in columns(summary.tally))
-        yield from _table(names, [*rows, ("**all**", *total, str(summary.tally.total))])
+        total = (str(count) for _, count in columns(whole, whole))
+        yield from _table(names, [*rows, ("**all**", *total, str(whole.total))])
     if summary.expected_failures:
         yield from _expected(summary)
     if sides := taken_sides(summary):

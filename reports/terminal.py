@@ -167,7 +167,7 @@ class Terminal:
         kubernetes, level = claimed(event)
         self._line(
             Text(
-                f"numaproof {event.kind}: {one_line(who, 80)}, Kubernetes {kubernetes}, "
+                f"numaproof {_command(event)}: {one_line(who, 80)}, Kubernetes {kubernetes}, "
                 f"level {level}, {_extent(event)}",
                 style="bold",
             )
@@ -268,3 +268,8 @@ def as_plain(part: RenderableType, width: int = PLAIN_WIDTH) -> str:
     console = ShownConsole(written, width=width, color_system=None, legacy_windows=False)
     print_part(console, part)
     return "\n".join(line.rstrip() for line in written.getvalue().rstrip("\n").split("\n"))
+
+
+def _command(event: events.RunStarted) -> str:
+    """The command that runs: `replay` plays cases as `check` does."""
+    return "replay" if event.command.startswith("numaproof replay ") else event.kind

@@ -56,7 +56,7 @@ OUTCOME_STYLES: Mapping[Outcome, str] = {
     "known failure": "yellow",
     "missing known failure": "bold red",
 }
-_COLUMN_STYLES = ("green", "bold red", "bold magenta", "dim", "yellow")
+_COLUMN_STYLES = ("green", "bold red", "bold magenta", "dim", "yellow", "yellow")
 _VERDICT_STYLES: Mapping[Verdict, str] = {
     "passed": "bold green",
     "failed": "bold red",
@@ -117,11 +117,12 @@ def print_part(console: Console, part: RenderableType) -> None:
 def _areas(summary: Summary) -> Table:
     table = Table(box=box.SIMPLE_HEAD, show_footer=True, pad_edge=False)
     table.add_column("Area", footer="all")
-    for (name, count), style in zip(columns(summary.tally), _COLUMN_STYLES, strict=True):
+    whole = columns(summary.tally, summary.tally)
+    for (name, count), style in zip(whole, _COLUMN_STYLES, strict=False):
         table.add_column(name, justify="right", footer=f"{count or '-'}", style=style)
     table.add_column("all", justify="right", footer=str(summary.tally.total))
     for area, tally in summary.areas.items():
-        counts = [f"{count or '-'}" for _, count in columns(tally)]
+        counts = [f"{count or '-'}" for _, count in columns(tally, summary.tally)]
         table.add_row(Text(one_line(area, 40)), *counts, str(tally.total))
     return table
 

@@ -42,14 +42,22 @@ COLUMNS: tuple[tuple[str, tuple[Outcome, ...]], ...] = (
     ("fail", ("fail", "missing expected failure", "nondeterministic", "missing known failure")),
     ("error", ("fault", "crash", "time-out", "protocol error", "not run")),
     ("unsupported", ("unsupported",)),
-    ("expected failure", ("expected failure", "known failure")),
+    ("expected failure", ("expected failure",)),
+    ("known failure", ("known failure",)),
 )
 """Outcomes combined into the columns of narrow tables; wide tables list each."""
 
 
-def columns(tally: OutcomeTally) -> tuple[tuple[str, int], ...]:
-    """The counts of a tally for the columns of a narrow table."""
-    return tuple((name, sum(map(tally.of, outcomes))) for name, outcomes in COLUMNS)
+def columns(tally: OutcomeTally, whole: OutcomeTally) -> tuple[tuple[str, int], ...]:
+    """The counts of a tally for the columns of a narrow table about a `whole` run.
+
+    Only a run with known failures has a column of them.
+    """
+    return tuple(
+        (name, sum(map(tally.of, outcomes)))
+        for name, outcomes in COLUMNS
+        if name != "known failure" or whole.of("known failure")
+    )
 
 
 def implementation(summary: Summary) -> str:

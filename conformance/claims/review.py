@@ -36,6 +36,7 @@ class ClaimsTally:
     _failed: Counter[str] = field(default_factory=Counter)
     _declining: int = 0
     _passed: int = 0
+    _bad: int = 0
     _compared: int = 0
     _agreed: Level = LEVELS[-1]
 
@@ -70,6 +71,7 @@ class ClaimsTally:
         self._declining += bool(declined)
         self._passed += not (failed or declined)
         if failed:
+            self._bad += 1
             self._failed.update(needs)
 
     def review(self) -> events.ClaimsReview:
@@ -85,7 +87,7 @@ class ClaimsTally:
     def _possible(self) -> Iterator[str]:
         """Features that its operations and policies allow and runs wanted; a higher level."""
         higher = LEVELS.index(self._agreed) > LEVELS.index(self.hello.level)
-        if self._compared and self._passed and higher:
+        if self._compared and self._passed and higher and not self._bad:
             yield f"level {self._agreed} (no answer differed)"
         claimed = features.claimed(self.hello)
         for name in features.NAMED:
