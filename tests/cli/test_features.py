@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 from click.testing import CliRunner
 
 from numaproof.features import features
 from numaproof.protocol.features import FEATURES
 
+if TYPE_CHECKING:
+    import pytest
+
 
 def test_it_lists_every_feature_with_how_it_is_claimed() -> None:
     shown = CliRunner().invoke(features).output
     assert "sidecars" in shown
     assert "operation" in shown
+
+
+def test_no_name_is_cut_in_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    words = CliRunner().invoke(features).output.split()
+    assert set(FEATURES) <= set(words)
 
 
 def test_as_json_it_tells_all_of_each_feature() -> None:

@@ -39,6 +39,7 @@ ADMISSION = """\
 def test_every_call_is_shown_with_its_answer_also_where_nothing_is_wrong(command: Command) -> None:
     Path("mine.yaml").write_text(CASE % ("", "none"))
     shown = command("replay", "mine.yaml").out.splitlines()
+    assert shown[0].startswith("numaproof replay: ")
     at = shown.index("mine on vm-1-cpu: Mine")
     assert shown[at + 1].startswith('   1 start {"config": {"cpuManagerPolicy": "none"}')
     assert "(machine with CPUs 1, NUMA nodes 1)" in shown[at + 1]

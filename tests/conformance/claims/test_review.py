@@ -88,3 +88,8 @@ def test_a_level_at_which_no_answer_differed_could_be_claimed() -> None:
     assert tally(good, exact).review().possible == ("level placement (no answer differed)",)
     assert tally(exact, finished(agreed="invariants")).review().possible == ()
     assert tally(finished()).review().possible == ()
+
+
+def test_no_higher_level_could_be_claimed_where_a_run_failed() -> None:
+    bad = finished("fail", agreed="placement")
+    assert tally(finished(agreed="placement"), bad).review().possible == ()
