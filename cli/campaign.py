@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from typing import TYPE_CHECKING, Any, TextIO
@@ -15,6 +14,7 @@ from numaproof.outputs import clear_findings, out_option
 from numaproof.protocol.campaign import Seeds
 from numaproof.protocol.messages import LEVELS, Level
 from numaproof.protocol.releases import RELEASES
+from numaproof.schedulers import scheduler_options, workers_opener
 from numaproof.seeds import SeedRangeParam
 from numaproof.selecting import select_options, selection
 from numaproof.targets import as_option, open_target, timeout_option
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
-    from types import ModuleType
 
     from numaproof.conformance.execution.run import Target
     from numaproof.fleet.cluster import WorkerPool
@@ -78,16 +77,7 @@ _SEEDS_PER_UNIT = 50
     help="Seeds of the generated scenarios (default: 0:10000).",
 )
 @click.option("--no-seeds", is_flag=True, help="Run only the cases.")
-@click.option(
-    "--scheduler",
-    metavar="tcp://HOST:PORT",
-    help="Dask scheduler to use (default: a local one).",
-)
-@click.option(
-    "--workers",
-    type=click.IntRange(1),
-    help="Worker processes on this machine (default: one for each core).",
-)
+@scheduler_options
 @click.option(
     "--cases-per-unit",
     type=click.IntRange(1),
@@ -124,8 +114,6 @@ def campaign(
     machine_names: Iterable[str],
     seeds: range,
     no_seeds: bool,
-    scheduler: str | None,
-    workers: int | None,
     cases_per_unit: int,
     seeds_per_unit: int,
     shrinks: int,
@@ -133,6 +121,7 @@ def campaign(
     fresh: bool,
     out: Path,
     as_json: bool,
+    **where: Any,
 ) -> int:
     """Run cases and generated scenarios on many workers, here or on a cluster.
 
@@ -143,7 +132,7 @@ def campaign(
     Examples:
       numaproof campaign --seeds 0:100000
       numaproof campaign --implementation "./my-driver" --kubernetes 1.35 --kubernetes 1.36
-      numaproof campaign --scheduler tcp://head:8786 --seeds 0:10000000 --seeds-per-unit 500
+      numaproof campaign --scheduler tls://head:8786 --tls-ca-file ca.pem --tls-cert me.pem
     """
     from numaproof.conformance.cases import loading
     from numaproof.conformance.fuzzing.exploration import FOUND
@@ -153,11 +142,7 @@ def campaign(
     from numaproof.metadata import VERSION
     from numaproof.reports.campaign import clear_summary
 
-    cluster = _cluster()
-    if scheduler and workers:
-        raise click.UsageError(
-            "--workers starts workers on this machine; with --scheduler, the cluster has its own"
-        )
+    opener = workers_opener(**where)
     if no_cases and (select or exclude):
         raise click.UsageError("--no-cases runs no cases: leave out --select and --exclude")
     cases = loading.bundled_cases()
@@ -185,12 +170,6 @@ def campaign(
             raise click.UsageError(
                 "nothing to do: none of the selected cases applies, and there are no seeds"
             )
-        here = workers or len(os.sched_getaffinity(0))
-        opened = (
-            cluster.remote_workers(spec.job, scheduler)
-            if scheduler
-            else cluster.local_workers(spec.job, here)
-        )
         if fresh:
             clear_findings(out, FOUND)
         began = time.monotonic()
@@ -200,7 +179,7 @@ def campaign(
             return time.monotonic() - began
 
         with Journal(out, spec.plan, elapsed, fresh=fresh, known=known) as journal:
-            cut = _conduct(journal, spec, opened, sys.stderr if as_json else sys.stdout)
+            cut = _conduct(journal, spec, opener(spec.job), sys.stderr if as_json else sys.stdout)
     summary = journal.finished.summary()
     code = _report(summary, out, cut, as_json=as_json)
     accepted.write(journal.case_runs(), journal.finished.causes_of_scenarios())
@@ -266,7 +245,7 @@ def _extent(spec: CampaignSpec, workers: WorkerPool) -> str:
         f"numaproof campaign: {one_line(plan.implementation.name, 40)},"
         f" {', '.join(map(str, plan.configurations))}: {plural(plan.runs, 'case run')} and"
         f" {plural(seeds, 'scenario')} in {plural(plan.units, 'unit')},"
-        f" {plural(workers.threads(), 'worker')}"
+        f" {plural(workers.threads, 'worker')}"
     )
     return f"{told}\n{workers.dashboard}" if workers.dashboard else told
 
@@ -292,21 +271,6 @@ def _code(summary: CampaignSummary) -> int:
     if not summary.complete:
         return EXIT_CODES["incomplete"]
     return EXIT_CODES["nothing tested" if summary.nothing else "passed"]
-
-
-def _cluster() -> ModuleType:
-    """What knows of Dask.
-
-    Raises:
-        click.ClickException: it is not installed.
-    """
-    try:
-        from numaproof.fleet import cluster
-    except ModuleNotFoundError as error:
-        raise click.ClickException(
-            f"campaigns need the package {error.name}: pip install 'numaproof[campaign]'"
-        ) from None
-    return cluster
 
 
 def _targets(wanted: dict[str, Any], releases: Sequence[str]) -> tuple[Target, ...]:

@@ -1,4 +1,8 @@
-"""Workers of Dask's distributed scheduler, that do units of a campaign."""
+"""Workers of Dask's distributed scheduler, that do units of a campaign.
+
+Whoever may talk to a Dask process runs code as its user. So the processes of this machine speak TLS
+with a key made for the campaign, which stays in their memory, and serve no web pages.
+"""
 
 from __future__ import annotations
 
@@ -38,9 +42,19 @@ _LOOK = 5.0
 _FIRST = 60.0
 """Seconds that the first worker may take."""
 
+_STARTS = 5
+"""Times that the processes of this machine are started until all of them are there."""
+
+_LOST = (OSError, RuntimeError, CancelledError)
+"""What Dask raises where a process that it talks to is gone, or ends before it has begun."""
+
 
 _NOTHING = logging.CRITICAL + 1
 """A level that nothing has."""
+
+
+class CredentialsError(Exception):
+    """The files for TLS cannot be used; the message says why."""
 
 
 class _Plugin(distributed.WorkerPlugin):
@@ -100,23 +114,20 @@ class WorkerPool:
         self._client = client
         self._plugin = _Plugin(job, ours=ours)
         client.register_plugin(self._plugin)
-        self._threads = 0
-        self._looked = 0.0
-
-    @property
-    def dashboard(self) -> str:
-        """Where Dask's own dashboard is; empty where it is not up."""
-        services = self._client.scheduler_info().get("services", {})
+        services = client.scheduler_info().get("services", {})
         up = "dashboard" in services and find_spec("bokeh")
-        return str(self._client.dashboard_link) if up else ""
-
-    def threads(self) -> int:
+        self.dashboard = str(client.dashboard_link) if up else ""
+        """Where Dask's own dashboard is; empty where it is not up."""
+        self.threads = 0
         """How many units are done at the same time."""
+        self._looked = 0.0
+        self._look()
+
+    def _look(self) -> None:
         now = time.monotonic()
-        if not self._threads or now - self._looked > _LOOK:
-            self._threads = sum(self._client.nthreads().values())
+        if not self.threads or now - self._looked > _LOOK:
+            self.threads = sum(self._client.nthreads().values())
             self._looked = now
-        return self._threads
 
     def do(self, units: Iterator[Unit]) -> Iterator[UnitResult | FailedUnit]:
         """Has units done, and yields their results as they arrive.
@@ -130,7 +141,8 @@ class WorkerPool:
         completed = distributed.as_completed()
         try:
             while True:
-                threads = max(self.threads(), 1)
+                self._look()
+                threads = max(self.threads, 1)
                 room = _WAITING * threads - len(out)
                 if room >= threads:
                     # Many at once: giving out a single one costs the scheduler as much.
@@ -142,7 +154,7 @@ class WorkerPool:
                     return
                 for future in completed.next_batch():
                     yield _come(future, out.pop(str(future.key)))
-        except (CancelledError, OSError) as error:
+        except _LOST as error:
             raise ClusterError("the scheduler is gone") from error
 
     def _given(self, units: Mapping[str, Unit]) -> Sequence[distributed.Future[Any]]:
@@ -179,31 +191,109 @@ def _come(future: distributed.Future[Any], unit: Unit) -> UnitResult | FailedUni
             raise ClusterError("the scheduler is gone")
 
 
+class _WithoutPages:
+    """A process of Dask that serves no web pages: any user of the machine could read them."""
+
+    def start_http_server(self, *_: object, **__: object) -> None:
+        """Does nothing."""
+
+
+class _Scheduler(_WithoutPages, distributed.Scheduler):
+    pass
+
+
+class _Worker(_WithoutPages, distributed.Worker):
+    pass
+
+
 @contextmanager
 def local_workers(job: Job, processes: int) -> Iterator[WorkerPool]:
-    """So many worker processes on this machine, ended with the block."""
+    """So many worker processes on this machine, ended with the block.
+
+    Raises:
+        ClusterError: they do not start, however often it is tried.
+    """
     with ExitStack() as stack:
         folder = stack.enter_context(scratch_folder())
         stack.enter_context(_quiet())
-        with _without_interrupts():
-            cluster = stack.enter_context(
-                distributed.LocalCluster(
-                    n_workers=processes,
-                    threads_per_worker=1,
-                    processes=True,
-                    host="127.0.0.1",
-                    dashboard_address="127.0.0.1:0",
-                    local_directory=str(folder),
-                    silence_logs=logging.CRITICAL,
-                )
-            )
-        client = stack.enter_context(distributed.Client(cluster))
-        yield WorkerPool(client, job, ours=True)
+        for left in reversed(range(_STARTS)):
+            try:
+                with ExitStack() as started:
+                    client = started.enter_context(_started(folder, processes))
+                    pool = WorkerPool(client, job, ours=True)
+                    stack.push(started.pop_all())
+                break
+            except _LOST as error:
+                if not left:
+                    raise ClusterError(f"the workers do not start: {error}") from error
+        yield pool
 
 
 @contextmanager
-def remote_workers(job: Job, address: str) -> Iterator[WorkerPool]:
+def _started(folder: Path, processes: int) -> Iterator[distributed.Client]:
+    """A client of a scheduler in this process, and of workers in processes of their own."""
+    security = distributed.Security.temporary()
+    common = {"host": "127.0.0.1", "protocol": "tls://", "security": security}
+    worker = {
+        "cls": distributed.Nanny,
+        "options": {
+            **common,
+            "worker_class": _Worker,
+            "nthreads": 1,
+            "local_directory": str(folder),
+            "silence_logs": logging.CRITICAL,
+        },
+    }
+    with ExitStack() as stack:
+        with _without_interrupts():
+            cluster = stack.enter_context(
+                distributed.SpecCluster(
+                    scheduler={"cls": _Scheduler, "options": {**common, "dashboard": False}},
+                    workers=dict.fromkeys(range(processes), worker),
+                    worker=worker,
+                    security=security,
+                    silence_logs=logging.CRITICAL,
+                )
+            )
+        yield stack.enter_context(distributed.Client(cluster))
+
+
+def credentials(
+    authority: Path | None, certificate: Path | None, key: Path | None
+) -> distributed.Security:
+    """What a client shows to a scheduler that asks for TLS, and wants to be shown.
+
+    What is not given is taken from Dask's own configuration; `certificate` may have the key in it.
+
+    Raises:
+        CredentialsError: something is missing, or the files do not fit.
+    """
+    given = {"tls_ca_file": authority, "tls_client_cert": certificate, "tls_client_key": key}
+    security = distributed.Security(
+        require_encryption=True, **{name: str(file) for name, file in given.items() if file}
+    )
+    if not (security.tls_ca_file and security.tls_client_cert):
+        raise CredentialsError(
+            "TLS needs --tls-ca-file, --tls-cert and --tls-key, or distributed.comm.tls in Dask's"
+            " configuration"
+        )
+    try:
+        security.get_connection_args("client")
+    except OSError as error:
+        raise CredentialsError(f"TLS cannot use these files: {error}") from None
+    return security
+
+
+@contextmanager
+def remote_workers(
+    job: Job, address: str, security: distributed.Security | None
+) -> Iterator[WorkerPool]:
     """The workers of a scheduler, which stay when the block ends.
+
+    Args:
+        job: what the campaign is about.
+        address: of the scheduler.
+        security: as `credentials` makes it; None for a scheduler that lets everybody in.
 
     Raises:
         ClusterError: there is no scheduler, or it has no workers.
@@ -211,11 +301,12 @@ def remote_workers(job: Job, address: str) -> Iterator[WorkerPool]:
     with ExitStack() as stack:
         stack.enter_context(_quiet())
         try:
-            client = stack.enter_context(distributed.Client(address, timeout=10))
+            client = stack.enter_context(distributed.Client(address, timeout=10, security=security))
             client.wait_for_workers(1, timeout=_FIRST)
-        except (OSError, TimeoutError, ValueError) as error:
+            pool = WorkerPool(client, job, ours=False)
+        except (*_LOST, ValueError) as error:
             raise ClusterError(f"no workers at {address}: {error}") from None
-        yield WorkerPool(client, job, ours=False)
+        yield pool
 
 
 @contextmanager
