@@ -192,9 +192,12 @@ def _conduct(
     """Does the remaining units and shows progress; returns why it was cut short, or nothing."""
     from numaproof.fleet.campaign import ClusterError
     from numaproof.reports.campaign_progress import CampaignProgress
+    from numaproof.reports.untrusted import one_line
 
     try:
         with CampaignProgress(stream) as progress:
+            for damage in journal.damaged:
+                progress.line(one_line(f"{journal.path}: {damage}: done again", 200))
             if journal.finished.done:
                 progress.line(f"resumes after {len(journal.finished.done):,} units")
             if journal.finished.summary().complete:

@@ -1,7 +1,9 @@
 """The journal of a campaign: its results, unit by unit, from which a killed campaign resumes.
 
-A unit's events are written at once and end with its `UnitFinished`. Whatever follows the last such
-end is left over from a kill, and is cut off when the campaign resumes.
+A unit's events are written at once and end with its `UnitFinished`, which vouches for them.
+Whatever follows the last such end is left over from a kill, and is cut off when the campaign
+resumes. Lines that nothing vouches for are damaged: they are taken out, and their units are done
+again.
 """
 
 from __future__ import annotations
@@ -12,14 +14,15 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
+from numaproof.fleet.journal_lines import JournalLines, sealed
 from numaproof.fleet.summary import FinishedUnits
 from numaproof.inputs import door
 from numaproof.protocol import codec
-from numaproof.protocol.campaign import CampaignEvent, CampaignPlanned, UnitEvent, UnitFinished
+from numaproof.protocol.campaign import CampaignPlanned, UnitEvent, UnitFinished
 from numaproof.protocol.events import CaseFinished, RunEnded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from io import FileIO
     from pathlib import Path
     from types import TracebackType
@@ -66,6 +69,8 @@ class Journal:
         self._elapsed = elapsed
         self._before = 0.0
         self._kept = 0
+        self.damaged: list[str] = []
+        """What to say of the lines that were damaged; their units are left to be done again."""
         folder.mkdir(parents=True, exist_ok=True)
         number = door.descriptor(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
         self._file: FileIO = os.fdopen(number, "a+b", buffering=0)
@@ -80,7 +85,11 @@ class Journal:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise JournalError(f"{self.path}: another campaign is writing to it") from None
-        self._kept = 0 if fresh else self._read()
+        if not os.path.samestat(os.fstat(self._file.fileno()), self.path.stat()):
+            # Whoever had it has just put another in its place, and is writing to that.
+            raise JournalError(f"{self.path}: another campaign is writing to it")
+        if not fresh:
+            self._read()
         if not self._kept:
             self._append(codec.encode(self._plan) + b"\n")
 
@@ -108,54 +117,58 @@ class Journal:
         """Seconds that the campaign has run, not counting the time between a kill and resuming."""
         return self._before + self._elapsed()
 
-    def _read(self) -> int:
-        """Counts what was done before; the bytes of the file that stay."""
-        self._file.seek(0)
-        kept = at = 0
-        waiting: list[UnitEvent] = []
+    def _read(self) -> None:
+        """Counts what was done before, and keeps that alone."""
+        reading = JournalLines(self._plan)
+        kept: list[tuple[int, int]] = []
         with self.path.open("rb") as lines:
-            for number, line in enumerate(door.lines(lines, str(self.path)), 1):
-                if not line.endswith(b"\n"):
-                    break
-                at += len(line)
-                match self._event(line, number):
-                    case CampaignPlanned() as found:
-                        self._compare(found)
-                        kept = at
-                    case UnitFinished() as ended:
-                        self.finished.add(waiting, ended)
-                        self._before = max(self._before, ended.at)
-                        waiting.clear()
-                        kept = at
-                    case RunEnded():
-                        pass
-                    case event:
-                        waiting.append(event)
-        return kept
+            for unit in reading.units(door.lines(lines, str(self.path))):
+                self.finished.add(unit.events, unit.ended)
+                self._before = max(self._before, unit.ended.at)
+                if kept and kept[-1][1] == unit.start:
+                    kept[-1] = kept[-1][0], unit.stop
+                else:
+                    kept.append((unit.start, unit.stop))
+            size = lines.tell()
+        self.damaged = list(reading.damaged)
+        if reading.found != self._plan and size:
+            if not kept:
+                raise self._other(reading.found)
+            self.damaged.insert(0, "line 1 is damaged")
+        self._kept = kept[-1][1] if kept else 0
+        if self.damaged:
+            self._replace(kept)
 
     def case_runs(self) -> list[CaseFinished]:
         """Every case run that was journaled."""
         with self.path.open("rb") as lines:
-            events = [self._event(line, number) for number, line in enumerate(lines, 1)]
-        return [one for one in events if isinstance(one, CaseFinished)]
+            units = [*JournalLines(self._plan).units(door.lines(lines, str(self.path)))]
+        return [one for unit in units for one in unit.events if isinstance(one, CaseFinished)]
 
-    def _event(self, line: bytes, number: int) -> CampaignEvent:
-        try:
-            event: CampaignEvent = codec.decode(line, CampaignEvent)  # type: ignore[arg-type]
-        except codec.ProtocolError as error:
-            raise self._unusable(f"line {number} is not an event of a campaign: {error}") from None
-        if isinstance(event, CampaignPlanned) != (number == 1):
-            raise self._unusable(f"line {number} is out of place")
-        return event
+    def _replace(self, kept: Iterable[tuple[int, int]]) -> None:
+        """Puts a file without what is damaged in the place of this one."""
+        part = self.path.with_name(f".{self.path.name}")
+        with self.path.open("rb") as lines, self._file:
+            self._file = part.open("wb", buffering=0)
+            fcntl.flock(self._file, fcntl.LOCK_EX)
+            self._kept = 0
+            self._append(codec.encode(self._plan) + b"\n")
+            for start, stop in kept:
+                lines.seek(start)
+                self._append(lines.read(stop - start))
+            part.replace(self.path)
 
-    def _compare(self, found: CampaignPlanned) -> None:
+    def _other(self, found: CampaignPlanned | None) -> JournalError:
+        if found is None:
+            return self._unusable("line 1 is not the plan of a campaign")
         for name in found.__struct_fields__:
             old, new = getattr(found, name), getattr(self._plan, name)
             if old != new:
-                raise self._unusable(
+                return self._unusable(
                     f"it belongs to another campaign: its {name.replace('_', ' ')}: {_shown(old)},"
                     f" now: {_shown(new)}"
                 )
+        raise AssertionError(found)
 
     def _unusable(self, why: str) -> JournalError:
         return JournalError(
@@ -171,8 +184,8 @@ class Journal:
         for name, text in result.files.items():
             _write_whole(self.folder / name, text.encode())
         now = self.seconds
-        stamped = [msgspec.structs.replace(event, at=now) for event in (*events, ended)]
-        self._append(b"".join(codec.encode(event) + b"\n" for event in stamped))
+        stamped = [msgspec.structs.replace(event, at=now) for event in events]
+        self._append(sealed(stamped, msgspec.structs.replace(ended, at=now), self._plan))
         self.finished.add(events, ended)
         return msgspec.structs.replace(ended, at=now)
 

@@ -14,7 +14,11 @@ from typing import TYPE_CHECKING
 
 from numaproof.conformance.cases import loading, writing
 from numaproof.conformance.execution.harness_run import HarnessRun
-from numaproof.conformance.execution.implementation import Implementation, handshake
+from numaproof.conformance.execution.implementation import (
+    Implementation,
+    ImplementationFailure,
+    handshake,
+)
 from numaproof.conformance.execution.machines import GivenMachine, ProfileMachine
 from numaproof.conformance.execution.run import Target, reference
 from numaproof.conformance.execution.runner import SelectedCase, run_case
@@ -47,6 +51,12 @@ if TYPE_CHECKING:
     )
     from numaproof.protocol.events import Outcome
     from numaproof.protocol.messages import Hello
+
+_GONE = frozenset({"crash", "time-out"})
+"""Outcomes that may come from outside, from whoever kills a program or stops a worker for a while.
+
+What ends in one is played a second time, and that time counts.
+"""
 
 FINDINGS = "findings"
 """The folder of case files in that of a campaign."""
@@ -125,7 +135,7 @@ class UnitWorker:
         if job.program:
             reached = Subprocess(job.program, job.timeout)
         try:
-            self._compare(handshake(reached, f"numaproof {job.numaproof}"))
+            self._compare(_greeted(reached, f"numaproof {job.numaproof}"))
         except BaseException:
             reached.close()
             raise
@@ -189,6 +199,20 @@ class UnitWorker:
             yield SelectedCase(case, machine)
 
 
+def _greeted(reached: Implementation, harness: str) -> Hello:
+    try:
+        return handshake(reached, harness)
+    except ImplementationFailure as failure:
+        if failure.outcome not in _GONE:
+            raise
+        return handshake(reached, harness)
+
+
+def _played(explorer: Explorer, seed: int) -> ScenarioRun:
+    played = explorer.play_seed(seed)
+    return explorer.play_seed(seed) if played.result.outcome in _GONE else played
+
+
 class _UnitRun:
     """The events of a unit so far."""
 
@@ -206,13 +230,15 @@ class _UnitRun:
             words = ("numaproof", "check", "--select", run.case.id, *self._target.options())
             again = replace(campaign, command=shlex.join(words))
             finished = run_case(run, again, self._scratch / str(number))
+            if finished.outcome in _GONE:
+                finished = run_case(run, again, self._scratch / f"{number}-again")
             self._outcomes[finished.outcome] += 1
             self._events.append(finished)
 
     def add_seeds(self, unit: SeedSlice) -> None:
         for seed in range(unit.first, unit.first + unit.count):
             scratch = self._scratch / str(seed)
-            played = Explorer(self._target, scratch).play_seed(seed)
+            played = _played(Explorer(self._target, scratch), seed)
             remove_tree(scratch)
             result = played.result
             self._outcomes[result.outcome] += 1
@@ -224,7 +250,7 @@ class _UnitRun:
 
     def add_smallest(self, unit: Shrink) -> None:
         explorer = Explorer(self._target, self._scratch)
-        first = explorer.play_seed(unit.seed)
+        first = _played(explorer, unit.seed)
         # What the implementation does not do again has no steps to show.
         if first.result.outcome not in GOOD:
             self._divergence(explorer.smallest(first))

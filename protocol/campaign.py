@@ -1,7 +1,7 @@
 """The events of a campaign over many workers: the events of a run, grouped into units of work.
 
 A campaign's journal holds the events of each unit together, units in the order in which they came
-back. Each group ends with a `UnitFinished`; events without one are discarded.
+back. Each group ends with a `UnitFinished`; events without one that fits them are discarded.
 """
 
 from __future__ import annotations
@@ -126,7 +126,8 @@ class UnitFinished(Event, frozen=True, tag="unit finished", omit_defaults=True):
     """A unit is complete. `outcomes` counts its case runs, or scenarios, by outcome.
 
     `seconds` is the time the worker took; `machine` is set for a slice of cases, `signature` for
-    a shrink.
+    a shrink. In a journal, `events` counts the lines of the unit before this one, and `checksum`
+    is over the plan, those lines and this one.
     """
 
     unit: str
@@ -135,6 +136,8 @@ class UnitFinished(Event, frozen=True, tag="unit finished", omit_defaults=True):
     seconds: float
     machine: str = ""
     signature: str = ""
+    events: int = 0
+    checksum: str = ""
 
 
 UnitEvent = CaseFinished | ScenarioFailed | DivergenceFound | UnitFinished

@@ -48,6 +48,19 @@ def test_the_reference_passes_and_every_release_is_named(command: Command) -> No
         (("--no-seeds", "--no-cases"), "nothing to do"),
         (("--no-cases", "--select", "example-*"), "--no-cases runs no cases: leave out --select"),
         (("--workers", "2", "--scheduler", "tcp://127.0.0.1:1"), "the cluster has its own"),
+        (("--scheduler", "tcp://127.0.0.1:1"), "whoever reaches it runs code as you"),
+        (("--scheduler", "127.0.0.1:1"), "whoever reaches it runs code as you"),
+        (("--scheduler", "tls://127.0.0.1:1"), "TLS needs --tls-ca-file, --tls-cert and --tls-key"),
+        (("--scheduler", "tls://127.0.0.1:1", "--insecure"), "leave out --insecure"),
+        (
+            ("--scheduler", "tls://h:1", "--tls-ca-file", __file__, "--tls-cert", __file__),
+            "TLS cannot use these files: ",
+        ),
+        (
+            ("--scheduler", "tcp://127.0.0.1:1", "--insecure", "--tls-key", __file__),
+            "the --tls options need a scheduler tls://HOST:PORT",
+        ),
+        (("--insecure",), "the --tls options are for --scheduler"),
         (("--implementation", "/no/such/program"), "can't start '/no/such/program'"),
         (("--implementation", "false"), "the implementation did not answer hello"),
         (("--machine", "toaster"), "'toaster' is neither a bundled machine nor a file"),
@@ -63,7 +76,7 @@ def test_wrong_options_are_refused_before_anything_starts(
 
 
 def test_without_a_scheduler_it_says_so_and_can_go_on(command: Command) -> None:
-    ended = command("campaign", "--scheduler", "nonsense://", *SMALL[:4])
+    ended = command("campaign", "--scheduler", "nonsense://", "--insecure", *SMALL[:4])
     assert ended.code == 3
     assert "numaproof: no workers at nonsense://: " in ended.err
     assert ended.err.endswith("; run the same command to resume\n")

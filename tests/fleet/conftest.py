@@ -43,6 +43,10 @@ import os, sys
 from numaproof.protocol import codec, messages
 from numaproof.reference.implementation import Reference
 folder = sys.argv[1]
+def worker():
+    # The program's parent is the supervisor that the worker started.
+    with open(f"/proc/{os.getppid()}/stat") as stat:
+        return stat.read().rpartition(")")[2].split()[1]
 reference = Reference()
 admissions = 0
 for line in sys.stdin.buffer:
@@ -55,7 +59,7 @@ for line in sys.stdin.buffer:
             pass
         else:
             with open(folder + "/told", "w") as told:
-                told.write(f"{os.getppid()}\\n")
+                told.write(f"{worker()}\\n")
             sys.stdin.buffer.read()
             sys.exit()
     answer = reference.call(request.op, codec.decode_args(request))

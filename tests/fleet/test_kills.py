@@ -1,27 +1,36 @@
-"""A campaign that is killed anywhere resumes and ends with the result of an undisturbed one."""
+"""A campaign that is killed anywhere resumes and ends with the result of an undisturbed one.
+
+``NUMAPROOF_KILLS=100 pytest tests/fleet/test_kills.py -k random`` kills at any number of moments.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import signal
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, Any
+from contextlib import ExitStack, contextmanager, suppress
+from itertools import count
+from pathlib import Path
+from typing import IO, Any
 
 import pytest
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-pytest.importorskip("distributed", reason="campaigns need numaproof[campaign]")
+distributed = pytest.importorskip("distributed", reason="campaigns need numaproof[campaign]")
 pytestmark = pytest.mark.slow
 
 Start = Callable[..., Any]
+
+KILLS = int(os.environ.get("NUMAPROOF_KILLS", "3"))
+"""Kills at random moments."""
+
+LATEST = 10.0
+"""Seconds from the start of a command within which they come."""
 
 
 def lines(folder: Path) -> list[dict[str, Any]]:
@@ -91,16 +100,31 @@ def test_a_finished_campaign_is_reported_again_without_doing_anything(
     assert ((undisturbed / "summary.json").read_bytes(), units(undisturbed)) == before
 
 
+@pytest.fixture(scope="module")
+def tls(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
+    """Options for TLS, for Dask's commands and for ours, with files made for these tests."""
+    folder = tmp_path_factory.mktemp("tls")
+    made = distributed.Security.temporary()
+    (folder / "ca.pem").write_text(made.tls_ca_file)
+    (folder / "cert.pem").write_text(made.tls_client_cert)
+    (folder / "key.pem").write_text(made.tls_client_key)
+    named = {"--tls-ca-file": "ca.pem", "--tls-cert": "cert.pem", "--tls-key": "key.pem"}
+    return tuple(word for name, file in named.items() for word in (name, str(folder / file)))
+
+
 @contextmanager
-def cluster() -> Iterator[tuple[str, subprocess.Popen[str], subprocess.Popen[str]]]:
-    """A scheduler and one worker, as Dask's own commands start them; its address and both."""
-    scheduler = dask("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
+def cluster(
+    tls: tuple[str, ...],
+) -> Iterator[tuple[tuple[str, ...], subprocess.Popen[str], subprocess.Popen[str]]]:
+    """A scheduler and one worker, as Dask's own commands start them; its options and both."""
+    where = ("--host", "127.0.0.1", "--port", "0", "--protocol", "tls", "--no-dashboard")
+    scheduler = dask("scheduler", *where, *tls)
     assert scheduler.stderr is not None
     try:
-        address = said(scheduler.stderr, r"Scheduler at: +(tcp://\S+)")
-        worker = dask("worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard")
+        address = said(scheduler.stderr, r"Scheduler at: +(tls://\S+)")
+        worker = dask("worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard", *tls)
         try:
-            yield address, scheduler, worker
+            yield ("--scheduler", address, *tls), scheduler, worker
         finally:
             ended(worker)
     finally:
@@ -129,20 +153,75 @@ def ended(process: subprocess.Popen[str]) -> None:
 
 
 def test_a_scheduler_that_is_killed_ends_the_campaign_which_resumes_with_another(
-    trap: Any, start: Start, undisturbed: Path, tmp_path: Path
+    trap: Any, start: Start, undisturbed: Path, tmp_path: Path, tls: tuple[str, ...]
 ) -> None:
     out = tmp_path / "out"
     trap.arm()
-    with cluster() as (address, scheduler, _):
-        command = start(trap, out, "--scheduler", address)
+    with cluster(tls) as (options, scheduler, _):
+        command = start(trap, out, *options)
         trap.caught()
         scheduler.kill()
         _, written = command.ended()
         assert written.splitlines()[-1] == (
             "numaproof: the scheduler is gone; run the same command to resume"
         )
-    with cluster() as (address, _, worker):
-        code, written = start(trap, out, "--scheduler", address).ended()
+    with cluster(tls) as (options, _, worker):
+        code, written = start(trap, out, *options).ended()
         assert code == 1, written
         assert worker.poll() is None, "the workers of a cluster stay"
     same(out, undisturbed)
+
+
+def below(pid: int) -> list[int]:
+    """The worker processes of a command that are there, or on their way."""
+    with suppress(OSError):
+        return [
+            int(child)
+            for task in Path(f"/proc/{pid}/task").iterdir()
+            for child in (task / "children").read_text().split()
+        ]
+    return []
+
+
+def test_kills_at_random_moments_lose_nothing_and_count_nothing_twice(
+    trap: Any, start: Start, undisturbed: Path, tmp_path: Path, tls: tuple[str, ...]
+) -> None:
+    dice = random.Random(KILLS)  # noqa: S311 - the same moments each time
+    left = KILLS
+    for number in count():
+        out = tmp_path / str(number)
+        code = None
+        while code != 1:
+            victim = dice.choice(("client", "worker", "scheduler")) if left else ""
+            with ExitStack() as stack:
+                options: tuple[str, ...] = ("--workers", "2")
+                others: list[subprocess.Popen[str]] = []
+                if victim == "scheduler":
+                    options, *others = stack.enter_context(cluster(tls))
+                command = start(trap, out, *options)
+                with suppress(subprocess.TimeoutExpired):
+                    command.process.wait(dice.uniform(0, LATEST))
+                if victim:
+                    kill(dice, victim, command.process, others)
+                    left -= 1
+                code, written = command.ended()
+                assert code in ((1, 3) if victim != "client" else (1, -signal.SIGKILL)), written
+        same(out, undisturbed)
+        if not left:
+            break
+
+
+def kill(
+    dice: random.Random,
+    victim: str,
+    command: subprocess.Popen[str],
+    others: list[subprocess.Popen[str]],
+) -> None:
+    """Kills the victim, if it has not ended; without workers yet, nobody is killed."""
+    if victim == "client":
+        command.kill()
+    elif victim == "scheduler":
+        others[0].kill()
+    elif workers := below(command.pid):
+        with suppress(ProcessLookupError):
+            os.kill(dice.choice(workers), signal.SIGKILL)

@@ -1,0 +1,70 @@
+"""What comes from outside, a program that is killed or a worker that is stopped, is no finding."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import closing
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from builders.targets import target_of
+from numaproof.conformance.execution.subprocesses import Subprocess
+from numaproof.fleet.worker import UnitWorker
+from numaproof.protocol.campaign import Configuration, SeedSlice
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from numaproof.fleet.planning import CampaignSpec
+
+DIES = """
+import os, signal, sys
+from pathlib import Path
+from numaproof.protocol import codec
+from numaproof.reference.implementation import Reference
+deaths = Path(sys.argv[1])
+reference = Reference()
+for line in sys.stdin.buffer:
+    request = codec.decode(line, codec.Request)
+    if request.op == sys.argv[2] and int(deaths.read_text()):
+        deaths.write_text(str(int(deaths.read_text()) - 1))
+        os.kill(os.getpid(), signal.SIGKILL)
+    sys.stdout.buffer.write(
+        codec.encode_answer(request.id, reference.call(request.op, codec.decode_args(request)))
+    )
+    sys.stdout.flush()
+"""
+
+
+@pytest.fixture
+def outcomes(planned: CampaignSpec, tmp_path: Path) -> Callable[[int, str], dict[str, int]]:
+    """The outcomes of two scenarios, if the program is killed so often at an operation."""
+
+    def play(deaths: int, operation: str) -> dict[str, int]:
+        (tmp_path / "dies.py").write_text(DIES)
+        (tmp_path / "deaths").write_text("0")
+        words = (sys.executable, str(tmp_path / "dies.py"), str(tmp_path / "deaths"), operation)
+        with closing(Subprocess(words, 60.0)) as program:
+            hello = target_of(program, kubernetes="1.36", command=words).hello
+        job = replace(planned.job, program=words, hello=hello)
+        (tmp_path / "deaths").write_text(str(deaths))
+        with closing(UnitWorker(job, tmp_path)) as worker:
+            unit = SeedSlice(Configuration("1.36", "kubelet"), 0, 2)
+            last = worker.do(unit).lines.splitlines()[-1]
+        found: dict[str, int] = msgspec.json.decode(last)["outcomes"]
+        return found
+
+    return play
+
+
+def test_a_program_that_is_killed_once_is_tried_again(outcomes: Any) -> None:
+    assert outcomes(1, "admit") == {"pass": 2}
+    assert outcomes(1, "hello") == {"pass": 2}
+
+
+def test_a_program_that_dies_again_is_a_finding(outcomes: Any) -> None:
+    assert outcomes(100, "admit") == {"crash": 2}
