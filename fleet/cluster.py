@@ -272,7 +272,7 @@ def credentials(
     security = distributed.Security(
         require_encryption=True, **{name: str(file) for name, file in given.items() if file}
     )
-    if not (security.tls_ca_file and security.tls_client_cert):
+    if not all(getattr(security, name) for name in ("tls_ca_file", "tls_client_cert")):
         raise CredentialsError(
             "TLS needs --tls-ca-file, --tls-cert and --tls-key, or distributed.comm.tls in Dask's"
             " configuration"

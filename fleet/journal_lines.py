@@ -98,7 +98,7 @@ class JournalLines:
             return None
         self._note(self._waiting[:first])
         self._waiting.clear()
-        events = tuple(codec.decode(line.text, UnitEvent) for line in lines)  # type: ignore[arg-type]
+        events: tuple[UnitEvent, ...] = tuple(codec.decode(line.text, UnitEvent) for line in lines)  # type: ignore[arg-type]
         return WholeUnit(events, ended, (*lines, last)[0].start, last.stop)
 
     def _note(self, lines: Sequence[_Line]) -> None:

@@ -85,7 +85,8 @@ class FinishedUnits:
         outcomes = Counter(ended.outcomes)
         for event in events:
             judged = self._judged(event)
-            if isinstance(judged, CaseFinished | ScenarioFailed) and judged.outcome == KNOWN:
+            kinds = CaseFinished | ScenarioFailed
+            if isinstance(event, kinds) and isinstance(judged, kinds) and judged.outcome == KNOWN:
                 outcomes[event.outcome] -= 1
                 outcomes[KNOWN] += 1
             self._add_failure(judged, ended.configuration)

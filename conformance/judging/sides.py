@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numaproof.conformance.judging.oracle import Meets, SteeredImplementation
+    from numaproof.reference.departures.departure import Change, Defect
 
 
 @dataclass(frozen=True)
@@ -312,7 +313,7 @@ class Sides:
         args = (one.args for one in self._history if isinstance(one, _Heard))
         releases = {getattr(one, "kubernetes", None) for one in args}
         defects = [one for one in DEFECTS if one.answers] if self._kubelet else []
-        known = (*CHANGES, *defects)
+        known: tuple[Change | Defect, ...] = (*CHANGES, *defects)
         return [one.name for one in known if releases.intersection(one.releases)]
 
     def _open(self, side: Side) -> Oracle:
