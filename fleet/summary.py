@@ -84,9 +84,10 @@ class FinishedUnits:
         counted = self._counted[ended.configuration]
         outcomes = Counter(ended.outcomes)
         for event in events:
+            if not isinstance(event, CaseFinished | ScenarioFailed):
+                continue
             judged = self._judged(event)
-            kinds = CaseFinished | ScenarioFailed
-            if isinstance(event, kinds) and isinstance(judged, kinds) and judged.outcome == KNOWN:
+            if judged.outcome == KNOWN:
                 outcomes[event.outcome] -= 1
                 outcomes[KNOWN] += 1
             self._add_failure(judged, ended.configuration)
@@ -99,24 +100,23 @@ class FinishedUnits:
             counted.scenarios += outcomes
         return True
 
-    def _judged(self, event: UnitEvent) -> UnitEvent:
-        match event:
-            case CaseFinished():
-                return self._known.judged(event)
-            case ScenarioFailed():
-                return self._known.judged_scenario(event)
-        return event
+    def _judged(self, event: CaseFinished | ScenarioFailed) -> CaseFinished | ScenarioFailed:
+        if isinstance(event, CaseFinished):
+            return self._known.judged(event)
+        return self._known.judged_scenario(event)
 
-    def _add_failure(self, event: UnitEvent, configuration: Configuration) -> None:
-        number = self._places[configuration]
-        match event:
-            case CaseFinished() if event.outcome not in GOOD:
-                machine = self._machines.get(event.machine, len(self._machines))
-                place = (number, machine, event.case)
-                self._alike.setdefault((False, event.signature), _Alike()).add(place, event)
-            case ScenarioFailed() if event.outcome not in GOOD:
-                place = (number, event.seed, "")
-                self._alike.setdefault((True, event.signature), _Alike()).add(place, event)
+    def _add_failure(
+        self, event: CaseFinished | ScenarioFailed, configuration: Configuration
+    ) -> None:
+        if event.outcome in GOOD:
+            return
+        number, scenario = self._places[configuration], isinstance(event, ScenarioFailed)
+        if isinstance(event, ScenarioFailed):
+            place = (number, event.seed, "")
+        else:
+            machine = self._machines.get(event.machine, len(self._machines))
+            place = (number, machine, event.case)
+        self._alike.setdefault((scenario, event.signature), _Alike()).add(place, event)
 
     @property
     def failures(self) -> int:

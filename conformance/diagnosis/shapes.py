@@ -67,6 +67,32 @@ class Shape:
     findings: list[Finding] = field(default_factory=list)
     sound: bool = True
     called: str = "it"
+    _mistaken: dict[tuple[str, str], dict[str, int]] = field(default_factory=dict)
+
+    def mistyped(self, path: str, given: str, called: str, right: str, *, clear: bool) -> None:
+        """Notes a value of a wrong type; the same mistake in other fields is no other finding.
+
+        Args:
+            path: of the field; empty for the message.
+            given: what it is, in words.
+            called: what it must be, in words.
+            right: an example.
+            clear: whether what was meant is.
+        """
+        what = f"`{path}`" if path else self.called
+        mistake = (given.partition(" (")[0], called)
+        names = self._mistaken.setdefault(mistake, {})
+        if not names:
+            self.wrong(f"{what} is {given}; it must be {called}", right, clear=clear)
+            names[_name(path)] = len(self.findings) - 1
+        elif _name(path) not in names:
+            at = next(iter(names.values()))
+            said = self.findings[at].wrong + (
+                f", {what}" if len(names) > 1 else f"; so must {what}"
+            )
+            self.findings[at] = msgspec.structs.replace(self.findings[at], wrong=said)
+            names[_name(path)] = at
+        self.sound = self.sound and clear
 
     def wrong(self, sentence: str, right: str, *, clear: bool) -> None:
         """Notes a mistake; `clear` if what was meant is."""
@@ -258,14 +284,10 @@ def _mistyped(
 ) -> None:
     """Notes a value of another type than the wanted one, which is given in words and by example."""
     called, example = wanted
-    what = f"`{path}`" if path else shape.called
     given = "null" if value is None else f"{_kind(value)} ({shown(value)})"
     placed = [example] if path.endswith("]") and not path.endswith('"]') else example
-    shape.wrong(
-        f"{what} is {given}; it must be {called}",
-        f"`{json.dumps({_name(path): placed} if path else example)}`",
-        clear=clear,
-    )
+    right = f"`{json.dumps({_name(path): placed} if path else example)}`"
+    shape.mistyped(path, given, called, right, clear=clear)
 
 
 def _kind(value: Any) -> str:

@@ -100,7 +100,7 @@ def _kind(answer: messages.Answer) -> str:
         case messages.StartRefused():
             return f"refused at stage {answer.stage}"
         case messages.AdmissionRefused():
-            return f"refused with {answer.reason}"
+            return f"refused with {answer.reason}" if answer.reason else "refused without a reason"
         case messages.Fault():
             return "a fault"
         case _:

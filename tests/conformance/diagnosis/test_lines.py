@@ -161,6 +161,22 @@ def test_what_stands_under_a_kind_is_named_by_it() -> None:
     assert wrong(None, "remove") == ["`ok` is null; it must be an object"]
 
 
+def test_one_type_error_in_several_fields_is_one_finding() -> None:
+    container = {"cpus": [1], "exclusive": [1], "memory": [], "affinity": {"numa": None}}
+    container["affinity"]["preferred"] = False
+    pods = {"uid-a": {"app": container, "side": {**container, "cpus": 7}}}
+    assert wrong({"shared": [0], "pods": pods}, "state") == [
+        (
+            "`shared` is a list ([0]); it must be a CPU set: a string in the Linux list format,"
+            ' `""` for none; so must `pods.uid-a.app.cpus`, `pods.uid-a.app.exclusive`'
+        ),
+        (
+            "`pods.uid-a.side.cpus` is a number (7); it must be a CPU set: a string in the Linux"
+            ' list format, `""` for none'
+        ),
+    ]
+
+
 def test_one_mistake_in_two_places_is_one_cause() -> None:
     one = Finding("`pods.uid-web.app.cpus` is a list ([1, 2]); it must be a CPU set")
     other = Finding("`containers.app.cpus` is a list ([3]); it must be a CPU set")

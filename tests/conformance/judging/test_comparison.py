@@ -43,6 +43,7 @@ def memory_file(*types: str, right: bool = True) -> str:
 
 NO = messages.AdmissionRefused("SMTAlignmentError", "no")
 OTHER_WORDS = messages.AdmissionRefused("SMTAlignmentError", "never")
+_REFUSED = "refused with SMTAlignmentError"
 OTHER_REASON = messages.AdmissionRefused("TopologyAffinityError", "no")
 
 
@@ -52,6 +53,12 @@ OTHER_REASON = messages.AdmissionRefused("TopologyAffinityError", "no")
         (admitted("1"), NO, "invariants", None),
         (admitted("1"), NO, "admission", "accepted against refused with SMTAlignmentError"),
         (NO, OTHER_REASON, "admission", "refused with SMTAlignmentError against refused with"),
+        (
+            NO,
+            messages.AdmissionRefused("", "no"),
+            "admission",
+            f"{_REFUSED} against refused without a reason",
+        ),
         (NO, OTHER_WORDS, "placement", None),
         (NO, OTHER_WORDS, "kubelet", "message is 'no' against 'never'"),
         (admitted("1"), admitted("2"), "admission", None),
