@@ -94,11 +94,13 @@ class JournalLines:
             return None
         first = len(self._waiting) - ended.events
         lines = self._waiting[first:]
-        if ended.checksum != _checksum((line.text for line in lines), ended, self.plan):
+        events = tuple(line.event for line in lines if isinstance(line.event, UnitEvent))
+        if len(events) != len(lines) or ended.checksum != _checksum(
+            (line.text for line in lines), ended, self.plan
+        ):
             return None
         self._note(self._waiting[:first])
         self._waiting.clear()
-        events: tuple[UnitEvent, ...] = tuple(codec.decode(line.text, UnitEvent) for line in lines)  # type: ignore[arg-type]
         return WholeUnit(events, ended, (*lines, last)[0].start, last.stop)
 
     def _note(self, lines: Sequence[_Line]) -> None:
