@@ -179,6 +179,7 @@ def below(pid: int) -> list[int]:
             int(child)
             for task in Path(f"/proc/{pid}/task").iterdir()
             for child in (task / "children").read_text().split()
+            if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()
         ]
     return []
 
