@@ -338,7 +338,7 @@ def test_wrong_files_are_2(ask: Command, command: Command) -> None:
     assert "config.yaml:1: apiVersion: expected kubelet.config.k8s.io/v1beta1" in ended.err
     ended = ask("1.35", "1.36", pods="kind: Service\nmetadata: {name: web}\n")
     assert ended.code == 2
-    assert "no pods in the given files" in ended.err
+    assert "no pods in pods.yaml; name manifests of Pods" in ended.err
     Path("config.yaml").write_bytes(b"\xff")
     given = ("--from", "1.35", "--to", "1.36", "--machine", "laptop-4c8t")
     assert "not UTF-8 text" in command("upgrade", *given, "--config", "config.yaml").err
