@@ -10,7 +10,7 @@ import pytest
 
 from numaproof import fakesys
 from numaproof.conformance.cases.expressions import ExpressionError
-from numaproof.conformance.cases.schema import Machines
+from numaproof.conformance.cases.schema import Case, Machines
 from numaproof.conformance.execution.machines import GivenMachine, ProfileMachine, matches, select
 
 if TYPE_CHECKING:
@@ -65,8 +65,10 @@ def test_a_machine_without_cpus_is_chosen_by_name_alone() -> None:
 
 def test_the_order_given_is_kept(laptop: ProfileMachine) -> None:
     other = ProfileMachine(fakesys.load_profile("vm-1-cpu"), Path("/nonexistent"))
-    assert select([other, laptop], Machines()) == [other, laptop]
-    assert select([other, laptop], Machines(cpus=8)) == [laptop]
+    case = Case("one", "One", (), ())
+    assert select([other, laptop], case) == [other, laptop]
+    eight = msgspec.structs.replace(case, machines=Machines(cpus=8))
+    assert select([other, laptop], eight) == [laptop]
 
 
 def test_the_tree_is_written_once_something_needs_its_files(tmp_path: Path) -> None:
