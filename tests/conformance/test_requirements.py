@@ -221,6 +221,6 @@ def test_every_case_runs_on_a_bundled_machine() -> None:
     homeless = [
         case.id
         for case in loading.bundled_cases()
-        if case.machine is None and not machines.select(catalogue, case.machines)
+        if case.machine is None and not machines.select(catalogue, case)
     ]
     assert homeless == []
