@@ -1,18 +1,42 @@
 """``python -m numaproof`` is the `numaproof` command."""
 
+import os
 import sys
+import traceback
 
-INTERRUPTED = 3
+CUT_SHORT = 3
 
 
 def run() -> None:
-    """Runs the command; an interrupt while it is still being loaded ends it like any other."""
+    """Runs the command; an interrupt while it is still being loaded ends it like any other.
+
+    What nobody expected is a bug of ours: it is told in a line, and in full where the variable
+    ``NUMAPROOF_TRACEBACK`` is set.
+    """
     try:
         from numaproof.main import main
 
         main()
     except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+        sys.exit(CUT_SHORT)
+    except Exception as error:
+        if os.environ.get("NUMAPROOF_TRACEBACK"):
+            raise
+        _tell(error)
+        sys.exit(CUT_SHORT)
+
+
+def _tell(error: Exception) -> None:
+    from numaproof.reports.untrusted import one_line
+
+    *_, place = traceback.extract_tb(error.__traceback__)
+    file = "/".join(place.filename.split("/")[-2:])
+    said = one_line(f"{type(error).__name__}: {error}", 300)
+    if sys.stderr:
+        sys.stderr.write(
+            f"numaproof: a bug in numaproof ended the command: {said} ({file}:{place.lineno})\n"
+            "Report it with the command and its input; NUMAPROOF_TRACEBACK=1 shows all of it.\n"
+        )
 
 
 if __name__ == "__main__":

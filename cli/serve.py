@@ -18,6 +18,4 @@ def reference(*, documented: bool) -> None:
     """
     from numaproof.reference.server import serve
 
-    # The dialogue is no text for people: it goes out as it is.
-    with open(1, "wb", closefd=False) as answers:
-        serve(sys.stdin.buffer, answers, documented=documented)
+    serve(sys.stdin.buffer, sys.stdout.buffer, documented=documented)

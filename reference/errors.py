@@ -32,3 +32,7 @@ class NotBuiltError(Exception):
 
 class NotStartedError(Exception):
     """The operation needs a started node, and there is none."""
+
+
+class RequestError(Exception):
+    """A request asks for something that does not exist: it is wrong, and nothing broke."""

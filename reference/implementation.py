@@ -23,6 +23,7 @@ from numaproof.reference.errors import (
     AdmissionError,
     NotBuiltError,
     NotStartedError,
+    RequestError,
     StartError,
 )
 from numaproof.reference.pods.pod import PodError
@@ -83,7 +84,7 @@ class Reference:
             return messages.AdmissionRefused(error.reason, str(error))
         except NotBuiltError as error:
             return messages.Unsupported(str(error))
-        except (NotStartedError, PodError) as error:
+        except (NotStartedError, PodError, RequestError) as error:
             # What is wrong is the request: nothing broke that a trace could show.
             return messages.Fault(f"{type(error).__name__}: {error}")
         except Exception as error:  # noqa: BLE001 - a fault is an answer, never a crash

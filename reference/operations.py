@@ -10,7 +10,7 @@ from numaproof.reference.cpu import options as cpu_options
 from numaproof.reference.cpu.assignment import NotEnoughCPUsError
 from numaproof.reference.cpu.distribution import AccountingError
 from numaproof.reference.cpu.topology import TopologyError, derive
-from numaproof.reference.errors import AdmissionError, StartError
+from numaproof.reference.errors import AdmissionError, RequestError, StartError
 from numaproof.reference.kubelet.options import OptionError
 from numaproof.reference.topology import options as topology_options
 from numaproof.reference.topology import policy as policies
@@ -57,7 +57,7 @@ def merge(args: messages.MergeArgs, release: Release) -> messages.Merged:
 
     Raises:
         StartError: invalid policy options, or missing distances.
-        ValueError: there is no such policy, or a node's id is not from 0 to 63.
+        RequestError: there is no such policy, or a node's id is not from 0 to 63.
     """
     if args.policy == policies.NONE:
         return messages.Merged(messages.Hint(None, preferred=False), admit=True)
@@ -65,7 +65,7 @@ def merge(args: messages.MergeArgs, release: Release) -> messages.Merged:
         options = topology_options.parse(args.options, release.topology_options, gates=None)
         rows = {node: (args.distances or {}).get(str(node)) for node in _checked(args.nodes)}
         if args.policy not in _POLICIES:
-            raise ValueError(f"no Topology Manager policy {args.policy!r}")
+            raise RequestError(f"no Topology Manager policy {args.policy!r}")
         policy = policies.of_nodes(args.policy, options, rows, release.rule(Distances))
     except (OptionError, policies.TopologyManagerError) as error:
         raise StartError("topology", str(error)) from None
@@ -104,5 +104,5 @@ def _resources(provider: messages.ProviderHints | None) -> Resources:
 def _checked(nodes: tuple[int, ...] | NUMASet) -> tuple[int, ...] | NUMASet:
     for node in nodes:
         if not 0 <= node <= _LARGEST_NODE:
-            raise ValueError(f"NUMA node {node} is not from 0 to {_LARGEST_NODE}")
+            raise RequestError(f"NUMA node {node} is not from 0 to {_LARGEST_NODE}")
     return nodes

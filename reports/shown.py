@@ -57,7 +57,8 @@ class _ShownBytes(io.RawIOBase):
         return True
 
     def write(self, content: Any, /) -> int:
-        self._stream.write(escaped(bytes(content).decode(errors="surrogateescape")))
+        text = bytes(content).decode(errors="surrogateescape")
+        io.TextIOWrapper.write(self._stream, escaped(text))
         return len(content)
 
     def close(self) -> None:

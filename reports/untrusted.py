@@ -25,6 +25,8 @@ _FORMAT = (
 _HIDDEN = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_FORMAT}]")
 """Controls, save tab and line feed, and whatever else has no shape of its own."""
 
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
+
 _COMMAND = re.compile(r"^([ \t]*):(?=:[a-z][a-z-]*(?: [^\n]*)?::)|#(?=#\[[a-z])", re.MULTILINE)
 """The beginning of a workflow command, such as ``::error::`` or ``##[group]``."""
 
@@ -49,6 +51,9 @@ def _code_point(character: str) -> str:
 
 def escaped(text: str) -> str:
     """JSON with every hidden character as an escape: the same to whoever reads it."""
+    text = text.replace("##[", "#\\u0023[")
+    if text.isascii() and not _CONTROL.search(text):
+        return text
     return _HIDDEN.sub(lambda match: _escape(ord(match[0])), text)
 
 

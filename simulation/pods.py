@@ -202,7 +202,7 @@ def _asked(
         "spec": spec,
     }
     try:
-        read_pod(manifest)
+        read_pod(manifest, "budget")
     except PodError as error:
         raise _placed(document, place, str(error)) from None
     api_server.check(document, containers)

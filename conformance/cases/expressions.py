@@ -53,6 +53,10 @@ class ExpressionError(ValueError):
     """An expression is not in the language, or has no value on this machine."""
 
 
+_FAILS = (SyntaxError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError)
+"""How an expression fails; a set that is compared with a number has no attribute for that."""
+
+
 def evaluate(source: str, names: Mapping[str, Any]) -> Any:
     """The value of an expression.
 
@@ -72,7 +76,7 @@ def evaluate(source: str, names: Mapping[str, Any]) -> Any:
         raise
     except (RecursionError, MemoryError):
         raise ExpressionError(f"{source.strip()[:40]!r}...: nested too deeply") from None
-    except (SyntaxError, TypeError, ValueError, ArithmeticError, LookupError) as error:
+    except _FAILS as error:
         raise ExpressionError(f"{source.strip()!r}: {error}") from None
 
 

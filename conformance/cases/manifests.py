@@ -37,7 +37,38 @@ def manifest(spec: PodSpec) -> Pod:
     }
     if spec.status:
         pod["status"] = spec.status
+    _check(body)
     return pod
+
+
+def _check(spec: dict[str, Any]) -> None:
+    """Checks the shape of what a case may write as it likes.
+
+    Raises:
+        ValueError: a list, a mapping or a text is something else; names the field.
+    """
+    _check_resources(spec, "spec")
+    for key in ("initContainers", "containers"):
+        listed = spec.get(key)
+        if listed is not None and not isinstance(listed, list | tuple):
+            raise ValueError(f"spec.{key} must be a list")
+        for number, container in enumerate(listed or ()):
+            where = f"spec.{key}[{number}]"
+            named = isinstance(container, dict) and isinstance(container.get("name"), str)
+            if not named:
+                raise ValueError(f"{where} must be a mapping with a name")
+            _check_resources(container, where)
+
+
+def _check_resources(holder: dict[str, Any], where: str) -> None:
+    resources = holder.get("resources")
+    places = {f"{where}.resources": resources}
+    if isinstance(resources, dict):
+        places |= {f"{where}.resources.{kind}": one for kind, one in resources.items()}
+    for place, value in places.items():
+        # A claim is a list, and no manager reads it.
+        if value is not None and not isinstance(value, dict) and not place.endswith(".claims"):
+            raise ValueError(f"{place} must be a mapping")
 
 
 def uid(pod: str) -> str:

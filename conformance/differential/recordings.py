@@ -76,12 +76,15 @@ class Recorded:
 
         Raises:
             BrokeProtocol: another operation was called then, or none: the recording was not made
-                by playing its case.
+                by playing its case. Or what is recorded is no answer.
         """
         kept = next(self._left, None)
         if kept is None or kept.op != operation:
             raise BrokeProtocol(f"the recording has {kept.op if kept else 'no call'} here")
-        return codec.decode_answer(codec.encode({"id": 0, **kept.answer}), 0, operation)
+        try:
+            return codec.decode_answer(codec.encode({"id": 0, **kept.answer}), 0, operation)
+        except codec.ProtocolError as error:
+            raise BrokeProtocol(f"the recording has no answer here: {error}") from None
 
     def close(self) -> None:
         """Does nothing: there is no program to end."""

@@ -17,6 +17,7 @@ import pytest
 from click.shell_completion import ShellComplete
 
 from numaproof import main as entry
+from numaproof.__main__ import run
 from numaproof.main import cli
 from numaproof.metadata import VERSION
 
@@ -144,6 +145,25 @@ def test_an_interrupt_outside_of_a_run_is_3(
     ended = command("profile", "show", "laptop-4c8t")
     assert ended.code == 3
     assert "interrupted" in ended.err
+
+
+def test_a_bug_of_ours_is_told_in_a_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken() -> None:
+        raise LookupError("boom \x1b[31m")
+
+    monkeypatch.setattr("numaproof.main.main", broken)
+    with pytest.raises(SystemExit) as ended:
+        run()
+    assert ended.value.code == 3
+    told = capsys.readouterr().err
+    assert "a bug in numaproof ended the command: LookupError: boom ⟨U+001B⟩[31m (cli/" in told
+    assert "Report it" in told
+    assert "Traceback" not in told
+    monkeypatch.setenv("NUMAPROOF_TRACEBACK", "1")
+    with pytest.raises(LookupError):
+        run()
 
 
 @pytest.mark.parametrize("flag", [(), ("--documented",)])

@@ -121,7 +121,7 @@ def _archive(rng: Random) -> dict[str, Any]:
         name, what = members[spot]
         odd = rng.choice(
             (
-                name + rng.choice(HOSTILE).replace("\x00", ""),
+                name + rng.choice(HOSTILE).replace("\x00", "").replace("\ud800", ""),
                 f"../{name}",
                 f"/{name}",
                 "x" * 300,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -109,14 +110,29 @@ def written(node: Node, form: Form, *, escaped: bool = True) -> str:
         return "".join(_json(node, 1, 0, escaped=escaped)) + "\n"
     if isinstance(node, Sequence | Mapping) and node.items:
         return "\n".join(_yaml(node, "", escaped=escaped)) + "\n"
-    return _scalar(node, escaped=escaped) + "\n"
+    return _in_yaml(_scalar(node, escaped=escaped)) + "\n"
+
+
+def _quoted(value: object, *, escaped: bool) -> str:
+    """A scalar in JSON."""
+    return json.dumps(value, ensure_ascii=escaped)
+
+
+def _in_yaml(text: str) -> str:
+    """A scalar in JSON as YAML has it: one escape for two surrogates, and no raw controls."""
+    text = re.sub("[\x7f-\x9f]", lambda one: f"\\u{ord(one[0]):04x}", text)
+    return _PAIR.sub(lambda pair: f"\\U{ord(json.loads(_QUOTE + pair[0] + _QUOTE)):08x}", text)
+
+
+_QUOTE = '"'
+_PAIR = re.compile(r"\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}")
 
 
 def _scalar(node: Node, *, escaped: bool) -> str:
     if isinstance(node, Raw):
         return node.text
     if isinstance(node, Leaf):
-        return json.dumps(node.value, ensure_ascii=escaped)
+        return _quoted(node.value, escaped=escaped)
     return "[]" if isinstance(node, Sequence) else "{}"
 
 
@@ -125,14 +141,14 @@ def _yaml(node: Node, indent: str, *, escaped: bool) -> Iterator[str]:
     heads = (
         [f"{indent}-"] * len(node.items)
         if isinstance(node, Sequence)
-        else [f"{indent}{json.dumps(key, ensure_ascii=escaped)}:" for key, _ in node.items]
+        else [f"{indent}{_in_yaml(_quoted(key, escaped=escaped))}:" for key, _ in node.items]
     )
     for head, child in zip(heads, children(node), strict=True):
         if isinstance(child, Sequence | Mapping) and child.items:
             yield head
             yield from _yaml(child, indent + "  ", escaped=escaped)
         else:
-            yield f"{head} {_scalar(child, escaped=escaped)}"
+            yield f"{head} {_in_yaml(_scalar(child, escaped=escaped))}"
 
 
 def _json(node: Node, step: int | None, depth: int, *, escaped: bool) -> Iterator[str]:
@@ -145,6 +161,6 @@ def _json(node: Node, step: int | None, depth: int, *, escaped: bool) -> Iterato
     for number, child in enumerate(children(node)):
         yield ("," if number else "") + inner
         if isinstance(node, Mapping):
-            yield json.dumps(node.items[number][0], ensure_ascii=escaped) + ":"
+            yield _quoted(node.items[number][0], escaped=escaped) + ":"
         yield from _json(child, step, depth + 1, escaped=escaped)
     yield outer + ("]" if isinstance(node, Sequence) else "}")

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import traceback
 import unicodedata
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ from numaproof.conformance.cases import loading
 from numaproof.conformance.differential import recordings
 from numaproof.main import main
 from robustness import bases
+from robustness.screens import Screen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -114,29 +116,36 @@ def _run(trial: Trial, outputs: Path) -> tuple[int | None, BaseException | None]
         opened = os.open(source, flags)
         os.dup2(opened, number)
         os.close(opened)
-    try:
-        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
-        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
-        sys.stderr = open(  # noqa: SIM115
-            2, "w", encoding="utf-8", errors="backslashreplace", closefd=False, buffering=1
-        )
-        # What a shell passes: bytes that are no UTF-8 arrive as surrogates.
-        args = [os.fsdecode(one.encode(errors="surrogatepass")) for one in trial.args]
-        sys.argv = ["numaproof", *args]
+    terminal = Screen(outputs / "out") if trial.terminal else nullcontext()
+    with terminal:
         try:
-            main()
-        except SystemExit as ended:
-            return (ended.code if isinstance(ended.code, int) else 1), None
-        except BaseException as error:  # noqa: BLE001 - that is the finding
-            return None, error
+            return _called(trial)
         finally:
-            for stream in (sys.stdout, sys.stderr):
-                stream.flush()
+            sys.stdin, sys.stdout, sys.stderr = streams
+            for number, one in enumerate(kept):
+                os.dup2(one, number)
+                os.close(one)
+
+
+def _called(trial: Trial) -> tuple[int | None, BaseException | None]:
+    """Calls the entry point on the process's own descriptors."""
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stderr = open(  # noqa: SIM115
+        2, "w", encoding="utf-8", errors="backslashreplace", closefd=False, buffering=1
+    )
+    # What a shell passes: bytes that are no UTF-8 arrive as surrogates.
+    args = [os.fsdecode(one.encode(errors="surrogatepass")) for one in trial.args]
+    sys.argv = ["numaproof", *args]
+    try:
+        main()
+    except SystemExit as ended:
+        return (ended.code if isinstance(ended.code, int) else 1), None
+    except BaseException as error:  # noqa: BLE001 - that is the finding
+        return None, error
     finally:
-        sys.stdin, sys.stdout, sys.stderr = streams
-        for number, one in enumerate(kept):
-            os.dup2(one, number)
-            os.close(one)
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
     return None, None
 
 
@@ -171,7 +180,8 @@ _OF_ARGUMENTS = re.compile(
 """Messages about what else was asked for."""
 
 _OF_NO_LINE = re.compile(
-    r"has \d+ cases|as it stands|not an xz file|unpacks to|is nothing in it|was recorded on"
+    r"has \d+ cases|as it stands|play it to its end|not an xz file|unpacks to"
+    r"|is nothing in it|was recorded on"
     r"|expected one|no pods in|does not do|fails? on|larger than|requirements?"
     r"|is not known; known is"
 )

@@ -150,6 +150,7 @@ class Trial:
         subject: the file that an error has to name; empty where it need not.
         has_lines: whether it has to name a line of it, too.
         made: the file that the command writes where it succeeds, and only there.
+        terminal: whether it writes to a terminal, in colour.
     """
 
     name: str
@@ -159,6 +160,7 @@ class Trial:
     has_lines: bool = False
     stdin: str = ""
     made: str = ""
+    terminal: bool = False
 
     def write(self, folder: Path) -> None:
         """Puts the files into a folder."""

@@ -1,0 +1,57 @@
+"""A terminal for a trial: what is written to it, without the sequences that rich writes."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import termios
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_OURS = re.compile(rb"\x1b\[(?:[0-9;]*m|\?25[lh]|[0-9]*[AKJ])|\r")
+"""Colours, and the moves of a progress bar. No attack uses the colours that we use."""
+
+_SETTINGS = {"TERM": "xterm-256color", "COLUMNS": "200"}
+
+
+class Screen:
+    """Puts a terminal behind standard output and standard error. Use it in a ``with``.
+
+    Args:
+        kept: the file that gets what was written, at the end.
+    """
+
+    def __init__(self, kept: Path) -> None:
+        self._kept = kept
+        self._written = bytearray()
+
+    def __enter__(self) -> Self:
+        self._ours, theirs = pty.openpty()
+        settings = termios.tcgetattr(theirs)
+        settings[1] &= ~termios.OPOST
+        termios.tcsetattr(theirs, termios.TCSANOW, settings)
+        for number in (1, 2):
+            os.dup2(theirs, number)
+        os.close(theirs)
+        os.environ.update(_SETTINGS)
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+        return self
+
+    def _read(self) -> None:
+        # A terminal whose other side is closed ends in an error, not in an empty read.
+        with suppress(OSError):
+            while chunk := os.read(self._ours, 65536):
+                self._written += chunk
+
+    def __exit__(self, *_: object) -> None:
+        self._reader.join()
+        os.close(self._ours)
+        for name in _SETTINGS:
+            os.environ.pop(name)
+        self._kept.write_bytes(_OURS.sub(b"", bytes(self._written)))
