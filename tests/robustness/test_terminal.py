@@ -163,7 +163,10 @@ def test_raw_text_would_be_noticed(monkeypatch: pytest.MonkeyPatch, terminal: bo
     for module in ("shown", "consoles"):
         monkeypatch.setattr(f"numaproof.reports.{module}.visible", str)
     with Worker() as unguarded:
-        every = trials_of_file("own.yaml", terminal=terminal)
-        lists = (one for one in every if one.args[:2] == ("case", "list"))
-        found, _ = shown_raw(unguarded, lists)
-    assert "raw text: a control character in stdout of case list" in found
+        title = "Removing a pod must make room"
+        file = Text(bases.CASES.replace(title, '"\\e[5m\\u202e"').encode())
+        way = ("case", "list", "--cases", "own.yaml", "own-*")
+        trial = Trial("x:0", way, {"own.yaml": file}, terminal=terminal)
+        found, _ = shown_raw(unguarded, iter([trial]))
+    what = "format" if terminal else "control"
+    assert found == [f"raw text: a {what} character in stdout of case list"]
