@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 COUNT = 200
 """Trials of each kind."""
 
-FEW = 20
+FEW = 12
 """Trials of a kind that takes long, where the slow tests are left out."""
 
 LONG = ("answer", "case", "example", "known-failures", "merge", "recording", "tree")
