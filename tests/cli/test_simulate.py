@@ -329,7 +329,7 @@ def test_the_machine_may_be_a_profile_file(ask: Command) -> None:
         (PODS.replace("replicas: 3", "replicas: 3000"), CONFIG, "too many pods: the limit is 1000"),
         ("kind: List\nitems: 1\n", CONFIG, "pods.yaml:2: items: must be a list"),
         ("- 1\n", CONFIG, "must be a mapping"),
-        ("kind: Service\n", CONFIG, "no pods in the given files"),
+        ("kind: Service\n", CONFIG, "no pods in pods.yaml; name manifests of Pods"),
     ],
 )
 def test_wrong_input_is_2_and_says_where(ask: Command, pods: str, config: str, told: str) -> None:
