@@ -127,7 +127,7 @@ def _filled_in(case: Case, machine: str) -> Case:
         (chosen, *others) = named_machines((machine,), scratch)
         if others:
             raise click.BadParameter(f"{machine!r} names {1 + len(others)} machines: name one")
-        if not machines.matches(chosen, case.machines):
+        if not machines.matches(chosen, case):
             possible = [one.name for one in machines.select(named_machines((), scratch), case)]
             more = f" and {len(possible) - _LISTED} more" if len(possible) > _LISTED else ""
             raise click.UsageError(

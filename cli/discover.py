@@ -32,7 +32,7 @@ def discover(root: str, kubernetes: str, *, as_json: bool) -> None:
 
     with fakesys.open_tree(root) as tree, named_tree(root):
         machine = discovery.discover(
-            FolderTree.root(tree),
+            FolderTree.root(tree, root),
             release(kubernetes).no_cpu,
             lambda line: click.echo(line, err=True),
         )

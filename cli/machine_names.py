@@ -114,7 +114,7 @@ def discover_machine(name: str, kubernetes: str) -> MachineInfo:
     is_tree = Path(name).is_dir() or ".tar" in Path(name).suffixes[-2:]
     if is_tree and name not in fakesys.bundled_profiles():
         with fakesys.open_tree(name) as root, named_tree(name):
-            return discover(FolderTree.root(root), release(kubernetes).no_cpu)
+            return discover(FolderTree.root(root, name), release(kubernetes).no_cpu)
     tree = fakesys.TreePath.root(fakesys.build_tree(load_machine(name)))
     with named_tree(name):
         return discover(tree, release(kubernetes).no_cpu)

@@ -103,6 +103,9 @@ def follow(
     if as_json:
         found = [group.plain() for group in causes(summary)]
         click.echo(codec.encode({**summary.plain(), "causes": found}))
+    elif summary.verdict == "nothing tested":
+        # Exit code 2: whoever keeps only standard error learns why.
+        click.echo("numaproof: nothing was tested: no case ran, or none is supported", err=True)
     return summary.exit_code
 
 

@@ -154,9 +154,9 @@ def capture(source: str, name: str | None, to: Path | None) -> None:
     if to is not None and to.exists():
         raise click.UsageError(f"{to} already exists; remove it or choose another name")
     with fakesys.open_tree(source) as folder, named_tree(source):
-        root = FolderTree.root(folder)
+        root = FolderTree.root(folder, source)
         made = fakesys.capture(root, name or _name_for(to or Path(source).resolve()))
-        if _discovered(made) != discover(FolderTree.root(folder)):
+        if _discovered(made) != discover(FolderTree.root(folder, source)):
             raise click.ClickException(
                 f"no profile describes {source} so that discovery gives the same result"
             )

@@ -34,9 +34,15 @@ class UnfitFileError(OSError):
 
 @dataclass
 class _Tree:
-    """A tree's root, with its links resolved, and the bytes that may still be read of it."""
+    """A tree's root, with its links resolved, and the bytes that may still be read of it.
+
+    A path that begins with `given` is shown with `name` in its place: an archive is unpacked to a
+    folder that means nothing to whoever named the archive.
+    """
 
     root: str
+    given: str
+    name: str
     left: int = MOST_IN_ALL
 
 
@@ -48,13 +54,14 @@ class FolderTree:
     _tree: _Tree
 
     @classmethod
-    def root(cls, folder: Path) -> FolderTree:
-        """The root of the tree in a folder."""
-        return cls(os.fspath(folder), _Tree(os.path.realpath(folder)))
+    def root(cls, folder: Path, name: str = "") -> FolderTree:
+        """The root of the tree in a folder, which messages call `name`."""
+        given = os.fspath(folder)
+        return cls(given, _Tree(os.path.realpath(folder), given, name or given))
 
     def __str__(self) -> str:
-        """The path."""
-        return self.path
+        """The path as people know it."""
+        return self._tree.name + self.path.removeprefix(self._tree.given)
 
     @property
     def name(self) -> str:

@@ -10,6 +10,7 @@ import pytest
 
 from numaproof import fakesys
 from numaproof.conformance.cases import loading
+from numaproof.conformance.cases.errors import CaseError, located
 from numaproof.conformance.execution.machines import GivenMachine, ProfileMachine, matches
 from numaproof.conformance.execution.runner import SelectedCase
 from numaproof.conformance.requirements import load_registry
@@ -57,13 +58,14 @@ def select(arguments: Mapping[str, Any], folder: Path, config: pytest.Config) ->
         cases = loading.with_own(() if own else loading.bundled_cases(), own)
         selection = Selection(select, exclude, load_registry())
         selection.check(cases, option="select=", excluded="exclude=")
-    except (fakesys.DocumentError, SelectionError) as error:
+        with located(own):
+            found = [
+                SelectedCase(case, machine)
+                for case in selection.of(cases)
+                for machine in _first(case, named, config)
+            ]
+    except (fakesys.DocumentError, CaseError, SelectionError) as error:
         raise pytest.UsageError(f"numaproof: {error}") from None
-    found = [
-        SelectedCase(case, machine)
-        for case in selection.of(cases)
-        for machine in _first(case, named, config)
-    ]
     if not found:
         raise pytest.UsageError(f"numaproof: no selected case applies to a machine {named!r}")
     return found
@@ -78,7 +80,7 @@ def _first(case: Case, named: str, config: pytest.Config) -> Iterator[AnyMachine
         yield GivenMachine(case.machine)
         return
     for machine in _machines(config):
-        if fnmatchcase(machine.name, named) and matches(machine, case.machines):
+        if fnmatchcase(machine.name, named) and matches(machine, case):
             yield machine
             return
 

@@ -149,6 +149,13 @@ def _check_step(
             f"a step does one thing, this one has {' and '.join(given) or 'no verb'}",
             f"give it one of {', '.join(VERBS)}",
         )
+    if step.start is not None and step.start.kubernetes is not None:
+        try:
+            releases.check_name(step.start.kubernetes)
+        except releases.ConstraintError as error:
+            raise document.error(
+                (*path, "start", "kubernetes"), str(error), 'write a release such as "1.36"'
+            ) from None
     tamper = step.tamper
     if tamper and tamper.checkpoint is not None and (tamper.how != "write" or tamper.text):
         raise document.error(

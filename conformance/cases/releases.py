@@ -6,6 +6,7 @@ import operator
 import re
 
 _CONSTRAINT = re.compile(r"(>=|<=|<|>|==)?\s*(\d+)\.(\d+)\Z")
+_NAME = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}\Z")
 _COMPARE = {
     ">=": operator.ge,
     "<=": operator.le,
@@ -29,6 +30,16 @@ def includes(constraint: str, release: str) -> bool:
     version = _parse(release)[1]
     parts = constraint.split(",") if constraint else []
     return all(_COMPARE[sign](version, bound) for sign, bound in map(_parse, parts))
+
+
+def check_name(release: str) -> None:
+    """Checks that a text names one release; it need not be one that there is.
+
+    Raises:
+        ConstraintError: it does not.
+    """
+    if _NAME.match(release) is None:
+        raise ConstraintError(f"{release!r} is not a release such as '1.35'")
 
 
 def _parse(text: str) -> tuple[str | None, tuple[int, int]]:

@@ -41,18 +41,20 @@ def filled_in(case: Case, machine: AnyMachine, scratch: Path) -> Case:
     run = Run(target, case, machine.info or MachineInfo(), machine.tree, scratch)
     player = run.player
     steps: list[Step] = []
+    number = 0
     try:
         names = player.names()
         config = expressions.expand(case.config, names)
         devices = expressions.expand(msgspec.to_builtins(case.devices), names)
         player.begin()
         for step in case.steps:
+            number = len(steps) + 1
             steps.append(player.expanded(step))
             player.step(steps[-1])
     except CaseError:
         raise
     except (ValueError, LookupError, ProtocolError) as error:
-        raise CaseError(case.id, len(steps) or 1, str(error)) from error
+        raise CaseError(case.id, number, str(error)) from error
     made: dict[str, Any] = {
         **msgspec.to_builtins(case),
         "machines": Machines() if case.machine else Machines(names=(machine.name,)),

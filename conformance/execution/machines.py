@@ -87,14 +87,21 @@ class GivenMachine:
 AnyMachine = ProfileMachine | GivenMachine
 
 
-def matches(machine: ProfileMachine, wanted: Machines) -> bool:
-    """Whether a case that asks for `wanted` runs on the machine.
+def matches(machine: ProfileMachine, case: Case) -> bool:
+    """Whether a case runs on the machine.
 
     A machine that cannot be discovered has no properties: only its name selects it.
 
     Raises:
-        ExpressionError: a comparison or condition is not in the language.
+        CaseError: a comparison or condition is not in the language.
     """
+    try:
+        return _fits(machine, case.machines)
+    except ExpressionError as error:
+        raise CaseError(case.id, 0, f"machines: {error}") from None
+
+
+def _fits(machine: ProfileMachine, wanted: Machines) -> bool:
     named = any(fnmatchcase(machine.name, pattern) for pattern in wanted.names)
     if wanted.names and not named:
         return False
@@ -120,7 +127,4 @@ def select(machines: Iterable[ProfileMachine], case: Case) -> list[ProfileMachin
     Raises:
         CaseError: a comparison or condition is not in the language.
     """
-    try:
-        return [machine for machine in machines if matches(machine, case.machines)]
-    except ExpressionError as error:
-        raise CaseError(case.id, 0, f"machines: {error}") from None
+    return [machine for machine in machines if matches(machine, case)]

@@ -160,6 +160,20 @@ def test_a_tree_goes_only_where_and_how_it_can(command: Command, name: str, comp
     assert not Path(name).exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [("sys/x", "t.tar: no CPUs found in sys"), ("sys/devices/system/cpu", "t.tar: no CPUs")],
+)
+def test_what_an_archive_lacks_is_said_of_the_archive(
+    command: Command, name: str, complaint: str
+) -> None:
+    with tarfile.open("t.tar", "w") as archive:
+        archive.addfile(tarfile.TarInfo(name))
+    ended = command("profile", "capture", "t.tar")
+    assert ended.code == 2
+    assert f"numaproof: {complaint}" in ended.err
+
+
 def test_a_capture_replaces_no_file(command: Command) -> None:
     command("profile", "tree", "laptop-4c8t", "--to", "tree.tar")
     Path("mine.yaml").write_text("edited by hand", encoding="utf-8")

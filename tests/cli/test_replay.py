@@ -164,3 +164,11 @@ def test_a_case_is_replayed_as_often_as_is_asked_for(command: Command, program: 
     ended = command("replay", "example-guaranteed-integer-is-exclusive", *args)
     assert ended.code == 0
     assert Path("calls").read_text().split().count("start") == 3
+
+
+def test_a_replay_of_nothing_that_is_supported_says_so_on_standard_error(command: Command) -> None:
+    steps = "  - start: {kubernetes: '1.99'}\n"
+    Path("mine.yaml").write_text(CASE % ("", "none") + steps, encoding="utf-8")
+    ended = command("replay", "mine.yaml")
+    assert ended.code == 2
+    assert ended.err == ("numaproof: nothing was tested: no case ran, or none is supported\n")

@@ -35,6 +35,7 @@ ON = ("--machine", "laptop-4c8t")
         (f"  kubernetes: '?'\n{STEPS}", 5, "is not a release"),
         (f"  machines: {{where: 'cpus >'}}\n{STEPS}", 2, "case own: machines: 'cpus >'"),
         (f"  machines: {{cpus: '> x'}}\n{STEPS}", 2, "'x' is not known here"),
+        ("  steps:\n  - start: {kubernetes: NaN}\n", 6, "'NaN' is not a release such as"),
         (f"  let: {{a: '1 +'}}\n{STEPS}", 2, "case own: '1 +'"),
         (f"  let: {{a: 'all < 1'}}\n{STEPS}", 2, "case own: 'all < 1'"),
         (f"  devices: {{a/b: '${{1 / 0}}'}}\n{STEPS}", 2, "case own: "),
@@ -52,14 +53,18 @@ ON = ("--machine", "laptop-4c8t")
         ("  steps:\n  - admit: {pod: a, spec: {containers: [4]}}\n", 6, "mapping with a name"),
     ],
 )
-@pytest.mark.parametrize("way", ["replay", "check"])
+@pytest.mark.parametrize("way", ["replay", "check", "show"])
 def test_what_is_wrong_with_a_case_is_said_with_file_and_line(
     command: Command, tmp_path: Path, way: str, written: str, line: int, said: str
 ) -> None:
     file = tmp_path / "own.yaml"
     file.write_text(HEAD + written)
-    given = (file,) if way == "replay" else ("--cases", file, "--select", "own")
-    ended = command(way, *given, *ON)
+    given: dict[str, tuple[str | Path, ...]] = {
+        "replay": ("replay", file),
+        "check": ("check", "--cases", file, "--select", "own"),
+        "show": ("case", "show", "own", "--cases", file),
+    }
+    ended = command(*given[way], *ON)
     assert ended.code == 2
     assert f"{file}:{line}: " in ended.err
     assert said in ended.err

@@ -269,6 +269,16 @@ def test_what_is_not_claimed_is_skipped_and_no_example(run: Run, pytester: pytes
     ended.stdout.fnmatch_lines(["SKIPPED*does not have CPU Manager policy static"])
 
 
+WRONG = """cases:
+- id: own
+  title: Own
+  requirements: [CPU-STATIC-001]
+  machines: {where: "cpus >"}
+  steps:
+  - state: {}
+"""
+
+
 @pytest.mark.parametrize(
     ("marker", "complaint"),
     [
@@ -280,11 +290,13 @@ def test_what_is_not_claimed_is_skipped_and_no_example(run: Run, pytester: pytes
         ("exclude=['area:memry']", "no case matches exclude='area:memry'*'area:memory'"),
         ("select='area:memory', machine='vm-1-cpu', exclude='mem-*'", "no selected case applies"),
         ("cases=['lost.yaml']", "*lost.yaml: *"),
+        ("cases=['wrong.yaml']", "*wrong.yaml:2: *case own: machines: 'cpus >'*"),
     ],
 )
 def test_a_wrong_marker_is_reported_when_tests_are_collected(
-    run: Run, marker: str, complaint: str
+    run: Run, pytester: pytest.Pytester, marker: str, complaint: str
 ) -> None:
+    (pytester.path / "wrong.yaml").write_text(WRONG, encoding="utf-8")
     tests = f"""
     import pytest
 

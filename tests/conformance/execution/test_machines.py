@@ -9,12 +9,16 @@ import msgspec
 import pytest
 
 from numaproof import fakesys
-from numaproof.conformance.cases.expressions import ExpressionError
+from numaproof.conformance.cases.errors import CaseError
 from numaproof.conformance.cases.schema import Case, Machines
 from numaproof.conformance.execution.machines import GivenMachine, ProfileMachine, matches, select
 
 if TYPE_CHECKING:
     from numaproof.protocol.machine import MachineInfo
+
+
+def _case(machines: Machines) -> Case:
+    return Case("one", "One", (), (), machines=machines)
 
 
 @pytest.mark.parametrize(
@@ -36,14 +40,14 @@ if TYPE_CHECKING:
 def test_machines_are_chosen_by_name_property_and_condition(
     laptop: ProfileMachine, wanted: Machines, *, chosen: bool
 ) -> None:
-    assert matches(laptop, wanted) is chosen
+    assert matches(laptop, _case(wanted)) is chosen
 
 
 def test_a_condition_that_is_not_in_the_language_is_an_error(laptop: ProfileMachine) -> None:
-    with pytest.raises(ExpressionError, match="threads"):
-        matches(laptop, Machines(where="threads > 1"))
-    with pytest.raises(ExpressionError, match="value about 2"):
-        matches(laptop, Machines(smt="about 2"))
+    with pytest.raises(CaseError, match="threads"):
+        matches(laptop, _case(Machines(where="threads > 1")))
+    with pytest.raises(CaseError, match="value about 2"):
+        matches(laptop, _case(Machines(smt="about 2")))
 
 
 def test_a_machine_that_cannot_be_discovered_is_chosen_by_name_alone(
@@ -52,15 +56,15 @@ def test_a_machine_that_cannot_be_discovered_is_chosen_by_name_alone(
     profile = msgspec.structs.replace(laptop.profile, lacks=("proc/meminfo",))
     broken = ProfileMachine(profile, laptop.folder)
     assert broken.info is None
-    assert not matches(broken, Machines())
-    assert not matches(broken, Machines(cpus=">= 0"))
-    assert matches(broken, Machines(names=("laptop-*",)))
+    assert not matches(broken, _case(Machines()))
+    assert not matches(broken, _case(Machines(cpus=">= 0")))
+    assert matches(broken, _case(Machines(names=("laptop-*",))))
 
 
 def test_a_machine_without_cpus_is_chosen_by_name_alone() -> None:
     empty = ProfileMachine(fakesys.load_profile("arm64-no-core-ids"), Path("/nonexistent"))
-    assert not matches(empty, Machines())
-    assert matches(empty, Machines(names=("arm64-*",)))
+    assert not matches(empty, _case(Machines()))
+    assert matches(empty, _case(Machines(names=("arm64-*",))))
 
 
 def test_the_order_given_is_kept(laptop: ProfileMachine) -> None:
