@@ -54,7 +54,7 @@ def check(file: UserFile, machine: str, kubernetes: str, *, as_json: bool) -> in
     try:
         found = configuration_check.judge(Question(info, given, kubernetes)).findings
     except CannotAnswerError as error:
-        raise click.UsageError(f"{file.name}: {error}") from None
+        raise document.error(error.path, str(error)) from None
     if as_json:
         click.echo(codec.encode([_plain(document, one) for one in found]))
     else:

@@ -13,7 +13,7 @@ import click
 from numaproof.machine_names import discover_machine, node_devices_option, node_machine_option
 from numaproof.protocol import codec
 from numaproof.targets import release_option
-from numaproof.user_files import USER_FILE, UserFile, check_read_once
+from numaproof.user_files import USER_FILE, UserFile, asking_of, check_read_once
 
 if TYPE_CHECKING:
     from numaproof.protocol.messages import KubeletConfiguration
@@ -92,7 +92,7 @@ def simulate(
     info = discover_machine(machine, kubernetes)
     plugins = given_devices.read(devices, info)
     question = Question(info, settings, kubernetes, documented, plugins)
-    with scratch_folder() as folder:
+    with scratch_folder() as folder, asking_of(config):
         found = run(question, asked, str(folder), explain_all=explain)
     told = answer(found, question, machine)
     if out is not None:

@@ -12,7 +12,7 @@ from numaproof.machine_names import discover_machine, node_devices_option, node_
 from numaproof.protocol import codec
 from numaproof.protocol.releases import RELEASES
 from numaproof.targets import open_target, timeout_option
-from numaproof.user_files import USER_FILE, UserFile, check_read_once
+from numaproof.user_files import USER_FILE, UserFile, asking_of, check_read_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -118,6 +118,7 @@ def upgrade(
         files=state_files.load(state) if state else None,
     )
     with (
+        asking_of(config),
         scratch_folder() as folder,
         _kubelet(implementation, timeout, (before, after)) as kubelet,
     ):

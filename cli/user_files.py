@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 STDIN = "<stdin>"
 
@@ -63,6 +64,22 @@ class UserFileParam(click.ParamType[UserFile]):
 
 
 USER_FILE = UserFileParam()
+
+
+@contextmanager
+def asking_of(file: UserFile | None) -> Iterator[None]:
+    """Names the configuration's file in what cannot be answered about it.
+
+    Raises:
+        CannotAnswerError: as it was raised in the block, with the file.
+    """
+    from numaproof.simulation.admission import CannotAnswerError
+
+    try:
+        yield
+    except CannotAnswerError as error:
+        named = f"{file.name}: " if file else ""
+        raise CannotAnswerError(f"{named}{error}", error.path) from None
 
 
 def check_read_once(files: Iterable[UserFile | None]) -> None:

@@ -23,7 +23,16 @@ if TYPE_CHECKING:
 
 
 class CannotAnswerError(Exception):
-    """The reference does not support what was asked for; the message says what."""
+    """The reference does not support what was asked for; the message says what.
+
+    Attributes:
+        path: the field of the configuration that asks for it, if that is known.
+    """
+
+    def __init__(self, message: str, path: tuple[str | int, ...] = ()) -> None:
+        """Takes what is not supported, and the field that asks for it."""
+        super().__init__(message)
+        self.path = path
 
 
 class Question(msgspec.Struct, frozen=True):

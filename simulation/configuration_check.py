@@ -64,6 +64,11 @@ class _StartOutcome:
     setup: NodeSetup | None = None
     refusal: messages.StartRefused | None = None
     fault: str = ""
+    unsupported: str = ""
+
+    def alike(self, other: _StartOutcome) -> bool:
+        """Whether the other start ended for the same reason."""
+        return (self.refusal, self.unsupported) == (other.refusal, other.unsupported)
 
 
 def judge(question: Question) -> ConfigurationVerdict:
@@ -81,16 +86,19 @@ def judge(question: Question) -> ConfigurationVerdict:
     outcome = _start(question, config)
     while outcome.refusal is not None:
         if outcome.refusal in seen:
-            after = _less(config, _by_trial(question, config, outcome.refusal))
+            after = _less(config, _by_trial(question, config, outcome))
         else:
             seen.append(outcome.refusal)
-            after = _past(question, config, outcome.refusal, found)
+            after = _past(question, config, outcome, outcome.refusal, found)
         if len(found) >= MOST_ERRORS and after != config:
             found.append(_MORE)
         if after == config or len(found) > MOST_ERRORS:
             return ConfigurationVerdict(tuple(found), config)
         config = after
         outcome = _start(question, config)
+    if outcome.unsupported:
+        path = _by_trial(question, config, outcome)
+        raise CannotAnswerError(f"not supported: {outcome.unsupported}", path)
     if outcome.fault:
         fix = "this is a bug in numaproof, not in the file; please report it"
         found.append(
@@ -125,7 +133,7 @@ def _start(question: Question, config: dict[str, Any]) -> _StartOutcome:
         case messages.StartRefused():
             return _StartOutcome(refusal=answer)
         case messages.Unsupported():
-            raise CannotAnswerError(f"not supported: {answer.what}")
+            return _StartOutcome(unsupported=answer.what)
         case messages.Fault():
             return _StartOutcome(fault=answer.message)
     assert reference.node is not None
@@ -135,6 +143,7 @@ def _start(question: Question, config: dict[str, Any]) -> _StartOutcome:
 def _past(
     question: Question,
     config: dict[str, Any],
+    outcome: _StartOutcome,
     refusal: messages.StartRefused,
     found: list[ConfigurationFinding],
 ) -> dict[str, Any]:
@@ -150,12 +159,12 @@ def _past(
         if paths:
             path = _refined(question, config, (whole or paths)[0], rule)
         else:
-            path = _by_trial(question, config, refusal)
+            path = _by_trial(question, config, outcome)
         where = _deepest(question.config, path)
         found.append(ConfigurationFinding("error", where, problem, rule.fix, rule.section))
         after = rule.cure(after, question.machine) if rule.cure else _less(after, path)
     if after == config:
-        return _less(config, _by_trial(question, config, refusal))
+        return _less(config, _by_trial(question, config, outcome))
     return after
 
 
@@ -195,8 +204,8 @@ def _applies(rule: Rule, refusal: messages.StartRefused) -> bool:
     return any(one is not None and one[0] is rule for one in known)
 
 
-def _by_trial(question: Question, config: dict[str, Any], refusal: messages.StartRefused) -> Path:
-    """The smallest part of the configuration whose removal changes the refusal."""
+def _by_trial(question: Question, config: dict[str, Any], outcome: _StartOutcome) -> Path:
+    """The smallest part of the configuration whose removal changes why the start ended."""
     path: Path = ()
     value: Any = config
     while isinstance(value, dict | list):
@@ -204,7 +213,7 @@ def _by_trial(question: Question, config: dict[str, Any], refusal: messages.Star
         # Policies last: usually the policy is intended, and something that it needs is wrong.
         steps.sort(key=lambda step: str(step).endswith("Policy"))
         for step in steps[:MOST_TRIALS]:
-            if _start(question, _less(config, (*path, step))).refusal != refusal:
+            if not outcome.alike(_start(question, _less(config, (*path, step)))):
                 path, value = (*path, step), value[step]
                 break
         else:

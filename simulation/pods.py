@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from numaproof.protocol.messages import Pod
+from numaproof.reference.errors import NotBuiltError
 from numaproof.reference.pods.manifest import read_pod
 from numaproof.reference.pods.pod import PodError
 from numaproof.simulation import api_server
@@ -203,6 +204,8 @@ def _asked(
     }
     try:
         read_pod(manifest, "budget")
+    except NotBuiltError as error:
+        raise _placed(document, place, f"{error} is not supported") from None
     except PodError as error:
         raise _placed(document, place, str(error)) from None
     api_server.check(document, containers)

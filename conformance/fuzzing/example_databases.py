@@ -7,11 +7,17 @@ capabilities, so each implementation has examples of its own.
 from __future__ import annotations
 
 import hashlib
+import os
+import tempfile
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
-from hypothesis.database import DirectoryBasedExampleDatabase, ExampleDatabase
+from hypothesis.database import ExampleDatabase
+
+from numaproof.inputs import door
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -44,7 +50,67 @@ def _in_directory(path: Path) -> ExampleDatabase:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DatabaseError(f"{path}: {error.strerror}; give another directory") from None
-    return DirectoryBasedExampleDatabase(path)
+    return InDirectory(path)
+
+
+MOST_EXAMPLES = 10_000
+"""Examples of one key; Hypothesis keeps a few hundred."""
+
+EXAMPLE_BYTES = 1024 * 1024
+"""Bytes of an example; Hypothesis draws at most 8 KiB."""
+
+
+class InDirectory(ExampleDatabase):
+    """Examples as files where Hypothesis keeps them: below a folder for each key.
+
+    Unlike Hypothesis's own, it reads regular files of a sane size and nothing else, and writes
+    through no link: others may have written to the directory.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Keeps examples in a directory."""
+        super().__init__()
+        self._path = path
+
+    def fetch(self, key: bytes) -> Iterable[bytes]:
+        """All values of a key that can be read."""
+        try:
+            with os.scandir(self._folder(key)) as entries:
+                found = [entry.path for entry in islice(entries, MOST_EXAMPLES)]
+        except OSError:
+            return
+        for path in sorted(found):
+            with suppress(door.DocumentError):
+                yield door.read(path, most=EXAMPLE_BYTES)
+
+    def save(self, key: bytes, value: bytes) -> None:
+        """Keeps a value, if the directory can be written to."""
+        folder = self._folder(key)
+        with suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+            # A file with this name takes the place of whatever is there.
+            number, partial = tempfile.mkstemp(dir=folder)
+            try:
+                with os.fdopen(number, "wb") as file:
+                    file.write(value)
+                Path(partial).replace(folder / _hashed(value))
+            except OSError:
+                Path(partial).unlink()
+
+    def delete(self, key: bytes, value: bytes) -> None:
+        """Forgets a value, if it is there."""
+        folder = self._folder(key)
+        with suppress(OSError):
+            (folder / _hashed(value)).unlink()
+            folder.rmdir()
+
+    def _folder(self, key: bytes) -> Path:
+        return self._path / _hashed(key)
+
+
+def _hashed(content: bytes) -> str:
+    """The name under which Hypothesis keeps a key or a value."""
+    return hashlib.sha384(content).hexdigest()[:16]
 
 
 def _on_server(address: str) -> ExampleDatabase:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from numaproof.protocol.sets import LARGEST_MEMBER, CPUSet
+from numaproof.reference.errors import NotBuiltError
 
 _MOST_DIGITS = 19
 _INTEGER = re.compile(r"[+-]?[0-9]+")
@@ -20,9 +21,10 @@ def parse(text: str) -> CPUSet:
 
     Raises:
         CPUListError: the text is not a CPU list.
+        NotBuiltError: it is one, of more CPUs than any machine has.
     """
     if text.count(",") >= LARGEST_MEMBER:
-        raise CPUListError(f"more than {LARGEST_MEMBER} parts")
+        raise NotBuiltError(f"a CPU list of more than {LARGEST_MEMBER} parts")
     mask = 0
     for part in text.split(",") if text else ():
         first, dash, last = part.partition("-")
@@ -41,6 +43,6 @@ def _integer(text: str) -> int:
     digits = text.lstrip("+-0")
     if len(digits) > _MOST_DIGITS or (number := int(text)) > _LARGEST_GO_INTEGER:
         raise CPUListError(f"{problem}value out of range")
-    if not 0 <= number < LARGEST_MEMBER:
-        raise CPUListError(f"{problem}no CPU has this number")
+    if number >= LARGEST_MEMBER:
+        raise NotBuiltError(f"CPU {number}; the last one that there can be is {LARGEST_MEMBER - 1}")
     return number

@@ -48,6 +48,55 @@ def test_every_error_is_reported_with_its_line(judge: Command) -> None:
     assert "[Control CPU Management Policies on the Node]" in ended.out
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('reservedSystemCPUs: "0-99999999"', "reservedSystemCPUs: not supported: CPU 99999999"),
+        ('kubeReserved: {cpu: "1e401"}', "kubeReserved.cpu: not supported: 1e401: an exponent"),
+        (
+            f'systemReserved: {{memory: "1.{"0" * 600}"}}',
+            "systemReserved.memory: not supported: a quantity of more than 500 characters",
+        ),
+    ],
+)
+def test_what_is_beyond_our_bounds_is_not_said_to_be_refused_by_the_kubelet(
+    judge: Command, command: Command, text: str, said: str
+) -> None:
+    ended = judge(f"{text}\n")
+    assert (ended.code, ended.out) == (2, "")
+    assert f"kubelet.yaml:3: {said}" in ended.err
+    Path("pods.yaml").write_text(POD, encoding="utf-8")
+    node = ("--machine", "laptop-4c8t", "--config", "kubelet.yaml")
+    for args in (
+        ("simulate", *node, "pods.yaml"),
+        ("upgrade", *node, "--from", "1.35", "--to", "1.36"),
+    ):
+        ended = command(*args)
+        assert ended.code == 2
+        assert "kubelet.yaml: not supported: " in ended.err
+
+
+def test_a_quantity_of_a_pod_beyond_our_bounds_is_named_with_its_line(
+    judge: Command, command: Command
+) -> None:
+    judge("")
+    Path("pods.yaml").write_text(POD.replace("cpu: 1", "cpu: 1e401"), encoding="utf-8")
+    ended = command("simulate", "--machine", "laptop-4c8t", "--config", "kubelet.yaml", "pods.yaml")
+    assert ended.code == 2
+    assert "pods.yaml:8: " in ended.err
+    assert "an exponent beyond 400 is not supported" in ended.err
+
+
+POD = """apiVersion: v1
+kind: Pod
+metadata: {name: a}
+spec:
+  containers:
+  - name: app
+    resources:
+      limits: {cpu: 1, memory: 1Gi}
+"""
+
 MANY = """
 topologyManagerPolicy: odd
 topologyManagerScope: node

@@ -32,7 +32,7 @@ def shell(command: str, folder: Path) -> str:
 
 
 def in_order(said: list[str], written: str) -> bool:
-    """Whether lines were written in this order, others between; ``…`` is any text in parentheses."""
+    """Whether lines were written in this order, others between; ``…`` is any text in brackets."""
     lines = iter(written.splitlines())
     forms = [re.escape(line).replace("…", r"[^()]+") for line in said]
     return all(any(re.fullmatch(form, line) for line in lines) for form in forms)

@@ -219,6 +219,14 @@ def test_a_recording_answers_what_it_was_made_of_only(made: tuple[Recording, ...
             lzma.compress(msgspec.json.encode(SOURCE) + b'\n{"case": 1}\n'),
             r"line 2: Expected `object`, got `int` - at `\$.case`",
         ),
+        (
+            lzma.compress(
+                msgspec.json.encode(SOURCE)
+                + b'\n{"case": {"id": "a", "title": "A", "requirements": [], "steps":'
+                b' [{"state": {}}]}, "calls": []}\n'
+            ),
+            "x.jsonl.xz, line 2: the case has no machine of its own",
+        ),
     ],
 )
 def test_a_file_that_is_no_recording_is_refused_with_its_line(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import time
@@ -11,7 +12,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis.database import InMemoryExampleDatabase
+from hypothesis.database import DirectoryBasedExampleDatabase, InMemoryExampleDatabase
 
 from numaproof.conformance.execution.harness_run import HarnessRun
 from numaproof.conformance.execution.implementation import InProcess
@@ -69,6 +70,53 @@ def test_what_failed_is_found_in_the_first_example_of_the_next_run(
 ) -> None:
     other = make_target(InProcess(Reference), name="another")
     found_again_first(broken, other, str(tmp_path / "kept"), tmp_path / "findings")
+
+
+def test_examples_that_hypothesis_kept_are_found(tmp_path: Path) -> None:
+    DirectoryBasedExampleDatabase(tmp_path).save(b"key", b"one")
+    database = example_databases.opened(str(tmp_path))
+    assert list(database.fetch(b"key")) == [b"one"]
+    database.save(b"key", b"two")
+    database.move(b"key", b"other", b"one")
+    theirs = DirectoryBasedExampleDatabase(tmp_path)
+    assert list(theirs.fetch(b"key")) == [b"two"]
+    assert list(theirs.fetch(b"other")) == [b"one"]
+    database.delete(b"other", b"one")
+    assert list(database.fetch(b"other")) == []
+
+
+def test_only_regular_files_of_a_sane_size_are_examples(tmp_path: Path) -> None:
+    database = example_databases.opened(str(tmp_path / "db"))
+    database.save(b"key", b"one")
+    (kept,) = (tmp_path / "db").glob("*/*")
+    os.mkfifo(kept.with_name("fifo"))
+    kept.with_name("device").symlink_to("/dev/zero")
+    kept.with_name("loop").symlink_to("loop")
+    kept.with_name("folder").mkdir()
+    with kept.with_name("sparse").open("wb") as file:
+        file.truncate(1 << 40)
+    assert list(database.fetch(b"key")) == [b"one"]
+
+
+def test_no_example_is_written_through_a_link_or_where_nobody_can_write(tmp_path: Path) -> None:
+    database = example_databases.opened(str(tmp_path / "db"))
+    database.save(b"key", b"one")
+    (kept,) = (tmp_path / "db").glob("*/*")
+    kept.unlink()
+    kept.symlink_to(tmp_path / "outside")
+    database.save(b"key", b"one")
+    assert not (tmp_path / "outside").exists()
+    assert list(database.fetch(b"key")) == [b"one"]
+    kept.unlink()
+    kept.mkdir()
+    database.save(b"key", b"one")
+    assert list(kept.parent.iterdir()) == [kept]
+    kept.rmdir()
+    kept.parent.rmdir()
+    kept.parent.write_bytes(b"")
+    database.save(b"key", b"one")
+    database.delete(b"key", b"one")
+    assert list(database.fetch(b"key")) == []
 
 
 @pytest.fixture
