@@ -23,6 +23,7 @@ class _Folders:
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
+        self._resolved: dict[str, str] = {}
 
     @cached_property
     def _children(self) -> dict[str, dict[str, Entry | None]]:
@@ -59,6 +60,24 @@ class _Folders:
         """The path with links resolved, and its entry: None for a directory."""
         if path in self._children:
             return path, None
+        parent, _, name = path.rpartition("/")
+        folder = self._folder(parent)
+        entry = self._children.get(folder, {}).get(name)
+        if isinstance(entry, bytes):
+            return f"{folder}/{name}", entry
+        return self._walk(path)
+
+    def _folder(self, path: str) -> str:
+        """The path of a directory with links resolved, once for all the files in it."""
+        if path not in self._resolved:
+            try:
+                self._resolved[path] = self._walk(path)[0]
+            except OSError:
+                return path
+        return self._resolved[path]
+
+    def _walk(self, path: str) -> tuple[str, Entry | None]:
+        """The same, one part of the path after the other."""
         found: list[str] = []
         rest = path.split("/")[::-1]
         entry: Entry | None = None

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import operator
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from numaproof.protocol.sets import CPUSet, ListFormatError
@@ -70,14 +71,19 @@ def evaluate(source: str, names: Mapping[str, Any]) -> Any:
     if len(source) > MOST_CHARACTERS:
         raise ExpressionError(f"{source[:40]!r}...: longer than {MOST_CHARACTERS} characters")
     try:
-        tree = ast.parse(source.strip(), mode="eval")
-        return _value(tree.body, names)
+        return _value(_parsed(source.strip()), names)
     except ExpressionError:
         raise
     except (RecursionError, MemoryError):
         raise ExpressionError(f"{source.strip()[:40]!r}...: nested too deeply") from None
     except _FAILS as error:
         raise ExpressionError(f"{source.strip()!r}: {error}") from None
+
+
+@lru_cache(maxsize=4096)
+def _parsed(source: str) -> ast.expr:
+    """The tree of an expression: each is evaluated on every machine."""
+    return ast.parse(source, mode="eval").body
 
 
 def expand(value: Any, names: Mapping[str, Any]) -> Any:

@@ -42,6 +42,11 @@ class ProfileMachine:
         return self.profile.name
 
     @cached_property
+    def cpus(self) -> int:
+        """How many CPUs of the profile are online; a machine that is not used needs no tree."""
+        return sum(cpu.online for cpu in fakesys.lay_out(self.profile).cpus)
+
+    @cached_property
     def _tree(self) -> fakesys.Tree:
         return fakesys.build_tree(self.profile)
 

@@ -72,15 +72,14 @@ def select(
     names: dict[str, set[str]] = {}
     for one in bundled():
         names.setdefault(one.case, set()).add(one.machine)
-    chosen = [
+    asked = [
         run
         for case in cases
-        if case.id in names
+        if case.id in names and _is_askable(case, target)
         for run in runner.select(
             [case], [one for one in machines if one.name in names[case.id]], target
         )
     ]
-    asked = [run for run in chosen if _is_askable(run.case, target)]
     return asked + _instead(asked, cases, machines, target)
 
 
@@ -115,14 +114,15 @@ def _instead(
     return list(found.values())
 
 
-_ROOM = 8
-"""With fewer CPUs a machine has no room for much to go wrong."""
+_ROOM = range(8, 65)
+"""CPUs of a small machine: fewer leave no room for much to go wrong, more take long to read."""
 
 
 def _small(case: Case, machines: Sequence[ProfileMachine], target: Target) -> SelectedCase | None:
     """A case on a small machine that it applies to, which still has some room if one has."""
-    runs = runner.select([case], machines, target)
-    return min(runs, key=lambda run: (run.info.num_cores < _ROOM, run.info.num_cores), default=None)
+    by_size = sorted(machines, key=lambda one: (one.cpus not in _ROOM, one.cpus))
+    runs = (run for one in by_size for run in runner.select([case], [one], target))
+    return next(runs, None)
 
 
 def _is_askable(case: Case, target: Target) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec import structs
 
 from numaproof import fakesys
 from numaproof.conformance.cases import loading
@@ -110,6 +111,20 @@ def test_runs_that_do_not_apply_are_left_out(machines: dict[str, ProfileMachine]
     assert {run.case.level for run in fewer} <= {"invariants", "admission"}
     one = quick.select(CASES.values(), (machines["laptop-4c8t"],), target)
     assert {run.machine.name for run in one} == {"laptop-4c8t"}
+
+
+def test_the_runs_that_take_the_places_of_others_are_on_small_machines_and_no_larger_one_is_read(
+    tmp_path: Path,
+) -> None:
+    every = [ProfileMachine(fakesys.load_profile(n), tmp_path) for n in fakesys.bundled_profiles()]
+    target = hunting.target(InProcess(Reference))
+    hello = structs.replace(target.hello, operations=("start", "admit", "remove", "state"))
+    target = replace(target, hello=hello, command=("driver",))
+    runs = quick.select(CASES.values(), every, target)
+    kept = {run.machine for run in RUNS} & {run.machine.name for run in runs}
+    large = [one for one in every if one.cpus >= 256 and one.name not in kept]
+    assert {run.machine.name for run in runs} - kept
+    assert [one.name for one in large if "info" in vars(one)] == []
 
 
 def kill(case: str, *levels: Level, calls: int = 1) -> Kill:
