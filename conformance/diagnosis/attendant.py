@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from numaproof.conformance.execution.player import Player
 from numaproof.conformance.judging import invariants
-from numaproof.conformance.judging.invariants import affinity
 from numaproof.protocol import messages
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ class Attendant(Player):
     def _excuse_affinities(self) -> None:
         """Hints are in memory alone: they come back as the pods are admitted again."""
         if self.checker.now is not None:
-            excused = {one.sentence for one in affinity.on_state(self.checker.now)}
+            excused = {one.sentence for one in invariants.on_affinity(self.checker.now)}
             state = self.session.calls[-1]
             state.problems = [one for one in state.problems if one not in excused]
 

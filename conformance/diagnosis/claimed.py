@@ -15,14 +15,23 @@ from numaproof.conformance.cases.schema import (
     StartStep,
     Step,
 )
-from numaproof.conformance.diagnosis.dialogue import Chosen, Line
+from numaproof.conformance.diagnosis.dialogue import HUGE_PAGES_MACHINE, MACHINE, Chosen, Line
+from numaproof.protocol import features
 from numaproof.reference.cpu.options import FULL_CORES
 from numaproof.reference.departures.releases import release as known_release
+from numaproof.reference.topology.options import MOST_NODES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from numaproof.protocol.machine import MachineInfo
     from numaproof.protocol.messages import Hello
+    from numaproof.reference.departures.releases import Release
+
+_ALIGNING = ("restricted", "single-numa-node", "best-effort")
+"""Topology policies that align, those first whose answers tell most."""
+
+_MANAGERS_GATE = "PodLevelResourceManagers"
 
 
 @dataclass(frozen=True)
@@ -34,23 +43,39 @@ class ClaimedNode:
         config: the configuration; empty for that of the first node.
         lines: what is asked of it.
         inherits: whether the pods of the first node are on it when it starts.
+        machine: what it runs on.
     """
 
     name: str
     lines: tuple[Line, ...]
     config: dict[str, Any] = field(default_factory=dict)
     inherits: bool = False
+    machine: MachineInfo = MACHINE
 
 
 def nodes(hello: Hello, policies: Chosen, kubernetes: str) -> Iterator[ClaimedNode]:
     """The nodes for what is claimed."""
     static = policies.cpu == "static"
-    features = hello.features
-    if features is None or "restart" in features:
+    named = features.claimed(hello)
+    if "restart" in named:
         about = "a state directory is lost: the pods are on the node, and hold nothing"
         yield ClaimedNode("lost", (Line(about, _step(start=StartStep())),), inherits=True)
     yield ClaimedNode("second", tuple(_second(static=static)))
-    if static and "none" in hello.policies.cpu:
+    known = known_release(kubernetes)
+    if static:
+        yield from _static(hello, policies, known)
+    yield from _topology_options(hello, policies, known)
+    if "sidecars" in named:
+        yield ClaimedNode("sidecar", tuple(_sidecar(static=static)))
+    if "pod-level-resources" in named:
+        yield from _pod_level(policies, known, managers="pod-level-resource-managers" in named)
+    if "huge-pages" in named:
+        yield ClaimedNode("huge-pages", tuple(_huge_pages()), machine=HUGE_PAGES_MACHINE)
+
+
+def _static(hello: Hello, policies: Chosen, known: Release) -> Iterator[ClaimedNode]:
+    """The nodes on which containers have CPUs of their own."""
+    if "none" in hello.policies.cpu:
         yield ClaimedNode(
             "none",
             (
@@ -59,12 +84,108 @@ def nodes(hello: Hello, policies: Chosen, kubernetes: str) -> Iterator[ClaimedNo
             ),
             replace(policies, cpu="none").config(),
         )
-    known = known_release(kubernetes).cpu_options
-    for option in sorted({*hello.options.cpu} & known.keys()) if static else ():
+    for option in sorted({*hello.options.cpu} & known.cpu_options.keys()):
         config = {**policies.config(), "cpuManagerPolicyOptions": {option: "true"}}
-        if known[option] == "alpha":
+        if known.cpu_options[option] == "alpha":
             config["featureGates"] = {"CPUManagerPolicyAlphaOptions": True}
         yield ClaimedNode(f"option-{option}", tuple(_with_option(option)), config)
+    aligning = [one for one in _ALIGNING if one in hello.policies.topology]
+    for policy in aligning:
+        config = replace(policies, topology=policy, scope="container").config()
+        yield ClaimedNode(f"policy-{policy}", tuple(_aligned(policy)), config)
+    if aligning and "pod" in hello.policies.scope:
+        config = replace(policies, topology=aligning[0], scope="pod").config()
+        yield ClaimedNode("scope-pod", tuple(_aligned_as_pods(aligning[0])), config)
+
+
+def _topology_options(hello: Hello, policies: Chosen, known: Release) -> Iterator[ClaimedNode]:
+    policy = next((one for one in _ALIGNING if one in hello.policies.topology), policies.topology)
+    for option in sorted({*hello.options.topology} & known.topology_options.keys()):
+        value = "8" if option == MOST_NODES else "true"
+        config = replace(policies, topology=policy).config()
+        config["topologyManagerPolicyOptions"] = {option: value}
+        if known.topology_options[option] == "alpha":
+            config["featureGates"] = {"TopologyManagerPolicyAlphaOptions": True}
+        lines = (
+            Line(f"a start with `{option}: {value}`, which `hello` claims", _start()),
+            Line("a Guaranteed pod asks for 2 CPUs", _step(admit=_pod("web", {"app": 2}))),
+        )
+        yield ClaimedNode(f"topology-option-{option}", lines, config)
+
+
+def _aligned(policy: str) -> Iterator[Line]:
+    """Whatever CPUs are picked: 2 are free on node 0 and 4 on node 1."""
+    yield Line(f"topology policy {policy}, which `hello` claims", _start())
+    yield Line("a pod asks for 3 CPUs: node 1 has them", _step(admit=_pod("first", {"app": 3})))
+    end = "all the same" if policy == "best-effort" else "so it is refused"
+    yield Line(
+        f"another asks for 3 CPUs, which no node has left: {end}",
+        _step(admit=_pod("second", {"app": 3})),
+    )
+
+
+def _aligned_as_pods(policy: str) -> Iterator[Line]:
+    yield Line(f"topology policy {policy} in the pod scope, which `hello` claims", _start())
+    yield Line(
+        "two containers ask for 3 CPUs together: node 1 has them",
+        _step(admit=_pod("first", {"app": 2, "side": 1})),
+    )
+    end = "admitted all the same" if policy == "best-effort" else "refused as a whole"
+    yield Line(
+        f"two more ask for 3 CPUs, which no node has left for both: {end}",
+        _step(admit=_pod("second", {"app": 2, "side": 1})),
+    )
+
+
+def _sidecar(*, static: bool) -> Iterator[Line]:
+    yield Line("another node, for sidecars, which `hello` claims", _start())
+    sidecar = ContainerSpec(limits={"cpu": "1", "memory": "1Gi"}, restartPolicy="Always")
+    pod = PodSpec("mesh", _containers({"app": 2}), {"proxy": sidecar})
+    yield Line(
+        "a restartable init container asks for 1 CPU, its app container for 2: both keep theirs",
+        _step(admit=pod),
+    )
+    if static:
+        yield Line(
+            "a pod asks for 4 CPUs, of which 3 are left", _step(admit=_pod("huge", {"app": 4}))
+        )
+    yield Line("the pod leaves, its sidecar with it", _step(remove=RemoveStep("mesh")))
+    yield Line("another pod comes", _step(admit=_pod("next", {"app": 4 if static else 1})))
+
+
+def _pod_level(policies: Chosen, known: Release, *, managers: bool) -> Iterator[ClaimedNode]:
+    whole = {"limits": {"cpu": "2", "memory": "2Gi"}}
+    own = ContainerSpec(limits={"cpu": "1", "memory": "1Gi"})
+    lines = (
+        Line("another node, for resources of pods, which `hello` claims", _start()),
+        Line(
+            "a pod asks for 2 CPUs as a whole, one of its containers for 1",
+            _step(admit=PodSpec("whole", {"app": own, "rest": ContainerSpec()}, resources=whole)),
+        ),
+        Line("the pod leaves", _step(remove=RemoveStep("whole"))),
+    )
+    gates = known.gates
+    if "PodLevelResources" in gates:
+        config = policies.config()
+        if not gates["PodLevelResources"].default:
+            config["featureGates"] = {"PodLevelResources": True}
+        yield ClaimedNode("pod-level", lines, config)
+    if managers and _MANAGERS_GATE in gates:
+        about = f"the same with `{_MANAGERS_GATE}`: the pod has CPUs as a whole"
+        config = {**policies.config(), "featureGates": {_MANAGERS_GATE: True}}
+        lines = (Line(about, _start()), *lines[1:])
+        yield ClaimedNode("pod-level-managers", lines, config)
+
+
+def _huge_pages() -> Iterator[Line]:
+    yield Line("a machine with 512 huge pages of 2 MiB on each node", _start())
+    for name, size, about in (
+        ("pages", "512Mi", "a pod asks for 256 of them"),
+        ("many", "4Gi", "a pod asks for 2048 of them: there are too few"),
+    ):
+        limits: dict[str, Any] = {"cpu": "1", "memory": "1Gi", "hugepages-2Mi": size}
+        pod = PodSpec(name, {"app": ContainerSpec(limits=limits)})
+        yield Line(about, _step(admit=pod))
 
 
 def _second(*, static: bool) -> Iterator[Line]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from numaproof.conformance.cases.schema import (
     AssignStep,
     Case,
@@ -21,7 +23,7 @@ from numaproof.conformance.cases.schema import (
     StartStep,
     Step,
 )
-from numaproof.protocol.machine import Core, MachineInfo, Node, UncoreCache
+from numaproof.protocol.machine import Core, HugePages, MachineInfo, Node, UncoreCache
 
 if TYPE_CHECKING:
     from numaproof.protocol.messages import Hello
@@ -54,6 +56,16 @@ MACHINE = MachineInfo(
     ),
 )
 """CPUs 0, 4, 1, 5 on node 0 and 2, 6, 3, 7 on node 1."""
+
+HUGE_PAGES_MACHINE = msgspec.structs.replace(
+    MACHINE,
+    hugepages=(HugePages(2048, 1024),),
+    topology=tuple(
+        msgspec.structs.replace(node, hugepages=(HugePages(2048, 512),))
+        for node in MACHINE.topology
+    ),
+)
+"""The same with 1 GiB of each node's memory in huge pages of 2 MiB."""
 
 _NIC = "vendor.example/nic"
 _RESERVED = "0,4"

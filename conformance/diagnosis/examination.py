@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numaproof.conformance.diagnosis.program import Moment
+    from numaproof.protocol.machine import MachineInfo
     from numaproof.protocol.messages import Level
 
 _TRACE = re.compile(r'"trace":\s*"(?:\\.|[^"\\])*"')
@@ -135,7 +136,7 @@ class Examination:
             self._greet("a new process")
             self._play(node, dialogue.again(policies))
         for another in claimed.nodes(self.hello, policies, release):
-            player = self._player(another.name, release, another.config)
+            player = self._player(another.name, release, another.config, another.machine)
             if another.inherits:
                 player.session.pods.update(node.session.pods)
             self._play(player, another.lines)
@@ -186,18 +187,24 @@ class Examination:
                     '`{"fault": {"message": "not started"}}`; forget the earlier node',
                 )
 
-    def _player(self, name: str, release: str, config: dict[str, Any] | None = None) -> Attendant:
+    def _player(
+        self,
+        name: str,
+        release: str,
+        config: dict[str, Any] | None = None,
+        machine: MachineInfo = dialogue.MACHINE,
+    ) -> Attendant:
         """A player with a state directory of its own; nothing has started."""
         assert self.hello is not None
         assert self.opinion is not None
         hello, policies = self.hello, dialogue.Chosen.of(self.hello)
-        facts = Facts(dialogue.MACHINE)
+        facts = Facts(machine)
         session = Session(
             implementation=self.opinion,
             capabilities=Capabilities(hello, release),
             state_dir=self._state(name),
             kubernetes=release,
-            machine=dialogue.MACHINE,
+            machine=machine,
             level=hello.level,
             root=self._tree,
         )

@@ -10,13 +10,17 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from numaproof.conformance.diagnosis import lines
+from numaproof.conformance.diagnosis.leftovers import Leftovers
 from numaproof.conformance.execution.implementation import ImplementationFailure
 from numaproof.conformance.execution.programs.process import Process, ending
 from numaproof.protocol import codec, messages
 from numaproof.protocol.diagnosis import Exchange, Finding
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 MOST_SECONDS = 30.0
 """Seconds that a whole dialogue may take."""
@@ -109,7 +113,7 @@ class Program:
         self._process: Process | None = None
         self._processes = 0
         self._number = 0
-        self._before = _entries(Path.cwd())
+        self._leftovers = Leftovers(folder)
         self.about = ""
         self.moments: list[Moment] = []
 
@@ -186,16 +190,19 @@ class Program:
     def look_around(self) -> None:
         """Notes the files that it left where no state belongs."""
         moment = Moment(self._processes, "clean-up", "nothing may stay outside the state directory")
-        found = sorted(_entries(Path.cwd()) - self._before)
-        temporary = sorted(_entries(self._folder))
-        for names, where in ((found, "the working directory"), (temporary, "TMPDIR")):
+        left = self._leftovers
+        for names, where in ((left.here(), "the working directory"), (left.temporary(), "TMPDIR")):
             if names:
-                listed = ", ".join(names[:_MOST_NAMES])
-                listed += " and more" if len(names) > _MOST_NAMES else ""
                 moment.wrong(
-                    f"the program left files in {where}: {listed}",
+                    f"the program left files in {where}: {_listed(names)}",
                     "keep state in the `state_dir` of `start`, and remove temporary files",
                 )
+        if at_home := left.at_home():
+            moment.wrong(
+                f"there are new files in the home directory: {_listed(at_home)}",
+                "if they are the program's and no cache, keep them in the `state_dir` of `start`",
+                advice=True,
+            )
         if moment.findings:
             moment.response = "files left"
             self.moments.append(moment)
@@ -282,7 +289,13 @@ class Program:
         process.wait(_PARTING)
         code = process.returncode
         moment.response = _text(partial)
-        if code is None:
+        if code is None and process.unwatched:
+            moment.wrong(
+                "the program killed its supervisor, numaproof's own process, which ends what the"
+                " program leaves behind",
+                "end no process but those that you have started",
+            )
+        elif code is None:
             moment.wrong(
                 "the program closed its standard output and goes on running", "keep it open"
             )
@@ -341,9 +354,5 @@ def _text(line: bytes) -> str:
     return line[:_KEPT].decode("utf-8", "replace")
 
 
-def _entries(folder: Path) -> set[str]:
-    """The names in a folder; what cannot be read has none."""
-    try:
-        return {entry.name for entry in os.scandir(folder)} - {"__pycache__"}
-    except OSError:
-        return set()
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:_MOST_NAMES]) + (" and more" if len(names) > _MOST_NAMES else "")

@@ -25,6 +25,7 @@ __all__ = [
     "View",
     "Violation",
     "on_admission",
+    "on_affinity",
     "on_answer_alone",
     "on_change",
     "on_refusal",
@@ -48,6 +49,12 @@ def on_state(view: View) -> Iterator[Violation]:
         return
     for subject in (cpus, memory, devices, affinity, node):
         yield from subject.on_state(view)
+
+
+def on_affinity(view: View) -> Iterator[Violation]:
+    """What must hold of the affinities of any state; as with `on_state`, of the right pods."""
+    if next(node.listed(view), None) is None:
+        yield from affinity.on_state(view)
 
 
 def on_change(before: View, after: View) -> Iterator[Violation]:
