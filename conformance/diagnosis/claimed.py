@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _ALIGNING = ("restricted", "single-numa-node", "best-effort")
 """Topology policies that align, those first whose answers tell most."""
 
+_GATE = "PodLevelResources"
 _MANAGERS_GATE = "PodLevelResourceManagers"
 
 
@@ -68,7 +69,7 @@ def nodes(hello: Hello, policies: Chosen, kubernetes: str) -> Iterator[ClaimedNo
     if "sidecars" in named:
         yield ClaimedNode("sidecar", tuple(_sidecar(static=static)))
     if "pod-level-resources" in named:
-        yield from _pod_level(policies, known, managers="pod-level-resource-managers" in named)
+        yield from _pod_level(hello, policies, known)
     if "huge-pages" in named:
         yield ClaimedNode("huge-pages", tuple(_huge_pages()), machine=HUGE_PAGES_MACHINE)
 
@@ -99,7 +100,7 @@ def _static(hello: Hello, policies: Chosen, known: Release) -> Iterator[ClaimedN
 
 
 def _topology_options(hello: Hello, policies: Chosen, known: Release) -> Iterator[ClaimedNode]:
-    policy = next((one for one in _ALIGNING if one in hello.policies.topology), policies.topology)
+    policy = _aligning_policy(hello, policies)
     for option in sorted({*hello.options.topology} & known.topology_options.keys()):
         value = "8" if option == MOST_NODES else "true"
         config = replace(policies, topology=policy).config()
@@ -153,28 +154,31 @@ def _sidecar(*, static: bool) -> Iterator[Line]:
     yield Line("another pod comes", _step(admit=_pod("next", {"app": 4 if static else 1})))
 
 
-def _pod_level(policies: Chosen, known: Release, *, managers: bool) -> Iterator[ClaimedNode]:
+def _pod_level(hello: Hello, policies: Chosen, known: Release) -> Iterator[ClaimedNode]:
     whole = {"limits": {"cpu": "2", "memory": "2Gi"}}
-    own = ContainerSpec(limits={"cpu": "1", "memory": "1Gi"})
-    lines = (
-        Line("another node, for resources of pods, which `hello` claims", _start()),
-        Line(
-            "a pod asks for 2 CPUs as a whole, one of its containers for 1",
-            _step(admit=PodSpec("whole", {"app": own, "rest": ContainerSpec()}, resources=whole)),
-        ),
+    pod = PodSpec("whole", _containers({"app": 1, "side": 1}), resources=whole)
+    asked = (
+        Line("a pod asks for 2 CPUs as a whole, each container for 1", _step(admit=pod)),
         Line("the pod leaves", _step(remove=RemoveStep("whole"))),
     )
     gates = known.gates
-    if "PodLevelResources" in gates:
+    if _GATE in gates:
+        start = Line("another node, for resources of pods, which `hello` claims", _start())
         config = policies.config()
-        if not gates["PodLevelResources"].default:
-            config["featureGates"] = {"PodLevelResources": True}
-        yield ClaimedNode("pod-level", lines, config)
-    if managers and _MANAGERS_GATE in gates:
-        about = f"the same with `{_MANAGERS_GATE}`: the pod has CPUs as a whole"
-        config = {**policies.config(), "featureGates": {_MANAGERS_GATE: True}}
-        lines = (Line(about, _start()), *lines[1:])
-        yield ClaimedNode("pod-level-managers", lines, config)
+        if not gates[_GATE].default:
+            config["featureGates"] = {_GATE: True}
+        yield ClaimedNode("pod-level", (start, *asked), config)
+    if "pod-level-resource-managers" in features.claimed(hello) and _MANAGERS_GATE in gates:
+        start = Line(f"the same with `{_MANAGERS_GATE}`: the pod has CPUs as a whole", _start())
+        policy = _aligning_policy(hello, policies)
+        scope = "pod" if "pod" in hello.policies.scope else policies.scope
+        config = replace(policies, topology=policy, scope=scope).config()
+        config["featureGates"] = {_MANAGERS_GATE: True}
+        yield ClaimedNode("pod-level-managers", (start, *asked), config)
+
+
+def _aligning_policy(hello: Hello, policies: Chosen) -> str:
+    return next((one for one in _ALIGNING if one in hello.policies.topology), policies.topology)
 
 
 def _huge_pages() -> Iterator[Line]:

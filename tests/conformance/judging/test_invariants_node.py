@@ -124,6 +124,15 @@ def with_a(view: View, **changes: Any) -> View:
     return replace(view, state=msgspec.structs.replace(view.state, pods=all_held))
 
 
+def test_of_a_state_with_other_pods_nothing_is_said_of_affinities(view: View) -> None:
+    assert names(invariants.on_affinity(with_a(view, affinity=hint(1)))) == [
+        "cpus-within-affinity",
+        "memory-within-affinity",
+    ]
+    gone = replace(with_a(view, affinity=hint(1)), pods={"uid-b": pod("b")})
+    assert names(invariants.on_affinity(gone)) == []
+
+
 def test_a_sound_node_breaks_nothing(view: View) -> None:
     assert names(invariants.on_start(view)) == []
     assert names(invariants.on_state(view)) == []
