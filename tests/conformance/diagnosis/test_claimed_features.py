@@ -56,7 +56,7 @@ IGNORED = {
         "a pod asks for 2 CPUs as a whole, each container for 1",
     ),
     "huge pages": (
-        'for one in spec.get("containers", ()) if "huge" in str(spec) else (): one.pop("resources")',
+        'for one in spec["containers"] if "huge" in str(spec) else (): one.pop("resources")',
         "a pod asks for 2048 of them: there are too few",
     ),
 }
