@@ -269,10 +269,11 @@ def _report(summary: CampaignSummary, out: Path, cut: str, *, as_json: bool) -> 
 def _code(summary: CampaignSummary) -> int:
     from numaproof.reports.summary import EXIT_CODES
 
+    if not summary.complete:
+        # Unlike a check, which is over: whoever runs it again until it is done needs to know.
+        return EXIT_CODES["incomplete"]
     if summary.failed:
         return EXIT_CODES["failed"]
-    if not summary.complete:
-        return EXIT_CODES["incomplete"]
     return EXIT_CODES["nothing tested" if summary.nothing else "passed"]
 
 
@@ -287,7 +288,7 @@ def _targets(wanted: dict[str, Any], releases: Sequence[str]) -> tuple[Target, .
     targets = []
     for release in dict.fromkeys(releases) or (None,):
         try:
-            with open_target(**wanted, kubernetes=release) as target:
+            with open_target(**wanted, kubernetes=release, patient=True) as target:
                 targets.append(target)
         except ImplementationFailure as failure:
             log = f"\n{failure.stderr}" if failure.stderr else ""

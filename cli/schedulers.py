@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -73,9 +74,9 @@ def workers_opener(
     Raises:
         click.UsageError: the options do not go together, the scheduler lets everybody in and the
             user did not say so, or the files for TLS do not fit.
-        click.ClickException: Dask is not installed.
+        click.ClickException: a package of the extra `campaign` is not installed.
     """
-    cluster = _cluster()
+    cluster = _installed("numaproof.fleet.cluster")
     tls = (authority, certificate, key)
     if scheduler is None:
         if insecure or any(tls):
@@ -83,6 +84,7 @@ def workers_opener(
                 "--insecure and the --tls options are for --scheduler: workers of this machine"
                 " speak TLS with a key of their own"
             )
+        _installed("cryptography")  # makes the key
         here = workers or len(os.sched_getaffinity(0))
         return lambda job: cluster.local_workers(job, here)
     if workers:
@@ -107,16 +109,15 @@ def workers_opener(
     return lambda job: cluster.remote_workers(job, scheduler, security)
 
 
-def _cluster() -> ModuleType:
-    """What knows of Dask.
+def _installed(name: str) -> ModuleType:
+    """A module that is there only with the extra `campaign`.
 
     Raises:
-        click.ClickException: it is not installed.
+        click.ClickException: what it needs is not installed.
     """
     try:
-        from numaproof.fleet import cluster
+        return import_module(name)
     except ModuleNotFoundError as error:
         raise click.ClickException(
             f"campaigns need the package {error.name}: pip install 'numaproof[campaign]'"
         ) from None
-    return cluster

@@ -78,18 +78,25 @@ def open_target(
     kubernetes: str | None,
     level: Level | None,
     judged_as: JudgedAs | None,
+    *,
+    patient: bool = False,
 ) -> Iterator[Target]:
     """Opens the target that the options name and closes it when the block ends.
 
     Several programs are one target, each for the releases that it claims. The reference itself is
-    on the side that it is judged by.
+    on the side that it is judged by. Where `patient`, a program that is killed before it answers
+    `hello` is asked once more.
 
     Raises:
         click.ClickException: the options do not fit the implementation or each other.
         ImplementationFailure: the program did not answer `hello`.
     """
     from numaproof.conformance.differential.by_release import ByRelease
-    from numaproof.conformance.execution.implementation import CannotStartError, handshake
+    from numaproof.conformance.execution.implementation import (
+        CannotStartError,
+        handshake,
+        patient_handshake,
+    )
     from numaproof.conformance.execution.run import Target, reference, usual
     from numaproof.conformance.execution.subprocesses import Subprocess
     from numaproof.conformance.judging.sides import DOCUMENTED, KUBELET
@@ -104,7 +111,7 @@ def open_target(
     try:
         if len(programs) > 1:
             reached = ByRelease(programs, harness)
-        hello = handshake(reached, harness)
+        hello = (patient_handshake if patient else handshake)(reached, harness)
         yield Target(
             implementation=reached,
             hello=hello,

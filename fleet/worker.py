@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from numaproof.conformance.cases import loading, writing
 from numaproof.conformance.execution.harness_run import HarnessRun
 from numaproof.conformance.execution.implementation import (
+    FROM_OUTSIDE,
     Implementation,
-    ImplementationFailure,
-    handshake,
+    patient_handshake,
 )
 from numaproof.conformance.execution.machines import GivenMachine, ProfileMachine
 from numaproof.conformance.execution.run import Target, reference
@@ -51,12 +51,6 @@ if TYPE_CHECKING:
     )
     from numaproof.protocol.events import Outcome
     from numaproof.protocol.messages import Hello
-
-_GONE = frozenset({"crash", "time-out"})
-"""Outcomes that may come from outside, from whoever kills a program or stops a worker for a while.
-
-What ends in one is played a second time, and that time counts.
-"""
 
 FINDINGS = "findings"
 """The folder of case files in that of a campaign."""
@@ -135,7 +129,7 @@ class UnitWorker:
         if job.program:
             reached = Subprocess(job.program, job.timeout)
         try:
-            self._compare(_greeted(reached, f"numaproof {job.numaproof}"))
+            self._compare(patient_handshake(reached, f"numaproof {job.numaproof}"))
         except BaseException:
             reached.close()
             raise
@@ -199,18 +193,9 @@ class UnitWorker:
             yield SelectedCase(case, machine)
 
 
-def _greeted(reached: Implementation, harness: str) -> Hello:
-    try:
-        return handshake(reached, harness)
-    except ImplementationFailure as failure:
-        if failure.outcome not in _GONE:
-            raise
-        return handshake(reached, harness)
-
-
 def _played(explorer: Explorer, seed: int) -> ScenarioRun:
     played = explorer.play_seed(seed)
-    return explorer.play_seed(seed) if played.result.outcome in _GONE else played
+    return explorer.play_seed(seed) if played.result.outcome in FROM_OUTSIDE else played
 
 
 class _UnitRun:
@@ -230,7 +215,7 @@ class _UnitRun:
             words = ("numaproof", "check", "--select", run.case.id, *self._target.options())
             again = replace(campaign, command=shlex.join(words))
             finished = run_case(run, again, self._scratch / str(number))
-            if finished.outcome in _GONE:
+            if finished.outcome in FROM_OUTSIDE:
                 finished = run_case(run, again, self._scratch / f"{number}-again")
             self._outcomes[finished.outcome] += 1
             self._events.append(finished)

@@ -132,6 +132,10 @@ class InProcess:
         self._callee = self._make()
 
 
+FROM_OUTSIDE = frozenset({"crash", "time-out"})
+"""Outcomes that may come from outside, from whoever kills a program or stops it for a while."""
+
+
 def hello_args(harness: str) -> messages.HelloArgs:
     """How the harness introduces itself."""
     return messages.HelloArgs((messages.PROTOCOL_VERSION, messages.PROTOCOL_VERSION), harness)
@@ -158,3 +162,17 @@ def handshake(implementation: Implementation, harness: str) -> messages.Hello:
             raise Crashed(f"hello ended in a fault: {answer.message}", answer.trace)
         case _:
             raise BrokeProtocol(f"hello was answered with {type(answer).__name__}")
+
+
+def patient_handshake(implementation: Implementation, harness: str) -> messages.Hello:
+    """Says hello, and once more where what went wrong may have come from outside.
+
+    Raises:
+        ImplementationFailure: as for `handshake`, the second time.
+    """
+    try:
+        return handshake(implementation, harness)
+    except ImplementationFailure as failure:
+        if failure.outcome not in FROM_OUTSIDE:
+            raise
+        return handshake(implementation, harness)

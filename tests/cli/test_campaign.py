@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -75,6 +76,19 @@ def test_wrong_options_are_refused_before_anything_starts(
     assert not OUT.exists()
 
 
+@pytest.mark.parametrize("victim", ["$$", "$PPID"], ids=["itself", "its supervisor"])
+def test_a_program_that_is_killed_before_its_first_hello_is_asked_again(
+    command: Command, tmp_path: Path, victim: str
+) -> None:
+    (tmp_path / "armed").touch()
+    server = shlex.join([sys.executable, "-m", "numaproof", "reference"])
+    shell = f"rm armed 2>/dev/null && kill -9 {victim}; exec {server}"
+    program = shlex.join(["sh", "-c", f"cd {tmp_path}; {shell}"])
+    ended = command("campaign", "--implementation", program, "--no-seeds", "--no-cases")
+    assert "nothing to do" in ended.err
+    assert not (tmp_path / "armed").exists()
+
+
 def test_without_a_scheduler_it_says_so_and_can_go_on(command: Command) -> None:
     ended = command("campaign", "--scheduler", "nonsense://", "--insecure", *SMALL[:4])
     assert ended.code == 3
@@ -82,12 +96,13 @@ def test_without_a_scheduler_it_says_so_and_can_go_on(command: Command) -> None:
     assert ended.err.endswith("; run the same command to resume\n")
 
 
-def test_without_dask_it_says_what_to_install(
-    command: Command, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("package", ["dask", "cryptography"])
+def test_without_a_package_it_says_what_to_install(
+    command: Command, monkeypatch: pytest.MonkeyPatch, package: str
 ) -> None:
     monkeypatch.delattr(fleet, "cluster", raising=False)
     monkeypatch.delitem(sys.modules, "numaproof.fleet.cluster", raising=False)
-    monkeypatch.setitem(sys.modules, "dask", None)
+    monkeypatch.setitem(sys.modules, package, None)
     ended = command("campaign")
     assert ended.code == 2
-    assert "campaigns need the package dask: pip install 'numaproof[campaign]'" in ended.err
+    assert f"campaigns need the package {package}: pip install 'numaproof[campaign]'" in ended.err
