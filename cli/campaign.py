@@ -181,7 +181,7 @@ def campaign(
         with Journal(out, spec.plan, elapsed, fresh=fresh, known=known) as journal:
             cut = _conduct(journal, spec, opener(spec.job), sys.stderr if as_json else sys.stdout)
     summary = journal.finished.summary()
-    code = _report(summary, out, cut, as_json=as_json)
+    code = _report(summary, journal.finished.notes, out, cut, as_json=as_json)
     accepted.write(journal.case_runs(), journal.finished.causes_of_scenarios())
     return code
 
@@ -253,12 +253,15 @@ def _extent(spec: CampaignSpec, workers: WorkerPool) -> str:
     return f"{told}\n{workers.dashboard}" if workers.dashboard else told
 
 
-def _report(summary: CampaignSummary, out: Path, cut: str, *, as_json: bool) -> int:
+def _report(
+    summary: CampaignSummary, notes: Sequence[str], out: Path, cut: str, *, as_json: bool
+) -> int:
     from numaproof.reports.campaign import as_json as summary_as_json
-    from numaproof.reports.campaign import as_text, write_summary
+    from numaproof.reports.campaign import as_text, notes_text, write_summary
 
     write_summary(summary, out)
     click.echo(summary_as_json(summary) if as_json else as_text(summary), nl=False)
+    click.echo(notes_text(notes), nl=False, err=as_json)
     if cut:
         click.echo(f"numaproof: {cut}; run the same command to resume", err=True)
     elif not as_json:

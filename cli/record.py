@@ -132,6 +132,6 @@ def _recorded(
                 bar.line(f"skipped {name}: {failure}")
                 continue
             if made is None:
-                bar.line(f"skipped {name}: it ended in a fault or unsupported")
+                bar.line(f"skipped {name}: it is not supported")
             else:
                 yield made

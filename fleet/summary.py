@@ -63,6 +63,8 @@ class FinishedUnits:
         self.plan = plan
         self._known = known or KnownFailures()
         self.done: set[str] = set()
+        self.notes: list[str] = []
+        """What is no finding, by unit: not part of the summary, for it may come from outside."""
         self._shrunk: set[str] = set()
         self._places = {one: number for number, one in enumerate(plan.configurations)}
         self._machines = {name: number for number, name in enumerate(plan.machines)}
@@ -76,6 +78,7 @@ class FinishedUnits:
         if ended.unit in self.done:
             return False
         self.done.add(ended.unit)
+        self.notes += [f"{ended.unit}: {note}" for note in ended.notes]
         if ended.signature:
             self._shrunk.add(ended.unit)
             found = (event for event in events if isinstance(event, DivergenceFound))

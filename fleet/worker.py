@@ -17,6 +17,7 @@ from numaproof.conformance.execution.harness_run import HarnessRun
 from numaproof.conformance.execution.implementation import (
     FROM_OUTSIDE,
     Implementation,
+    left_of,
     patient_handshake,
 )
 from numaproof.conformance.execution.machines import GivenMachine, ProfileMachine
@@ -33,11 +34,12 @@ from numaproof.protocol import codec
 from numaproof.protocol.events import GOOD, DivergenceFound
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from numaproof.conformance.cases.schema import Case
     from numaproof.conformance.execution.machines import AnyMachine
+    from numaproof.conformance.execution.run import RunResult
     from numaproof.conformance.fuzzing.exploration import ScenarioRun
     from numaproof.conformance.judging.sides import Side
     from numaproof.fleet.job import Job
@@ -49,7 +51,7 @@ if TYPE_CHECKING:
         Unit,
         UnitEvent,
     )
-    from numaproof.protocol.events import Outcome
+    from numaproof.protocol.events import CaseFinished, Outcome
     from numaproof.protocol.messages import Hello
 
 FINDINGS = "findings"
@@ -167,10 +169,12 @@ class UnitWorker:
             CaseError: a case cannot be played as written.
         """
         began = time.monotonic()
+        target = self._target(unit.configuration)
+        before = len(left_of(target.implementation))
         scratch = self._folder / f"unit-{next(self._number)}"
         scratch.mkdir()
         try:
-            one = _UnitRun(self._target(unit.configuration), scratch)
+            one = _UnitRun(target, scratch)
             match unit:
                 case events.CaseSlice():
                     one.add_cases(self._runs(unit))
@@ -180,7 +184,8 @@ class UnitWorker:
                     one.add_smallest(unit)
         finally:
             remove_tree(scratch)
-        return one.result(unit, time.monotonic() - began)
+        left = left_of(target.implementation)[before:]
+        return one.result(unit, time.monotonic() - began, left)
 
     def _runs(self, unit: CaseSlice) -> Iterator[SelectedCase]:
         for name in unit.cases:
@@ -193,11 +198,6 @@ class UnitWorker:
             yield SelectedCase(case, machine)
 
 
-def _played(explorer: Explorer, seed: int) -> ScenarioRun:
-    played = explorer.play_seed(seed)
-    return explorer.play_seed(seed) if played.result.outcome in FROM_OUTSIDE else played
-
-
 class _UnitRun:
     """The events of a unit so far."""
 
@@ -207,6 +207,7 @@ class _UnitRun:
         self._events: list[UnitEvent] = []
         self._outcomes: Counter[Outcome] = Counter()
         self._files: dict[str, str] = {}
+        self._notes: list[str] = []
 
     def add_cases(self, runs: Iterator[SelectedCase]) -> None:
         registry = Registry(documents={}, requirements=())
@@ -214,16 +215,17 @@ class _UnitRun:
         for number, run in enumerate(runs):
             words = ("numaproof", "check", "--select", run.case.id, *self._target.options())
             again = replace(campaign, command=shlex.join(words))
-            finished = run_case(run, again, self._scratch / str(number))
-            if finished.outcome in FROM_OUTSIDE:
+            finished = first = run_case(run, again, self._scratch / str(number))
+            if first.outcome in FROM_OUTSIDE:
                 finished = run_case(run, again, self._scratch / f"{number}-again")
+                self._compare(f"case {run.case.id}", first, finished)
             self._outcomes[finished.outcome] += 1
             self._events.append(finished)
 
     def add_seeds(self, unit: SeedSlice) -> None:
         for seed in range(unit.first, unit.first + unit.count):
             scratch = self._scratch / str(seed)
-            played = _played(Explorer(self._target, scratch), seed)
+            played = self._played(Explorer(self._target, scratch), seed)
             remove_tree(scratch)
             result = played.result
             self._outcomes[result.outcome] += 1
@@ -235,10 +237,24 @@ class _UnitRun:
 
     def add_smallest(self, unit: Shrink) -> None:
         explorer = Explorer(self._target, self._scratch)
-        first = _played(explorer, unit.seed)
+        first = self._played(explorer, unit.seed)
         # What the implementation does not do again has no steps to show.
         if first.result.outcome not in GOOD:
             self._divergence(explorer.smallest(first))
+
+    def _played(self, explorer: Explorer, seed: int) -> ScenarioRun:
+        played = first = explorer.play_seed(seed)
+        if first.result.outcome in FROM_OUTSIDE:
+            played = explorer.play_seed(seed)
+            self._compare(f"scenario {seed}", first.result, played.result)
+        return played
+
+    def _compare(
+        self, what: str, first: RunResult | CaseFinished, again: RunResult | CaseFinished
+    ) -> None:
+        """Notes what broke and did not break again: no finding, but perhaps no accident either."""
+        if again.outcome not in FROM_OUTSIDE:
+            self._notes.append(f"{what}: {first.outcome}: {first.message}; not so when tried again")
 
     def _divergence(self, played: ScenarioRun) -> None:
         case = played.case()
@@ -263,7 +279,8 @@ class _UnitRun:
             )
         )
 
-    def result(self, unit: Unit, seconds: float) -> UnitResult:
+    def result(self, unit: Unit, seconds: float, left: Sequence[str]) -> UnitResult:
+        self._notes += [f"could not end process {one}, which the program started" for one in left]
         ended = events.UnitFinished(
             at=0.0,
             unit=unit.id,
@@ -272,6 +289,7 @@ class _UnitRun:
             seconds=round(seconds, 6),
             machine=unit.machine if isinstance(unit, events.CaseSlice) else "",
             signature=unit.signature if isinstance(unit, events.Shrink) else "",
+            notes=tuple(self._notes),
         )
         lines = (codec.encode(one) + b"\n" for one in (*self._events, ended))
         return UnitResult(b"".join(lines), self._files)

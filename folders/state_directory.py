@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from numaproof.folders.scratch import make_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 LARGEST = 64 << 20
@@ -110,13 +110,17 @@ class StateDirectory:
         if above != self._above:
             raise StateError("the folder above the state directory was removed or replaced")
 
-    def check(self) -> None:
+    def check(self, names: Iterable[str] = ()) -> None:
         """Checks that it is there, readable, and not overfull; does not look into its files.
+
+        What is there by one of the `names` has to be a file, and of a bounded size.
 
         Raises:
             StateError: it is not.
         """
         with self._opened() as directory, os.scandir(directory) as entries:
+            for name in names:
+                _check(directory, name)
             for number, entry in enumerate(entries):
                 if number == MOST_ENTRIES:
                     raise StateError(f"the state directory has more than {MOST_ENTRIES} entries")
@@ -147,9 +151,7 @@ def _read(directory: int, name: str) -> bytes | None:
         raise _cannot("read", name, error) from None
     try:
         found = os.fstat(file)
-        _require_regular(name, found.st_mode)  # it may have changed since
-        if found.st_size > LARGEST:
-            raise StateError(f"{name} in the state directory is larger than {LARGEST >> 20} MiB")
+        _require_file(name, found)  # it may have changed since
         content = b""
         while more := os.read(file, found.st_size - len(content)):
             content += more
@@ -159,18 +161,20 @@ def _read(directory: int, name: str) -> bytes | None:
 
 
 def _check(directory: int, name: str) -> None:
-    """Checks that what has this name, if anything has, is a regular file, without opening it."""
+    """Checks that what has this name, if anything has, is a bounded file, without opening it."""
     try:
-        _require_regular(name, os.lstat(name, dir_fd=directory).st_mode)
+        _require_file(name, os.lstat(name, dir_fd=directory))
     except FileNotFoundError:
         return
     except OSError as error:
         raise _cannot("read", name, error) from None
 
 
-def _require_regular(name: str, mode: int) -> None:
-    if not stat.S_ISREG(mode):
-        raise StateError(f"{name} in the state directory is {_kind(mode)}, not a file")
+def _require_file(name: str, found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise StateError(f"{name} in the state directory is {_kind(found.st_mode)}, not a file")
+    if found.st_size > LARGEST:
+        raise StateError(f"{name} in the state directory is larger than {LARGEST >> 20} MiB")
 
 
 def _kind(mode: int) -> str:

@@ -126,8 +126,10 @@ class UnitFinished(Event, frozen=True, tag="unit finished", omit_defaults=True):
     """A unit is complete. `outcomes` counts its case runs, or scenarios, by outcome.
 
     `seconds` is the time the worker took; `machine` is set for a slice of cases, `signature` for
-    a shrink. In a journal, `events` counts the lines of the unit before this one, and `checksum`
-    is over the plan, those lines and this one.
+    a shrink. `notes` say what is no finding of the implementation, but should be known: what broke
+    and did not break again, and processes that could not be ended. In a journal, `events` counts
+    the lines of the unit before this one, and `checksum` is over the plan, those lines and this
+    one.
     """
 
     unit: str
@@ -136,6 +138,7 @@ class UnitFinished(Event, frozen=True, tag="unit finished", omit_defaults=True):
     seconds: float
     machine: str = ""
     signature: str = ""
+    notes: tuple[str, ...] = ()
     events: int = 0
     checksum: str = ""
 

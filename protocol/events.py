@@ -232,7 +232,8 @@ class RunEnded(Event, frozen=True, tag="campaign ended"):
     """The run finished (`complete`) or was cut short.
 
     `outcomes` counts case runs (or examples) by outcome; `untested` holds the ids of requirements
-    that no case covers; `claims` is about the implementation's own claims.
+    that no case covers; `claims` is about the implementation's own claims; `left` names the
+    processes that it has started and that could not be ended.
     """
 
     complete: bool
@@ -240,6 +241,7 @@ class RunEnded(Event, frozen=True, tag="campaign ended"):
     untested: tuple[str, ...] = ()
     message: str = ""
     claims: ClaimsReview | None = None
+    left: tuple[str, ...] = ()
 
 
 AnyEvent = (

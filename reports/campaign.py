@@ -11,7 +11,7 @@ from numaproof.reports.layout import plural
 from numaproof.reports.untrusted import one_line, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from numaproof.protocol.campaign import CampaignFinding, CampaignSummary
@@ -23,6 +23,8 @@ _TEXT = "summary.txt"
 _LONGEST = 400
 """Maximum length of a message."""
 
+_MOST_NOTES = 20
+
 
 def as_json(summary: CampaignSummary) -> bytes:
     """The summary for programs."""
@@ -32,6 +34,16 @@ def as_json(summary: CampaignSummary) -> bytes:
 def as_text(summary: CampaignSummary) -> str:
     """The summary for people, as lines."""
     return "\n".join(_lines(summary)) + "\n"
+
+
+def notes_text(notes: Sequence[str]) -> str:
+    """What was noted beside the findings, as lines; empty where nothing was."""
+    if not notes:
+        return ""
+    lines = [f"  {one_line(one, _LONGEST)}" for one in notes[:_MOST_NOTES]]
+    if (left := len(notes) - _MOST_NOTES) > 0:
+        lines.append(f"  and {left} more in events.jsonl")
+    return "\n".join((f"{plural(len(notes), 'note')}, not counted as findings:", *lines)) + "\n"
 
 
 def _lines(summary: CampaignSummary) -> Iterator[str]:

@@ -22,6 +22,7 @@ from numaproof.reports.wording import (
     VERDICTS,
     claims_lines,
     columns,
+    left_lines,
     reached_lines,
     setting,
     taken_sides,
@@ -76,13 +77,7 @@ def _head(summary: Summary) -> Iterator[str]:
     yield ""
     yield f"**{escaped(verdict_line(summary), 400)}**"
     yield ""
-    for gap in summary.gaps:
-        yield f"> ⚠️ **Incomplete run.** {escaped(gap, 500)}"
-        yield ">"
-    if summary.verdict == "nothing tested":
-        yield "> ⚠️ **Nothing was tested**: no case ran, or none is supported."
-    if summary.gaps or summary.verdict == "nothing tested":
-        yield ""
+    yield from _warnings(summary)
     if summary.started:
         yield from _table(
             ["", ""], ((escaped(name), escaped(value, 200)) for name, value in setting(summary))
@@ -114,6 +109,18 @@ def _head(summary: Summary) -> Iterator[str]:
             ["", ""], ((escaped(one), escaped(shown, 2_000)) for one, shown in reached)
         )
         yield "</details>"
+        yield ""
+
+
+def _warnings(summary: Summary) -> Iterator[str]:
+    lines = [f"**Incomplete run.** {escaped(gap, 500)}" for gap in summary.gaps]
+    lines += [escaped(line, 400) for line in left_lines(summary)]
+    if summary.verdict == "nothing tested":
+        lines.append("**Nothing was tested**: no case ran, or none is supported.")
+    for line in lines:
+        yield f"> ⚠️ {line}"
+        yield ">"
+    if lines:
         yield ""
 
 

@@ -172,6 +172,7 @@ class Summary:
             "reached": _plain_reached(self.reached),
             "untested": list(self.untested),
             "claims": _plain_claims(self.ended),
+            "left": list(self.ended.left) if self.ended else [],
         }
 
     def area(self, run: CaseFinished) -> str:

@@ -22,6 +22,7 @@ from numaproof.reports.wording import (
     SYMBOLS,
     claims_lines,
     columns,
+    left_lines,
     reached_lines,
     taken_side,
     taken_sides,
@@ -100,6 +101,7 @@ def summary_parts(
     if summary.untested:
         yield Text(f"{untested_line(summary)}.", style="yellow")
     yield from (Text(f"Incomplete run: {visible(gap)}", "bold yellow") for gap in summary.gaps)
+    yield from (Text(one_line(line, _VALUE), "bold yellow") for line in left_lines(summary))
     if summary.verdict == "nothing tested":
         yield Text("Nothing was tested: no case ran, or none is supported.", "bold yellow")
     yield Text(

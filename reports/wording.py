@@ -93,6 +93,7 @@ def untested_line(summary: Summary) -> str:
 
 
 _MOST_CLAIMS = 20
+_MOST_LEFT = 20
 
 
 def claims_lines(summary: Summary) -> tuple[str, ...]:
@@ -125,6 +126,16 @@ def claims_lines(summary: Summary) -> tuple[str, ...]:
             "hello has no `features`, so all that its operations, policies and options allow are"
             " assumed; list what you have to be asked for nothing else (numaproof features)."
         )
+    return tuple(lines)
+
+
+def left_lines(summary: Summary) -> tuple[str, ...]:
+    """The processes that outlived the run, in sentences."""
+    left = summary.ended.left if summary.ended else ()
+    lines = [f"Could not end process {one}, which the program started." for one in left]
+    if len(lines) > _MOST_LEFT:
+        more = f"Could not end {len(lines) - _MOST_LEFT} more; see events.jsonl."
+        return (*lines[:_MOST_LEFT], more)
     return tuple(lines)
 
 

@@ -86,6 +86,11 @@ class ByRelease:
         """The standard error of the program that runs, since `begin`."""
         return self._running.log() if isinstance(self._running, Watched) else ""
 
+    @property
+    def left(self) -> tuple[str, ...]:
+        """The processes of any of them that could not be ended."""
+        return tuple(name for one in self._all if isinstance(one, Watched) for name in one.left)
+
     def close(self) -> None:
         """Ends them all."""
         for one in self._all:

@@ -167,7 +167,7 @@ def differences(
                 if not options.keep_going:
                     break
             yield events.Progress(at=harness_run.elapsed(), done=number)
-    yield harness_run.ended(outcomes)
+    yield harness_run.ended(outcomes, beside=(pair.left,))
 
 
 def _by_chance(

@@ -11,7 +11,9 @@ from numaproof.conformance.cases.schema import Case, Step
 from numaproof.conformance.differential.compared_player import ComparedPlayer, UncheckedInvariants
 from numaproof.conformance.differential.recordings import RecordedCall, Recording, kept_answer
 from numaproof.conformance.execution.capabilities import NotSupportedError
+from numaproof.conformance.execution.implementation import Crashed
 from numaproof.conformance.execution.session import Session
+from numaproof.conformance.execution.shown import cut
 from numaproof.conformance.fuzzing.generation.alone import merge
 from numaproof.conformance.fuzzing.generation.choices import Seeded
 from numaproof.conformance.fuzzing.generation.scenarios import seeded_scenario
@@ -42,7 +44,7 @@ def seeded_merges(seeds: Sequence[int], capabilities: Capabilities) -> Case:
 
 
 def record(target: Target, case: Case, seed: int | None, scratch: Path) -> Recording | None:
-    """What an implementation answers to a scenario; None if it broke or does not support it.
+    """What an implementation answers to a scenario; None if it does not support it.
 
     Nobody should be held to a fault.
 
@@ -54,7 +56,7 @@ def record(target: Target, case: Case, seed: int | None, scratch: Path) -> Recor
 
     Raises:
         CaseError: the case cannot be played as written.
-        ImplementationFailure: there was no answer.
+        ImplementationFailure: there was no answer, or it was a fault.
     """
     assert case.machine is not None
     folder = scratch / "recording"
@@ -80,8 +82,9 @@ def record(target: Target, case: Case, seed: int | None, scratch: Path) -> Recor
         ]
     finally:
         remove_tree(folder)
-    if any(isinstance(answer, messages.Fault) for _, answer in answers):
-        return None
+    for operation, answer in answers:
+        if isinstance(answer, messages.Fault):
+            raise Crashed(cut(f"{operation} ended in a fault: {answer.message}"), answer.trace)
     calls = tuple(RecordedCall(operation, kept_answer(answer)) for operation, answer in answers)
     return Recording(msgspec.structs.replace(case, title=""), calls, seed)
 

@@ -6,11 +6,13 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from numaproof.conformance.execution.implementation import left_of
 from numaproof.protocol import events
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from numaproof.conformance.execution.implementation import Implementation
     from numaproof.conformance.execution.run import Target
     from numaproof.conformance.requirements import Registry
     from numaproof.protocol.machine import MachineInfo
@@ -71,12 +73,21 @@ class HarnessRun:
         outcomes: Mapping[str, int],
         untested: Iterable[str] = (),
         claims: events.ClaimsReview | None = None,
+        beside: Iterable[Implementation] = (),
     ) -> events.RunEnded:
-        """The last event; `outcomes` counts by outcome, `untested` are requirement ids."""
+        """The last event, once the target has ended and, if there is any, what ran `beside` it.
+
+        `outcomes` counts by outcome, `untested` are requirement ids.
+        """
+        left: list[str] = []
+        for one in (self.target.implementation, *beside):
+            one.close()
+            left += left_of(one)
         return events.RunEnded(
             at=self.elapsed(),
             complete=True,
             outcomes=dict(sorted(outcomes.items())),
             untested=tuple(untested),
             claims=claims,
+            left=tuple(left),
         )

@@ -96,6 +96,10 @@ class Watched(Protocol):
     def log(self) -> str:
         """Its standard error since `begin`, of which the middle may be left out."""
 
+    @property
+    def left(self) -> tuple[str, ...]:
+        """The processes that it has started and that could not be ended, by id and command line."""
+
 
 class Callee(Protocol):
     """A Python object that answers calls, as `Reference` does."""
@@ -176,3 +180,8 @@ def patient_handshake(implementation: Implementation, harness: str) -> messages.
         if failure.outcome not in FROM_OUTSIDE:
             raise
         return handshake(implementation, harness)
+
+
+def left_of(implementation: Implementation) -> tuple[str, ...]:
+    """The processes of an implementation that could not be ended, by id and command line."""
+    return implementation.left if isinstance(implementation, Watched) else ()

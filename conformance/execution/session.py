@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
+from numaproof.conformance.cases.schema import FileName
 from numaproof.conformance.claims import needs
 from numaproof.conformance.claims.needs import EarlierStart
 from numaproof.conformance.execution.implementation import ImplementationFailure, SpoiledState
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from numaproof.conformance.execution.capabilities import Capabilities
     from numaproof.conformance.execution.implementation import Implementation
     from numaproof.protocol.machine import MachineInfo
+
+_CHECKPOINTS: tuple[FileName, ...] = get_args(FileName)
 
 
 @dataclass
@@ -204,10 +207,11 @@ class Session:
         """Checks the state directory, apart from what is in its files.
 
         Raises:
-            SpoiledState: it is gone, unreadable, something else or overfull.
+            SpoiledState: it is gone, unreadable, something else or overfull, or a checkpoint is no
+                file.
         """
         with _spoiled():
-            self.state_dir.check()
+            self.state_dir.check(_CHECKPOINTS)
 
     def note(self, sentence: str) -> None:
         """Records what the harness did to the node, for the story of a failure."""

@@ -62,6 +62,7 @@ class Subprocess:
         self._number = 0
         self._answered = ""
         self._bounds = AnswerBounds()
+        self._left: tuple[str, ...] = ()
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
         """The program's answer.
@@ -155,6 +156,11 @@ class Subprocess:
         """The program's standard error since `begin`, of which the middle may be left out."""
         return self._running.log.text() if self._running else ""
 
+    @property
+    def left(self) -> tuple[str, ...]:
+        """The processes that it has started and that could not be ended, by id and command line."""
+        return self._left
+
     def close(self) -> None:
         """Closes the program's input, gives it a moment to exit, and kills what is left."""
         if self._running:
@@ -168,6 +174,7 @@ class Subprocess:
             self._running.kill()
             for one in self._running.left:
                 _LOG.warning("could not end process %s, which the program started", one)
+            self._left += self._running.left
             self._running = None
 
 

@@ -53,7 +53,7 @@ def test_a_scenario_without_an_answer_is_left_out_and_reported(
     )
     args = ("--implementation", faulty, "--seeds", "3:4", "--merges", "0:30")
     ended = command("record", *args, "--out", "mine.jsonl.xz")
-    assert "skipped merges 25: it ended in a fault or unsupported" in ended.err
+    assert "skipped merges 25: merge ended in a fault: boom" in ended.err
 
 
 def test_recordings_are_an_area_of_the_check(command: Command) -> None:

@@ -41,10 +41,10 @@ for line in sys.stdin.buffer:
 
 
 @pytest.fixture
-def outcomes(planned: CampaignSpec, tmp_path: Path) -> Callable[[int, str], dict[str, int]]:
-    """The outcomes of two scenarios, if the program is killed so often at an operation."""
+def ended(planned: CampaignSpec, tmp_path: Path) -> Callable[[int, str], dict[str, Any]]:
+    """The end of a unit of two scenarios, if the program is killed so often at an operation."""
 
-    def play(deaths: int, operation: str) -> dict[str, int]:
+    def play(deaths: int, operation: str) -> dict[str, Any]:
         (tmp_path / "dies.py").write_text(DIES)
         (tmp_path / "deaths").write_text("0")
         words = (sys.executable, str(tmp_path / "dies.py"), str(tmp_path / "deaths"), operation)
@@ -55,16 +55,26 @@ def outcomes(planned: CampaignSpec, tmp_path: Path) -> Callable[[int, str], dict
         with closing(UnitWorker(job, tmp_path)) as worker:
             unit = SeedSlice(Configuration("1.36", "kubelet"), 0, 2)
             last = worker.do(unit).lines.splitlines()[-1]
-        found: dict[str, int] = msgspec.json.decode(last)["outcomes"]
+        found: dict[str, Any] = msgspec.json.decode(last)
         return found
 
     return play
 
 
-def test_a_program_that_is_killed_once_is_tried_again(outcomes: Any) -> None:
-    assert outcomes(1, "admit") == {"pass": 2}
-    assert outcomes(1, "hello") == {"pass": 2}
+def test_a_program_that_is_killed_once_is_tried_again_and_that_is_noted(ended: Any) -> None:
+    once = ended(1, "admit")
+    assert once["outcomes"] == {"pass": 2}
+    (note,) = once["notes"]
+    assert note == (
+        "scenario 0: crash: the program ended at admit with signal SIGKILL; not so when tried again"
+    )
 
 
-def test_a_program_that_dies_again_is_a_finding(outcomes: Any) -> None:
-    assert outcomes(100, "admit") == {"crash": 2}
+def test_a_program_that_is_killed_at_hello_is_asked_again(ended: Any) -> None:
+    assert ended(1, "hello")["outcomes"] == {"pass": 2}
+
+
+def test_a_program_that_dies_again_is_a_finding(ended: Any) -> None:
+    always = ended(100, "admit")
+    assert always["outcomes"] == {"crash": 2}
+    assert "notes" not in always

@@ -55,6 +55,7 @@ ACTIONS: dict[str, Callable[[StateDirectory], object]] = {
     "read": lambda state: state.read(NAME),
     "write": lambda state: state.write(NAME, b"new"),
     "remove": lambda state: state.remove(NAME),
+    "check": lambda state: state.check(["other", NAME]),
 }
 
 
@@ -79,8 +80,9 @@ def test_a_device_is_never_opened(state: StateDirectory) -> None:
 def test_a_file_without_end_costs_nothing(state: StateDirectory, outside: Path) -> None:
     KINDS["larger than 64 MiB"](state.path / NAME, outside)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with pytest.raises(StateError, match=f"{NAME} .* is larger than 64 MiB"):
-        state.read(NAME)
+    for action in ACTIONS.values():
+        with pytest.raises(StateError, match=f"{NAME} .* is larger than 64 MiB"):
+            action(state)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < LARGEST >> 12
 
 

@@ -18,7 +18,7 @@ from numaproof.protocol.campaign import (
     Seeds,
 )
 from numaproof.protocol.messages import Hello, Options, Policies
-from numaproof.reports.campaign import as_text, clear_summary, write_summary
+from numaproof.reports.campaign import as_text, clear_summary, notes_text, write_summary
 from numaproof.reports.campaign_progress import CampaignProgress, Standing
 
 if TYPE_CHECKING:
@@ -154,3 +154,14 @@ def test_a_terminal_has_a_live_line() -> None:
     assert "5/10" in written
     assert "3 failed (2 distinct), 2.5 units/s, 0:02 left" in written
     assert "http://127.0.0.1:8787/status\n" in written
+
+
+def test_what_is_noted_beside_the_findings_is_shown() -> None:
+    assert notes_text([]) == ""
+    assert notes_text(["unit: it \x1b[31mended"]) == (
+        "1 note, not counted as findings:\n  unit: it ⟨U+001B⟩[31mended\n"
+    )
+    many = notes_text([str(number) for number in range(23)]).splitlines()
+    assert many[0] == "23 notes, not counted as findings:"
+    assert many[-1] == "  and 3 more in events.jsonl"
+    assert len(many) == 22

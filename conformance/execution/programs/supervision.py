@@ -204,7 +204,9 @@ class Supervision:
                 environment = (folder / "environ").read_bytes().split(b"\0")
                 if state not in b"ZX" and (int(session) == self.pid or mark in environment):
                     words = (folder / "cmdline").read_bytes().replace(b"\0", b" ").strip()
-                    yield int(folder.name), ascii(words.decode("utf-8", "replace")[:_NAME])[1:-1]
+                    name = ascii(words.decode("utf-8", "replace")[:_NAME])[1:-1]
+                    # It ends, or has put its command line out of sight.
+                    yield int(folder.name), name or "(no command line)"
 
 
 def _cannot(command: tuple[str, ...], why: str | None) -> CannotStartError:

@@ -196,3 +196,30 @@ def test_a_failed_greeting_is_a_complete_and_failed_run(kind: Any) -> None:
     assert failure.message == "it is gone"
     assert failure.stderr == "last words"
     assert failure.steps[0].operation == "hello"
+
+
+class Lingering(InProcess):
+    """Leaves a process behind when it ends."""
+
+    left: tuple[str, ...] = ()
+
+    def begin(self) -> None:
+        pass
+
+    def settle(self) -> None:
+        pass
+
+    def log(self) -> str:
+        return ""
+
+    def close(self) -> None:
+        self.left += ("12 sleep 999",)
+
+
+def test_a_run_ends_its_target_and_names_what_is_left_of_it(
+    make_target: MakeTarget, cases: list[Case], laptop: ProfileMachine
+) -> None:
+    *_, ended = played(make_target(Lingering(Reference)), cases[:1], laptop)
+    assert isinstance(ended, events.RunEnded)
+    assert ended.outcomes == {"pass": 1}
+    assert ended.left == ("12 sleep 999",)

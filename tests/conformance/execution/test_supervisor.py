@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import textwrap
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -252,12 +253,21 @@ def test_a_supervisor_tells_why_there_is_no_program() -> None:
         assert control.recv(1000) == b"failed 2\n"
 
 
+def gone(pid: int) -> None:
+    """Waits until a process, which is on its way, has ended."""
+    with suppress(ProcessLookupError):
+        process = os.pidfd_open(pid)
+        assert select.select([process], [], [], 30)[0]
+        os.close(process)
+
+
 def test_what_cannot_be_ended_is_named(
     started: Callable[[str], Process], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     process = started("child(stay, leave=True); ready(); os.kill(os.getppid(), signal.SIGKILL)")
     process.wait(30)
     assert process.unwatched
+    gone(process.pid)
     kill = os.kill
     monkeypatch.setattr(supervision, "MOST_ROUNDS", 1)
     monkeypatch.setattr(os, "kill", lambda *_: None)
