@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _OWN = Path("numaproof-cases.yaml")
 _CHECKOUT = Path("conformance/suite")
+_LONGEST = 400
 
 
 def _complete_requirement(
@@ -136,6 +137,7 @@ def promote(
     from numaproof.conformance.promotion.promotion import promote as promoted
     from numaproof.conformance.promotion.rehearsal import PromotionError
     from numaproof.conformance.requirements import load_registry
+    from numaproof.reports.untrusted import one_line
 
     finding = _finding(file)
     target = into or (_CHECKOUT / "promoted.yaml" if _CHECKOUT.is_dir() else _OWN)
@@ -149,7 +151,7 @@ def promote(
             located([file]),
             open_target(implementation, timeout, kubernetes, None, judged_as) as opened,
         ):
-            case = promoted(
+            made = promoted(
                 finding,
                 Wanted(case_id, title, requirements, opened.kubernetes, level, defect),
                 load_registry(),
@@ -158,9 +160,13 @@ def promote(
             )
     except PromotionError as error:
         raise PromotionError(f"{file}: {error}") from None
+    case = made.case
     target.parent.mkdir(parents=True, exist_ok=True)
     writing.put(appending.appended(text, case, str(target)), target)
     click.echo(f"{target}: {case.id}, level {case.level}, {', '.join(case.requirements)}")
+    if made.failure:
+        said = one_line(f"{made.failure.outcome}: {made.failure.message}", _LONGEST)
+        click.echo(f"{opened.hello.name} fails it: {said}")
     own = () if _is_bundled(target) else ("--cases", str(target))
     released = ("--kubernetes", opened.kubernetes) if kubernetes or case.kubernetes else ()
     program = ("--implementation", implementation) if implementation else ()

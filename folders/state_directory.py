@@ -97,7 +97,7 @@ class StateDirectory:
             except OSError as error:
                 raise _cannot("remove", name, error) from None
 
-    def check_place(self) -> None:
+    def _check_place(self) -> None:
         """Checks that its path leads to where it was made.
 
         Raises:
@@ -130,7 +130,7 @@ class StateDirectory:
 
     @contextmanager
     def _opened(self) -> Iterator[int]:
-        self.check_place()
+        self._check_place()
         try:
             directory = os.open(self.path, _DIRECTORY)
         except OSError as error:

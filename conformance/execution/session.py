@@ -15,7 +15,11 @@ from typing import TYPE_CHECKING, Any, get_args
 from numaproof.conformance.cases.schema import FileName
 from numaproof.conformance.claims import needs
 from numaproof.conformance.claims.needs import EarlierStart
-from numaproof.conformance.execution.implementation import ImplementationFailure, SpoiledState
+from numaproof.conformance.execution.implementation import (
+    ImplementationFailure,
+    SpoiledState,
+    Watched,
+)
 from numaproof.conformance.execution.shown import bounded
 from numaproof.conformance.judging.oracle import (
     STATE_DIR,
@@ -147,9 +151,9 @@ class Session:
             if failure.after_answer and len(self.calls) > 1:
                 self.calls.pop()  # the call before it is to blame
             raise
-        with _spoiled():
-            # The reference writes beside it.
-            self.state_dir.check_place()
+        if isinstance(self.implementation, Watched):
+            # At once: what follows in it is read and written by the program, and by the reference.
+            self.check_state()
         answer = self.normal(call.answer)
         if self.oracle:
             found = self.oracle.disagreement(operation, args, answer)

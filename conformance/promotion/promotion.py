@@ -60,9 +60,17 @@ class Wanted:
     defect: str | None = None
 
 
+@dataclass(frozen=True)
+class Promotion:
+    """A finding that has become a case; how the implementation fails it, if one was at hand."""
+
+    case: Case
+    failure: RunResult | None = None
+
+
 def promote(
     finding: Case, wanted: Wanted, registry: Registry, taken: Iterable[str], target: Target | None
-) -> Case:
+) -> Promotion:
     """The case that a finding becomes.
 
     Args:
@@ -96,10 +104,11 @@ def promote(
     if target is None:
         # A broken invariant shows at any level, a difference from the reference not below this.
         level: Level = wanted.level or ("invariants" if finding.requirements else "placement")
-        case = _expecting(begun, rehearsal, level, asked=level != "invariants")
+        made = Promotion(_expecting(begun, rehearsal, level, asked=level != "invariants"))
     else:
-        case = _least(begun, rehearsal, levels, target)
-    return msgspec.structs.replace(case, kubernetes=_releases(case, wanted.kubernetes))
+        made = _least(begun, rehearsal, levels, target)
+    case = msgspec.structs.replace(made.case, kubernetes=_releases(made.case, wanted.kubernetes))
+    return replace(made, case=case)
 
 
 def _check_id(name: str, taken: frozenset[str]) -> None:
@@ -127,7 +136,7 @@ def _requirements(names: Sequence[str], registry: Registry) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _least(case: Case, rehearsal: Rehearsal, levels: Sequence[Level], target: Target) -> Case:
+def _least(case: Case, rehearsal: Rehearsal, levels: Sequence[Level], target: Target) -> Promotion:
     """The case that expects least among those that fail on the target."""
     claimed = [one for one in levels if applies(one, target.level)]
     if not claimed:
@@ -139,11 +148,11 @@ def _least(case: Case, rehearsal: Rehearsal, levels: Sequence[Level], target: Ta
     for level in claimed:
         for asked in (False, True):
             made = _expecting(case, rehearsal, level, asked=asked)
-            if not _verdict(made, alone).good:
-                return made
+            if not (verdict := _verdict(made, alone)).good:
+                return Promotion(made, verdict)
     # Then only the comparison with the reference, call by call, may still show it.
-    if not _verdict(made, target).good:
-        return made
+    if not (verdict := _verdict(made, target)).good:
+        return Promotion(made, verdict)
     raise PromotionError(
         f"{target.hello.name} passes it at level {claimed[-1]}: there is no failure to keep"
     )

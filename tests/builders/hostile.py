@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 PRELUDE = """
-import ctypes, json, os, resource, signal, socket, subprocess, sys, threading, time
+import ctypes, json, msgspec, os, resource, signal, socket, subprocess, sys, threading, time
 from numaproof.protocol import codec, messages
 from numaproof.reference.implementation import Reference
 held = os.open(os.environ["HELD"], os.O_WRONLY)
@@ -23,9 +23,14 @@ reference = Reference()
 def say(text):
     sys.stdout.buffer.write(text if isinstance(text, bytes) else text.encode())
     sys.stdout.flush()
+gone, calls = "", []
+def served(op, args):
+    if getattr(args, "state_dir", None) == gone:
+        args = msgspec.structs.replace(args, state_dir=os.environ["OWN"])
+    return reference.call(op, args)
 def made(request):
-    reply = reference.call(request.op, codec.decode_args(request))
-    return codec.encode_answer(request.id, reply)
+    calls.append((request.op, codec.decode_args(request)))
+    return codec.encode_answer(request.id, served(*calls[-1]))
 def answer(request):
     say(made(request))
 def stay():
@@ -41,6 +46,10 @@ def put(make, file=name):
     if os.path.lexists(os.path.join(state, file)): os.remove(os.path.join(state, file))
     make(os.path.join(state, file))
 def swap(make, folder=None):
+    # From now on it keeps its own state elsewhere: who writes there is not this program.
+    global gone, reference
+    gone, reference = state, Reference()
+    for call in calls: served(*call)
     folder = folder or state
     os.rename(folder, folder + "-away")
     make(folder)

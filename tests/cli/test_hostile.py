@@ -76,6 +76,8 @@ class Attack:
         (self.outside / "kept").write_text("kept")
         self.temporary = self.folder / "tmp"
         self.temporary.mkdir()
+        own = self.folder / "own"
+        own.mkdir()
         self.cases = self.folder / "case.yaml"
         self.cases.write_text(CASE)
         finding = seeded_scenario(0, Capabilities(Reference().hello(hello_args("tests")), "1.35"))
@@ -87,6 +89,7 @@ class Attack:
             **os.environ,
             "HELD": str(held),
             "OUTSIDE": str(self.outside),
+            "OWN": str(own),
             "TMPDIR": str(self.temporary),
         }
 
@@ -164,19 +167,19 @@ def test_a_hostile_program_is_named_and_leaves_nothing_behind(tmp_path: Path, na
 
 
 COMMANDS = {
-    "fuzz": ("fuzz", "--max-examples", "3", "--timeout", "5s", "--implementation"),
+    "fuzz": ("fuzz", "--max-examples", "3", "--seed", "1", "--timeout", "5s", "--implementation"),
     "campaign": (
-        *("campaign", "--no-cases", "--seeds", "0:3", "--workers", "1", "--shrink", "0"),
+        *("campaign", "--no-cases", "--seeds", "0:1", "--workers", "1", "--shrink", "0"),
         *("--timeout", "5s", "--implementation"),
     ),
-    "diff": ("diff", "--seeds", "0:3", "--tries", "1", "--timeout", "5s", "--right"),
+    "diff": ("diff", "--seeds", "0:1", "--tries", "1", "--timeout", "5s", "--right"),
     "promote": (
         "promote",
         *("finding.yaml", "--id", "hostile-is-survived", "--into", "made.yaml"),
         *("--requirement", "CPU-CHECKPOINT-001", "--timeout", "5s", "--implementation"),
     ),
     "record": (
-        *("record", "--seeds", "0:3", "--merges", "0:1", "--out", "made.jsonl.xz"),
+        *("record", "--seeds", "0:1", "--merges", "0:1", "--out", "made.jsonl.xz"),
         *("--timeout", "5s", "--implementation"),
     ),
 }

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from numaproof.fleet.worker import UnitResult
     from numaproof.protocol.campaign import Unit
 
-PATIENCE = 120.0
+PATIENCE = 300.0
 
 SOURCE = """
 import os, sys

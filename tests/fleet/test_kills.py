@@ -29,8 +29,13 @@ Start = Callable[..., Any]
 KILLS = int(os.environ.get("NUMAPROOF_KILLS", "3"))
 """Kills at random moments."""
 
-LATEST = 10.0
-"""Seconds from the start of a command within which they come."""
+SEED = int(os.environ.get("NUMAPROOF_KILLS_SEED", KILLS))
+"""Chooses who is killed, and when."""
+
+VICTIMS = ("client", "worker", "scheduler", "stopped worker")
+
+PAUSE = 3.0
+"""Seconds for which a worker is stopped at the most."""
 
 
 def lines(folder: Path) -> list[dict[str, Any]]:
@@ -189,13 +194,15 @@ def below(pid: int) -> list[int]:
 def test_kills_at_random_moments_lose_nothing_and_count_nothing_twice(
     trap: Any, start: Start, undisturbed: Path, tmp_path: Path, tls: tuple[str, ...]
 ) -> None:
-    dice = random.Random(KILLS)  # noqa: S311 - the same moments each time
+    dice = random.Random(SEED)  # noqa: S311 - the same moments each time
     left = KILLS
+    # What an undisturbed campaign takes on this machine, to which starting comes.
+    latest = 2 * lines(undisturbed)[-1]["at"]
     for number in count():
         out = tmp_path / str(number)
         resume = True
         while resume:
-            victim = dice.choice(("client", "worker", "scheduler")) if left else ""
+            victim = dice.choice(VICTIMS) if left else ""
             with ExitStack() as stack:
                 options: tuple[str, ...] = ("--workers", "2")
                 others: list[subprocess.Popen[str]] = []
@@ -203,7 +210,7 @@ def test_kills_at_random_moments_lose_nothing_and_count_nothing_twice(
                     options, *others = stack.enter_context(cluster(tls))
                 command = start(trap, out, *options)
                 with suppress(subprocess.TimeoutExpired):
-                    command.process.wait(dice.uniform(0, LATEST))
+                    command.process.wait(dice.uniform(0, latest))
                 if victim:
                     kill(dice, victim, command.process, others)
                     left -= 1
@@ -221,11 +228,18 @@ def kill(
     command: subprocess.Popen[str],
     others: list[subprocess.Popen[str]],
 ) -> None:
-    """Kills the victim, if it has not ended; without workers yet, nobody is killed."""
+    """Kills the victim, or stops it for a while; without workers yet, nothing happens."""
     if victim == "client":
         command.kill()
     elif victim == "scheduler":
         others[0].kill()
     elif workers := below(command.pid):
+        worker = dice.choice(workers)
         with suppress(ProcessLookupError):
-            os.kill(dice.choice(workers), signal.SIGKILL)
+            if victim == "worker":
+                os.kill(worker, signal.SIGKILL)
+                return
+            os.kill(worker, signal.SIGSTOP)
+            with suppress(subprocess.TimeoutExpired):
+                command.wait(dice.uniform(0, PAUSE))
+            os.kill(worker, signal.SIGCONT)

@@ -72,7 +72,7 @@ def wanted(level: Level | None = None, **about: Any) -> Wanted:
 
 def promoted(case: Case, level: Level | None = None, bug: str | None = None) -> Case:
     target = target_of(BUG[bug].implementation(), compared=True) if bug else None
-    return promote(case, wanted(level), REGISTRY, (), target)
+    return promote(case, wanted(level), REGISTRY, (), target).case
 
 
 def expected(case: Case, number: int = -1) -> Expected:
@@ -132,7 +132,7 @@ def test_where_placement_decides_what_is_accepted_no_answer_is_expected_of_invar
 def test_a_difference_without_a_broken_invariant_is_expected_at_placement() -> None:
     case = msgspec.structs.replace(finding(START, ADMIT), requirements=())
     said = Wanted("static-x", "A sentence", ("CPU-STATIC-009",), NEWEST)
-    made = promote(case, said, REGISTRY, (), None)
+    made = promote(case, said, REGISTRY, (), None).case
     assert (made.level, made.title) == ("placement", "A sentence")
 
 
@@ -295,7 +295,7 @@ def test_of_a_checkpoint_everything_but_its_checksum_is_expected() -> None:
 
 def test_an_older_release_can_be_asked_for() -> None:
     said = Wanted("static-x", None, (), "1.34")
-    case = promote(finding(START, ADMIT), said, REGISTRY, (), None)
+    case = promote(finding(START, ADMIT), said, REGISTRY, (), None).case
     assert case.kubernetes == ""
 
 
@@ -367,5 +367,7 @@ def test_where_a_kubelet_is_known_to_do_otherwise_its_defect_is_asked_for() -> N
     )
     with pytest.raises(PromotionError, match="is known to answer this otherwise: name the --def"):
         promoted(case, "admission")
-    made = promote(case, wanted("admission", defect="init-cpus-not-reused"), REGISTRY, (), None)
+    made = promote(
+        case, wanted("admission", defect="init-cpus-not-reused"), REGISTRY, (), None
+    ).case
     assert made.defect == "init-cpus-not-reused"
