@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from hypothesis.database import ExampleDatabase
 
+from numaproof.folders.state_directory import StateDirectory, StateError
 from numaproof.inputs import door
 
 if TYPE_CHECKING:
@@ -86,22 +86,15 @@ class InDirectory(ExampleDatabase):
     def save(self, key: bytes, value: bytes) -> None:
         """Keeps a value, if the directory can be written to."""
         folder = self._folder(key)
-        with suppress(OSError):
+        with suppress(OSError, StateError):
             folder.mkdir(parents=True, exist_ok=True)
-            # A file with this name takes the place of whatever is there.
-            number, partial = tempfile.mkstemp(dir=folder)
-            try:
-                with os.fdopen(number, "wb") as file:
-                    file.write(value)
-                Path(partial).replace(folder / _hashed(value))
-            except OSError:
-                Path(partial).unlink()
+            StateDirectory(folder).write(_hashed(value), value)
 
     def delete(self, key: bytes, value: bytes) -> None:
         """Forgets a value, if it is there."""
         folder = self._folder(key)
-        with suppress(OSError):
-            (folder / _hashed(value)).unlink()
+        with suppress(OSError, StateError):
+            StateDirectory(folder).remove(_hashed(value))
             folder.rmdir()
 
     def _folder(self, key: bytes) -> Path:

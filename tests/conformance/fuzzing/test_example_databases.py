@@ -106,7 +106,7 @@ def test_no_example_is_written_through_a_link_or_where_nobody_can_write(tmp_path
     kept.symlink_to(tmp_path / "outside")
     database.save(b"key", b"one")
     assert not (tmp_path / "outside").exists()
-    assert list(database.fetch(b"key")) == [b"one"]
+    assert list(database.fetch(b"key")) == []
     kept.unlink()
     kept.mkdir()
     database.save(b"key", b"one")
