@@ -11,6 +11,7 @@ import click
 
 from numaproof.protocol.messages import LEVELS, Level
 from numaproof.protocol.releases import RELEASES
+from numaproof.selecting import complete_requirement
 from numaproof.targets import as_option, named_failure, open_target, timeout_option
 
 if TYPE_CHECKING:
@@ -22,20 +23,6 @@ if TYPE_CHECKING:
 _OWN = Path("numaproof-cases.yaml")
 _CHECKOUT = Path("conformance/suite")
 _LONGEST = 400
-
-
-def _complete_requirement(
-    ctx: click.Context, param: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    from click.shell_completion import CompletionItem
-
-    from numaproof.conformance.requirements import load_registry
-
-    return [
-        CompletionItem(row.id, help=row.statement)
-        for row in load_registry().requirements
-        if row.id.startswith(incomplete.upper())
-    ]
 
 
 class DefectName(click.ParamType[str]):
@@ -76,7 +63,7 @@ def _defects() -> list[str]:
     metavar="ID",
     help="Requirement that the case checks, such as CPU-STATIC-001 (default: those that the"
     " finding names). Repeatable.",
-    shell_complete=_complete_requirement,
+    shell_complete=complete_requirement,
 )
 @click.option(
     "--into",

@@ -29,12 +29,29 @@ def complete_case(
     """The ids of bundled cases, for shell completion."""
     from click.shell_completion import CompletionItem
 
-    from numaproof.conformance.cases import loading
+    from numaproof.conformance import listing
 
     return [
-        CompletionItem(case.id, help=case.title)
-        for case in loading.bundled_cases()
+        CompletionItem(case.id, help=case.about)
+        for case in listing.cases()
         if case.id.startswith(incomplete)
+    ]
+
+
+def complete_requirement(
+    ctx: click.Context,
+    param: click.Parameter,
+    incomplete: str,
+) -> list[CompletionItem]:
+    """The ids of requirements, for shell completion."""
+    from click.shell_completion import CompletionItem
+
+    from numaproof.conformance import listing
+
+    return [
+        CompletionItem(row.id, help=row.about)
+        for row in listing.requirements()
+        if row.id.startswith(incomplete.upper())
     ]
 
 
@@ -46,21 +63,31 @@ def complete_pattern(
     """Keys and their values, ids of bundled cases and of requirements, for shell completion."""
     from click.shell_completion import CompletionItem
 
+    from numaproof.conformance import listing
+
+    key, colon, _ = incomplete.partition(":")
+    if colon:
+        known = [CompletionItem(f"{key}:{one}") for one in _values(key)]
+    else:
+        keys = [CompletionItem(f"{one}:", help=what) for one, what in KEYS.items()]
+        listed = (*listing.cases(), *listing.requirements())
+        known = [*keys, *(CompletionItem(one.id, help=one.about) for one in listed)]
+    return [one for one in known if one.value.startswith(incomplete)]
+
+
+def _values(key: str) -> Sequence[str]:
+    """What a pattern with a key can match."""
+    from numaproof.conformance import listing
+
+    if key == "id":
+        return sorted({name for one in listing.cases() for name in (one.id, *one.aliases)})
+    if key == "requirement":
+        return sorted({row for one in listing.cases() for row in one.requirements})
     from numaproof.conformance.cases import loading
     from numaproof.conformance.requirements import load_registry
     from numaproof.conformance.selection.patterns import Selection
 
-    key, colon, _ = incomplete.partition(":")
-    cases = loading.bundled_cases()
-    if colon:
-        values = Selection((), (), load_registry()).values(key, cases)
-        known = [CompletionItem(f"{key}:{one}") for one in values]
-    else:
-        keys = [CompletionItem(f"{one}:", help=what) for one, what in KEYS.items()]
-        rows = load_registry().requirements
-        ids = [CompletionItem(row.id, help=row.statement) for row in rows]
-        known = [*keys, *(CompletionItem(one.id, help=one.title) for one in cases), *ids]
-    return [one for one in known if one.value.startswith(incomplete)]
+    return Selection((), (), load_registry()).values(key, loading.bundled_cases())
 
 
 _WHAT = f"KEY:GLOB with a key of {', '.join(KEYS)}; or a glob of case or requirement ids"

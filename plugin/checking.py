@@ -15,13 +15,16 @@ from numaproof.conformance.execution.machines import GivenMachine
 from numaproof.conformance.execution.run import Run
 from numaproof.conformance.execution.runner import SelectedCase
 from numaproof.conformance.fuzzing import strategies
+from numaproof.conformance.known_failures.entries import SCENARIO
 from numaproof.conformance.known_failures.verdicts import KNOWN, KnownFailures
 from numaproof.folders.scratch import scratch_folder
-from numaproof.protocol.events import CaseFinished
+from numaproof.protocol.events import GOOD, CaseFinished
 from numaproof.protocol.machine import MachineInfo
 from numaproof.reports.transcript import transcript
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from hypothesis import strategies as st
 
     from numaproof.conformance.cases.schema import Case
@@ -64,7 +67,7 @@ class Checker:
             raise ValueError(
                 f"{scenario.id} defines no machine; use the marker numaproof to choose one"
             )
-        self.check(SelectedCase(scenario, GivenMachine(scenario.machine)))
+        self._check(SelectedCase(scenario, GivenMachine(scenario.machine)), self._judged_scenario)
 
     def check(self, selected: SelectedCase) -> None:
         """Plays a case on a machine: the value of `numaproof_case`.
@@ -76,13 +79,19 @@ class Checker:
             AssertionError: as for `play`, and where what an entry names alone fails no more.
         """
         __tracebackhide__ = True
+        self._check(selected, self._judged)
+
+    def _check(
+        self, selected: SelectedCase, judged: Callable[[CaseFinished, Case], CaseFinished]
+    ) -> None:
+        __tracebackhide__ = True
         case, target = selected.case, self.target
         if not applies(case.level, target.level):
             pytest.skip(f"{case.id} is of level {case.level}, {target.level} is claimed")
         if not releases.includes(case.kubernetes, target.kubernetes):
             pytest.skip(f"{case.id} is for Kubernetes {case.kubernetes}, not {target.kubernetes}")
         finished, result = _played(target, selected)
-        finished = self._judged(finished, case)
+        finished = judged(finished, case)
         if result.outcome == "unsupported":
             if hypothesis.currently_in_test_context():
                 hypothesis.reject()
@@ -92,6 +101,15 @@ class Checker:
                 pytest.xfail(f"{result.defect or KNOWN}: {finished.message}")
         elif not result.good:
             raise AssertionError(_failure(finished, selected, result))
+
+    def _judged_scenario(self, finished: CaseFinished, case: Case) -> CaseFinished:
+        """The same of a scenario, which an entry may name as such, with its cause.
+
+        Scenarios differ, so an entry with another cause says nothing about one that is generated.
+        """
+        known = self.known.judged_scenario(finished) if finished.outcome not in GOOD else finished
+        is_known = known.outcome == KNOWN or case.id == SCENARIO
+        return known if is_known else self._judged(finished, case)
 
     def _judged(self, finished: CaseFinished, case: Case) -> CaseFinished:
         """A case run as it counts by what is known.

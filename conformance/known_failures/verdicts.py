@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import difflib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 KNOWN: Outcome = "known failure"
 MISSING: Outcome = "missing known failure"
 
-Scenario = TypeVar("Scenario", DivergenceFound, ScenarioFailed)
+Scenario = TypeVar("Scenario", CaseFinished, DivergenceFound, ScenarioFailed)
 _Failure = TypeVar("_Failure", CaseFinished, DivergenceFound, ScenarioFailed)
 
 _INSTEAD: Mapping[str, tuple[str, str]] = {
@@ -133,10 +134,10 @@ def _judged(failure: _Failure, about: Sequence[KnownFailureEntry], today: dt.dat
             failure, outcome=KNOWN, message=f"{valid.told}: {failure.message}"
         )
     if same:
-        entry = same[0]
+        entry = max(same, key=lambda one: one.written.until or today)
         told = f"known until {entry.written.until}: fix it, or move the date"
     elif about:
-        entry = about[0]
+        entry = _most_alike(failure.signature, about)
         told = (
             f"known with another cause, {entry.written.signature!r}; if this is the same problem,"
             f" write signature: {failure.signature!r}"
@@ -144,3 +145,14 @@ def _judged(failure: _Failure, about: Sequence[KnownFailureEntry], today: dt.dat
     else:
         return failure
     return msgspec.structs.replace(failure, message=f"{failure.message} [{entry.where}: {told}]")
+
+
+def _most_alike(signature: str, about: Sequence[KnownFailureEntry]) -> KnownFailureEntry:
+    """The entry that is most likely about the same problem; of equals the first."""
+    return max(
+        about,
+        key=lambda one: (
+            difflib.SequenceMatcher(None, one.written.signature, signature).ratio(),
+            not one.has_glob,
+        ),
+    )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from numaproof.conformance.known_failures import entries
 from numaproof.conformance.known_failures.entries import KnownFailure, KnownFailureEntry
@@ -116,6 +118,30 @@ def test_a_whole_run_shows_that_nothing_of_a_glob_fails_any_more() -> None:
         assert [one.outcome for one in known_ones.missing(0.0)] == (
             ["missing known failure"] if whole else []
         )
+
+
+def test_of_several_entries_the_one_with_the_most_alike_cause_is_named() -> None:
+    causes = ("invariant cpus-never-shared", "fault at admit: bang", "crash at start")
+    several = [
+        KnownFailureEntry(KnownFailure("*", cause, "why"), f"known.yaml:{line}")
+        for line, cause in enumerate(causes, 1)
+    ]
+    failed = CaseFinished(0.0, "a-one", "One", "laptop", "fault", 0.0, ())
+    failed = structs.replace(failed, signature="fault at admit: boom", message="boom")
+    assert "[known.yaml:2: " in KnownFailures(several).judged(failed).message
+    assert "[known.yaml:2: " in KnownFailures(several[::-1]).judged(failed).message
+
+
+def test_of_several_dates_that_are_past_the_last_is_named() -> None:
+    dates = (dt.date(2027, 1, 1), dt.date(2027, 3, 1), dt.date(2027, 2, 1))
+    several = [
+        KnownFailureEntry(KnownFailure("*", "boom", "why", until=date), f"known.yaml:{line}")
+        for line, date in enumerate(dates, 1)
+    ]
+    failed = CaseFinished(0.0, "a-one", "One", "laptop", "fault", 0.0, ())
+    failed = structs.replace(failed, signature="boom", message="boom")
+    judged = KnownFailures(several, dt.date(2027, 4, 1)).judged(failed)
+    assert judged.message == "boom [known.yaml:2: known until 2027-03-01: fix it, or move the date]"
 
 
 def test_an_entry_past_its_date_fails_and_says_so(

@@ -72,9 +72,15 @@ def test_the_help_of_a_subcommand_loads_nothing_that_only_running_it_needs(name:
         "numaproof check --machine lap",
         "numaproof campaign --kubernetes 1",
         "numaproof upgrade --to 1",
+        "numaproof check --select st",
+        "numaproof check --select id:st",
+        "numaproof check --exclude requirement:CPU",
+        "numaproof promote finding.yaml --requirement CPU",
+        "numaproof case show static",
+        "numaproof replay static",
     ],
 )
-def test_completing_options_machines_and_releases_loads_no_more(typed: str) -> None:
+def test_completing_options_machines_releases_and_ids_loads_no_more(typed: str) -> None:
     held(loaded(typed=typed), 30, 160)
 
 

@@ -334,6 +334,19 @@ known_failures:
 """
 
 
+def test_what_scenarios_are_known_for_says_nothing_about_one_that_fails_for_another_cause(
+    run: Run, seeded: Callable[[str], str], pytester: pytest.Pytester
+) -> None:
+    bug = seeded("exclusive-cpus-stay-in-the-shared-pool")
+    entry = "{case: scenario, signature: invariant exclusive-count, reason: being fixed}"
+    pytester.makefile(".yaml", known=f"known_failures: [{entry}]")
+    ini = {"known_failures": "known.yaml"}
+    ended = run(TESTS, "-k", "scenarios", implementation=bug, **ini)
+    ended.assert_outcomes(failed=1, deselected=8)
+    ended.stdout.fnmatch_lines(["*shared-or-exclusive*"])
+    ended.stdout.no_fnmatch_line("*known with another cause*")
+
+
 def test_known_failures_are_expected_and_what_fails_no_more_is_reported(
     run: Run, seeded: Callable[[str], str], pytester: pytest.Pytester
 ) -> None:

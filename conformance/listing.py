@@ -1,0 +1,78 @@
+"""The ids of bundled cases and requirements, read line by line: completion must be quick.
+
+Loading the files takes seconds of YAML, of which completion needs a few lines. That these are the
+same as those that loading finds is held by a test.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from importlib.resources.abc import Traversable
+
+
+class Listed(NamedTuple):
+    """A case or a requirement.
+
+    Attributes:
+        id: its id.
+        about: the title of a case, the statement of a requirement.
+        aliases: the ids that a case had before.
+        requirements: what a case checks.
+    """
+
+    id: str
+    about: str
+    aliases: tuple[str, ...] = ()
+    requirements: tuple[str, ...] = ()
+
+
+def cases() -> Iterator[Listed]:
+    """The bundled cases, in the order of their files' names."""
+    root = resources.files("numaproof.conformance") / "suite"
+    for file in sorted(_files(root), key=str):
+        for name, fields in _items(file, ""):
+            about, aliases, requirements = map(fields.get, ("title", "aliases", "requirements"))
+            yield Listed(name, about or "", _flow(aliases), _flow(requirements))
+
+
+def requirements() -> Iterator[Listed]:
+    """The requirements of the registry."""
+    file = resources.files("numaproof.conformance") / "requirements.yaml"
+    for name, fields in _items(file, "  "):
+        yield Listed(name, fields["statement"])
+
+
+def _files(root: Traversable) -> Iterator[Traversable]:
+    for entry in root.iterdir():
+        if entry.is_dir():
+            yield from _files(entry)
+        elif entry.name.endswith(".yaml"):
+            yield entry
+
+
+def _items(file: Traversable, indent: str) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """The items of the list whose dashes stand at an indentation: the id, and their texts."""
+    begin = re.compile(rf"^{indent}- id: (\S+)$", re.MULTILINE)
+    parts = begin.split(file.read_text(encoding="utf-8"))[1:]
+    # What follows on lines of its own is indented more, or the items of a list.
+    field = re.compile(rf"^{indent}  (\w+): *(.*(?:\n{indent}  (?:  |- ).*)*)", re.MULTILINE)
+    for name, text in zip(parts[::2], parts[1::2], strict=True):
+        yield name, {key: _scalar(value) for key, value in field.findall(text)}
+
+
+def _scalar(text: str) -> str:
+    """A value of one line, or folded over several."""
+    words = " ".join(text.removeprefix(">-").split())
+    if words[:1] in ("'", '"') and words[-1:] == words[:1]:
+        quote, words = words[0], words[1:-1]
+        words = words.replace("''", "'") if quote == "'" else words.replace('\\"', '"')
+    return words
+
+
+def _flow(text: str | None) -> tuple[str, ...]:
+    return tuple(re.findall(r"\w[\w-]*", text or ""))
