@@ -11,7 +11,6 @@ import click
 from numaproof.accepted import Accepted, known_failures_options
 from numaproof.machine_names import MACHINE, named_machines
 from numaproof.outputs import clear_findings, out_option
-from numaproof.protocol.campaign import Seeds
 from numaproof.protocol.messages import LEVELS, Level
 from numaproof.protocol.releases import RELEASES
 from numaproof.schedulers import scheduler_options, workers_opener
@@ -140,6 +139,7 @@ def campaign(
     from numaproof.fleet.planning import CampaignSpec
     from numaproof.folders.scratch import scratch_folder
     from numaproof.metadata import VERSION
+    from numaproof.protocol.campaign import Seeds
     from numaproof.reports.campaign import clear_summary
 
     opener = workers_opener(**where)

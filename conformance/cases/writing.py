@@ -43,9 +43,16 @@ def put(content: str, path: Path) -> None:
         raise
 
 
+LONGEST_TITLE = 200
+"""Characters of a title in a file: that of a finding is a message, which may quote two answers."""
+
+
 def text(case: Case) -> str:
-    """The case as YAML: the same bytes for the same case."""
-    return _dumped({"cases": [_plain(case)]})
+    """The case as YAML: the same bytes for the same case. Of a long title the beginning."""
+    plain = _plain(case)
+    if len(case.title) > LONGEST_TITLE:
+        plain["title"] = f"{case.title[: LONGEST_TITLE - 1].rstrip()}…"
+    return _dumped({"cases": [plain]})
 
 
 def item(case: Case, **said: Any) -> str:

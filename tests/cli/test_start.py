@@ -22,7 +22,17 @@ from numaproof.__main__ import run
 run()
 """
 
-SLOW = {"dask", "distributed", "hypothesis", "jinja2", "pyfakefs", "redis", "rich", "yaml"}
+SLOW = {
+    "dask",
+    "distributed",
+    "hashlib",
+    "hypothesis",
+    "jinja2",
+    "pyfakefs",
+    "redis",
+    "rich",
+    "yaml",
+}
 """Packages that only running something needs."""
 
 
