@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.table import Table
 
     from numaproof.protocol.machine import MachineInfo
@@ -56,6 +59,17 @@ def _nodes(machine: MachineInfo) -> Table:
             str(len(node.cores or ())),
             str(node.memory // _MIB),
             " ".join(pages),
-            " ".join(map(str, node.distances or ())),
+            _distances(node.distances or ()),
         )
     return table
+
+
+_MOST_DISTANCES = 64
+"""Distances of a node that are listed; a table of 1,024 by 1,024 helps nobody."""
+
+
+def _distances(listed: Sequence[int]) -> str:
+    """The distances in order, or for many nodes how many there are of each."""
+    if len(listed) <= _MOST_DISTANCES:
+        return " ".join(map(str, listed))
+    return ", ".join(f"{count}x{value}" for value, count in sorted(Counter(listed).items()))

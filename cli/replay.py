@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -77,7 +78,7 @@ def replay(
 
     played = _Played.read(what, first=not machine_names)
     wanted = selection(select, exclude, (*played.cases, *played.recordings), where=played.where)
-    with located(played.own), scratch_folder() as trees:
+    with located(played.own), played.located(), scratch_folder() as trees:
         machines = named_machines(machine_names, trees)
 
         def start(harness_run: HarnessRun) -> Iterator[AnyEvent]:
@@ -138,6 +139,26 @@ class _Played:
     def where(self) -> str:
         """Where the cases are, as messages say it."""
         return f" in {self.file}" if self.file else ""
+
+    @contextmanager
+    def located(self) -> Iterator[None]:
+        """Adds file and line to a `CaseError` about a recorded case.
+
+        Raises:
+            RecordingError: as the error was raised in the block.
+            CaseError: the case is not recorded.
+        """
+        from numaproof.conformance.cases.errors import CaseError
+        from numaproof.conformance.differential.recordings import RecordingError
+
+        try:
+            yield
+        except CaseError as error:
+            # The first line says where the recordings come from.
+            for line, one in enumerate(self.recordings, 2):
+                if one.case.id == error.case:
+                    raise RecordingError(f"{self.file}, line {line}: {error}") from None
+            raise
 
     def check_release(self, target: Target) -> None:
         """Checks that recordings are of the release of the target.

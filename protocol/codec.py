@@ -94,8 +94,25 @@ def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
 
 
 def encode(message: object) -> bytes:
-    """The message as one line of JSON, without the line break."""
-    return _encoder.encode(message)
+    """The message as one line of JSON, without the line break.
+
+    Bytes that are no UTF-8, which file names and arguments may have, are written as escapes.
+    """
+    try:
+        return _encoder.encode(message)
+    except UnicodeEncodeError:
+        return _encoder.encode(_encodable(to_plain(message)))
+
+
+def _encodable(value: Any) -> Any:
+    """Plain JSON values without surrogates."""
+    if isinstance(value, str):
+        return value.encode(errors="backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_encodable(key): _encodable(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_encodable(one) for one in value]
+    return value
 
 
 def to_plain(message: object) -> Any:

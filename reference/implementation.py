@@ -170,6 +170,8 @@ class Reference:
 
 
 def _discover(root: str, release: Release) -> MachineInfo:
+    if "\0" in root:
+        raise RequestError("the root is no path: it has a NUL character")
     try:
         return discover(FolderTree.root(Path(root)), release.no_cpu)
     except DiscoveryError as error:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from numaproof.protocol.sets import CPUSet
+from numaproof.protocol.sets import LARGEST_MEMBER, CPUSet
+from numaproof.reference.errors import RequestError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -110,6 +111,7 @@ def derive(machine: MachineInfo) -> CPUTopology:
 
     Raises:
         TopologyError: there are no CPUs, a core without threads, or one that names a thread twice.
+        RequestError: a CPU has a number that no machine has.
 
     Requirements: CPU-OPT-UNCORE-007, DISCOVERY-004, DISCOVERY-023.
     """
@@ -123,6 +125,8 @@ def derive(machine: MachineInfo) -> CPUTopology:
             threads = core.thread_ids or ()
             if not threads:
                 raise TopologyError("no cpus provided")
+            if not 0 <= min(threads) <= max(threads) < LARGEST_MEMBER:
+                raise RequestError(f"CPUs {min(threads)} to {max(threads)}: no machine has them")
             if len(threads) != len(set(threads)):
                 raise TopologyError("cpus provided are not unique")
             place = (min(threads), core.socket_id, node.node_id, _uncore(core))

@@ -191,3 +191,16 @@ def test_every_file_is_validated_also_after_a_wrong_one(command: Command) -> Non
     assert "good.yaml: laptop-4c8t is valid" in ended.out
     assert ended.err.count("unknown key 'colour'") == 2
     assert "2 of 3 files" in ended.err
+
+
+def test_the_distances_of_many_nodes_are_counted(command: Command) -> None:
+    shape = "{sockets: 1, cores_per_socket: %d, threads_per_core: 1, nodes: %d}"
+    for nodes, shown in ((64, "10 12 12"), (65, "1x10, 64x12")):
+        text = "name: big\ntitle: t\nsource: s\narchitecture: x86_64\n"
+        rows = (
+            f"topology: {shape % (nodes, nodes)}\nnodes: [{{nodes: 0-{nodes - 1}, memory: 1Gi}}]\n"
+        )
+        Path("big.yaml").write_text(text + rows, encoding="utf-8")
+        ended = command("profile", "show", "big.yaml")
+        assert ended.code == 0
+        assert shown in " ".join(ended.out.split()), nodes

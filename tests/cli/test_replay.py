@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import lzma
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -172,3 +174,27 @@ def test_a_replay_of_nothing_that_is_supported_says_so_on_standard_error(command
     ended = command("replay", "mine.yaml")
     assert ended.code == 2
     assert ended.err == ("numaproof: nothing was tested: no case ran, or none is supported\n")
+
+
+def test_what_is_wrong_with_a_recorded_case_is_said_with_its_line(command: Command) -> None:
+    source = {"format": 1, "name": "kubelet", "version": "1", "language": "Go"}
+    source |= {"kubernetes": "1.37", "numaproof": "0", "recorded": "2026-01-01"}
+    step = {"start": {"offline": "-7"}, "expect": "anything"}
+    machine = {"num_cores": 1, "num_physical_cores": 1, "num_sockets": 1, "memory_capacity": 1}
+    machine |= {"topology": None}
+    case = {"id": "a", "title": "A", "requirements": [], "steps": [step], "machine": machine}
+    recording = {"case": case, "calls": []}
+    text = "\n".join(map(json.dumps, (source, recording))).encode()
+    Path("r.jsonl.xz").write_bytes(lzma.compress(text))
+    ended = command("replay", "r.jsonl.xz")
+    assert ended.code == 2
+    assert "r.jsonl.xz, line 2: case a, step 1: " in ended.err
+
+
+def test_an_argument_that_is_no_utf_8_is_shown_in_the_command_that_runs_it_again(
+    command: Command,
+) -> None:
+    Path("mine.yaml").write_text(CASE % ("", "none"), encoding="utf-8")
+    assert command("replay", "mine.yaml", "--out", "a\udcff").code == 0
+    events = Path("a\udcff/events.jsonl").read_text(encoding="utf-8")
+    assert r"a\\udcff" in events

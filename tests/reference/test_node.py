@@ -363,3 +363,20 @@ def test_a_pod_that_comes_back_has_no_container_that_ended(node: Player, pod: Po
 
 def test_what_names_no_release_is_of_the_newest() -> None:
     assert releases.release(None) == releases.release(RELEASES[-1])
+
+
+@pytest.mark.parametrize("number", [-1, 1 << 40])
+def test_a_cpu_that_no_machine_has_is_a_fault_of_the_request(
+    node: Player, machine: Machine, number: int
+) -> None:
+    odd = machine()
+    odd["topology"][0]["cores"][0]["thread_ids"][0] = number
+    answer = node.ask("assign", machine=odd, available="0-1", count=1, options={})
+    assert "no machine has them" in answer["fault"]["message"]
+    assert "trace" not in answer["fault"]
+
+
+def test_a_root_that_is_no_path_is_a_fault_of_the_request(node: Player) -> None:
+    answer = node.ask("discover", root="a\0b")
+    assert "NUL character" in answer["fault"]["message"]
+    assert "trace" not in answer["fault"]
