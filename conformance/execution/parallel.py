@@ -120,8 +120,10 @@ class ProcessWorker(Generic[_Item, _Result]):
         try:
             self._pipe.send(item)
             failed, result = self._pipe.recv()
-        except (EOFError, OSError) as error:
-            raise WorkerError("its process ended") from error
+        except (EOFError, OSError):
+            # Raised below, without this one: its frames hold the buffer that was to be sent, which
+            # would outlive them, and whose end Python complains of then.
+            failed, result = True, "its process ended"
         if failed:
             raise WorkerError(str(result))
         done: _Result = result

@@ -7,6 +7,7 @@ nobody may touch, and `held` is open in all that the program starts.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Literal
 
@@ -42,6 +43,8 @@ def child(body=stay, leave=True):
         os._exit(0)
 def daemon():
     child(child)
+def libc(name, *words):
+    return getattr(ctypes.CDLL(None), name)(*words)
 def put(make, file=name):
     if os.path.lexists(os.path.join(state, file)): os.remove(os.path.join(state, file))
     make(os.path.join(state, file))
@@ -198,7 +201,9 @@ DEATHS = {
     "dies-after-answer": Hostile("start", "os._exit(4)", "after its answer", when="after"),
     "stack-overflow": Hostile("start", "ctypes.string_at(0)", "signal SIGSEGV"),
     "out-of-memory": Hostile(
-        "start", "resource.setrlimit(resource.RLIMIT_AS, (1 << 28,) * 2)\nbytes(1 << 30)", "MemoryE"
+        "start",
+        "resource.setrlimit(resource.RLIMIT_AS, (1 << 28,) * 2)\nbytes(1 << 30)",
+        "MemoryE|code 1",
     ),
     "dies-at-admit": Hostile("admit", "os._exit(6)", "exit code 6"),
 }
@@ -218,5 +223,74 @@ OUTPUT = {
 }
 """What a program writes."""
 
-HOSTILE = {**STATE, **CHILDREN, **DEATHS, **OUTPUT}
+TRICKS = {
+    "outlives-its-supervisor": Hostile(
+        "start",
+        "libc('prctl', 1, 0, 0, 0, 0); daemon(); os.kill(os.getppid(), 9); stay()",
+        "killed its supervisor",
+    ),
+    "kills-its-parents-group": Hostile(
+        "start", "daemon(); os.killpg(os.getpgid(os.getppid()), 9); stay()", "killed its supervisor"
+    ),
+    "stops-its-supervisor": Hostile("start", "daemon(); os.kill(os.getppid(), signal.SIGSTOP)"),
+    "traces-its-supervisor": Hostile("start", "daemon(); libc('ptrace', 16, os.getppid(), 0, 0)"),
+    "writes-to-its-parents-files": Hostile(
+        "start",
+        "for fd in os.listdir(f'/proc/{os.getppid()}/fd'):\n"
+        "    try: os.write(os.open(f'/proc/{os.getppid()}/fd/{fd}', os.O_RDWR | 2048), b'x' * 9)\n"
+        "    except OSError: pass",
+    ),
+    "sibling": Hostile("start", "if libc('syscall', 56, 0x8011, 0, 0, 0, 0) == 0: stay()"),
+    "process-namespace": Hostile("start", "libc('unshare', 0x20000000); daemon()"),
+    "another-user": Hostile("start", "child(lambda: (os.getuid() or os.setuid(65534), stay()))"),
+    "becomes-cat": Hostile("start", "os.execvp('cat', ['cat'])", "no answer"),
+    "limits-itself": Hostile(
+        "start", "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))", "File too large|SIGXFSZ"
+    ),
+    "working-folder-is-gone": Hostile(
+        "start", "os.mkdir(f'{state}/d'); os.chdir(f'{state}/d'); os.rmdir(f'{state}/d')"
+    ),
+    "closed-state": _state("os.chmod(state, 0)", "" if os.getuid() == 0 else "can't be read"),
+    "fills-the-disk": _state(
+        "for n in range(20):\n    with open(f'{state}/{n}', 'wb') as f: f.write(bytes(9 << 20))",
+        "",
+    ),
+    "hard-link-to-outside": _state("put(lambda path: os.link(f'{outside}/kept', path))", ""),
+    "link-that-comes-and-goes": _state(
+        "def flicker():\n    while True:\n"
+        "        put(lambda path: os.symlink(f'{outside}/kept', path))\n"
+        "        put(lambda path: open(path, 'w').close())\n"
+        "threading.Thread(target=flicker, daemon=True).start()",
+        "in the state directory|1 case run",
+    ),
+    "log-of-escapes": Hostile(
+        "start", "os.write(2, b'\\x1b[2J\\x1b]0;gone\\x07' * 9999); os._exit(7)", "exit code 7"
+    ),
+    "wide-answer": Hostile("start", "say(b' ' * (1 << 20))", when="made"),
+    "gigantic-number": Hostile("start", "say(b'{\"id\":' + b'9' * 5000 + b'}\\n')", "line was"),
+    "no-number": Hostile("start", 'say(\'{"id":NaN,"ok":{}}\\n\')', "line was"),
+    "two-ids": Hostile(
+        "start",
+        "reply = reply.replace(b'{', b'{\"id\":77,', 1)[:-2] + b',\"id\":78}\\n'",
+        "78",
+        when="made",
+    ),
+    "half-a-character": Hostile(
+        "start",
+        'say(\'{"id":%d,"fault":{"message":"\\\\ud800","trace":""}}\\n\' % request.id)',
+        "line was|boom|fault",
+    ),
+    "half-a-line-and-death": Hostile("start", "say(reply[:9]); os._exit(8)", "code 8", when="made"),
+    "same-answer-again": Hostile("start", "say(reply)", "no request asked for", when="after"),
+    "answer-in-advance": Hostile(
+        "start",
+        "say(reply.replace(b'%d' % request.id, b'%d' % (request.id + 1), 1))",
+        "no request asked for|read no request",
+        when="after",
+    ),
+    "closes-input-and-stays": Hostile("start", "os.close(0)\nstay()", "no answer", when="before"),
+}
+"""What a second look came up with."""
+
+HOSTILE = {**STATE, **CHILDREN, **DEATHS, **OUTPUT, **TRICKS}
 """All of them, by name."""

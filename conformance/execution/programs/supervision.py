@@ -122,6 +122,8 @@ class Supervision:
         """Ends the program and all that it has started; waits until they are gone."""
         if self._ended:
             return
+        # The program may have stopped it.
+        self._popen.send_signal(signal.SIGCONT)
         with suppress(OSError):
             self._control.send(b"end")
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from contextlib import closing
 from functools import partial
 from typing import Any
 
@@ -53,6 +54,14 @@ def test_a_worker_that_fails_ends_it_all() -> None:
 def test_a_process_that_ends_by_itself_is_a_worker_that_fails() -> None:
     with pytest.raises(WorkerError, match="its process ended"):
         list(spread([0, 1], [ProcessWorker[int, None](partial, os._exit)]))
+
+
+def test_a_failure_keeps_nothing_of_what_was_to_be_sent() -> None:
+    with closing(ProcessWorker[int, None](partial, os._exit)) as worker:
+        for _ in ("cannot be received", "cannot be sent"):
+            with pytest.raises(WorkerError, match="its process ended") as caught:
+                worker.do(0)
+            assert caught.value.__cause__ is caught.value.__context__ is None
 
 
 def test_who_leaves_early_waits_for_nothing() -> None:

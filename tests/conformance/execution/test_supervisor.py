@@ -150,10 +150,14 @@ def test_what_a_program_leaves_behind_is_told_by_its_command_line(
     assert process.found[0].startswith(f"{sys.executable} -S ")
 
 
-def test_a_stopped_supervisor_is_killed_and_its_program_with_it(
-    started: Callable[[str], Process], held: Held, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("seconds", [60.0, 0.0], ids=["goes on", "is killed"])
+def test_a_stopped_supervisor_ends_its_program_or_is_killed_with_it(
+    started: Callable[[str], Process],
+    held: Held,
+    monkeypatch: pytest.MonkeyPatch,
+    seconds: float,
 ) -> None:
-    monkeypatch.setattr(supervision, "ENDING", 0.1)
+    monkeypatch.setattr(supervision, "ENDING", seconds)
     process = started("os.kill(os.getppid(), signal.SIGSTOP); child(stay, leave=True)")
     process.kill()
     assert held.by_none()
