@@ -6,7 +6,7 @@ invariants need their names and order alone: what judges the reference must not 
 
 from __future__ import annotations
 
-RELEASES = ("1.31", "1.32", "1.33", "1.34", "1.35", "1.36", "1.37")
+RELEASES = ("1.30", "1.31", "1.32", "1.33", "1.34", "1.35", "1.36", "1.37")
 """The minor releases, oldest first."""
 
 NEWEST = RELEASES[-1]

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
-	"k8s.io/component-base/featuregate"
 	"k8s.io/kubernetes/pkg/features"
 	kubeletconfig "k8s.io/kubernetes/pkg/kubelet/apis/config"
 	"k8s.io/kubernetes/pkg/kubelet/apis/config/scheme"
@@ -34,7 +33,7 @@ func useGates(overrides map[string]bool) error {
 	return nil
 }
 
-func setGates(gates featuregate.MutableVersionedFeatureGate) {
+func setGates(gates mutableGates) {
 	utilfeature.DefaultMutableFeatureGate = gates
 	utilfeature.DefaultFeatureGate = gates
 }

@@ -20,7 +20,7 @@ var pristineGates = registeredGates().DeepCopy()
 
 // registeredGates is the global with the gates that packages register by themselves, and those that
 // the kubelet's command and its server add.
-func registeredGates() featuregate.MutableVersionedFeatureGate {
+func registeredGates() mutableGates {
 	gates := utilfeature.DefaultMutableFeatureGate
 	utilruntime.Must(logsapi.AddFeatureGates(gates))
 	utilruntime.Must(metricsfeatures.AddFeatureGates(gates))

@@ -38,9 +38,10 @@ type reconcileGate struct {
 
 func newReconcileGate() *reconcileGate {
 	gate := &reconcileGate{passes: make(chan chan *loopPanic), stopped: make(chan struct{})}
-	utilruntime.PanicHandlers = []func(context.Context, any){func(_ context.Context, cause any) {
+	utilruntime.PanicHandlers = nil
+	utilruntime.PanicHandlers = append(utilruntime.PanicHandlers, panicHandler(func(cause any) {
 		gate.failed = &loopPanic{cause: cause, trace: string(debug.Stack())}
-	}}
+	}))
 	return gate
 }
 

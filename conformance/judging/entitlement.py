@@ -116,6 +116,7 @@ _COMPLETES = _PodLevel(
     PodResources(unpin=True),
 )
 _POD_LEVEL = {
+    "1.30": _PodLevel({}, PodResources()),
     "1.31": _PodLevel({}, PodResources()),
     "1.32": _CLASSIFIES,
     "1.33": _CLASSIFIES,

@@ -11,7 +11,7 @@ cannot be read, the core and all cores of the node after it have no caches at al
 give no ids (``cache/indexN/id``), so such machines have no caches; their guests may not even have
 the folder (google/cadvisor#2456).
 
-Source: the sysinfo and sysfs packages of cAdvisor v0.49.0 to v0.60.5 (Kubernetes 1.31 to 1.37),
+Source: the sysinfo and sysfs packages of cAdvisor v0.49.0 to v0.60.5 (Kubernetes 1.30 to 1.37),
 built for amd64.
 """
 

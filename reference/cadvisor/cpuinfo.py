@@ -5,7 +5,7 @@ repeat from socket to socket, so a machine with two 10-core sockets reports 10 c
 CPUs are not in the file. Elsewhere (Arm, POWER, s390x) they are the numbers of different pairs of
 core and package, and of different packages, among the CPUs in sysfs.
 
-Source: the machine and sysfs packages of cAdvisor v0.49.0 to v0.60.5 (Kubernetes 1.31 to 1.37).
+Source: the machine and sysfs packages of cAdvisor v0.49.0 to v0.60.5 (Kubernetes 1.30 to 1.37).
 """
 
 from __future__ import annotations

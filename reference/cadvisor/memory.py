@@ -1,6 +1,6 @@
 """Memory and huge pages, of the machine and of each NUMA node.
 
-Source: the machine and sysinfo packages of cAdvisor v0.49.0 to v0.60.5 (Kubernetes 1.31 to 1.37).
+Source: the machine and sysinfo packages of cAdvisor v0.49.0 to v0.60.5 (Kubernetes 1.30 to 1.37).
 """
 
 from __future__ import annotations

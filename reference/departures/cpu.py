@@ -21,7 +21,7 @@ class OwnPodRefused(StaticCPUPolicy):
 
     departure = Defect(
         "full-pcpus-only-refuses-own-pod",
-        between("1.31", "1.36"),
+        between("1.30", "1.36"),
         "With the option enabled, the pod will be admitted by the kubelet only if the CPU request "
         "of all its containers can be fulfilled by allocating full physical cores.",
         f"{ISSUES}129078",
@@ -49,7 +49,7 @@ class ShortageMisreported(StaticCPUPolicy):
     """Blames the request where no core is free at all."""
 
     departure = Change(
-        ("1.31",),
+        between("1.30", "1.31"),
         "Where no physical core is free, the refusal says that the request is no multiple of a "
         "core's CPUs, which it may well be.",
         "full-pcpus-only-shortage-misreported",

@@ -22,7 +22,7 @@ class AllNodesConsidered(DeviceHints):
     """Makes hints from all nodes of the machine, where `ALL_NODES_FOR_DEVICES` comes from."""
 
     departure = Change(
-        between("1.31", "1.35"),
+        between("1.30", "1.35"),
         "Hints for devices name all nodes of the machine, in its order.",
         "device-hints-name-all-nodes",
     )
@@ -69,7 +69,7 @@ class AnyDeviceReused(DeviceManager):
 
 ALL_NODES_FOR_DEVICES = Defect(
     "device-hints-over-all-nodes",
-    between("1.31", "1.35"),
+    between("1.30", "1.35"),
     "With max-allowable-numa-nodes nodes with more than 8 NUMA nodes can run with the "
     "Topology Manager enabled.",
     f"{ISSUES}135541",

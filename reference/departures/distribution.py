@@ -30,7 +30,7 @@ class NodesAcrossSockets(DistributedAssignment):
 
     departure = Defect(
         "distribute-across-numa-ignores-sockets",
-        between("1.31", "1.36"),
+        between("1.30", "1.36"),
         _BY_SOCKET,
         f"{ISSUES}114642",
         "With distribute-cpus-across-numa a request that one socket can hold is spread over nodes "
@@ -47,7 +47,7 @@ class EvenSharesAlone(DistributedAssignment):
     """Distributes evenly or not at all, with align-by-socket as without."""
 
     departure = Change(
-        between("1.31", "1.36"),
+        between("1.30", "1.36"),
         "NUMA nodes that cannot give an even share are no choice, on one socket or on several.",
         "distribute-even-shares-alone",
     )
@@ -157,7 +157,7 @@ class OverwrittenShareKept(CombinationOverwritten):
     """Asks nodes for the share of those that they have overwritten."""
 
     departure = Change(
-        between("1.31", "1.36"),
+        between("1.30", "1.36"),
         "A node that is distributed over by mistake is asked for the share of the node that was "
         "chosen; the pod is refused where it has less.",
     )

@@ -11,7 +11,7 @@ from numaproof.reference.kubelet.checkpoints.formats import Formats
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-CPU_1_31 = CPUFormats(
+CPU_1_30 = CPUFormats(
     attempts=(cpu.version_1(), cpu.version_2("state.CPUManagerCheckpoint")),
     written=cpu.version_2("state.CPUManagerCheckpoint"),
     migration_error="error migrating v1 checkpoint state to v2 checkpoint state",
@@ -57,7 +57,7 @@ PODS_CPU_1_37: Mapping[str, Any] = {
 }
 """Pods are kept, and version 2 is taken with the checksum of earlier releases alone."""
 
-MEMORY_1_31 = Formats(
+MEMORY_1_30 = Formats(
     attempts=(memory.version_1("state.MemoryManagerCheckpoint", takes_no_checksum=False),),
     written=memory.version_1("state.MemoryManagerCheckpoint", takes_no_checksum=False),
 )

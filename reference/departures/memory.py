@@ -53,7 +53,7 @@ class AffinityBreaksGroup(StaticMemoryPolicy):
 
     departure = Defect(
         "affinity-breaks-group",
-        ("1.31",),
+        between("1.30", "1.31"),
         _ALONE_OR_IN_GROUP,
         f"{ISSUES}120733",
         "The Topology Manager's affinity is taken as it is: nodes that serve containers alone "
@@ -71,7 +71,7 @@ class GroupComparedByNode(StaticMemoryPolicy):
 
     departure = Defect(
         "group-compared-by-node",
-        ("1.31",),
+        between("1.30", "1.31"),
         RESTARTS,
         f"{ISSUES}113130",
         "How much of a group's memory lies on which of its nodes depends on what came and went. "
@@ -127,7 +127,7 @@ class EmptyPartsServed(StaticMemoryPolicy):
     """Gives a container that asks for nothing its part of nothing."""
 
     departure = Change(
-        between("1.31", "1.36"),
+        between("1.30", "1.36"),
         "A container without memory requests gets nodes, and an entry without memory in the "
         "checkpoint; the pod is refused where no nodes can be found.",
         "empty-memory-parts-served",

@@ -23,7 +23,7 @@ class ClassBySums(PodRules):
     """Compares what all containers request with what all of them limit."""
 
     departure = Change(
-        between("1.31", "1.36"),
+        between("1.30", "1.36"),
         "A pod is Guaranteed if its containers, all of which limit CPU and memory, request as much "
         "together as they limit together.",
         "qos-class-by-sums",
@@ -52,7 +52,7 @@ class EmptyPodLevelDecides(PodRules):
     """Lets pod-level resources decide the QoS class that name nothing."""
 
     departure = Change(
-        between("1.31", "1.36"),
+        between("1.30", "1.36"),
         "A pod with pod-level resources that name neither CPU, memory nor huge pages is "
         "BestEffort, whatever its containers ask for.",
         "empty-pod-level-decides-qos-class",
@@ -69,7 +69,7 @@ class DefaultsBesideLimits(PodRules):
     """Fills in pod-level requests only, and only beside pod-level limits."""
 
     departure = Change(
-        between("1.31", "1.36"),
+        between("1.30", "1.36"),
         "Missing pod-level requests are filled in where the pod has limits of its own; missing "
         "limits are not.",
         "pod-level-defaults-beside-limits",

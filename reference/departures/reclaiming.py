@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from numaproof.protocol.releases import between
 from numaproof.reference.departures.departure import Change
 from numaproof.reference.manager import Manager
 
@@ -23,7 +24,7 @@ class LastPodKept(Manager[Any]):
     """Takes nothing back from the pod that it was last asked about."""
 
     departure = Change(
-        ("1.31",),
+        between("1.30", "1.31"),
         "A reconcile pass takes nothing back from the pod that was last asked about, even if it "
         "was refused: its exclusive CPUs lie idle until another pod comes.",
         "last-pod-kept",

@@ -133,11 +133,14 @@ def _overridden(override: type) -> type:
     return next(base for base in override.__mro__ if "departure" not in vars(base))
 
 
-_OPTIONS_1_31: dict[str, Maturity] = {
+_OPTIONS_1_30: dict[str, Maturity] = {
     "align-by-socket": "alpha",
-    "distribute-cpus-across-cores": "alpha",
     "distribute-cpus-across-numa": "alpha",
     "full-pcpus-only": "beta",
+}
+_OPTIONS_1_31: dict[str, Maturity] = {
+    **_OPTIONS_1_30,
+    "distribute-cpus-across-cores": "alpha",
 }
 _OPTIONS_1_32: dict[str, Maturity] = {
     **_OPTIONS_1_31,
@@ -160,8 +163,9 @@ _OPTIONS_1_36: dict[str, Maturity] = {
     "prefer-align-cpus-by-uncorecache": "stable",
 }
 
+_TOPOLOGY_OPTIONS_1_30: dict[str, Maturity] = {"prefer-closest-numa-nodes": "beta"}
 _TOPOLOGY_OPTIONS_1_31: dict[str, Maturity] = {
-    "prefer-closest-numa-nodes": "beta",
+    **_TOPOLOGY_OPTIONS_1_30,
     "max-allowable-numa-nodes": "beta",
 }
 _TOPOLOGY_OPTIONS_1_32: dict[str, Maturity] = {
@@ -178,12 +182,12 @@ def _departures(version: str) -> tuple[type, ...]:
     return tuple(one for one in OVERRIDES if version in departure_of(one).releases)
 
 
-_1_31 = Release(
-    version="1.31",
-    gates=gates.of_release("1.31"),
+_1_30 = Release(
+    version="1.30",
+    gates=gates.of_release("1.30"),
     gates_refused="failed to set feature gates from initial flags-based config: ",
-    cpu_options=_OPTIONS_1_31,
-    topology_options=_TOPOLOGY_OPTIONS_1_31,
+    cpu_options=_OPTIONS_1_30,
+    topology_options=_TOPOLOGY_OPTIONS_1_30,
     hidden_topology_option=(
         'Topology Manager Policy {Level}-level Options not enabled, but option "{name}" provided'
     ),
@@ -192,12 +196,20 @@ _1_31 = Release(
     reserves_exactly=True,
     pod_level="ignored",
     pod_level_without_gate="ignored",
-    cpu_files=formats.CPU_1_31,
-    memory_files=formats.MEMORY_1_31,
+    cpu_files=formats.CPU_1_30,
+    memory_files=formats.MEMORY_1_30,
     under_gates={},
     without_gates={},
     reads_cpus_for_every_policy=False,
     no_cpu="Any CPU is not available",
+    departures=_departures("1.30"),
+)
+_1_31 = replace(
+    _1_30,
+    version="1.31",
+    gates=gates.of_release("1.31"),
+    cpu_options=_OPTIONS_1_31,
+    topology_options=_TOPOLOGY_OPTIONS_1_31,
     departures=_departures("1.31"),
 )
 _1_32 = replace(
@@ -278,7 +290,7 @@ _1_37 = replace(
 )
 
 TABLE: Mapping[str, Release] = MappingProxyType(
-    {release.version: release for release in (_1_31, _1_32, _1_33, _1_34, _1_35, _1_36, _1_37)}
+    {release.version: release for release in (_1_30, _1_31, _1_32, _1_33, _1_34, _1_35, _1_36, _1_37)}
 )
 """What is known of each release, oldest first."""
 

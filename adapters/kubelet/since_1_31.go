@@ -1,0 +1,17 @@
+//go:build since_1_31
+
+package main
+
+import (
+	"context"
+
+	"k8s.io/component-base/featuregate"
+)
+
+// mutableGates is a registry of feature gates that knows their versions.
+type mutableGates = featuregate.MutableVersionedFeatureGate
+
+// panicHandler takes what apimachinery hands to its handlers of panics.
+func panicHandler(handle func(any)) func(context.Context, any) {
+	return func(_ context.Context, cause any) { handle(cause) }
+}
