@@ -6,7 +6,7 @@ is silently skipped, because x86 kernels remove that folder when they take a CPU
 (google/cadvisor#2566, kubernetes#89859). A *core* is the CPUs of one node with the same two ids.
 Core ids are unique within a package at most (google/cadvisor#2799).
 
-Source: the sysinfo and sysfs packages of cAdvisor v0.49.0 (Kubernetes 1.30 and 1.31) to v0.60.5 (1.37),
+Source: the sysinfo and sysfs packages of cAdvisor v0.49.0 to v0.60.5 (Kubernetes 1.30 to 1.37),
 built for amd64: the s390x levels above the package, book and drawer, are ignored.
 """
 

@@ -290,7 +290,10 @@ _1_37 = replace(
 )
 
 TABLE: Mapping[str, Release] = MappingProxyType(
-    {release.version: release for release in (_1_30, _1_31, _1_32, _1_33, _1_34, _1_35, _1_36, _1_37)}
+    {
+        release.version: release
+        for release in (_1_30, _1_31, _1_32, _1_33, _1_34, _1_35, _1_36, _1_37)
+    }
 )
 """What is known of each release, oldest first."""
 

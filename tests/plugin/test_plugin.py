@@ -138,7 +138,7 @@ def test_it(numaproof):
         ({"implementation": "lost-program"}, "*numaproof: *lost-program*"),
         ({"implementation": "true"}, "*'true' did not answer hello: the program ended at hello*"),
         ({"level": "all"}, "invalid numaproof_level 'all': choose from invariants, admission*"),
-        ({"kubernetes": "1.12"}, "invalid numaproof_kubernetes '1.12': choose from 1.31*"),
+        ({"kubernetes": "1.12"}, "invalid numaproof_kubernetes '1.12': choose from 1.30*"),
         ({"timeout": "soon"}, "numaproof: Invalid value: 'soon' is not a duration such as 90s*"),
     ],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from numaproof.protocol.releases import RELEASES
+from numaproof.protocol.releases import RELEASES, between
 from numaproof.reference.kubelet import gates
 from numaproof.reference.kubelet.gates import Gate
 
@@ -25,13 +25,16 @@ STABLE, LOCKED = Gate("stable", True), Gate("stable", True, locked=True)
 @pytest.mark.parametrize(
     ("name", "stages"),
     [
-        ("CPUManager", (LOCKED, LOCKED, None, None, None, None, None)),
-        ("MemoryManager", (BETA, LOCKED, LOCKED, LOCKED, LOCKED, None, None)),
-        ("CPUManagerPolicyOptions", (BETA, BETA, LOCKED, LOCKED, LOCKED, LOCKED, LOCKED)),
-        ("CPUManagerPolicyAlphaOptions", (ALPHA,) * 7),
-        ("CPUManagerPolicyBetaOptions", (BETA,) * 7),
-        ("TopologyManagerPolicyOptions", (BETA, STABLE, STABLE, STABLE, STABLE, LOCKED, LOCKED)),
-        ("PodLevelResources", (None, ALPHA, ALPHA, BETA, BETA, BETA, BETA)),
+        ("CPUManager", (LOCKED, LOCKED, LOCKED, None, None, None, None, None)),
+        ("MemoryManager", (BETA, BETA, LOCKED, LOCKED, LOCKED, LOCKED, None, None)),
+        ("CPUManagerPolicyOptions", (BETA, BETA, BETA, LOCKED, LOCKED, LOCKED, LOCKED, LOCKED)),
+        ("CPUManagerPolicyAlphaOptions", (ALPHA,) * 8),
+        ("CPUManagerPolicyBetaOptions", (BETA,) * 8),
+        (
+            "TopologyManagerPolicyOptions",
+            (BETA, BETA, STABLE, STABLE, STABLE, STABLE, LOCKED, LOCKED),
+        ),
+        ("PodLevelResources", (None, None, ALPHA, ALPHA, BETA, BETA, BETA, BETA)),
     ],
 )
 def test_a_gate_of_the_managers_grows_up_release_by_release(
@@ -44,7 +47,7 @@ def test_pod_level_managers_become_beta_and_stay_off() -> None:
     name, needs = "PodLevelResourceManagers", ("PodLevelResources",)
     assert gates.of_release("1.36")[name] == Gate("alpha", False, needs=needs)
     assert gates.of_release("1.37")[name] == Gate("beta", False, needs=needs)
-    assert not any(name in gates.of_release(release) for release in RELEASES[:5])
+    assert not any(name in gates.of_release(release) for release in between("1.30", "1.35"))
 
 
 def test_the_gates_of_logging_are_those_of_the_kubelet_too() -> None:
