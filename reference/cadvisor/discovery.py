@@ -16,8 +16,8 @@ What kernels are known to leave out may be missing; what is there but cannot be 
 the machine its topology.
 
 Source: cAdvisor v0.49.2 (Kubernetes 1.30), v0.49.0 (1.31), v0.51.0 (1.32), v0.52.1 (1.33 and 1.34),
-v0.53.0 (1.35), v0.56.2 (1.36) and its module lib v0.60.5 (1.37), built for amd64. They read a machine alike but for
-the complaint about a tree without CPUs.
+v0.53.0 (1.35), v0.56.2 (1.36) and its module lib v0.60.5 (1.37), built for amd64. They read a
+machine alike but for the complaint about a tree without CPUs.
 """
 
 from __future__ import annotations
