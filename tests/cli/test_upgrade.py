@@ -309,7 +309,7 @@ def test_kubelets_may_answer_in_the_place_of_the_reference(
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (("--from", "1.30", "--to", "1.36"), "'1.30' is not one of"),
+        (("--from", "1.29", "--to", "1.36"), "'1.29' is not one of"),
         (("--from", "1.35"), "Missing option '--to'"),
         (("--from", "1.35", "--to", "1.36", "--state", "."), "found neither cpu_manager_state nor"),
         (("--from", "1.35", "--to", "1.36", "--state", "none"), "'none' does not exist"),
