@@ -29,7 +29,7 @@ def complete_case(
     """The ids of bundled cases, for shell completion."""
     from click.shell_completion import CompletionItem
 
-    from numaproof.conformance import listing
+    from numaproof.conformance.selection import listing
 
     return [
         CompletionItem(case.id, help=case.about)
@@ -46,7 +46,7 @@ def complete_requirement(
     """The ids of requirements, for shell completion."""
     from click.shell_completion import CompletionItem
 
-    from numaproof.conformance import listing
+    from numaproof.conformance.selection import listing
 
     return [
         CompletionItem(row.id, help=row.about)
@@ -63,7 +63,7 @@ def complete_pattern(
     """Keys and their values, ids of bundled cases and of requirements, for shell completion."""
     from click.shell_completion import CompletionItem
 
-    from numaproof.conformance import listing
+    from numaproof.conformance.selection import listing
 
     key, colon, _ = incomplete.partition(":")
     if colon:
@@ -77,7 +77,7 @@ def complete_pattern(
 
 def _values(key: str) -> Sequence[str]:
     """What a pattern with a key can match."""
-    from numaproof.conformance import listing
+    from numaproof.conformance.selection import listing
 
     if key == "id":
         return sorted({name for one in listing.cases() for name in (one.id, *one.aliases)})

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
 
-class Listed(NamedTuple):
+class ListedId(NamedTuple):
     """A case or a requirement.
 
     Attributes:
@@ -31,20 +31,20 @@ class Listed(NamedTuple):
     requirements: tuple[str, ...] = ()
 
 
-def cases() -> Iterator[Listed]:
+def cases() -> Iterator[ListedId]:
     """The bundled cases, in the order of their files' names."""
     root = resources.files("numaproof.conformance") / "suite"
     for file in sorted(_files(root), key=str):
         for name, fields in _items(file, ""):
             about, aliases, requirements = map(fields.get, ("title", "aliases", "requirements"))
-            yield Listed(name, about or "", _flow(aliases), _flow(requirements))
+            yield ListedId(name, about or "", _flow(aliases), _flow(requirements))
 
 
-def requirements() -> Iterator[Listed]:
+def requirements() -> Iterator[ListedId]:
     """The requirements of the registry."""
     file = resources.files("numaproof.conformance") / "requirements.yaml"
     for name, fields in _items(file, "  "):
-        yield Listed(name, fields["statement"])
+        yield ListedId(name, fields["statement"])
 
 
 def _files(root: Traversable) -> Iterator[Traversable]:

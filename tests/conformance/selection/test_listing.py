@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from numaproof.conformance import listing
 from numaproof.conformance.cases import loading
-from numaproof.conformance.listing import Listed
 from numaproof.conformance.requirements import load_registry
+from numaproof.conformance.selection import listing
+from numaproof.conformance.selection.listing import ListedId
 
 
 def test_the_cases_listed_are_those_that_are_loaded() -> None:
     loaded = [
-        Listed(case.id, case.title, case.aliases, case.requirements)
+        ListedId(case.id, case.title, case.aliases, case.requirements)
         for case in loading.bundled_cases()
     ]
     assert list(listing.cases()) == loaded
@@ -18,4 +18,4 @@ def test_the_cases_listed_are_those_that_are_loaded() -> None:
 
 def test_the_requirements_listed_are_those_of_the_registry() -> None:
     rows = load_registry().requirements
-    assert list(listing.requirements()) == [Listed(row.id, row.statement) for row in rows]
+    assert list(listing.requirements()) == [ListedId(row.id, row.statement) for row in rows]
