@@ -30,30 +30,32 @@ if TYPE_CHECKING:
 
 _GIB = 1 << 30
 
+_NODES = tuple(
+    Node(
+        node_id=node,
+        memory=8 * _GIB,
+        hugepages=(),
+        distances=(10, 21) if node == 0 else (21, 10),
+        cores=tuple(
+            Core(
+                core_id=core,
+                thread_ids=(2 * node + core, 2 * node + core + 4),
+                socket_id=node,
+                uncore_caches=(UncoreCache(node, 8 << 20, "Unified", 3),),
+            )
+            for core in range(2)
+        ),
+    )
+    for node in range(2)
+)
+
 MACHINE = MachineInfo(
     num_cores=8,
     num_physical_cores=4,
     num_sockets=2,
     memory_capacity=16 * _GIB,
     hugepages=(),
-    topology=tuple(
-        Node(
-            node_id=node,
-            memory=8 * _GIB,
-            hugepages=(),
-            distances=(10, 21) if node == 0 else (21, 10),
-            cores=tuple(
-                Core(
-                    core_id=core,
-                    thread_ids=(2 * node + core, 2 * node + core + 4),
-                    socket_id=node,
-                    uncore_caches=(UncoreCache(node, 8 << 20, "Unified", 3),),
-                )
-                for core in range(2)
-            ),
-        )
-        for node in range(2)
-    ),
+    topology=_NODES,
 )
 """CPUs 0, 4, 1, 5 on node 0 and 2, 6, 3, 7 on node 1."""
 
@@ -61,8 +63,7 @@ HUGE_PAGES_MACHINE = msgspec.structs.replace(
     MACHINE,
     hugepages=(HugePages(2048, 1024),),
     topology=tuple(
-        msgspec.structs.replace(node, hugepages=(HugePages(2048, 512),))
-        for node in MACHINE.topology
+        msgspec.structs.replace(node, hugepages=(HugePages(2048, 512),)) for node in _NODES
     ),
 )
 """The same with 1 GiB of each node's memory in huge pages of 2 MiB."""
