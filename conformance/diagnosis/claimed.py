@@ -155,7 +155,7 @@ def _sidecar(*, static: bool) -> Iterator[Line]:
 
 
 def _pod_level(hello: Hello, policies: Chosen, known: Release) -> Iterator[ClaimedNode]:
-    whole = {"limits": {"cpu": "2", "memory": "2Gi"}}
+    whole: dict[str, dict[str, Any]] = {"limits": {"cpu": "2", "memory": "2Gi"}}
     pod = PodSpec("whole", _containers({"app": 1, "side": 1}), resources=whole)
     asked = (
         Line("a pod asks for 2 CPUs as a whole, each container for 1", _step(admit=pod)),
