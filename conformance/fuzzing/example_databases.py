@@ -18,6 +18,7 @@ from hypothesis.database import ExampleDatabase
 
 from numaproof.folders.state_directory import StateDirectory, StateError
 from numaproof.inputs import door
+from numaproof.inputs.errors import DocumentError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -80,7 +81,7 @@ class InDirectory(ExampleDatabase):
         except OSError:
             return
         for path in sorted(found):
-            with suppress(door.DocumentError):
+            with suppress(DocumentError):
                 yield door.read(path, most=EXAMPLE_BYTES)
 
     def save(self, key: bytes, value: bytes) -> None:
