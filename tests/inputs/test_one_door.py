@@ -41,6 +41,7 @@ REASONS = {
     "conformance/execution/programs/supervisor.py": "opens /dev/null, in the place of its pipes",
     "conformance/fuzzing/fuzz.py": "opens an example, which is no file",
     "conformance/requirements.py": PACKAGED,
+    "conformance/selection/listing.py": PACKAGED,
     "conformance/selection/quick.py": PACKAGED,
     "fakesys/archive.py": "unpacks what the door has opened, with bounds of its own",
     "fakesys/loading.py": PACKAGED,
