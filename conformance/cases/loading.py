@@ -33,6 +33,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+MOST_STEPS = 1000
+"""Steps of a case. After each, the whole node is judged and kept for the report; a case that
+fuzzing finds has a few dozen."""
+
+
 class Defaults(Written, frozen=True):
     """What the cases of one file share."""
 
@@ -126,6 +131,9 @@ def _case(
     case = _with_defaults(written, defaults, document.data["cases"][path[-1]])
     if not case.steps:
         raise document.error((*path, "steps"), "a case needs a step", "give it one, or remove it")
+    if len(case.steps) > MOST_STEPS:
+        message = f"{len(case.steps):,} steps, more than {MOST_STEPS:,}"
+        raise document.error((*path, "steps"), message, "make several cases of it")
     for place, constraint in (
         ((*path, "kubernetes"), written.kubernetes),
         (("defaults", "kubernetes"), defaults.kubernetes),

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from numaproof.conformance.cases import loading, releases, writing
+from numaproof.conformance.cases.errors import CaseError
 from numaproof.conformance.cases.loading import applies
 from numaproof.conformance.execution.run import Run, Target, reference_target
 from numaproof.conformance.judging.sides import DOCUMENTED, KUBELET
@@ -82,11 +83,17 @@ def promote(
             there is none at hand.
 
     Raises:
-        PromotionError: the id, a requirement or the finding is unsuitable.
+        PromotionError: the id or a requirement is unsuitable, or nothing can be expected.
+        CaseError: the finding names no requirement that there is, or can't be played to its end.
         ImplementationFailure: the implementation did not answer at all.
     """
     _check_id(wanted.id, frozenset(taken))
-    requirements = _requirements(wanted.requirements or finding.requirements, registry)
+    try:
+        requirements = _requirements(wanted.requirements or finding.requirements, registry)
+    except PromotionError as error:
+        if wanted.requirements:
+            raise
+        raise CaseError(finding.id, 0, str(error)) from None
     if finding.machine is None:
         raise PromotionError(f"{finding.id} brings no machine of its own: write it as a case")
     statement = registry.by_id()[requirements[0]].statement
@@ -99,7 +106,11 @@ def promote(
         defect=wanted.defect,
         steps=tuple(step.on(wanted.kubernetes) for step in finding.steps),
     )
-    rehearsal = rehearse(begun, wanted.kubernetes)
+    try:
+        rehearsal = rehearse(begun, wanted.kubernetes)
+    except CaseError as error:
+        # In its file it still has its own id.
+        raise CaseError(finding.id, error.step, error.message) from error
     levels = (wanted.level,) if wanted.level else LEVELS
     if target is None:
         # A broken invariant shows at any level, a difference from the reference not below this.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from numaproof.conformance.cases import manifests
+from numaproof.conformance.cases.errors import CaseError
 from numaproof.conformance.cases.schema import Expected, NoArguments, StartStep, Step
 from numaproof.conformance.execution.run import Run, reference_target
 from numaproof.conformance.judging.sides import DOCUMENTED
@@ -83,12 +84,10 @@ def _make(run: Run, step: Step, number: int) -> None:
     try:
         result = run.judge(partial(run.player.step, step))
     except (ValueError, LookupError) as error:
-        raise PromotionError(f"step {number} can't be played as it stands: {error}") from error
+        raise CaseError(run.player.case.id, number, f"can't be played: {error}") from error
     if result.outcome != "pass":
-        raise PromotionError(
-            f"the reference does not play it to its end: step {number} ends in"
-            f" {result.outcome}: {result.message}"
-        )
+        message = f"the reference goes no further: {result.outcome}: {result.message}"
+        raise CaseError(run.player.case.id, number, message)
 
 
 def _without_strangers(step: Step, pods: Iterable[str]) -> Step:

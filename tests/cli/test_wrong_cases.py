@@ -32,6 +32,7 @@ ON = ("--machine", "laptop-4c8t")
     ("written", "line", "said"),
     [
         ("  steps: []\n", 5, "a case needs a step"),
+        ("  steps:\n" + "  - state: {}\n" * 1001, 5, "1,001 steps, more than 1,000"),
         (f"  kubernetes: '?'\n{STEPS}", 5, "is not a release"),
         (f"  machines: {{where: 'cpus >'}}\n{STEPS}", 2, "case own: machines: 'cpus >'"),
         (f"  machines: {{cpus: '> x'}}\n{STEPS}", 2, "'x' is not known here"),

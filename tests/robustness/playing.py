@@ -175,17 +175,21 @@ def _wrong(
 
 
 _OF_ARGUMENTS = re.compile(
-    r"leave out --machine|has the id|no case|does not run on|names \d+ machines"
+    r"brings its own machine: leave out --machine|no case has the id '"
+    r"|nothing was tested: no case ran, or none is supported"
+    r"|no case matches --select|does not run on \S+; it runs on"
 )
-"""Messages about what else was asked for."""
+"""Messages about what else was asked for, or about the run: a trial's file is right."""
 
 _OF_NO_LINE = re.compile(
-    r"has \d+ cases|as it stands|play it to its end|not an xz file|unpacks to"
-    r"|is nothing in it|was recorded on"
-    r"|expected one|no pods in|does not do|fails? on|larger than|requirements?"
-    r"|is not known; known is"
+    r"has \d+ cases; expected one|not an xz file: |unpacks to more than [\d,]+ bytes"
+    r"|: there is nothing in it|: larger than [\d,]+ bytes"
+    r"|was recorded on Kubernetes \S+, not|format \d+ is not known; known is"
+    r"|expected one KubeletConfiguration, got \d+ documents|no pods in \S+; name manifests"
+    r"|the reference makes none of its calls"
+    r"|brings no machine of its own: write it as a case"
 )
-"""Messages about a file as a whole."""
+"""Messages about a file as a whole, of which no line is more wrong than another."""
 
 
 def _unnamed(trial: Trial, err: str) -> Iterator[tuple[str, str]]:
