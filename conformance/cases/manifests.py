@@ -81,6 +81,13 @@ def pod_name(uid: str) -> str:
     return uid.removeprefix("uid-")
 
 
+def containers(pod: Pod) -> tuple[str, ...]:
+    """The names of a pod's containers, init containers first."""
+    spec = pod["spec"]
+    both = (*(spec.get("initContainers") or ()), *(spec.get("containers") or ()))
+    return tuple(one["name"] for one in both)
+
+
 def _container(name: str, spec: ContainerSpec) -> dict[str, Any]:
     resources = {
         kind: _texts(amounts)

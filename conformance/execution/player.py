@@ -176,7 +176,9 @@ class Player:
             return step.admit in self._pods
         if not isinstance(step.remove, RemoveStep):
             return True
-        return manifests.uid(step.remove.pod) in self.session.pods
+        pod = self.session.pods.get(manifests.uid(step.remove.pod))
+        named = step.remove.container
+        return pod is not None and (named is None or named in manifests.containers(pod))
 
     # The verbs
 

@@ -83,10 +83,15 @@ def fuzz(
         number = done = 0
         while not search.over and budget.left(done, harness_run.elapsed()):
             count = budget.batch(done, len(aims))
-            _batch(search, seeds.getrandbits(64), count, aims[number % len(aims)], kept)
-            played = min(count, search.taken())
-            number, done = number + 1, done + played
-            found = search.finding()
+            try:
+                _batch(search, seeds.getrandbits(64), count, aims[number % len(aims)], kept)
+                played = min(count, search.taken())
+                number, done = number + 1, done + played
+                found = search.finding()
+            except KeyboardInterrupt:
+                if interrupted := search.as_it_was_found():
+                    yield search.accepted.judged_scenario(interrupted.event(harness_run, findings))
+                raise
             outcomes += search.passed_over(played - bool(found))
             if found:
                 outcomes[found.outcome] += 1
@@ -206,6 +211,10 @@ class _Search:
             self.found += 1
         self.failed, self.nondeterminism, self._left = [], None, SHRINKS
         return found
+
+    def as_it_was_found(self) -> FuzzFinding | None:
+        """What failed and could not be made smaller any more, for the run was interrupted."""
+        return FuzzFinding.of_failure(self._first()) if self.failed else None
 
     def _first(self) -> ScenarioRun:
         """The smallest failure that Hypothesis found."""

@@ -404,7 +404,8 @@ def test_a_step_that_expects_anything_is_left_out_where_it_makes_no_sense(
 def test_a_step_that_expects_anything_is_made_where_it_makes_sense(
     play: Play, reference: Target
 ) -> None:
-    steps = ["admit: a", "reconcile: {}", "remove: {pod: a}", "remove: {pod: a}", "start: {}"]
+    steps = ["admit: a", "reconcile: {}", "remove: {pod: a, container: other}"]
+    steps += ["remove: {pod: a}", "remove: {pod: a}", "start: {}"]
     text = ADMIT + "".join(f"- {step}\n  expect: anything\n" for step in steps)
     result, run = play(reference, text)
     assert result == RunResult("pass")

@@ -186,3 +186,26 @@ def test_what_a_failure_does_without_is_left_out_of_it(
     assert [step.verb for step in case.steps] == ["start", "hints"]
     assert case.machine is not None
     assert len(case.machine.topology or ()) == 2
+
+
+def test_what_failed_is_kept_when_the_search_for_a_smaller_one_is_interrupted(
+    make_target: MakeTarget, changed: Callable[..., Any], tmp_path: Path
+) -> None:
+    failures = 0
+
+    def impatient(state: messages.State) -> messages.State:
+        nonlocal failures
+        broken = losing(state)
+        failures += broken != state
+        if failures > 2:
+            raise KeyboardInterrupt
+        return broken
+
+    target = make_target(InProcess(lambda: changed(state=impatient)))
+    findings = tmp_path / "findings"
+    harness_run = HarnessRun(target, load_registry(), "numaproof fuzz", "0.1")
+    stream = fuzz(harness_run, Budget(60, None), 1, findings)
+    with pytest.raises(KeyboardInterrupt):
+        list(stream)
+    (file,) = findings.iterdir()
+    assert loading.read_file(file)
