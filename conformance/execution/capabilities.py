@@ -63,6 +63,11 @@ class Capabilities:
         """The CPU Manager policy options of the release that may be requested, by name."""
         return tuple(sorted(release(self.kubernetes).cpu_options.keys() & self.hello.options.cpu))
 
+    def topology_options(self) -> tuple[str, ...]:
+        """The Topology Manager policy options of the release that may be requested, by name."""
+        known = release(self.kubernetes).topology_options
+        return tuple(sorted(known.keys() & self.hello.options.topology))
+
     @cached_property
     def claims(self) -> frozenset[str]:
         """All that is claimed, in the words in which `numaproof.conformance.claims.needs` asks."""

@@ -109,7 +109,7 @@ def focus(
         memory_policies=_only(hello.policies.memory, "Static", "None", on=memory),
         hugepages=pages,
         topology_policies=policies,
-        topology_options=hello.options.topology if choices.chance(2) else (),
+        topology_options=capabilities.topology_options() if choices.chance(2) else (),
         scopes=_scopes(choices, hello.policies.scope),
         devices=devices,
         inits=_inits(capabilities) if choices.chance(2) else (),
