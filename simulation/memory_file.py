@@ -141,7 +141,7 @@ def _groups(found: Mapping[str, Any]) -> Iterator[str]:
     }
     for node, cells in groups.items():
         for member in cells:
-            other = groups.get(member)
+            other = groups.get(member) if isinstance(member, int) else None
             if other is not None and other != cells:
                 yield (
                     f"NUMA node {node} is in the group {list(cells)}, but node {member} of that "

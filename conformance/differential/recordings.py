@@ -137,7 +137,9 @@ def _read_lines(name: str, lines: Iterable[bytes]) -> Iterator[Any]:
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise RecordingError(f"{name}, line {number}: {error}") from None
         if isinstance(made, Source) and made.format != FORMAT:
-            raise RecordingError(f"{name}: format {made.format} is not known; known is {FORMAT}")
+            raise RecordingError(
+                f"{name}, line 1: format {made.format} is not known; known is {FORMAT}"
+            )
         if isinstance(made, Recording) and made.case.machine is None:
             raise RecordingError(f"{name}, line {number}: the case has no machine of its own")
         yield made

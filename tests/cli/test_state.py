@@ -270,6 +270,8 @@ def test_a_configuration_that_never_starts_is_not_put_down_to_the_file(
     [
         b'{"machineState":{"0":null,"x":{}},"entries":[],"policyName":"Static"}',
         b'{"machineState":null,"entries":{"a":[]},"policyName":"Static"}',
+        b'{"machineState":{"0":{"cells":[{},[]]}},"policyName":"Static"}',
+        b'{"machineState":{},"entries":{"a":{"b":[{"numaAffinity":[{}],"type":"x","size":1}]}}}',
         b'{"machineState":{"0":{"cells":5,"memoryMap":{"memory":5}}},"policyName":"Static"}',
         b'{"machineState":{"0":{"memoryMap":5},"--1":{}},"entries":{"a":{"c":[{"size":5}]}}}',
     ],
