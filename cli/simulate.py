@@ -16,7 +16,7 @@ from numaproof.targets import release_option
 from numaproof.user_files import USER_FILE, UserFile, asking_of, check_read_once
 
 if TYPE_CHECKING:
-    from numaproof.protocol.messages import KubeletConfiguration
+    from numaproof.inputs.documents import Document
     from numaproof.reports.answers import AnswerReport
     from numaproof.simulation import pods
 
@@ -81,19 +81,25 @@ def simulate(
     from numaproof.reports import answer_page
     from numaproof.reports.untrusted import visible
     from numaproof.simulated import answer
+    from numaproof.simulation import configuration_check, documents
     from numaproof.simulation import devices as given_devices
-    from numaproof.simulation.admission import Question
+    from numaproof.simulation.admission import CannotAnswerError, Question
     from numaproof.simulation.admission import simulate as run
 
     if out is not None and out.suffix not in answer_page.WRITERS:
         kinds = " or ".join(answer_page.WRITERS)
         raise click.BadParameter(f"{out}: the name must end with {kinds}", param_hint="--out")
-    asked, settings = _read(files, config, replicas)
+    asked, document = _read(files, config, replicas)
     info = discover_machine(machine, kubernetes)
     plugins = given_devices.read(devices, info)
+    settings = documents.without_kind(document)
     question = Question(info, settings, kubernetes, documented, plugins)
-    with scratch_folder() as folder, asking_of(config):
-        found = run(question, asked, str(folder), explain_all=explain)
+    with scratch_folder() as folder, asking_of(document):
+        try:
+            found = run(question, asked, str(folder), explain_all=explain)
+        except CannotAnswerError:
+            configuration_check.judge(question)  # which raises it again with the field
+            raise
     told = answer(found, question, machine)
     if out is not None:
         out.write_text(visible(answer_page.WRITERS[out.suffix](told)), encoding="utf-8")
@@ -108,19 +114,19 @@ def simulate(
 
 def _read(
     files: tuple[UserFile, ...], config: UserFile, replicas: int | None
-) -> tuple[tuple[pods.DescribedPod, ...], KubeletConfiguration]:
+) -> tuple[tuple[pods.DescribedPod, ...], Document]:
     """The pods and the configuration in the files; what has no pods is noted on standard error."""
     from numaproof.simulation import documents, pods
 
     check_read_once((config, *files))
     asked = pods.read(((file.name, file.text()) for file in files), replicas)
-    settings = documents.configuration(config.text(), config.name)
+    document = documents.configuration_document(config.text(), config.name)
     for note in asked.notes:
         click.echo(note, err=True)
     if not asked.pods:
         named = ", ".join(file.name for file in files)
         raise click.UsageError(f"no pods in {named or 'no files'}; name manifests of Pods")
-    return asked.pods, settings
+    return asked.pods, document
 
 
 def _show(told: AnswerReport) -> None:

@@ -118,7 +118,7 @@ def upgrade(
         files=state_files.load(state) if state else None,
     )
     with (
-        asking_of(config),
+        asking_of(document),
         scratch_folder() as folder,
         _kubelet(implementation, timeout, (before, after)) as kubelet,
     ):

@@ -13,6 +13,8 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from numaproof.inputs.documents import Document
+
 STDIN = "<stdin>"
 
 
@@ -67,19 +69,21 @@ USER_FILE = UserFileParam()
 
 
 @contextmanager
-def asking_of(file: UserFile | None) -> Iterator[None]:
-    """Names the configuration's file in what cannot be answered about it.
+def asking_of(document: Document | None) -> Iterator[None]:
+    """Names the configuration's file, and the line, in what cannot be answered about it.
 
     Raises:
-        CannotAnswerError: as it was raised in the block, with the file.
+        DocumentError: the configuration asks for what is not supported.
+        CannotAnswerError: as it was raised in the block, without a configuration.
     """
     from numaproof.simulation.admission import CannotAnswerError
 
     try:
         yield
     except CannotAnswerError as error:
-        named = f"{file.name}: " if file else ""
-        raise CannotAnswerError(f"{named}{error}", error.path) from None
+        if document is None:
+            raise
+        raise document.error(error.path, str(error)) from None
 
 
 def check_read_once(files: Iterable[UserFile | None]) -> None:

@@ -73,7 +73,7 @@ def test_what_is_beyond_our_bounds_is_not_said_to_be_refused_by_the_kubelet(
     ):
         ended = command(*args)
         assert ended.code == 2
-        assert "kubelet.yaml: not supported: " in ended.err
+        assert f"kubelet.yaml:3: {said}" in ended.err
 
 
 def test_a_quantity_of_a_pod_beyond_our_bounds_is_named_with_its_line(
