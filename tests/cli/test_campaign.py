@@ -21,6 +21,7 @@ OUT = Path("numaproof-report/campaign")
 SMALL = ("--machine", "laptop-4c8t", "--select", "example-*", "--workers", "1")
 
 
+@pytest.mark.slow
 def test_the_reference_passes_and_every_release_is_named(command: Command) -> None:
     releases = ("--kubernetes", "1.36", "--kubernetes", "1.33")
     ended = command("campaign", *SMALL, *releases, "--seeds", "0:3", "--json")

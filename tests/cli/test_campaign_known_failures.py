@@ -19,6 +19,7 @@ SMALL = ("campaign", "--machine", "laptop-4c8t", "--workers", "1", *SELECTED)
 SIGNATURE = "fault at admit: boom"
 
 
+@pytest.mark.slow
 def test_known_failures_are_no_findings_and_new_ones_are_written(
     command: Command, program: Callable[[str], str]
 ) -> None:

@@ -67,6 +67,7 @@ def test_a_difference_is_shrunk_shown_on_both_sides_and_replays(
     assert command("replay", kept, "--out", "healthy").code == 0
 
 
+@pytest.mark.slow
 def test_keep_going_finds_more_and_json_lists_each(command: Command, program: Program) -> None:
     args = ("--seeds", "0:24", "--tries", "1", "--keep-going", "--json")
     ended = command("diff", "--right", program(FEWER), *args)

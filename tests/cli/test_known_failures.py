@@ -252,6 +252,7 @@ def refusing(program: Program) -> str:
     """)
 
 
+@pytest.mark.slow
 def test_fuzzing_passes_over_what_is_known_and_writes_what_is_not(
     command: Command, refusing: str
 ) -> None:

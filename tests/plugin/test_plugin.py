@@ -93,6 +93,7 @@ def test_a_wrong_program_fails_with_the_calls_that_show_it(
     assert "plugin/checking.py" not in ended.stdout.str()
 
 
+@pytest.mark.slow
 def test_a_failing_scenario_can_be_kept_as_a_case_file(
     run: Run, seeded: Callable[[str], str], pytester: pytest.Pytester
 ) -> None:
@@ -247,6 +248,7 @@ for line in sys.stdin.buffer:
 """
 
 
+@pytest.mark.slow
 def test_what_is_not_claimed_is_skipped_and_no_example(run: Run, pytester: pytest.Pytester) -> None:
     pytester.makepyfile(less=LESS)
     tests = """
@@ -347,6 +349,7 @@ def test_what_scenarios_are_known_for_says_nothing_about_one_that_fails_for_anot
     ended.stdout.no_fnmatch_line("*known with another cause*")
 
 
+@pytest.mark.slow
 def test_known_failures_are_expected_and_what_fails_no_more_is_reported(
     run: Run, seeded: Callable[[str], str], pytester: pytest.Pytester
 ) -> None:

@@ -123,6 +123,7 @@ def trials_of_hello(fields: tuple[str, ...], *, terminal: bool) -> Iterator[Tria
             yield Trial("x:0", args, {"answers": Lines(lines), **cases}, terminal=terminal)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("terminal", [False, True], ids=["pipe", "terminal"])
 @pytest.mark.parametrize("name", READING)
 def test_no_text_of_a_file_is_shown_raw(worker: Worker, name: str, terminal: bool) -> None:  # noqa: FBT001

@@ -119,6 +119,7 @@ class ByDefinition(Reference):
             return super().call(operation, args)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kubernetes", ["1.33", "1.36"])
 def test_nodes_live_the_same_life_by_the_definitions(kubernetes: str, tmp_path: Path) -> None:
     capabilities = Capabilities(Reference().hello(hello_args("tests")), kubernetes)
