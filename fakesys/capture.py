@@ -64,7 +64,7 @@ def capture(root: Root, name: str, *, title: str = "", source: str = "") -> Prof
         possible=_possible(snapshot),
         nodes=_node_rows(snapshot, topology),
         memory=format_kilobytes(mem_total(snapshot.text("proc/meminfo") or "") or 0),
-        hugepages={_page(size): n for size, n in _hugepages(snapshot, f"{KERNEL}/mm").items()},
+        hugepages={_page(size): n for size, n in snapshot.hugepages(f"{KERNEL}/mm").items()},
         cpuinfo=info,
     )
     profile = _without_what_follows(profile)
@@ -158,7 +158,7 @@ def _node_rows(snapshot: Snapshot, topology: Topology | None) -> tuple[NodeRow, 
     for node, cpus in snapshot.members.items():
         base = f"{NODE}/node{node}"
         total = mem_total(snapshot.text(f"{base}/meminfo") or "")
-        pages = tuple(_hugepages(snapshot, base).items())
+        pages = tuple(snapshot.hugepages(base).items())
         overlapping[node] = bool(placed.intersection(cpus))
         placed.update(cpus)
         rows.setdefault((total, pages, overlapping[node], bool(cpus)), []).append(node)
@@ -183,15 +183,6 @@ def _members(
 
 def _listed(numbers: Sequence[int]) -> str | int:
     return numbers[0] if len(numbers) == 1 else format_list(numbers)
-
-
-def _hugepages(snapshot: Snapshot, base: str) -> dict[int, int]:
-    pages = {}
-    for path in snapshot.files:
-        match = re.fullmatch(rf"{base}/hugepages/hugepages-(\d+)kB/nr_hugepages", path)
-        if match:
-            pages[int(match[1])] = snapshot.number(path) or 0
-    return dict(sorted(pages.items()))
 
 
 def _page(size: int) -> str:

@@ -40,9 +40,9 @@ def _groups(
         if cpu.topology:
             follows.setdefault(key(cpu), []).append(cpu.number)
     wanted = {number: tuple(group) for group in follows.values() for number in group}
-    consistent = all(
-        number in group and all(sets.get(other) == group for other in group)
-        for number, group in sets.items()
+    # Each set is looked at once: thousands of CPUs have the same.
+    consistent = all(number in group for number, group in sets.items()) and all(
+        sets.get(other) == group for group in set(sets.values()) for other in group
     )
     if not consistent or all(wanted.get(number) == group for number, group in sets.items()):
         return {}

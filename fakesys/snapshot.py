@@ -13,6 +13,8 @@ from numaproof.fakesys.ranges import parse_list
 from numaproof.fakesys.reading import TreePath
 from numaproof.folders.trees import FolderTree, UnfitFileError
 
+_HUGEPAGES = re.compile(r"(.+)/hugepages/hugepages-(\d+)kB/nr_hugepages")
+
 Root = Path | TreePath | FolderTree
 
 _SIBLINGS = (
@@ -90,6 +92,19 @@ class Snapshot:
         content = self.files.get(path)
         value = None if content is None else meaning(path, content)
         return value if isinstance(value, tuple) else None
+
+    def hugepages(self, base: str) -> dict[int, int]:
+        """The number of huge pages by their size in KiB, below a node's folder or the machine's."""
+        return dict(sorted(self._hugepages.get(base, {}).items()))
+
+    @cached_property
+    def _hugepages(self) -> Mapping[str, dict[int, int]]:
+        found: dict[str, dict[int, int]] = {}
+        for path in self.files:
+            match = _HUGEPAGES.fullmatch(path)
+            if match:
+                found.setdefault(match[1], {})[int(match[2])] = self.number(path) or 0
+        return found
 
     @cached_property
     def processors(self) -> tuple[Processor, ...]:
