@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from random import Random
 
 _MANY = 40
+_DIGITS = 1000
+"""Python reads no number of more than 4,300 digits."""
+
 _DEEPEST = 60
 
 
@@ -41,7 +44,7 @@ def _perturbed(rng: Random, root: Node, path: Path, donors: tuple[Node, ...]) ->
             value[:spot] + value[spot + 1 :],
             value * 2,
             value.swapcase(),
-            int(value) if value.isdecimal() and value.isascii() else None,
+            int(value) if value.isdecimal() and value.isascii() and len(value) < _DIGITS else None,
         ]
     else:
         number = value or 0
