@@ -40,7 +40,8 @@ func startPlugins(manager *devicemanager.ManagerImpl, sockets string, lists []de
 	return p, nil
 }
 
-// report makes each plugin tell its list, and starts the plugins that are new.
+// report makes each plugin tell its list, and starts the plugins that are new. One after the other: the
+// manager writes its checkpoint outside its lock, so of two lists at once the older state may be written last.
 func (p *plugins) report(lists []deviceList) error {
 	for _, list := range lists {
 		devices := toDevices(list)
@@ -49,8 +50,6 @@ func (p *plugins) report(lists []deviceList) error {
 		} else if err := p.register(list.Resource, devices); err != nil {
 			return fmt.Errorf("device plugin %s: %w", list.Resource, err)
 		}
-	}
-	for _, list := range lists {
 		if err := p.settle(list); err != nil {
 			return err
 		}
