@@ -185,7 +185,7 @@ _OF_ARGUMENTS = re.compile(
 _OF_NO_LINE = re.compile(
     r"has \d+ cases; expected one|not an xz file: |unpacks to more than [\d,]+ bytes"
     r"|: there is nothing in it|: larger than [\d,]+ bytes"
-    r"|was recorded on Kubernetes \S+, not"
+    r"|was recorded on Kubernetes [^,]+, not"
     r"|expected one KubeletConfiguration, got \d+ documents|no pods in \S+; name manifests"
     r"|the reference makes none of its calls"
     r"|brings no machine of its own: write it as a case"
