@@ -31,11 +31,7 @@ def complete_case(
 
     from numaproof.conformance.selection import listing
 
-    return [
-        CompletionItem(case.id, help=case.about)
-        for case in listing.cases()
-        if case.id.startswith(incomplete)
-    ]
+    return [CompletionItem(case.id, help=case.about) for case in listing.cases(incomplete)]
 
 
 def complete_requirement(
@@ -49,9 +45,7 @@ def complete_requirement(
     from numaproof.conformance.selection import listing
 
     return [
-        CompletionItem(row.id, help=row.about)
-        for row in listing.requirements()
-        if row.id.startswith(incomplete.upper())
+        CompletionItem(row.id, help=row.about) for row in listing.requirements(incomplete.upper())
     ]
 
 
@@ -70,7 +64,7 @@ def complete_pattern(
         known = [CompletionItem(f"{key}:{one}") for one in _values(key)]
     else:
         keys = [CompletionItem(f"{one}:", help=what) for one, what in KEYS.items()]
-        listed = (*listing.cases(), *listing.requirements())
+        listed = (*listing.cases(incomplete), *listing.requirements(incomplete))
         known = [*keys, *(CompletionItem(one.id, help=one.about) for one in listed)]
     return [one for one in known if one.value.startswith(incomplete)]
 

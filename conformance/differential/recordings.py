@@ -19,6 +19,7 @@ from numaproof.conformance.cases.schema import Case
 from numaproof.conformance.execution.implementation import BrokeProtocol
 from numaproof.inputs import door
 from numaproof.protocol import codec, messages
+from numaproof.protocol.releases import RELEASES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -139,6 +140,11 @@ def _read_lines(name: str, lines: Iterable[bytes]) -> Iterator[Any]:
         if isinstance(made, Source) and made.format != FORMAT:
             raise RecordingError(
                 f"{name}, line 1: format {made.format} is not known; known is {FORMAT}"
+            )
+        if isinstance(made, Source) and made.kubernetes not in RELEASES:
+            raise RecordingError(
+                f"{name}, line 1: kubernetes: {made.kubernetes!r} is not one of"
+                f" {', '.join(RELEASES)}"
             )
         if isinstance(made, Recording) and made.case.machine is None:
             raise RecordingError(f"{name}, line {number}: the case has no machine of its own")

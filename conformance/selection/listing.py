@@ -31,19 +31,20 @@ class ListedId(NamedTuple):
     requirements: tuple[str, ...] = ()
 
 
-def cases() -> Iterator[ListedId]:
-    """The bundled cases, in the order of their files' names."""
+def cases(start: str = "") -> Iterator[ListedId]:
+    """The bundled cases whose ids start so, in the order of their files' names."""
     root = resources.files("numaproof.conformance") / "suite"
+    wanted = ("title", "aliases", "requirements")
     for file in sorted(_files(root), key=str):
-        for name, fields in _items(file, ""):
-            about, aliases, requirements = map(fields.get, ("title", "aliases", "requirements"))
+        for name, fields in _items(file, "", start, wanted):
+            about, aliases, requirements = map(fields.get, wanted)
             yield ListedId(name, about or "", _flow(aliases), _flow(requirements))
 
 
-def requirements() -> Iterator[ListedId]:
-    """The requirements of the registry."""
+def requirements(start: str = "") -> Iterator[ListedId]:
+    """The requirements of the registry whose ids start so."""
     file = resources.files("numaproof.conformance") / "requirements.yaml"
-    for name, fields in _items(file, "  "):
+    for name, fields in _items(file, "  ", start, ("statement",)):
         yield ListedId(name, fields["statement"])
 
 
@@ -55,14 +56,19 @@ def _files(root: Traversable) -> Iterator[Traversable]:
             yield entry
 
 
-def _items(file: Traversable, indent: str) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """The items of the list whose dashes stand at an indentation: the id, and their texts."""
+def _items(
+    file: Traversable, indent: str, start: str, wanted: tuple[str, ...]
+) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """The items whose dashes stand at an indentation and whose ids start so: id, texts wanted."""
     begin = re.compile(rf"^{indent}- id: (\S+)$", re.MULTILINE)
     parts = begin.split(file.read_text(encoding="utf-8"))[1:]
     # What follows on lines of its own is indented more, or the items of a list.
-    field = re.compile(rf"^{indent}  (\w+): *(.*(?:\n{indent}  (?:  |- ).*)*)", re.MULTILINE)
+    field = re.compile(
+        rf"^{indent}  ({'|'.join(wanted)}): *(.*(?:\n{indent}  (?:  |- ).*)*)", re.MULTILINE
+    )
     for name, text in zip(parts[::2], parts[1::2], strict=True):
-        yield name, {key: _scalar(value) for key, value in field.findall(text)}
+        if name.startswith(start):
+            yield name, {key: _scalar(value) for key, value in field.findall(text)}
 
 
 def _scalar(text: str) -> str:

@@ -225,6 +225,10 @@ def test_a_recording_answers_what_it_was_made_of_only(made: tuple[Recording, ...
             "format 2 is not known; known is 1",
         ),
         (
+            lzma.compress(msgspec.json.encode(msgspec.structs.replace(SOURCE, kubernetes="0,,1"))),
+            "x.jsonl.xz, line 1: kubernetes: '0,,1' is not one of 1.30, 1.31,",
+        ),
+        (
             lzma.compress(msgspec.json.encode(SOURCE) + b'\n{"case": 1}\n'),
             r"line 2: Expected `object`, got `int` - at `\$.case`",
         ),
