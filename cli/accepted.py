@@ -60,26 +60,37 @@ class Accepted:
         """Adds what failed in a run, by the events in the folder of its reports; see `write`."""
         if self.written is None:
             return
-        from numaproof.protocol.events import GOOD, CaseFinished, DivergenceFound
+        from numaproof.protocol.events import GOOD, CaseFinished, DivergenceFound, RunEnded
         from numaproof.reports.files import EVENTS, read_events
 
         events = read_events(out / EVENTS)
         runs = [one for one in events if isinstance(one, CaseFinished)]
         found = [one for one in events if isinstance(one, DivergenceFound)]
-        self.write(runs, {one.signature: one.message for one in found if one.outcome not in GOOD})
+        causes = {one.signature: one.message for one in found if one.outcome not in GOOD}
+        complete = any(isinstance(one, RunEnded) and one.complete for one in events)
+        self.write(runs, causes, complete=complete)
 
-    def write(self, runs: Sequence[CaseFinished], scenarios: Mapping[str, str]) -> None:
+    def write(
+        self, runs: Sequence[CaseFinished], scenarios: Mapping[str, str], *, complete: bool
+    ) -> None:
         """Adds what failed to the file that was asked for, or makes that file.
+
+        After a run that was cut short the file stays as it is: a glob could name cases that were
+        not played.
 
         Args:
             runs: the case runs.
             scenarios: of generated scenarios that failed, a message by signature.
+            complete: whether the run came to its end.
 
         Raises:
             OSError: the file cannot be written.
             inputs.DocumentError: nothing can be added to it.
         """
         if self.written is None:
+            return
+        if not complete:
+            click.echo(f"{self.written}: not written, as the run was cut short", err=True)
             return
         from numaproof.conformance.cases.writing import put
         from numaproof.conformance.known_failures import writing

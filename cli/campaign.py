@@ -182,7 +182,9 @@ def campaign(
             cut = _conduct(journal, spec, opener(spec.job), sys.stderr if as_json else sys.stdout)
     summary = journal.finished.summary()
     code = _report(summary, journal.finished.notes, out, cut, as_json=as_json)
-    accepted.write(journal.case_runs(), journal.finished.causes_of_scenarios())
+    accepted.write(
+        journal.case_runs(), journal.finished.causes_of_scenarios(), complete=summary.complete
+    )
     return code
 
 

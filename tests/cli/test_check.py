@@ -355,7 +355,10 @@ def test_an_interrupt_is_3_and_what_was_measured_is_reported(
     # A shell starts background jobs with SIGINT ignored, and these tests may run in one.
     heeding = ("env", "--default-signal=INT")
     running = subprocess.Popen(
-        [*heeding, script, "check", *small, "--implementation", waiting, "--out", str(out)],
+        [
+            *(*heeding, script, "check", *small, "--implementation", waiting, "--out", str(out)),
+            *("--write-known-failures", str(tmp_path / "known.yaml")),
+        ],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -369,4 +372,6 @@ def test_an_interrupt_is_3_and_what_was_measured_is_reported(
     runs = finished(out)
     assert outcomes(runs) == ["pass"] * 2
     assert "interrupted" in (out / "report.md").read_text()
+    assert "known.yaml: not written, as the run was cut short" in errors
+    assert not (tmp_path / "known.yaml").exists()
     os.close(child)
