@@ -153,10 +153,13 @@ def _all_blocks(content: Content) -> list[WrittenBlock]:
 
 
 def _reserved(view: View, content: Content) -> Iterator[Violation]:
-    """What nodes say is reserved on them, against the blocks."""
+    """What nodes say is reserved on them, against the blocks.
+
+    What is wrong since a pod came again has a name of its own, also when that pod is gone: it gave
+    back what was never reserved for it.
+    """
     blocks = _all_blocks(content)
-    returned = view.returned & (content.entries or {}).keys()
-    name = f"memory-file-reserves-{'for-returned-pods' if returned else 'what-is-held'}"
+    name = f"memory-file-reserves-{'for-returned-pods' if view.returned else 'what-is-held'}"
     for group in sorted({frozenset(block.numa_affinity) for block in blocks}, key=sorted):
         for message in _unreserved(content.machine_state or {}, group, blocks):
             yield Violation(name, _REQUIREMENT, message)
