@@ -438,3 +438,10 @@ def test_files_say_what_the_state_says_and_add_up(
     assert names(invariants.on_state(with_files(view, **second))) == broken
     # Whoever does not claim the files may write others.
     assert names(invariants.on_state(replace(written, level="placement"))) == []
+
+
+def test_reservations_since_a_pod_came_again_have_a_name_of_their_own(view: View) -> None:
+    written = with_files(view, memory_manager_state=memory_file(taken=2 * GIB))
+    # The pod was refused then: the file does not list it, and the nodes lack what it gave back.
+    returned = replace(written, returned=frozenset({"uid-refused"}))
+    assert names(invariants.on_state(returned)) == ["memory-file-reserves-for-returned-pods"]
