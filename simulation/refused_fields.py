@@ -60,7 +60,7 @@ def _with_reserved_memory(config: ConfigFields, machine: MachineInfo) -> ConfigF
     amounts = {nodes[0] if nodes else 0: 100 << 20}
     for entry in config.get("reservedMemory") or []:
         named, limits = (entry or {}).get("numaNode") or 0, (entry or {}).get("limits") or {}
-        if named in nodes and "memory" in limits:
+        if named in nodes and limits.get("memory") is not None:
             amounts[named] = max(quantity.value(limits["memory"]), 1 << 20)
     kept = [{"numaNode": node, "limits": {"memory": str(size)}} for node, size in amounts.items()]
     without = {**config, "reservedMemory": kept, "evictionHard": {"nodefs.available": "10%"}}

@@ -11,7 +11,7 @@ from numaproof.reference.pods.pod import Pod, PodError
 from numaproof.reference.pods.pod_level import PodRules
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numaproof.reference.pods.pod_level import PodLevel
 
@@ -33,7 +33,7 @@ def read_pod(
     containers = tuple(
         read_container(item, f"spec.{key}[{number}]", init=key == "initContainers")
         for key in ("initContainers", "containers")
-        for number, item in enumerate(spec.get(key) or ())
+        for number, item in enumerate(_list(spec.get(key) or [], f"spec.{key}"))
     )
     status = _mapping(manifest.get("status") or {}, "status")
     given = status.get("qosClass")
@@ -87,6 +87,12 @@ def read_container(item: Any, where: str, *, init: bool) -> PodContainer:
 def _mapping(value: Any, where: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise PodError(f"{where} must be an object")
+    return value
+
+
+def _list(value: Any, where: str) -> Sequence[Any]:
+    if not isinstance(value, list):
+        raise PodError(f"{where} must be a list")
     return value
 
 

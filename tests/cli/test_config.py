@@ -179,6 +179,7 @@ def test_one_validation_with_two_problems_is_reported_as_two(judge: Command) -> 
         ("reservedMemory: [{numaNode: x}]\n", "reservedMemory[0].numaNode"),
         ("reservedMemory: [{limits: {cpu: 1}}]\n", "reservedMemory[0].limits.cpu"),
         ("reservedMemory: [{limits: {memory: 0}}]\n", "reservedMemory[0].limits.memory"),
+        ("reservedMemory: [{limits: {memory: null}}]\n", "reservedMemory[0].limits.memory"),
         ("reservedMemory: [{limits: {memory: x}}]\n", "reservedMemory[0].limits.memory"),
         ("kubeReserved: 5\n", "kubeReserved"),
         ("evictionHard: {pid.available: lots}\n", "evictionHard.pid.available"),

@@ -166,6 +166,10 @@ def test_a_limit_of_the_pod_that_no_container_asks_for_is_its_request_as_well() 
         ({"metadata": {"uid": ""}, "spec": {"containers": []}}, "metadata.uid"),
         ({"metadata": {"uid": 5}, "spec": {"containers": []}}, "metadata.uid"),
         ({"metadata": {"uid": "u"}}, "spec must be an object"),
+        (
+            {"metadata": {"uid": "u"}, "spec": {"containers": 1e300}},
+            "spec.containers must be a list",
+        ),
         ({"metadata": {"uid": "u"}, "spec": {"containers": [5]}}, r"spec.containers\[0\] must"),
         ({"metadata": {"uid": "u"}, "spec": {"containers": [{}]}}, r"spec.containers\[0\].name"),
         (manifest({"limits": {"cpu": "x"}}), r"spec.containers\[0\].resources.limits.cpu"),
