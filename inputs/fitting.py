@@ -31,6 +31,9 @@ def convert(document: Document, type_: type[_T]) -> _T:
             message = f"unknown key {unknown[1]!r}"
             fix = _nearest(unknown[1], expected)
             path = (*path, unknown[1])
+        words = _words(expected)
+        if message.startswith("Invalid enum value") and words:
+            fix = f"use one of: {', '.join(words)}"
         missing = re.fullmatch(r"Object missing required field `(.*)`", message)
         if missing:
             message, fix = f"missing key {missing[1]!r}", f"add {missing[1]!r}"
@@ -43,11 +46,11 @@ def _locate(text: str, data: Any, type_: Any) -> tuple[str, PathTuple, Any]:
     msgspec writes ``$.nodes[0].memory``, but ``[...]`` for any key of a mapping; the key is found
     by trying which of the mapping's values does not fit.
     """
-    match = re.fullmatch(r"(.*?) - at `(?:key in )?\$(.*)`", text, re.DOTALL)
+    match = re.fullmatch(r"(.*?) - at (`key` in )?`\$(.*)`", text, re.DOTALL)
     if match is None:
         return text, (), type_
     path: list[str | int] = []
-    for name, index, any_key in re.findall(r"\.([^.\[]+)|\[(\d+)\]|(\[\.\.\.\])", match[2]):
+    for name, index, any_key in re.findall(r"\.([^.\[]+)|\[(\d+)\]|(\[\.\.\.\])", match[3]):
         step: str | int | None = int(index) if index else name
         if any_key:
             step = _misfit(data, type_)
@@ -56,17 +59,26 @@ def _locate(text: str, data: Any, type_: Any) -> tuple[str, PathTuple, Any]:
         type_ = _type_below(type_, step)
         path.append(step)
         data = data[step]
+    if match[2]:
+        type_ = _type_of_keys(type_)
+        path += [key for key in data if not _fits(key, type_)][:1]
     return match[1], tuple(path), type_
 
 
 def _misfit(data: Any, type_: Any) -> str | int | None:
     items = data.items() if isinstance(data, dict) else enumerate(data)
     for key, value in items:
-        try:
-            msgspec.convert({"value": value}, _holder(_type_below(type_, key)))
-        except msgspec.ValidationError:
+        if not _fits(value, _type_below(type_, key)):
             return typing.cast("str | int", key)
     return None
+
+
+def _fits(value: Any, type_: Any) -> bool:
+    try:
+        msgspec.convert({"value": value}, _holder(type_))
+    except msgspec.ValidationError:
+        return False
+    return True
 
 
 @cache
@@ -96,6 +108,16 @@ def _type_below(type_: Any, step: str | int) -> Any:
         elif origin is not None and origin is not typing.Literal and args:
             return args[1] if len(args) > 1 and isinstance(step, str) else args[0]
     return Any
+
+
+def _words(type_: Any) -> list[str]:
+    """The texts that a type consists of."""
+    options = (one for one in _alternatives(type_) if get_origin(one) is typing.Literal)
+    return [str(word) for one in options for word in get_args(one)]
+
+
+def _type_of_keys(type_: Any) -> Any:
+    return next((get_args(one)[0] for one in _alternatives(type_) if get_origin(one) is dict), Any)
 
 
 def _nearest(name: str, type_: Any) -> str:

@@ -145,7 +145,6 @@ OfTwoParts = Literal["old checksum", "old policy", "data", "data checksum", "no 
 Fields = dict[str, Any]
 """A checkpoint by its fields, as `numaproof.conformance.cases.checkpoints.text` takes them."""
 
-
 FileName = Literal["cpu_manager_state", "memory_manager_state"]
 """The checkpoint files that the harness changes."""
 
@@ -262,7 +261,7 @@ class Expected(Written, frozen=True):
     files: dict[str, str | dict[str, Any]] = msgspec.field(default_factory=dict)
     checkpoints: dict[FileName, Fields] = msgspec.field(default_factory=dict)
     updates: tuple[UpdateExpected, ...] | None = None
-    hints: dict[str, Any] | None = None
+    hints: dict[Literal["cpu", "memory", "devices"], Any] | None = None
     cpus: CPUs | None = None
     machine: dict[str, Any] | None = None
     memory: Memory | None = None
