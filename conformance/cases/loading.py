@@ -11,31 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from numaproof.conformance.cases import releases
+from numaproof.conformance.cases import checking
 from numaproof.conformance.cases.errors import files_of
-from numaproof.conformance.cases.schema import (
-    VERBS,
-    Case,
-    Expected,
-    ExpectedIn,
-    Machines,
-    Step,
-    Written,
-)
-from numaproof.conformance.cases.verbs import EXPECTED_BY_VERB
+from numaproof.conformance.cases.schema import Case, Machines, Written
 from numaproof.inputs import documents, fitting
 from numaproof.protocol.messages import LEVELS, Level
-from numaproof.protocol.releases import RELEASES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from importlib.resources.abc import Traversable
     from pathlib import Path
-
-
-MOST_STEPS = 1000
-"""Steps of a case. After each, the whole node is judged and kept for the report; a case that
-fuzzing finds has a few dozen."""
 
 
 class Defaults(Written, frozen=True):
@@ -129,95 +114,19 @@ def _case(
     document: documents.Document, path: documents.PathTuple, written: Case, defaults: Defaults
 ) -> Case:
     case = _with_defaults(written, defaults, document.data["cases"][path[-1]])
-    if not case.steps:
-        raise document.error((*path, "steps"), "a case needs a step", "give it one, or remove it")
-    if len(case.steps) > MOST_STEPS:
-        message = f"{len(case.steps):,} steps, more than {MOST_STEPS:,}"
-        raise document.error((*path, "steps"), message, "make several cases of it")
     for place, constraint in (
         ((*path, "kubernetes"), written.kubernetes),
         (("defaults", "kubernetes"), defaults.kubernetes),
     ):
         try:
-            releases.includes(constraint, RELEASES[0])
-        except releases.ConstraintError as error:
-            raise document.error(place, str(error), 'write "< 1.36" or ">= 1.36"') from None
-    for number, step in enumerate(case.steps):
-        _check_step(document, (*path, "steps", number), step, case.kubernetes)
+            checking.check_range(constraint, place)
+        except checking.WrongCaseError as wrong:
+            raise document.error(wrong.path, wrong.message, wrong.fix) from None
+    try:
+        checking.check(case)
+    except checking.WrongCaseError as wrong:
+        raise document.error((*path, *wrong.path), wrong.message, wrong.fix) from None
     return case
-
-
-def _check_step(
-    document: documents.Document, path: documents.PathTuple, step: Step, kubernetes: str
-) -> None:
-    given = [verb for verb in VERBS if getattr(step, verb) is not None]
-    if len(given) != 1:
-        raise document.error(
-            path,
-            f"a step does one thing, this one has {' and '.join(given) or 'no verb'}",
-            f"give it one of {', '.join(VERBS)}",
-        )
-    if step.start is not None and step.start.kubernetes is not None:
-        try:
-            releases.check_name(step.start.kubernetes)
-        except releases.ConstraintError as error:
-            raise document.error(
-                (*path, "start", "kubernetes"), str(error), 'write a release such as "1.36"'
-            ) from None
-    tamper = step.tamper
-    if tamper and tamper.checkpoint is not None and (tamper.how != "write" or tamper.text):
-        raise document.error(
-            (*path, "tamper", "checkpoint"),
-            "a checkpoint is written, in the place of a text",
-            "let how be write, and leave out text",
-        )
-    if isinstance(step.expect, Expected):
-        _check_verb(document, (*path, "expect"), step.expect, given[0])
-    elif isinstance(step.expect, tuple):
-        for number, one in enumerate(step.expect):
-            _check_verb(document, (*path, "expect", number), one, given[0])
-        _check_releases(document, (*path, "expect"), step.expect, kubernetes)
-
-
-def _check_verb(
-    document: documents.Document, path: documents.PathTuple, expected: Expected, verb: str
-) -> None:
-    allowed = EXPECTED_BY_VERB[verb]
-    for field in Expected.__struct_fields__:
-        if field not in allowed and getattr(expected, field) != getattr(Expected(), field):
-            raise document.error(
-                (*path, field),
-                f"{verb} has no {field} to expect",
-                f"it can expect {', '.join(sorted(allowed)) or 'nothing but success'}",
-            )
-
-
-def _check_releases(
-    document: documents.Document,
-    path: documents.PathTuple,
-    expected: tuple[ExpectedIn, ...],
-    kubernetes: str,
-) -> None:
-    """Each release that a case is for must have one expectation, and only one."""
-    taken: dict[str, str] = {}
-    for number, one in enumerate(expected):
-        where = (*path, number, "kubernetes")
-        try:
-            named = [release for release in RELEASES if releases.includes(one.kubernetes, release)]
-        except releases.ConstraintError as error:
-            raise document.error(where, str(error), 'write "< 1.36" or ">= 1.36"') from None
-        if one.anything and one != ExpectedIn(kubernetes=one.kubernetes, anything=True):
-            message = "expects anything, and something besides"
-            raise document.error((*path, number), message, "leave out one of the two")
-        for release in named:
-            if release in taken:
-                message = f"Kubernetes {release} is in {taken[release]!r} too"
-                raise document.error(where, message, "let the ranges not overlap")
-            taken[release] = one.kubernetes
-    for release in RELEASES:
-        if releases.includes(kubernetes, release) and release not in taken:
-            message = f"does not say what to expect in Kubernetes {release}"
-            raise document.error(path, message, "add an item for it, or narrow the case")
 
 
 def _with_defaults(case: Case, defaults: Defaults, written: dict[str, Any]) -> Case:

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from numaproof.conformance.cases import checking
 from numaproof.conformance.cases.schema import Case
 from numaproof.conformance.execution.implementation import BrokeProtocol
-from numaproof.inputs import door
+from numaproof.inputs import door, errors
 from numaproof.protocol import codec, messages
 from numaproof.protocol.releases import RELEASES
 
@@ -148,8 +149,18 @@ def _read_lines(name: str, lines: Iterable[bytes]) -> Iterator[Any]:
             )
         if isinstance(made, Recording) and made.case.machine is None:
             raise RecordingError(f"{name}, line {number}: the case has no machine of its own")
+        if isinstance(made, Recording):
+            _check(made.case, f"{name}, line {number}")
         yield made
         kind = Recording
+
+
+def _check(case: Case, place: str) -> None:
+    try:
+        checking.check(case)
+    except checking.WrongCaseError as wrong:
+        field = errors.dotted(("case", *wrong.path))
+        raise RecordingError(f"{place}: {field}: {wrong} ({wrong.fix})") from None
 
 
 def bundled_file(kubernetes: str) -> Traversable:

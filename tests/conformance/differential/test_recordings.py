@@ -240,6 +240,14 @@ def test_a_recording_answers_what_it_was_made_of_only(made: tuple[Recording, ...
             ),
             "x.jsonl.xz, line 2: the case has no machine of its own",
         ),
+        (
+            lzma.compress(
+                msgspec.json.encode(SOURCE)
+                + b'\n{"case": {"id": "a", "title": "A", "requirements": [], "machine": {},'
+                b' "steps": []}, "calls": []}\n'
+            ),
+            r"x.jsonl.xz, line 2: case.steps: a case needs a step \(give it one, or remove it\)",
+        ),
     ],
 )
 def test_a_file_that_is_no_recording_is_refused_with_its_line(

@@ -1,0 +1,123 @@
+"""What the form of a case cannot say: whether its steps make sense."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from numaproof.conformance.cases import releases
+from numaproof.conformance.cases.schema import VERBS, Case, Expected, ExpectedIn, Step
+from numaproof.conformance.cases.verbs import EXPECTED_BY_VERB
+from numaproof.protocol.releases import RELEASES
+
+if TYPE_CHECKING:
+    from numaproof.inputs.errors import PathTuple
+
+MOST_STEPS = 1000
+"""Steps of a case. After each, the whole node is judged and kept for the report; a case that
+fuzzing finds has a few dozen."""
+
+
+class WrongCaseError(ValueError):
+    """A case makes no sense: the path of the field below the case, what is wrong, and the fix."""
+
+    def __init__(self, path: PathTuple, message: str, fix: str) -> None:
+        super().__init__(message)
+        self.path = path
+        self.message = message
+        self.fix = fix
+
+
+def check(case: Case) -> None:
+    """Checks the steps of a case, and the releases that they and the case name.
+
+    Raises:
+        WrongCaseError: one of them makes no sense.
+    """
+    check_range(case.kubernetes, ("kubernetes",))
+    if not case.steps:
+        raise WrongCaseError(("steps",), "a case needs a step", "give it one, or remove it")
+    if len(case.steps) > MOST_STEPS:
+        message = f"{len(case.steps):,} steps, more than {MOST_STEPS:,}"
+        raise WrongCaseError(("steps",), message, "make several cases of it")
+    for number, step in enumerate(case.steps):
+        _check_step(("steps", number), step, case.kubernetes)
+
+
+def check_range(kubernetes: str, path: PathTuple) -> None:
+    """Checks a range of releases, which is written at a path.
+
+    Raises:
+        WrongCaseError: it is none.
+    """
+    try:
+        releases.includes(kubernetes, RELEASES[0])
+    except releases.ConstraintError as error:
+        raise WrongCaseError(path, str(error), 'write "< 1.36" or ">= 1.36"') from None
+
+
+def _check_step(path: PathTuple, step: Step, kubernetes: str) -> None:
+    given = [verb for verb in VERBS if getattr(step, verb) is not None]
+    if len(given) != 1:
+        raise WrongCaseError(
+            path,
+            f"a step does one thing, this one has {' and '.join(given) or 'no verb'}",
+            f"give it one of {', '.join(VERBS)}",
+        )
+    if step.start is not None and step.start.kubernetes is not None:
+        try:
+            releases.check_name(step.start.kubernetes)
+        except releases.ConstraintError as error:
+            raise WrongCaseError(
+                (*path, "start", "kubernetes"), str(error), 'write a release such as "1.36"'
+            ) from None
+    tamper = step.tamper
+    if tamper and tamper.checkpoint is not None and (tamper.how != "write" or tamper.text):
+        raise WrongCaseError(
+            (*path, "tamper", "checkpoint"),
+            "a checkpoint is written, in the place of a text",
+            "let how be write, and leave out text",
+        )
+    if isinstance(step.expect, Expected):
+        _check_verb((*path, "expect"), step.expect, given[0])
+    elif isinstance(step.expect, tuple):
+        for number, one in enumerate(step.expect):
+            _check_verb((*path, "expect", number), one, given[0])
+        _check_releases((*path, "expect"), step.expect, kubernetes)
+
+
+def _check_verb(path: PathTuple, expected: Expected, verb: str) -> None:
+    allowed = EXPECTED_BY_VERB[verb]
+    for field in Expected.__struct_fields__:
+        if field not in allowed and getattr(expected, field) != getattr(Expected(), field):
+            raise WrongCaseError(
+                (*path, field),
+                f"{verb} has no {field} to expect",
+                f"it can expect {', '.join(sorted(allowed)) or 'nothing but success'}",
+            )
+
+
+def _check_releases(
+    path: PathTuple,
+    expected: tuple[ExpectedIn, ...],
+    kubernetes: str,
+) -> None:
+    """Each release that a case is for must have one expectation, and only one."""
+    taken: dict[str, str] = {}
+    for number, one in enumerate(expected):
+        where = (*path, number, "kubernetes")
+        try:
+            named = [release for release in RELEASES if releases.includes(one.kubernetes, release)]
+        except releases.ConstraintError as error:
+            raise WrongCaseError(where, str(error), 'write "< 1.36" or ">= 1.36"') from None
+        if one.anything and one != ExpectedIn(kubernetes=one.kubernetes, anything=True):
+            message = "expects anything, and something besides"
+            raise WrongCaseError((*path, number), message, "leave out one of the two")
+        for release in named:
+            if release in taken:
+                message = f"Kubernetes {release} is in {taken[release]!r} too"
+                raise WrongCaseError(where, message, "let the ranges not overlap")
+            taken[release] = one.kubernetes
+    for release in RELEASES:
+        if releases.includes(kubernetes, release) and release not in taken:
+            message = f"does not say what to expect in Kubernetes {release}"
+            raise WrongCaseError(path, message, "add an item for it, or narrow the case")
