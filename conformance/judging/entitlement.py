@@ -154,8 +154,16 @@ def has_budget(pod: PodReading, config: messages.KubeletConfiguration) -> bool:
 
     (Kubernetes 1.36, gate PodLevelResourceManagers with scope pod.)
     """
-    as_one = config.get("topologyManagerScope") == "pod" and topology_policy(config) != "none"
-    return as_one and pod.budget is not None
+    return _pods_as_one(config) and pod.budget is not None
+
+
+def gives_budgets(config: messages.KubeletConfiguration, kubernetes: str) -> bool:
+    """Whether pods can have a budget under a configuration; see `has_budget`."""
+    return _pods_as_one(config) and pod_resources(config, kubernetes).budget
+
+
+def _pods_as_one(config: messages.KubeletConfiguration) -> bool:
+    return config.get("topologyManagerScope") == "pod" and topology_policy(config) != "none"
 
 
 def keeps_memory(config: messages.KubeletConfiguration) -> bool:

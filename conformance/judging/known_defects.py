@@ -33,6 +33,7 @@ _BROKEN_CORES = frozenset(
         "strict-reservation",
         "exclusive-set-stays",
         "runs-on-its-own-or-shared",
+        "cpus-within-affinity",
     }
 )
 
@@ -44,9 +45,14 @@ _BROKEN_GROUPS = frozenset(
     {
         "memory-node-alone-or-in-group",
         "memory-groups-disjoint",
+        "memory-file-keeps-groups",
         # Once the pod that made the group is gone, the file alone still has it.
         "memory-file-counts-blocks",
     }
+)
+
+_TAKEN_ANEW = frozenset(
+    {"exclusive-set-of-budget-stays", "memory-of-budget-stays", "no-cpu-lost-by-budgets"}
 )
 
 _WRAPPED = 1 << 63
@@ -56,9 +62,9 @@ _EXPLAINS: dict[str, Callable[[Violation, Facts], bool]] = {
     "free-core-by-average": lambda violation, facts: (
         (violation.invariant in _BROKEN_CORES or _given_back_twice(violation)) and not _even(facts)
     ),
-    "single-node-taken-out-of-group": lambda violation, facts: (
-        violation.invariant == "memory-node-alone-or-in-group"
-        or (violation.invariant == "memory-file-counts-blocks" and _has_empty_node(facts))
+    # Once the pod that was given the single node is gone, the file alone shows it.
+    "single-node-taken-out-of-group": lambda violation, _: (
+        violation.invariant in ("memory-node-alone-or-in-group", "memory-file-keeps-groups")
     ),
     "affinity-breaks-group": lambda violation, _: violation.invariant in _BROKEN_GROUPS,
     "reusable-memory-outlives-pod": lambda violation, _: (
@@ -76,6 +82,7 @@ _EXPLAINS: dict[str, Callable[[Violation, Facts], bool]] = {
     "init-devices-reused-without-node": lambda violation, _: (
         violation.invariant == "reused-devices-near-affinity"
     ),
+    "pod-level-cpus-taken-anew": lambda violation, _: violation.invariant in _TAKEN_ANEW,
     "pod-level-without-devices": lambda violation, _: (
         violation.invariant == "devices-of-pod-level-pods"
     ),
@@ -98,11 +105,6 @@ _BY_NAME = {defect.name: defect for defect in DEFECTS}
 def _given_back_twice(violation: Violation) -> bool:
     """Whether a refused pod gave back CPUs of others: the pool grew, and lost nothing."""
     return violation.invariant == "refusal-leaves-nothing" and not violation.cpus
-
-
-def _has_empty_node(facts: Facts) -> bool:
-    """Whether a group may have a node that nothing lies on, so that only the file tells of it."""
-    return any(not node.memory for node in facts.machine.topology or ())
 
 
 def _caches_across_nodes(facts: Facts) -> bool:

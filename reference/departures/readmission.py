@@ -41,8 +41,8 @@ class PodLevelTakenAnew(Readmission):
         RESTARTS,
         f"{ISSUES}140989",
         "With the alpha gate PodLevelResourceManagers and scope pod, a pod with resources of its "
-        "own that is admitted again after a restart is given other CPUs, and those that it had "
-        "are lost.",
+        "own that is admitted again after a restart is given other CPUs and memory, and the CPUs "
+        "that it had are lost.",
     )
 
     def keeps(self, state: Holdings, pod: Pod) -> bool:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from numaproof.conformance.judging.entitlement import (
     exclusive_counts,
+    gives_budgets,
     is_static,
     options,
     reserved_count,
@@ -175,8 +176,10 @@ def _conservation(view: View) -> Iterator[Violation]:
     if "strict-cpu-reservation" in options(view.config):
         whole = view.started.cpus.allocatable
     if whole - held and not view.budgets:
+        # A pod that lost CPUs when it was admitted again may have been refused then.
+        again = view.starts > 1 and gives_budgets(view.config, view.kubernetes)
         yield Violation(
-            "no-cpu-lost",
+            "no-cpu-lost-by-budgets" if again else "no-cpu-lost",
             "CPU-POOL-007",
             f"CPUs {whole - held} are neither shared nor exclusive",
             whole - held,
@@ -216,7 +219,7 @@ def on_change(before: View, after: View) -> Iterator[Violation]:
     for place in sorted(earlier.keys() & now.keys()):
         if earlier[place] != now[place]:
             yield Violation(
-                "exclusive-set-stays",
+                f"exclusive-set{'-of-budget' if place[0] in after.budgets else ''}-stays",
                 "CPU-STATIC-006",
                 f"the exclusive CPUs of {'/'.join(place)} were {earlier[place]}"
                 f" and are {now[place]}",

@@ -134,9 +134,11 @@ def _in_use(content: Content) -> Iterator[Violation]:
     groups = {node: block.numa_affinity for block in blocks for node in block.numa_affinity}
     for node, memory in sorted((content.machine_state or {}).items()):
         group = groups.get(node, (node,))
-        if memory.number_of_assignments != on[node] or sorted(memory.cells) != sorted(group):
+        counted = memory.number_of_assignments == on[node]
+        if not counted or sorted(memory.cells) != sorted(group):
+            alone = counted and memory.cells == (node,)
             yield Violation(
-                "memory-file-counts-blocks",
+                "memory-file-keeps-groups" if alone else "memory-file-counts-blocks",
                 _REQUIREMENT,
                 f"node {node} has {on[node]} blocks with the nodes {list(group)}, and says"
                 f" {memory.number_of_assignments} with {list(memory.cells)}",

@@ -86,7 +86,7 @@ def on_change(before: View, after: View) -> Iterator[Violation]:
         gained = not had.memory and place[0] in after.reclassified
         if same and had.memory != container.memory and not gained:
             yield Violation(
-                "memory-stays",
+                f"memory{'-of-budget' if place[0] in after.budgets else ''}-stays",
                 "MEM-STATIC-012",
                 f"{named(place)} had memory {_blocks(had)} and has {_blocks(container)}",
                 places=(place,),

@@ -419,6 +419,10 @@ def with_files(view: View, **files: str) -> View:
         ({"memory_manager_state": memory_file(cells=(0, 1))}, ["memory-file-counts-blocks"]),
         ({"memory_manager_state": memory_file(count=2)}, ["memory-file-counts-blocks"]),
         (
+            {"memory_manager_state": memory_file().replace('"cells": [1]', '"cells": [0]')},
+            ["memory-file-counts-blocks"],
+        ),
+        (
             {"memory_manager_state": memory_file().replace('"free": 2147', '"free": 3147', 1)},
             ["memory-file-adds-up"],
         ),

@@ -169,15 +169,93 @@ def test_a_reservation_that_is_too_small_by_less_is_no_wrapped_number(info: Mach
     assert known_defects.explain(small, Facts(info), GROUPS) is None
 
 
-def test_a_group_with_a_node_without_memory_shows_the_broken_group_in_the_file_alone(
-    info: MachineInfo,
+@pytest.mark.parametrize(
+    ("invariant", "name"),
+    [
+        ("memory-file-keeps-groups", "single-node-taken-out-of-group"),
+        ("memory-file-counts-blocks", None),
+        ("exclusive-set-of-budget-stays", "pod-level-cpus-taken-anew"),
+        ("memory-of-budget-stays", "pod-level-cpus-taken-anew"),
+        ("no-cpu-lost-by-budgets", "pod-level-cpus-taken-anew"),
+        ("exclusive-set-stays", None),
+        ("no-cpu-lost", None),
+    ],
+)
+def test_a_defect_explains_what_follows_from_it_by_its_own_name(
+    info: MachineInfo, invariant: str, name: str | None
 ) -> None:
-    known = frozenset({"single-node-taken-out-of-group"})
-    counted = Violation("memory-file-counts-blocks", "NODE-STATE-002", "says 1 with [1]")
-    (node,) = info.topology or ()
-    empty = msgspec.structs.replace(node, node_id=1, memory=0, cores=())
-    with_empty = msgspec.structs.replace(info, topology=(node, empty))
-    assert known_defects.explain(counted, Facts(with_empty), known) == (
-        "single-node-taken-out-of-group"
+    known = known_defects.known_defects("1.37")
+    broken = Violation(invariant, "NODE-STATE-002", "it is so")
+    assert known_defects.explain(broken, Facts(info), known) == name
+
+
+NODES = """
+machine:
+  num_cores: 6
+  num_physical_cores: 6
+  num_sockets: 2
+  memory_capacity: 3221225472
+  topology:
+  - {node_id: 0, memory: 1073741824, distances: [10, 21, 21], cores: [
+      {core_id: 0, thread_ids: [0], socket_id: 0}, {core_id: 1, thread_ids: [1], socket_id: 0}]}
+  - {node_id: 1, memory: 1073741824, distances: [21, 10, 12], cores: [
+      {core_id: 0, thread_ids: [2], socket_id: 1}, {core_id: 1, thread_ids: [3], socket_id: 1},
+      {core_id: 2, thread_ids: [4], socket_id: 1}, {core_id: 3, thread_ids: [5], socket_id: 1}]}
+  - {node_id: 2, memory: 1073741824, distances: [21, 12, 10], cores: []}
+"""
+CONFIG = """
+config:
+  cpuManagerPolicy: static
+  reservedSystemCPUs: "0"
+  memoryManagerPolicy: Static
+  kubeReserved: {memory: 28Mi}
+  evictionHard: {memory.available: 100Mi}
+  reservedMemory: [{numaNode: 0, limits: {memory: 128Mi}}]
+  topologyManagerPolicy: best-effort
+  featureGates: {PodLevelResourceManagers: true}
+"""
+GROUP_LOST = """
+steps:
+- {admit: {pod: a, containers: {app: {limits: {cpu: 3, memory: 1040Mi}}}}, expect: anything}
+- admit:
+    pod: b
+    init:
+      setup: {limits: {cpu: 2, memory: 128Mi}}
+      never: {limits: {cpu: 2, memory: 4Gi}}
+  expect: anything
+"""
+CPUS_ANEW = """
+  topologyManagerScope: pod
+steps:
+- admit: {pod: a, resources: {limits: {cpu: 1, memory: 64Mi}}, containers: {app: {}}}
+  expect: anything
+- {start: {}, expect: anything}
+"""
+CPUS_LOST = """
+  topologyManagerScope: pod
+steps:
+- admit: {pod: a, resources: {limits: {cpu: 1, memory: 512Mi}}, containers: {app: {}}}
+  expect: anything
+- {start: {}, expect: anything}
+"""
+
+
+@pytest.mark.parametrize(
+    ("steps", "broken", "name"),
+    [
+        (GROUP_LOST, "memory-file-keeps-groups", "single-node-taken-out-of-group"),
+        (CPUS_ANEW, "exclusive-set-of-budget-stays", "pod-level-cpus-taken-anew"),
+        (CPUS_LOST, "no-cpu-lost-by-budgets", "pod-level-cpus-taken-anew"),
+    ],
+)
+def test_a_life_in_which_a_defect_shows_only_by_what_follows_is_expected_to_fail(
+    make_case: Callable[[str], Case], tmp_path: Path, steps: str, broken: str, name: str
+) -> None:
+    case = msgspec.structs.replace(make_case(NODES + CONFIG + steps), level="invariants")
+    assert case.machine is not None
+    run = Run(
+        target_of(InProcess(Reference), kubernetes="1.37"), case, case.machine, None, tmp_path
     )
-    assert known_defects.explain(counted, Facts(info), known) is None
+    result = run.play()
+    assert (result.outcome, result.defect) == ("expected failure", name)
+    assert broken in result.message
