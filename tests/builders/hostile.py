@@ -261,7 +261,8 @@ TRICKS = {
         "        put(lambda path: os.symlink(f'{outside}/kept', path))\n"
         "        put(lambda path: open(path, 'w').close())\n"
         "threading.Thread(target=flicker, daemon=True).start()",
-        "in the state directory|1 case run",
+        # Whoever looks between two links sees a file of the implementation.
+        "in the state directory|1 case run|Passed|No findings|2 cases",
     ),
     "log-of-escapes": Hostile(
         "start", "os.write(2, b'\\x1b[2J\\x1b]0;gone\\x07' * 9999); os._exit(7)", "exit code 7"
@@ -285,7 +286,8 @@ TRICKS = {
     "answer-in-advance": Hostile(
         "start",
         "say(reply.replace(b'%d' % request.id, b'%d' % (request.id + 1), 1))",
-        "no request asked for|read no request",
+        # Where it is read after the next request, it is a wrong answer to that.
+        "no request asked for|read no request|the line was",
         when="after",
     ),
     "closes-input-and-stays": Hostile("start", "os.close(0)\nstay()", "no answer", when="before"),
