@@ -262,7 +262,8 @@ TRICKS = {
         "        put(lambda path: open(path, 'w').close())\n"
         "threading.Thread(target=flicker, daemon=True).start()",
         # Whoever looks between two links sees a file of the implementation.
-        "in the state directory|1 case run|Passed|No findings|2 cases",
+        "in the state directory|1 case run|Passed|No findings|2 cases"
+        "|cpu_manager_state|at stage cpu",
     ),
     "log-of-escapes": Hostile(
         "start", "os.write(2, b'\\x1b[2J\\x1b]0;gone\\x07' * 9999); os._exit(7)", "exit code 7"
