@@ -25,8 +25,10 @@ def on_state(view: View) -> Iterator[Violation]:
         return
     for place, container in view.containers():
         yield from _as_policy(policy, place, container.affinity)
-        # After a restart the affinity is where all that a container holds overlaps.
-        chosen = container.affinity.preferred and not view.was_there(place[0])
+        # After a restart, or when it is offered again, the affinity of a pod follows from what its
+        # containers hold, and what they hold stays.
+        holding = view.was_there(place[0]) or place[0] in view.returned
+        chosen = container.affinity.preferred and not holding
         if chosen and container.affinity.numa is not None:
             yield from _within(view, place, container, container.affinity.numa)
             yield from _narrow(view, place, container.affinity.numa)

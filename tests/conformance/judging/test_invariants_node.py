@@ -195,6 +195,8 @@ def test_what_a_pod_held_before_a_restart_may_lie_off_an_affinity_that_came_late
     assert names(invariants.on_state(replace(away, arrivals=came, starts=2))) == []
     same = replace(away, arrivals=came, starts=1)
     assert "memory-within-affinity" in names(invariants.on_state(same))
+    again = replace(same, returned=frozenset({"uid-a"}))
+    assert names(invariants.on_state(again)) == []
 
 
 def test_a_pod_keeps_what_gates_of_an_earlier_start_made_it_due(view: View) -> None:
