@@ -241,6 +241,10 @@ class State(Strict, frozen=True):
     files: dict[str, str] = msgspec.field(default_factory=dict)
 
 
+Provider = Literal["cpu", "memory", "devices"]
+"""Who gives hints."""
+
+
 class NodeHints(Strict, frozen=True):
     """The hints of each provider, in the provider's own order.
 

@@ -15,7 +15,7 @@ import msgspec
 
 from numaproof.conformance.cases import releases
 from numaproof.protocol.machine import MachineInfo
-from numaproof.protocol.messages import Level
+from numaproof.protocol.messages import Level, Provider
 
 Quantities = dict[str, str | int]
 """Amounts by resource name, as in a manifest."""
@@ -261,7 +261,7 @@ class Expected(Written, frozen=True):
     files: dict[str, str | dict[str, Any]] = msgspec.field(default_factory=dict)
     checkpoints: dict[FileName, Fields] = msgspec.field(default_factory=dict)
     updates: tuple[UpdateExpected, ...] | None = None
-    hints: dict[Literal["cpu", "memory", "devices"], Any] | None = None
+    hints: dict[Provider, Any] | None = None
     cpus: CPUs | None = None
     machine: dict[str, Any] | None = None
     memory: Memory | None = None

@@ -104,7 +104,7 @@ def _result(expected: Expected, answer: messages.Answer, context: Context) -> It
             yield from _subset("machine", expected.machine, _by_node(answer))
 
 
-def _hints(expected: Mapping[str, Any], answer: messages.NodeHints) -> Iterator[str]:
+def _hints(expected: Mapping[messages.Provider, Any], answer: messages.NodeHints) -> Iterator[str]:
     """Compares the hints of each provider exactly: an empty answer is not an empty list."""
     for provider, wanted in expected.items():
         given = {

@@ -45,7 +45,6 @@ _BROKEN_GROUPS = frozenset(
     {
         "memory-node-alone-or-in-group",
         "memory-groups-disjoint",
-        "memory-file-keeps-groups",
         # Once the pod that made the group is gone, the file alone still has it.
         "memory-file-counts-blocks",
     }
@@ -62,9 +61,10 @@ _EXPLAINS: dict[str, Callable[[Violation, Facts], bool]] = {
     "free-core-by-average": lambda violation, facts: (
         (violation.invariant in _BROKEN_CORES or _given_back_twice(violation)) and not _even(facts)
     ),
-    # Once the pod that was given the single node is gone, the file alone shows it.
-    "single-node-taken-out-of-group": lambda violation, _: (
-        violation.invariant in ("memory-node-alone-or-in-group", "memory-file-keeps-groups")
+    "single-node-taken-out-of-group": lambda violation, facts: (
+        # Where the pod is refused after it was given the single node, the file alone shows it.
+        violation.invariant in ("memory-node-alone-or-in-group", "refusal-keeps-groups")
+        or (violation.invariant == "memory-file-counts-blocks" and _has_empty_node(facts))
     ),
     "affinity-breaks-group": lambda violation, _: violation.invariant in _BROKEN_GROUPS,
     "reusable-memory-outlives-pod": lambda violation, _: (
@@ -105,6 +105,11 @@ _BY_NAME = {defect.name: defect for defect in DEFECTS}
 def _given_back_twice(violation: Violation) -> bool:
     """Whether a refused pod gave back CPUs of others: the pool grew, and lost nothing."""
     return violation.invariant == "refusal-leaves-nothing" and not violation.cpus
+
+
+def _has_empty_node(facts: Facts) -> bool:
+    """Whether a group may have a node that nothing lies on, so that only the file tells of it."""
+    return any(not node.memory for node in facts.machine.topology or ())
 
 
 def _caches_across_nodes(facts: Facts) -> bool:

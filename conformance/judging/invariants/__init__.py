@@ -64,7 +64,11 @@ def on_change(before: View, after: View) -> Iterator[Violation]:
 
 def on_refusal(before: View, after: View) -> Iterator[Violation]:
     """What must hold when a pod was refused: the node is as before."""
-    return chain(cpus.on_refusal(before, after), node.on_refusal(before, after))
+    return chain(
+        cpus.on_refusal(before, after),
+        memory.on_refusal(before, after),
+        node.on_refusal(before, after),
+    )
 
 
 def on_admission(

@@ -86,6 +86,12 @@ def on_state(view: View) -> Iterator[Violation]:
         yield from memory_file.on_state(view)
 
 
+def on_refusal(before: View, after: View) -> Iterator[Violation]:
+    """A refused pod leaves the groups of nodes as they were."""
+    if keeps_memory(after.config) and after.exact:
+        yield from memory_file.on_refusal(before, after)
+
+
 def _nothing_pinned(view: View) -> Iterator[Violation]:
     for place, container in view.containers():
         if container.memory:

@@ -59,21 +59,49 @@ class Content(msgspec.Struct, frozen=True, rename="camel"):
 
 def on_state(view: View) -> Iterator[Violation]:
     """What must hold of the file, where there is one."""
-    text = view.state.files.get(FILE_NAME)
-    if text is None:
-        return
     try:
-        content = msgspec.json.decode(text, type=Content)
-        if content.data:
-            content = msgspec.json.decode(content.data, type=Content)
+        content = _content(view)
     except (msgspec.DecodeError, ValueError) as error:
         yield Violation("memory-file-readable", _REQUIREMENT, f"{FILE_NAME}: {error}")
+        return
+    if content is None:
         return
     yield from _entries(view, content)
     for node, memory in sorted((content.machine_state or {}).items()):
         yield from _sums(node, memory)
     yield from _in_use(content)
     yield from _reserved(view, content)
+
+
+def on_refusal(before: View, after: View) -> Iterator[Violation]:
+    """A refused pod takes no node out of the group that it is used with."""
+    try:
+        sides = _content(before), _content(after)
+    except (msgspec.DecodeError, ValueError):
+        return
+    was, now = ((side.machine_state or {}) if side else {} for side in sides)
+    for node in sorted(was.keys() & now.keys()):
+        if len(was[node].cells) > 1 and now[node].cells == (node,):
+            yield Violation(
+                "refusal-keeps-groups",
+                "NODE-REFUSED-001",
+                f"after a refusal node {node} is alone in {FILE_NAME}, before it in the group"
+                f" {list(was[node].cells)}",
+            )
+
+
+def _content(view: View) -> Content | None:
+    """What the file says, None where there is none.
+
+    Raises:
+        ValueError: it cannot be read.
+        msgspec.DecodeError: likewise.
+    """
+    text = view.state.files.get(FILE_NAME)
+    if text is None:
+        return None
+    content = msgspec.json.decode(text, type=Content)
+    return msgspec.json.decode(content.data, type=Content) if content.data else content
 
 
 def _entries(view: View, content: Content) -> Iterator[Violation]:
@@ -134,11 +162,9 @@ def _in_use(content: Content) -> Iterator[Violation]:
     groups = {node: block.numa_affinity for block in blocks for node in block.numa_affinity}
     for node, memory in sorted((content.machine_state or {}).items()):
         group = groups.get(node, (node,))
-        counted = memory.number_of_assignments == on[node]
-        if not counted or sorted(memory.cells) != sorted(group):
-            alone = counted and memory.cells == (node,)
+        if memory.number_of_assignments != on[node] or sorted(memory.cells) != sorted(group):
             yield Violation(
-                "memory-file-keeps-groups" if alone else "memory-file-counts-blocks",
+                "memory-file-counts-blocks",
                 _REQUIREMENT,
                 f"node {node} has {on[node]} blocks with the nodes {list(group)}, and says"
                 f" {memory.number_of_assignments} with {list(memory.cells)}",

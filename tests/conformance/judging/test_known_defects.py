@@ -172,7 +172,7 @@ def test_a_reservation_that_is_too_small_by_less_is_no_wrapped_number(info: Mach
 @pytest.mark.parametrize(
     ("invariant", "name"),
     [
-        ("memory-file-keeps-groups", "single-node-taken-out-of-group"),
+        ("refusal-keeps-groups", "single-node-taken-out-of-group"),
         ("memory-file-counts-blocks", None),
         ("exclusive-set-of-budget-stays", "pod-level-cpus-taken-anew"),
         ("memory-of-budget-stays", "pod-level-cpus-taken-anew"),
@@ -243,7 +243,7 @@ steps:
 @pytest.mark.parametrize(
     ("steps", "broken", "name"),
     [
-        (GROUP_LOST, "memory-file-keeps-groups", "single-node-taken-out-of-group"),
+        (GROUP_LOST, "refusal-keeps-groups", "single-node-taken-out-of-group"),
         (CPUS_ANEW, "exclusive-set-of-budget-stays", "pod-level-cpus-taken-anew"),
         (CPUS_LOST, "no-cpu-lost-by-budgets", "pod-level-cpus-taken-anew"),
     ],
@@ -259,3 +259,17 @@ def test_a_life_in_which_a_defect_shows_only_by_what_follows_is_expected_to_fail
     result = run.play()
     assert (result.outcome, result.defect) == ("expected failure", name)
     assert broken in result.message
+
+
+def test_a_group_with_a_node_without_memory_shows_the_broken_group_in_the_file_alone(
+    info: MachineInfo,
+) -> None:
+    known = frozenset({"single-node-taken-out-of-group"})
+    counted = Violation("memory-file-counts-blocks", "NODE-STATE-002", "says 1 with [1]")
+    (node,) = info.topology or ()
+    empty = msgspec.structs.replace(node, node_id=1, memory=0, cores=())
+    with_empty = msgspec.structs.replace(info, topology=(node, empty))
+    assert known_defects.explain(counted, Facts(with_empty), known) == (
+        "single-node-taken-out-of-group"
+    )
+    assert known_defects.explain(counted, Facts(info), known) is None
