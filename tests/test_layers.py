@@ -36,6 +36,7 @@ LAYERS = {
 ROOMS = (
     "cases",
     "requirements",
+    "traceability",
     "judging",
     "known_failures",
     "claims",
