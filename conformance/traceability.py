@@ -1,7 +1,7 @@
 """The documents, sentence by sentence, and the requirements that carry each sentence.
 
 The data is in ``documents/``, one file for each document. A sentence has the requirements that say
-(a part of) what it says, or the reason why none does.
+(a part of) what it says, the reason why none need, or what of it is missing from the registry.
 """
 
 from __future__ import annotations
@@ -27,13 +27,15 @@ class Sentence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         lines: where it stands, such as ``41`` or ``41-43``.
         says: what it says, in English.
         rows: the requirements that carry it, in order.
-        why: why none carries it, or, with rows, what of it none carries.
+        why: why no requirement carries it.
+        missing: what of it no requirement carries yet, as a testable statement.
     """
 
     lines: str
     says: str
     rows: tuple[str, ...] = ()
     why: str = ""
+    missing: str = ""
 
     @property
     def span(self) -> range:
@@ -70,8 +72,9 @@ def traced_documents() -> tuple[TracedDocument, ...]:
 def problems(traced: Iterable[TracedDocument], registry: Registry) -> Iterator[str]:
     """Everything in which the sentences and the registry do not agree, one sentence each.
 
-    A sentence must have requirements or a reason; its requirements must exist and cite its
-    document, and each requirement that cites a traced document must carry one of its sentences.
+    A sentence must have requirements, a reason or what is missing; its requirements must exist and
+    cite its document, and each requirement that cites a traced document must carry one of its
+    sentences.
     """
     rows = registry.by_id()
     for document in traced:
@@ -82,8 +85,8 @@ def problems(traced: Iterable[TracedDocument], registry: Registry) -> Iterator[s
         for sentence in document.sentences:
             place = f"{key}, line {sentence.lines}"
             carrying.update(sentence.rows)
-            if not sentence.rows and not sentence.why:
-                yield f"{place}: it has neither a requirement nor a reason"
+            if not (sentence.rows or sentence.why or sentence.missing):
+                yield f"{place}: it has no requirement, no reason, and nothing is missing"
             for one in sentence.rows:
                 if one not in rows:
                     yield f"{place}: there is no requirement {one}"
