@@ -2,6 +2,7 @@
 
 - `cases`: the tables of ``suite/`` read into cases, expressions and machine properties;
 - `requirements`: what the documents ask for, and which cases show it;
+- `traceability`: the sentences of the documents, and the requirements that carry them;
 - `judging`: expectations, the oracle, invariants and known defects;
 - `known_failures`: the file of failures that are accepted, and how a run is judged by it;
 - `claims`: what a call needs of an implementation, and whether its claims exist and are true;
