@@ -32,6 +32,7 @@ PAGES = [
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SPAN = re.compile(r"`([^`\n]+)`")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+ANCHOR = re.compile(r'<a id="([^"]+)"></a>')
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 OURS = re.compile(rf"(?<![\w/.~-])(?:{'|'.join(FOLDERS)})/[\w./*-]*\w\*?")
 SUFFIX = re.compile(r"(?:[\w.-]+/)*[\w-]+\.py|[\w.-]+(?:/[\w.-]+)+\.(?:yaml|md|sh|go)")
@@ -57,9 +58,10 @@ def quoted(page: Path) -> Iterator[str]:
 
 
 def anchors(page: Path) -> set[str]:
-    """The anchors of a page's headings, as GitHub makes them."""
+    """The anchors of a page: those that GitHub makes of its headings, and those set in it."""
     heads = HEADING.findall(prose(page))
-    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+    made = {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+    return made | set(ANCHOR.findall(prose(page)))
 
 
 @pages

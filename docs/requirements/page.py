@@ -1,0 +1,173 @@
+"""Writes docs/requirements.md: the documents, sentence by sentence, and the requirements.
+
+    python docs/requirements/page.py > docs/requirements.md
+
+The prose is in page.txt; the sentences and the requirements are those of `numaproof.conformance`.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from functools import cache
+from pathlib import Path
+from string import Template
+from typing import TYPE_CHECKING
+
+from numaproof import fakesys
+from numaproof.conformance.cases import loading
+from numaproof.conformance.execution import machines
+from numaproof.conformance.execution.machines import ProfileMachine
+from numaproof.conformance.requirements import load_registry
+from numaproof.conformance.traceability import traced_documents
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from numaproof.conformance.cases.schema import Case
+    from numaproof.conformance.requirements import Requirement
+    from numaproof.conformance.traceability import Sentence, TracedDocument
+
+FOLDER = Path(__file__).parent
+
+_MARKUP = re.compile(r"([\\|<*`\[\]])")
+
+
+def cell(text: str) -> str:
+    """A text as it stands in a cell of a table: nothing of it is markup."""
+    return _MARKUP.sub(r"\\\1", " ".join(text.split()))
+
+
+def link(requirement: str) -> str:
+    """A requirement's id, linked to its row."""
+    return f"[{requirement}](#{requirement.lower()})"
+
+
+# The sentences
+
+
+def counts(traced: Iterable[TracedDocument]) -> str:
+    """The table of how many sentences of each document are carried, explained and open."""
+    rows = [
+        "| document | sentences | carried | carried in part | explained | open |",
+        "|---|---|---|---|---|---|",
+    ]
+    total = [0] * 5
+    for document in traced:
+        numbers = _numbers(document.sentences)
+        total = [one + other for one, other in zip(total, numbers, strict=True)]
+        rows.append(_row(f"[{document.document}](#{anchor(document.document)})", *numbers))
+    return "\n".join([*rows, _row("all", *total)])
+
+
+def _numbers(sentences: Iterable[Sentence]) -> list[int]:
+    """How many there are, and how many are carried, carried in part, explained and open."""
+    kinds = [_kind(sentence) for sentence in sentences]
+    return [len(kinds), *map(kinds.count, ("carried", "in part", "explained", "open"))]
+
+
+def _kind(sentence: Sentence) -> str:
+    if sentence.rows:
+        return "in part" if sentence.missing else "carried"
+    return "open" if sentence.missing else "explained"
+
+
+def anchor(key: str) -> str:
+    """The anchor of a document's section."""
+    return re.sub(r"[^\w-]", "", key)
+
+
+def of_document(document: TracedDocument) -> str:
+    """A document's section: what it is, and the table of its sentences."""
+    source = load_registry().documents[document.document]
+    about = f"{source.title}. {source.language}, Kubernetes {source.kubernetes}."
+    lines = [f"## {document.document}", "", f"{about} Lines are those of the text.", ""]
+    lines += ["| lines | what it says | requirements, or why none | missing |", "|---|---|---|---|"]
+    for sentence in document.sentences:
+        carried = ", ".join(map(link, sentence.rows)) or cell(sentence.why)
+        lines.append(_row(sentence.lines, cell(sentence.says), carried, cell(sentence.missing)))
+    return "\n".join(lines)
+
+
+# The requirements
+
+
+def requirements() -> str:
+    """All requirements, a table for each area."""
+    areas: dict[str, list[Requirement]] = {}
+    for requirement in load_registry().requirements:
+        areas.setdefault(requirement.area, []).append(requirement)
+    cases = _cases()
+    return "\n\n".join(_of_area(area, rows, cases) for area, rows in areas.items())
+
+
+def _of_area(
+    area: str, requirements: Iterable[Requirement], cases: Mapping[str, list[Case]]
+) -> str:
+    lines = [f"### {area}", "", "| id | statement | level | document | cases | machines |"]
+    lines.append("|---|---|---|---|---|---|")
+    for one in requirements:
+        named = f'<a id="{one.id.lower()}"></a>{one.id}'
+        cited = ", ".join((one.document, *one.also))
+        shown = _shown(one, cases.get(one.id, []))
+        lines.append(_row(named, cell(one.statement), one.level, cited, *shown))
+    return "\n".join(lines)
+
+
+def _shown(requirement: Requirement, cases: list[Case]) -> tuple[object, object]:
+    """How many cases and machines show a requirement, or why none does."""
+    if requirement.planned:
+        return f"none: planned for {requirement.since}", ""
+    if requirement.untested:
+        return f"none: {cell(requirement.untested)}", ""
+    return len(cases), len(frozenset[str]().union(*map(_machines, cases)))
+
+
+def _cases() -> dict[str, list[Case]]:
+    """The cases that name each requirement."""
+    found: dict[str, list[Case]] = {}
+    for case in loading.bundled_cases():
+        for requirement in case.requirements:
+            found.setdefault(requirement, []).append(case)
+    return found
+
+
+@cache
+def _catalogue() -> tuple[ProfileMachine, ...]:
+    """The bundled machines, which are asked for their properties only."""
+    names = fakesys.bundled_profiles()
+    return tuple(ProfileMachine(fakesys.load_profile(name), Path("/nonexistent")) for name in names)
+
+
+def _machines(case: Case) -> frozenset[str]:
+    """The bundled machines that a case runs on; a case with a machine of its own adds that."""
+    if case.machine is not None:
+        return frozenset({f"of {case.id}"})
+    return frozenset(one.name for one in machines.select(_catalogue(), case))
+
+
+# The page
+
+
+def _row(*cells: object) -> str:
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def page() -> str:
+    """The whole page."""
+    traced = traced_documents()
+    text = Template((FOLDER / "page.txt").read_text(encoding="utf-8"))
+    return text.substitute(
+        counts=counts(traced),
+        documents="\n\n".join(map(of_document, traced)),
+        requirements=requirements(),
+    )
+
+
+def main() -> None:
+    """Writes the page to standard output."""
+    sys.stdout.write(page())
+
+
+if __name__ == "__main__":
+    main()
