@@ -108,9 +108,10 @@ def _of_area(
     lines.append("|---|---|---|---|---|---|")
     for one in requirements:
         named = f'<a id="{one.id.lower()}"></a>{one.id}'
-        cited = ", ".join((one.document, *one.also))
+        also = f", also {', '.join(one.also)}" if one.also else ""
+        cited = f"{one.document}: {one.section}{also}"
         shown = _shown(one, cases.get(one.id, []))
-        lines.append(_row(named, cell(one.statement), one.level, cited, *shown))
+        lines.append(_row(named, cell(one.statement), one.level, cell(cited), *shown))
     return "\n".join(lines)
 
 
