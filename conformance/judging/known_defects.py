@@ -92,6 +92,7 @@ _EXPLAINS: dict[str, Callable[[Violation, Facts], bool]] = {
 _MEMORY = "memory-"
 _SPOILS = {
     "affinity-breaks-group": _MEMORY,
+    "pod-level-cpus-taken-anew": _MEMORY,
     "reusable-memory-outlives-pod": _MEMORY,
     "single-node-taken-out-of-group": _MEMORY,
     "reservation-beyond-node-wraps": _MEMORY,

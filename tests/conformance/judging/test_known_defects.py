@@ -273,3 +273,15 @@ def test_a_group_with_a_node_without_memory_shows_the_broken_group_in_the_file_a
         "single-node-taken-out-of-group"
     )
     assert known_defects.explain(counted, Facts(info), known) is None
+
+
+def test_memory_that_a_pod_with_a_budget_took_anew_is_missed_in_the_file_later(
+    case: Case, info: MachineInfo
+) -> None:
+    known = known_defects.known_defects("1.37")
+    facts = Facts(info)
+    anew = Violation("memory-of-budget-stays", "MEM-STATIC-012", "it had others")
+    counted = Violation("memory-file-counts-blocks", "NODE-STATE-002", "says 1 with [0]")
+    expected = ("expected failure", "pod-level-cpus-taken-anew")
+    assert known_defects.judge("fail", case, ((anew, facts), (counted, facts)), known) == expected
+    assert known_defects.judge("fail", case, ((counted, facts),), known) == ("fail", None)
