@@ -43,6 +43,7 @@ REASONS = {
     "conformance/requirements.py": PACKAGED,
     "conformance/selection/listing.py": PACKAGED,
     "conformance/selection/quick.py": PACKAGED,
+    "conformance/traceability.py": PACKAGED,
     "fakesys/archive.py": "unpacks what the door has opened, with bounds of its own",
     "fakesys/loading.py": PACKAGED,
     "fakesys/snapshot.py": TREE,
