@@ -74,10 +74,10 @@ def _run(seed: int, target: Target | None = None) -> tuple[float, int]:
     class Node(NodeMachine):
         capabilities = capabilities_of
 
-        def open_example(self, machine: MachineInfo) -> ExampleRun | IdleRun:
+        def open_example(self, machine: MachineInfo, *, from_tree: bool) -> ExampleRun | IdleRun:
             if target is None:
                 return IdleRun()
-            run = ExampleRun(target, machine, [])
+            run = ExampleRun(target, machine, [], from_tree=from_tree)
             made.append(run.steps)
             return run
 

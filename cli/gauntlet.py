@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from numaproof.conformance.seeded_bugs.kill_matrix import Row
+    from numaproof.protocol.requirement_proofs import Proof
 
 _SURVIVED, _CUT_SHORT = 1, 3
 
@@ -51,6 +52,12 @@ def _complete(
     help="Stop at the first case that catches a bug, and fuzz for a sample of the bugs.",
 )
 @click.option(
+    "--requirements",
+    is_flag=True,
+    help="Play, against every bug that breaks a requirement, the cases that cite it, at its level;"
+    " --select takes requirement ids, too.",
+)
+@click.option(
     "--examples",
     type=click.IntRange(1),
     default=_EXAMPLES,
@@ -62,7 +69,7 @@ def _complete(
 @click.option(
     "--jobs", type=click.IntRange(1), help="Number of processes (default: one for each core)."
 )
-@out_option("gauntlet", "gauntlet.json and gauntlet.md")
+@out_option("gauntlet", "gauntlet.json and gauntlet.md, or requirements.json and requirements.md")
 @click.option(
     "--quick-set",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -76,6 +83,7 @@ def gauntlet(
     table_only: bool,
     fuzz_only: bool,
     quick: bool,
+    requirements: bool,
     examples: int,
     seed: int,
     jobs: int | None,
@@ -88,9 +96,13 @@ def gauntlet(
     For each bug it reports which cases and invariants catch it, how many generated scenarios
     fuzzing alone needs, and how small the failing one gets. It fails if a bug survives.
 
+    With --requirements it shows instead that the cases of each requirement test it: whoever breaks
+    that requirement alone fails one of them.
+
     \b
     Examples:
       numaproof gauntlet --quick
+      numaproof gauntlet --requirements --select "CPU-HINT-*"
       numaproof gauntlet --quick-set conformance/quick.yaml
       numaproof gauntlet --select "memory-*" --fuzz-only --examples 500
     """
@@ -103,6 +115,11 @@ def gauntlet(
 
     if quick_set:
         return _write_quick_set(quick_set, jobs or os.cpu_count() or 1)
+    if requirements:
+        if table_only or fuzz_only or quick:
+            other = "--table-only" if table_only else "--fuzz-only" if fuzz_only else "--quick"
+            raise click.UsageError(f"give --requirements or {other}, not both")
+        return _prove(select, jobs or os.cpu_count() or 1, out, json=json)
     bugs = [bug.id for bug in BUGS if fnmatchcase(bug.id, select)]
     if not bugs:
         near = naming.did_you_mean(select, (bug.id for bug in BUGS))
@@ -129,6 +146,46 @@ def gauntlet(
     if not complete:
         return _CUT_SHORT
     return _SURVIVED if told.survivors else 0
+
+
+def _prove(select: str, jobs: int, out: Path, *, json: bool) -> int:
+    from numaproof.conformance.cases import naming
+    from numaproof.conformance.requirements import load_registry
+    from numaproof.conformance.seeded_bugs import requirement_hunt
+    from numaproof.metadata import VERSION
+    from numaproof.protocol.requirement_proofs import RequirementProofs
+    from numaproof.reports.requirement_proofs import ProofProgress, as_json, as_text, write_files
+
+    registry = load_registry()
+    every = requirement_hunt.pairs(registry)
+    wanted = [pair for pair in every if any(fnmatchcase(one, select) for one in pair)]
+    if not wanted:
+        near = naming.did_you_mean(select, (one for pair in every for one in pair))
+        raise click.UsageError(f"no requirement or seeded bug matches --select {select!r}{near}")
+    found: list[Proof] = []
+    complete = True
+    stream = sys.stderr if json else sys.stdout
+    with ProofProgress(stream, len(wanted)) as progress:
+        try:
+            for proof in requirement_hunt.proofs(wanted, jobs):
+                found.append(proof)
+                progress.show(proof)
+        except KeyboardInterrupt:
+            complete = False
+    without = requirement_hunt.without_violator(registry)
+    told = RequirementProofs(
+        VERSION,
+        requirement_hunt.in_order(found, registry),
+        tuple(one for one in without if fnmatchcase(one, select)),
+        complete,
+    )
+    write_files(told, out)
+    stream.write(f"{as_text(told)}written to {out}\n")
+    if json:
+        sys.stdout.write(as_json(told).decode())
+    if not complete:
+        return _CUT_SHORT
+    return _SURVIVED if told.let_through or told.without else 0
 
 
 def _write_quick_set(file: Path, jobs: int) -> int:

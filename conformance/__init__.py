@@ -6,6 +6,7 @@
 - `judging`: expectations, the oracle, invariants and known defects;
 - `known_failures`: the file of failures that are accepted, and how a run is judged by it;
 - `claims`: what a call needs of an implementation, and whether its claims exist and are true;
+- `trees`: the trees of machines, in pyfakefs and in directories;
 - `execution`: an implementation, a session with it, the player of a case and the runner;
 - `diagnosis`: a dialogue with a program, and what is wrong with each line that it writes;
 - `fuzzing`: generated nodes and call sequences, shrinking, coverage and determinism;

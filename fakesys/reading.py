@@ -1,127 +1,93 @@
-"""Reads a tree in memory, without writing it to disk."""
+"""Reads a tree that pyfakefs holds, without patching anything.
+
+It goes from directory to entry and keeps what it has found. To open a thousand files through
+pyfakefs's own `open`, each by its whole path, takes half a second.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TYPE_CHECKING
-
-from numaproof.fakesys.entries import Directory, Entry, Symlink
+from posixpath import normpath
+from stat import S_ISDIR, S_ISLNK
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pyfakefs.fake_file import FakeDirectory, FakeFile
+    from pyfakefs.fake_filesystem import FakeFilesystem
+
     from numaproof.fakesys.tree import Tree
 
 _MOST_LINKS = 40
+_NOT_NAMES = frozenset(("", ".", ".."))
 
 
-class _Folders:
-    """The tree's directories and their entries; follows symbolic links."""
+class _Resolved:
+    """A fake file system, with what was found in it by the paths asked for."""
 
-    def __init__(self, tree: Tree) -> None:
-        self._tree = tree
-        self._resolved: dict[str, str] = {}
+    def __init__(self, fs: FakeFilesystem) -> None:
+        self._fs = fs
+        self._found: dict[str, FakeFile] = {}
 
-    @cached_property
-    def _children(self) -> dict[str, dict[str, Entry | None]]:
-        folders: dict[str, dict[str, Entry | None]] = {"": {}}
-        for path, entry in self._tree.items():
-            parent, _, name = path.rpartition("/")
-            self._make(folders, parent)[name] = entry
-            if isinstance(entry, Directory):
-                folders.setdefault(path, {})
-        return folders
-
-    def _make(
-        self, folders: dict[str, dict[str, Entry | None]], path: str
-    ) -> dict[str, Entry | None]:
-        if path not in folders:
-            folders[path] = {}
-            parent, _, name = path.rpartition("/")
-            self._make(folders, parent).setdefault(name, None)
-        return folders[path]
-
-    def names(self, path: str) -> list[str]:
-        folder, entry = self._resolve(path)
-        if isinstance(entry, bytes):
+    def directory(self, path: str) -> FakeDirectory:
+        found = self.entry(path)
+        if not S_ISDIR(found.stat_result.st_mode):
             raise _failure(errno.ENOTDIR, path)
-        return list(self._children[folder])
+        return cast("FakeDirectory", found)
 
-    def content(self, path: str) -> bytes:
-        _, entry = self._resolve(path)
-        if not isinstance(entry, bytes):
-            raise _failure(errno.EISDIR, path)
-        return entry
+    def entry(self, path: str, links: int = 0) -> FakeFile:
+        """What is at a path, or where the link there leads; `links` have led to it already."""
+        found = self._found.get(path)
+        if found is None:
+            found = self._found[path] = self._walked(path, links)
+        return found
 
-    def _resolve(self, path: str) -> tuple[str, Entry | None]:
-        """The path with links resolved, and its entry: None for a directory."""
-        if path in self._children:
-            return path, None
+    def _walked(self, path: str, links: int) -> FakeFile:
         parent, _, name = path.rpartition("/")
-        folder = self._folder(parent)
-        entry = self._children.get(folder, {}).get(name)
-        if isinstance(entry, bytes):
-            return f"{folder}/{name}", entry
-        return self._walk(path)
-
-    def _folder(self, path: str) -> str:
-        """The path of a directory with links resolved, once for all the files in it."""
-        if path not in self._resolved:
-            try:
-                self._resolved[path] = self._walk(path)[0]
-            except OSError:
-                return path
-        return self._resolved[path]
-
-    def _walk(self, path: str) -> tuple[str, Entry | None]:
-        """The same, one part of the path after the other."""
-        found: list[str] = []
-        rest = path.split("/")[::-1]
-        entry: Entry | None = None
-        links = 0
-        while rest:
-            part = rest.pop()
-            if part == "..":
-                found.pop()
-                continue
-            folder = "/".join(found)
-            if folder not in self._children:
-                raise _failure(errno.ENOTDIR, path)
-            if part not in self._children[folder]:
-                raise _failure(errno.ENOENT, path)
-            entry = self._children[folder][part]
-            if isinstance(entry, Symlink):
-                links += 1
-                if links > _MOST_LINKS:
-                    raise _failure(errno.ELOOP, path)
-                rest += entry.target.split("/")[::-1]
-            else:
-                found.append(part)
-        return "/".join(found), entry
+        if name in _NOT_NAMES:
+            return self._fs.resolve(path or "/")
+        directory = self.directory(parent)
+        try:
+            found = directory.get_entry(name)
+        except KeyError:
+            raise _failure(errno.ENOENT, path) from None
+        if not S_ISLNK(found.stat_result.st_mode):
+            return found
+        if links == _MOST_LINKS:
+            raise _failure(errno.ELOOP, path)
+        folder = str(directory.path)
+        return self.entry(normpath(f"{folder}/{found.contents}"), links + 1)
 
 
 def _failure(code: int, path: str) -> OSError:
     return OSError(code, os.strerror(code), path)
 
 
-@dataclass(frozen=True)
 class TreePath:
-    """A path in a tree, with the part of pathlib's interface that reading needs.
+    """A path in a tree that pyfakefs holds, with the part of pathlib's interface to read it.
 
-    Discovery reads it when a machine is needed but its files are not: writing a tree of 256 CPUs
-    to a slow disk takes seconds. `TreePath.root` creates the first one.
+    What it reads must not change meanwhile. `TreePath.root` makes the first one.
     """
 
-    path: str
-    _folders: _Folders = field(repr=False)
+    __slots__ = ("__weakref__", "_resolved", "path")
+
+    def __init__(self, path: str, resolved: _Resolved) -> None:
+        """Is the path of an absolute name; the root's is empty."""
+        self.path = path
+        self._resolved = resolved
 
     @classmethod
     def root(cls, tree: Tree) -> TreePath:
-        """The root of a tree."""
-        return cls("", _Folders(tree))
+        """The root of a tree, in a fake file system of its own."""
+        from numaproof.fakesys.lazy import holding  # noqa: PLC0415 - pyfakefs is slow to load
+
+        return cls("", _Resolved(holding(tree)))
+
+    def __str__(self) -> str:
+        """The path as the fake file system has it."""
+        return self.path or "/"
 
     @property
     def name(self) -> str:
@@ -130,7 +96,7 @@ class TreePath:
 
     def __truediv__(self, key: str) -> TreePath:
         """The path `key`, relative to this one."""
-        return TreePath(f"{self.path}/{key}" if self.path else key, self._folders)
+        return TreePath(f"{self.path}/{key}", self._resolved)
 
     def read_bytes(self) -> bytes:
         """The content of a file.
@@ -138,7 +104,11 @@ class TreePath:
         Raises:
             OSError: as a file system would.
         """
-        return self._folders.content(self.path)
+        file = self._resolved.entry(self.path)
+        content = file.byte_contents
+        if content is None or S_ISDIR(file.stat_result.st_mode):
+            raise _failure(errno.EISDIR, self.path)
+        return content
 
     def iterdir(self) -> Iterator[TreePath]:
         """The entries of a directory.
@@ -146,5 +116,5 @@ class TreePath:
         Raises:
             OSError: as a file system would.
         """
-        for name in self._folders.names(self.path):
+        for name in self._resolved.directory(self.path).entries:
             yield self / name

@@ -8,7 +8,7 @@ import shutil
 import tarfile
 import tempfile
 from collections.abc import Callable
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from numaproof.fakesys.entries import Directory, Symlink
@@ -23,22 +23,19 @@ class WriteError(ValueError):
 
 
 def write_fake(tree: Tree, fs: "FakeFilesystem", root: str = "/") -> None:
-    """Writes a tree to a pyfakefs file system.
+    """Has a pyfakefs file system hold a tree; its files are made when they are looked up.
 
     Args:
         tree: the tree.
         fs: the fake file system (pytest's ``fs`` fixture).
         root: the directory of the fake file system to use as ``/``.
+
+    Raises:
+        OSError: something is in the way: a file of the same name.
     """
-    base = PurePosixPath(root)
-    for path, entry in tree.items():
-        name = str(base / path)
-        if isinstance(entry, bytes):
-            fs.create_file(name, contents=entry)
-        elif isinstance(entry, Symlink):
-            fs.create_symlink(name, entry.target)
-        else:
-            fs.create_dir(name)
+    from numaproof.fakesys.lazy import mount  # noqa: PLC0415 - pyfakefs is slow to load
+
+    mount(tree, fs, root)
 
 
 def write_directory(tree: Tree, path: str | os.PathLike[str]) -> None:

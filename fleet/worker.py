@@ -195,7 +195,7 @@ class UnitWorker:
                 machine = GivenMachine(case.machine)
             else:
                 machine = self._machines[unit.machine]
-            yield SelectedCase(case, machine)
+            yield SelectedCase.on(machine, case)
 
 
 class _UnitRun:

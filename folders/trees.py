@@ -2,6 +2,8 @@
 
 A ``/sys`` is full of symbolic links, and they are followed as long as they stay in the tree. Only
 regular files are opened, none of them waits for anybody, and what they hold is bounded.
+
+A tree need not be in a folder: one that this process holds itself is found at a path, too.
 """
 
 from __future__ import annotations
@@ -11,12 +13,13 @@ import os
 import stat
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
-from typing import TYPE_CHECKING
+from itertools import count, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, Self
+from weakref import WeakValueDictionary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Iterable, Iterator
 
 MOST_BYTES = 64 << 20
 """Bytes of one file; ``/proc/cpuinfo`` of 8,192 CPUs has 12 MiB."""
@@ -30,6 +33,42 @@ MOST_NAMES = 100_000
 
 class UnfitFileError(OSError):
     """There is something at a path that is not read; the message says what, without the path."""
+
+
+class Root(Protocol):
+    """A path in a tree: `FolderTree`, `pathlib.Path`, and one in a fake file system."""
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+
+    def __truediv__(self, key: str, /) -> Self:
+        """The place below this one."""
+
+    def read_bytes(self) -> bytes:
+        """The content of a file, or an OSError."""
+
+    def iterdir(self) -> Iterable[Self]:
+        """What is in a folder, or an OSError."""
+
+
+_HELD: WeakValueDictionary[str, Root] = WeakValueDictionary()
+_NUMBERS = count()
+
+
+def hold(root: Root) -> str:
+    """The path at which `opened` finds a tree that is in no folder.
+
+    It does so in this process alone, and for as long as somebody keeps `root`.
+    """
+    path = f"/proc/self/numaproof/trees/{next(_NUMBERS)}"
+    _HELD[path] = root
+    return path
+
+
+def opened(path: str) -> Root:
+    """The root of the tree at a path: one that this process holds, or that of a folder."""
+    return _HELD.get(path) or FolderTree.root(Path(path))
 
 
 @dataclass

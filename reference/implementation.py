@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import importlib.metadata
 import traceback
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from numaproof.folders.trees import FolderTree
+from numaproof.folders import trees
 from numaproof.protocol import messages
 from numaproof.protocol.features import NAMED
 from numaproof.protocol.operations import OPERATIONS
@@ -173,6 +172,6 @@ def _discover(root: str, release: Release) -> MachineInfo:
     if "\0" in root:
         raise RequestError("the root is no path: it has a NUL character")
     try:
-        return discover(FolderTree.root(Path(root)), release.no_cpu)
+        return discover(trees.opened(root), release.no_cpu)
     except DiscoveryError as error:
         raise StartError("discovery", str(error)) from None

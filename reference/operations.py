@@ -34,6 +34,8 @@ def assign(args: messages.AssignArgs, release: Release) -> CPUSet:
     Raises:
         StartError: invalid policy options, or a machine without CPUs.
         AdmissionError: the request cannot be met.
+
+    Requirements: CPU-STATIC-027.
     """
     try:
         topology = derive(args.machine)

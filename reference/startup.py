@@ -167,7 +167,7 @@ def make_topology_policy(
     Raises:
         StartError: an option or the machine does not go with the policy.
 
-    Requirements: TOPO-ERROR-005, TOPO-OPT-010.
+    Requirements: TOPO-ERROR-005, TOPO-OPT-010, TOPO-POLICY-012, TOPO-POLICY-013.
     """
     given = config.topology_options
     try:
@@ -261,7 +261,7 @@ def make_memory_policy(
     Raises:
         StartError: an unknown policy, or a reservation that does not add up.
 
-    Requirements: MEM-CONFIG-001, MEM-CONFIG-003, MEM-NONE-003.
+    Requirements: MEM-CONFIG-001, MEM-CONFIG-003, MEM-HINT-010, MEM-NONE-003.
     """
     if config.memory_policy == "None":
         return None

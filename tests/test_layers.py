@@ -40,6 +40,7 @@ ROOMS = (
     "judging",
     "known_failures",
     "claims",
+    "trees",
     "execution",
     "diagnosis",
     "fuzzing",

@@ -124,6 +124,10 @@ class Facts:
         huge pages of s KiB; ``per_node(n)`` describes n devices on each; ``gib(n)`` and ``mib(n)``
         are bytes.
         """
+        return dict(self._names)
+
+    @cached_property
+    def _names(self) -> dict[str, Any]:
         ids = list(self.nodes)
         nodes = [cpus for cpus in self.nodes.values() if cpus]
         sockets, caches = list(self.sockets.values()), list(self.uncore_caches.values())
@@ -145,6 +149,23 @@ class Facts:
             "gib": lambda count: count << 30,
             "mib": lambda count: count << 20,
         }
+
+
+_KEPT: dict[int, Facts] = {}
+_MOST_KEPT = 64
+
+
+def facts_of(machine: MachineInfo) -> Facts:
+    """The properties of a machine; the same ones as before for the very same machine.
+
+    To count what a large machine has takes as long as to play a step on it.
+    """
+    known = _KEPT.get(id(machine))
+    if known is None or known.machine is not machine:
+        if len(_KEPT) >= _MOST_KEPT:
+            _KEPT.clear()
+        known = _KEPT[id(machine)] = Facts(machine)
+    return known
 
 
 MOST_DEVICES = 4096

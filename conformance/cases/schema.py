@@ -378,7 +378,8 @@ class Case(Written, frozen=True):
     `kubernetes` narrows the releases (``">= 1.34"``); `defect` names the defect of the release
     table that makes a kubelet fail this case; `bugs` the public issues it is about; `devices`
     what the device plugins report from the first start on; `machine` is the machine itself, in a
-    case file made by fuzzing.
+    case file made by fuzzing. With `tree` every start discovers the machine in its tree, where the
+    implementation claims `discover`, until a start changes the machine.
     """
 
     id: str
@@ -395,3 +396,4 @@ class Case(Written, frozen=True):
     defect: str | None = None
     devices: Devices = msgspec.field(default_factory=dict)
     machine: MachineInfo | None = None
+    tree: bool = False

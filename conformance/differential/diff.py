@@ -5,8 +5,6 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -23,6 +21,7 @@ from numaproof.conformance.execution.capabilities import Capabilities
 from numaproof.conformance.execution.scenario import Scenario
 from numaproof.conformance.fuzzing import shrinking
 from numaproof.conformance.fuzzing.exploration import found_file, life, odd_start, tree, upgrade
+from numaproof.conformance.trees.machine_trees import FoundTree
 from numaproof.folders.scratch import scratch_folder
 from numaproof.protocol import events
 from numaproof.protocol.features import claimed
@@ -30,6 +29,7 @@ from numaproof.protocol.machine import MachineInfo
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
 
     from numaproof.conformance.differential.diff_options import DiffOptions
     from numaproof.conformance.differential.lockstep import LockstepResult, Pair
@@ -129,7 +129,7 @@ def discovered(trees: Iterable[Path]) -> Iterator[NamedScenario]:
                 steps=(Step(discover=NoArguments(), expect="anything"),),
             )
             yield NamedScenario(
-                f"discovery of {path.name}", Scenario(case, MachineInfo(), partial(Path, root))
+                f"discovery of {path.name}", Scenario(case, MachineInfo(), FoundTree(root))
             )
 
 

@@ -19,8 +19,9 @@ from numaproof.conformance.execution.implementation import (
     Watched,
 )
 from numaproof.conformance.execution.pictures import picture
-from numaproof.conformance.execution.session import Session, replace_text
-from numaproof.conformance.execution.shown import bounded, told
+from numaproof.conformance.execution.run import tree_for
+from numaproof.conformance.execution.session import Session
+from numaproof.conformance.execution.shown import bounded, replace_text, told
 from numaproof.conformance.judging import crash_attribution, known_defects, signatures
 from numaproof.conformance.judging.invariants import View
 from numaproof.conformance.judging.oracle import DIFFERS, STATE_DIR, Oracle
@@ -183,6 +184,7 @@ class _LockstepRun:
         self._beside = _Left(pair.left)
         self._left = _judge(pair, self._beside, left_state)
         self._left_state = left_state
+        tree = tree_for(scenario.case, scenario.machine, scenario.tree, folder)
         self._session = _PairSession(
             implementation=pair.right,
             capabilities=pair.capabilities,
@@ -190,8 +192,9 @@ class _LockstepRun:
             kubernetes=pair.capabilities.kubernetes,
             machine=scenario.machine,
             level=pair.level,
-            root=scenario.root,
+            root=tree.directory if tree else None,  # one side may be a program
             oracle=self._left,
+            from_tree=scenario.case.tree,
         )
         self._checker = UncheckedInvariants(self._session, Facts(scenario.machine))
         case = _without_expectations(scenario.case)

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 from numaproof import fakesys
 from numaproof.conformance.cases.errors import CaseError
 from numaproof.conformance.cases.expressions import ExpressionError, evaluate
-from numaproof.conformance.cases.machine_properties import Facts, Property
+from numaproof.conformance.cases.machine_properties import Facts, Property, facts_of
+from numaproof.conformance.trees.machine_trees import HeldTree, MadeTree
 from numaproof.reference.cadvisor.discovery import DiscoveryError, discover
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ProfileMachine:
-    """A profile; its tree is written below `folder` once something needs its files.
+    """A profile; its tree is written below `folder` once a program needs its files.
 
     `given` is the name that a person used, if that is not the profile's.
     """
@@ -47,37 +49,30 @@ class ProfileMachine:
         return sum(cpu.online for cpu in fakesys.lay_out(self.profile).cpus)
 
     @cached_property
-    def _tree(self) -> fakesys.Tree:
-        return fakesys.build_tree(self.profile)
+    def tree(self) -> MadeTree:
+        """The machine's tree: in pyfakefs, and in a directory once a program needs that."""
+        return MadeTree(self._held, self.folder / self.name)
 
-    @cached_property
-    def root(self) -> Path:
-        """The directory that holds the machine's ``sys/`` and ``proc/``."""
-        target = self.folder / self.name
-        fakesys.write_directory(self._tree, target)
-        return target
-
-    def tree(self) -> Path:
-        """The same, for those who ask only when they need it."""
-        return self.root
+    def _held(self) -> HeldTree:
+        return HeldTree(fakesys.build_tree(self.profile))
 
     @cached_property
     def info(self) -> MachineInfo | None:
         """What discovery makes of the tree; None if it cannot be discovered."""
         try:
-            return discover(fakesys.TreePath.root(self._tree))
+            return discover(self.tree.made.root)
         except DiscoveryError:
             return None
 
     @cached_property
     def facts(self) -> Facts | None:
         """The countable properties; None if it cannot be discovered."""
-        return Facts(self.info) if self.info else None
+        return facts_of(self.info) if self.info else None
 
 
 @dataclass(frozen=True)
 class GivenMachine:
-    """A machine that a case file describes by itself; it has no tree."""
+    """A machine that a case file describes by itself; a tree is made of it where one is needed."""
 
     info: MachineInfo
     name: str = "its own machine"
@@ -90,6 +85,28 @@ class GivenMachine:
 
 
 AnyMachine = ProfileMachine | GivenMachine
+
+
+_SHARES = ((16, 90), (64, 16), (8192, 3))
+"""How many of a hundred cases start from a machine's tree, by the CPUs that it has at most.
+
+To discover 256 CPUs takes as long as to play several cases.
+"""
+
+_WITHOUT_NODE = frozenset({"assign", "merge"})
+
+
+def starts_from_tree(machine: ProfileMachine, case: Case) -> bool:
+    """Whether a case on a machine is one of those that start from the machine's tree.
+
+    The same ones do every time. A case that says itself what is discovered is none of them.
+    """
+    if any(step.discover or (step.start and step.start.tree) for step in case.steps):
+        return False
+    if all(step.verb in _WITHOUT_NODE for step in case.steps):
+        return False
+    share = next(share for most, share in _SHARES if machine.cpus <= most)
+    return crc32(f"{case.id} on {machine.name}".encode()) % 100 < share
 
 
 def matches(machine: ProfileMachine, case: Case) -> bool:

@@ -190,6 +190,7 @@ class Player:
         if step.offline or step.memory:
             machine = manifests.without_cpus(self.session.machine, CPUSet.parse(step.offline))
             self.session.machine = manifests.with_memory(machine, step.memory)
+            self.session.from_tree = False  # the tree is of the machine as it was
             if step.offline:
                 self.session.note(f"took CPUs {step.offline} offline")
             for change in step.memory:
@@ -246,7 +247,7 @@ class Player:
         self._judge(self.session.call("assign", args), expected)
 
     def _discover(self, _: object, expected: Expectation) -> None:
-        args = messages.DiscoverArgs(str(self.session.tree()), self.session.kubernetes)
+        args = messages.DiscoverArgs(self.session.tree(), self.session.kubernetes)
         self._judge(self.session.call("discover", args), expected)
 
     def _tamper(self, step: Any, _: Expectation) -> None:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from numaproof.conformance.cases.loading import applies
-from numaproof.conformance.cases.machine_properties import Facts
+from numaproof.conformance.cases.machine_properties import facts_of
 from numaproof.conformance.claims import table
 from numaproof.conformance.execution.capabilities import Capabilities, NotSupportedError
 from numaproof.conformance.execution.implementation import (
@@ -28,6 +28,8 @@ from numaproof.conformance.judging import known_defects, signatures
 from numaproof.conformance.judging.invariant_checker import InvariantChecker
 from numaproof.conformance.judging.oracle import DIFFERS, Oracle
 from numaproof.conformance.judging.sides import DOCUMENTED, KUBELET, Sides
+from numaproof.conformance.trees.described import tree_of
+from numaproof.conformance.trees.machine_trees import MadeTree
 from numaproof.folders.scratch import make_folder
 from numaproof.folders.state_directory import StateDirectory
 from numaproof.protocol import events, messages
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.judging.invariants import Violation
     from numaproof.conformance.judging.oracle import AnswerJudge, SteeredImplementation
     from numaproof.conformance.judging.sides import Side
+    from numaproof.conformance.trees.machine_trees import MachineTree
     from numaproof.protocol.events import JudgedAs, Outcome, Picture
     from numaproof.protocol.machine import MachineInfo
     from numaproof.protocol.messages import Hello, Level
@@ -72,7 +75,7 @@ class Target:
     compared: bool = True
     judged_as: JudgedAs = "kubelet"
 
-    @property
+    @cached_property
     def capabilities(self) -> Capabilities:
         """What may be asked of it."""
         return Capabilities(self.hello, self.kubernetes)
@@ -131,7 +134,8 @@ class Run:
         target: what is tested.
         case: the case; its steps are played by `play`, or others one by one through `player`.
         machine: what the implementation is told of the machine.
-        root: makes the machine's tree, for steps that discover it; None if there is none.
+        tree: the machine's tree, for steps that discover it; None if there is none. A case that
+            starts from a tree has one made of the machine.
         scratch: an empty or missing directory for state directories.
 
     Attributes:
@@ -143,7 +147,7 @@ class Run:
         target: Target,
         case: Case,
         machine: MachineInfo,
-        root: Callable[[], Path] | None,
+        tree: MachineTree | None,
         scratch: Path,
     ) -> None:
         self.target = target
@@ -156,7 +160,7 @@ class Run:
         self._sides = judge if isinstance(judge, Sides) else None
         if isinstance(target.implementation, Watched):
             target.implementation.begin()
-        facts = Facts(machine)
+        facts = facts_of(machine)
         session = Session(
             implementation=target.implementation,
             capabilities=target.capabilities,
@@ -164,9 +168,10 @@ class Run:
             kubernetes=target.kubernetes,
             machine=machine,
             level=target.level,
-            root=root,
+            root=_root(tree_for(case, machine, tree, scratch), target.implementation),
             oracle=judge,
             silent=_silent(target, scratch),
+            from_tree=case.tree,
         )
         checker = InvariantChecker(session, facts)
         self.player = Player(case, session, facts, target.level, checker, self._sides)
@@ -300,6 +305,24 @@ class Run:
     def pictures(self) -> tuple[Picture, ...]:
         """The machine around the last call."""
         return pictures(self.player.checker)
+
+
+def tree_for(
+    case: Case, machine: MachineInfo, tree: MachineTree | None, scratch: Path
+) -> MachineTree | None:
+    """The tree of a case's machine: the one there is, or one that is made of the machine."""
+    if tree is None and case.tree:
+        return MadeTree(partial(tree_of, machine), scratch / "machine")
+    return tree
+
+
+def _root(
+    tree: MachineTree | None, implementation: Implementation
+) -> Callable[[], str | Path] | None:
+    """Finds the tree in the form that an implementation can read."""
+    if tree is None:
+        return None
+    return tree.directory if isinstance(implementation, Watched) else tree.held
 
 
 def _broken(failure: ImplementationFailure) -> RunResult:

@@ -6,10 +6,12 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from numaproof.conformance.cases import releases
 from numaproof.conformance.cases.loading import applies
 from numaproof.conformance.execution import machines
-from numaproof.conformance.execution.machines import GivenMachine
+from numaproof.conformance.execution.machines import GivenMachine, ProfileMachine
 from numaproof.conformance.execution.run import Run
 from numaproof.protocol import events
 from numaproof.protocol.machine import MachineInfo
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
     from numaproof.conformance.cases.schema import Case
     from numaproof.conformance.execution.harness_run import HarnessRun
-    from numaproof.conformance.execution.machines import AnyMachine, ProfileMachine
+    from numaproof.conformance.execution.machines import AnyMachine
     from numaproof.conformance.execution.run import Target
 
 
@@ -30,6 +32,13 @@ class SelectedCase:
 
     case: Case
     machine: AnyMachine
+
+    @classmethod
+    def on(cls, machine: AnyMachine, case: Case) -> SelectedCase:
+        """A case on a machine, from whose tree some cases start."""
+        if isinstance(machine, ProfileMachine) and machines.starts_from_tree(machine, case):
+            case = msgspec.structs.replace(case, tree=True)
+        return cls(case, machine)
 
     @property
     def info(self) -> MachineInfo:
@@ -46,7 +55,7 @@ def select(
     that brings its own machine runs on that.
     """
     return [
-        SelectedCase(case, machine)
+        SelectedCase.on(machine, case)
         for case in cases
         if applies(case.level, target.level)
         and releases.includes(case.kubernetes, target.kubernetes)

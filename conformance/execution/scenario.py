@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
     from numaproof.conformance.cases.schema import Case
+    from numaproof.conformance.trees.machine_trees import MachineTree
     from numaproof.protocol.machine import MachineInfo
 
 
@@ -20,9 +18,9 @@ class Scenario:
     Attributes:
         case: the steps.
         machine: what the implementation is told of the machine.
-        root: makes the machine's tree and returns its path; None where no step needs one.
+        tree: the machine's tree; None where no step needs one, or one can be made of `machine`.
     """
 
     case: Case
     machine: MachineInfo
-    root: Callable[[], Path] | None = None
+    tree: MachineTree | None = None

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, get_args
 
 from numaproof.conformance.cases.schema import FileName
@@ -20,7 +21,7 @@ from numaproof.conformance.execution.implementation import (
     SpoiledState,
     Watched,
 )
-from numaproof.conformance.execution.shown import bounded
+from numaproof.conformance.execution.shown import bounded, replace_text
 from numaproof.conformance.judging.oracle import (
     STATE_DIR,
     AnswerJudge,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.execution.implementation import Implementation
     from numaproof.protocol.machine import MachineInfo
 
+_DISCOVERY = "operation discover"
 _CHECKPOINTS: tuple[FileName, ...] = get_args(FileName)
 
 
@@ -73,6 +75,7 @@ class Session:
         config: the configuration of the last start.
         started: the answer to the last start, None when it was refused or never made.
         devices: what the device plugins reported last.
+        from_tree: whether starts discover the machine in its tree, where discovery is claimed.
     """
 
     implementation: Implementation
@@ -81,7 +84,7 @@ class Session:
     kubernetes: str
     machine: MachineInfo
     level: messages.Level
-    root: Callable[[], Path] | None = None
+    root: Callable[[], str | Path] | None = None
     oracle: AnswerJudge | None = None
     silent: AnswerJudge | None = None
     agreed: messages.Level = messages.LEVELS[-1]
@@ -90,6 +93,7 @@ class Session:
     config: messages.KubeletConfiguration = field(default_factory=dict)
     started: messages.Started | None = None
     devices: tuple[messages.DeviceResource, ...] = ()
+    from_tree: bool = False
     calls: list[Call] = field(default_factory=list)
     _needed: dict[str, None] = field(default_factory=dict)
     _earlier: EarlierStart | None = None
@@ -142,7 +146,9 @@ class Session:
         """
         needed = needs.of_call(operation, args, self.kubernetes, self.machine, self._earlier)
         call = Call(operation, args, before=tuple(self._done), needs=tuple(needed))
-        self.require(*call.needs)
+        # Without discovery, it would be told of the machine.
+        spared = {_DISCOVERY} if self.from_tree and operation == "start" else set()
+        self.require(*(need for need in call.needs if need not in spared))
         self._done.clear()
         self.calls.append(call)
         try:
@@ -151,7 +157,7 @@ class Session:
             if failure.after_answer and len(self.calls) > 1:
                 self.calls.pop()  # the call before it is to blame
             raise
-        if isinstance(self.implementation, Watched):
+        if self._watched:
             # At once: what follows in it is read and written by the program, and by the reference.
             self.check_state()
         answer = self.normal(call.answer)
@@ -160,6 +166,11 @@ class Session:
             call.problems += [found] if found else []
         self._look_higher(operation, args, answer)
         return call.answer
+
+    @cached_property
+    def _watched(self) -> bool:
+        """Whether it is a program; to ask that at every call takes as long as many an answer."""
+        return isinstance(self.implementation, Watched)
 
     def _look_higher(self, operation: str, args: messages.Args, answer: messages.Answer) -> None:
         """Lowers the level at which nothing differed so far, but not below the claimed one."""
@@ -174,15 +185,15 @@ class Session:
         while self.agreed != self.level and disagreement(args, answer, right, self.agreed):
             self.agreed = messages.LEVELS[messages.LEVELS.index(self.agreed) - 1]
 
-    def tree(self) -> Path:
-        """The machine's tree.
+    def tree(self) -> str:
+        """The path of the machine's tree.
 
         Raises:
             ValueError: there is none.
         """
         if self.root is None:
             raise ValueError("there is no tree of this machine to discover")
-        return self.root()
+        return str(self.root())
 
     def normal(self, answer: messages.Answer) -> messages.Answer:
         """An answer with the state directory written as `STATE_DIR`."""
@@ -236,9 +247,12 @@ class Session:
     ) -> messages.Answer:
         """Starts or restarts the managers with the pods that are on the node.
 
-        They are not admitted again here.
+        They are not admitted again here. With `from_tree` it needs discovery.
         """
-        tree = str(self.tree()) if from_tree else None
+        if from_tree:
+            self.require(_DISCOVERY)
+        chosen = self.from_tree and self.capabilities.makes(_DISCOVERY)
+        tree = self.tree() if from_tree or chosen else None
         args = messages.StartArgs(
             config=config,
             state_dir=str(self.state_dir.path),
@@ -301,7 +315,14 @@ class Session:
 
         What is shown, saved or compared must not vary between runs.
         """
-        return bounded(replace_text(codec.to_plain(value), str(self.state_dir.path), STATE_DIR))
+        plain = replace_text(codec.to_plain(value), str(self.state_dir.path), STATE_DIR)
+        if isinstance(value, messages.StartArgs | messages.DiscoverArgs) and value.root:
+            plain["root"] = TREE
+        return bounded(plain)
+
+
+TREE = "$TREE"
+"""Replaces the path of a machine's tree in everything that is shown."""
 
 
 @contextmanager
@@ -310,17 +331,6 @@ def _spoiled() -> Iterator[None]:
         yield
     except StateError as error:
         raise SpoiledState(str(error)) from None
-
-
-def replace_text(value: Any, old: str, new: str) -> Any:
-    """Plain values with a text replaced in every string."""
-    if isinstance(value, str):
-        return value.replace(old, new)
-    if isinstance(value, dict):
-        return {key: replace_text(item, old, new) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [replace_text(item, old, new) for item in value]
-    return value
 
 
 def tamper(directory: StateDirectory, file: str, how: str, text: str = "") -> bool:

@@ -51,3 +51,14 @@ def cut(text: str) -> str:
     """The beginning of a message of a program or about it."""
     more = len(text) - LONGEST_PROBLEM
     return f"{text[:LONGEST_PROBLEM]}... and {more:,} more characters" if more > 0 else text
+
+
+def replace_text(value: Any, old: str, new: str) -> Any:
+    """Plain values with a text replaced in every string."""
+    if isinstance(value, str):
+        return value.replace(old, new)
+    if isinstance(value, dict):
+        return {key: replace_text(item, old, new) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [replace_text(item, old, new) for item in value]
+    return value

@@ -123,7 +123,7 @@ class DeterminismCheck:
         self._target.implementation.close()
         self._number += 1
         folder = self._scratch / f"again-{self._number}"
-        run = Run(self._target, scenario.case, scenario.machine, scenario.root, folder)
+        run = Run(self._target, scenario.case, scenario.machine, scenario.tree, folder)
         run.play()
         return run
 

@@ -6,6 +6,8 @@ from contextlib import ExitStack
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from numaproof.conformance.cases.schema import Case
 from numaproof.conformance.execution.run import Run, RunResult
 from numaproof.conformance.execution.scenario import Scenario
@@ -55,6 +57,8 @@ class ExampleRun:
         machine: MachineInfo,
         seen: list[ExampleFailedError],
         known: Mapping[str, Outcome] = MappingProxyType({}),
+        *,
+        from_tree: bool = False,
     ) -> None:
         self._seen = seen
         self._known = known
@@ -63,7 +67,7 @@ class ExampleRun:
         scratch = self._open.enter_context(scratch_folder())
         self.machine = machine
         self.steps: list[Step] = []
-        placeholder = Case(id="fuzz", title="", requirements=(), steps=())
+        placeholder = Case(id="fuzz", title="", requirements=(), steps=(), tree=from_tree)
         self._result = RunResult("pass")
         self.inner = Run(target, placeholder, machine, None, scratch / "run")
 
@@ -103,7 +107,5 @@ class ExampleRun:
 
     def scenario(self) -> Scenario:
         """The steps so far as a scenario."""
-        case = Case(
-            id="fuzz", title="", requirements=(), level="invariants", steps=tuple(self.steps)
-        )
+        case = msgspec.structs.replace(self.inner.case, level="invariants", steps=tuple(self.steps))
         return Scenario(case, self.machine)

@@ -18,7 +18,7 @@ from numaproof.conformance.execution.scenario import Scenario
 from numaproof.conformance.fuzzing.generation import trees
 from numaproof.conformance.fuzzing.generation.checkpoint_pairs import checkpoint_pair
 from numaproof.conformance.fuzzing.generation.choices import Seeded
-from numaproof.conformance.fuzzing.generation.scenarios import seeded_scenario
+from numaproof.conformance.fuzzing.generation.scenarios import discovery, seeded_scenario
 from numaproof.conformance.fuzzing.generation.starts import start
 from numaproof.conformance.fuzzing.generation.upgrades import seeded_upgrade
 from numaproof.conformance.fuzzing.shrinking import Shrinking, case_of
@@ -68,7 +68,7 @@ def tree(seed: int, folder: Path) -> Scenario:
     """Another scenario of a seed: the discovery of a machine's tree, made in `folder`."""
     name = f"tree-{seed}"
     machine = ProfileMachine(trees.profile(Seeded(seed), name), folder)
-    return Scenario(trees.discovery(name), machine.info or MachineInfo(), machine.tree)
+    return Scenario(discovery(name), machine.info or MachineInfo(), machine.tree)
 
 
 def _on_its_machine(case: Case) -> Scenario:
@@ -138,7 +138,7 @@ class Explorer:
         """A scenario played from an empty state directory to its end or to the first failure."""
         self._number += 1
         folder = self._scratch / f"scenario-{self._number}"
-        run = Run(self._target, scenario.case, scenario.machine, scenario.root, folder)
+        run = Run(self._target, scenario.case, scenario.machine, scenario.tree, folder)
         return ScenarioRun(scenario, run.play(), run)
 
     def smallest(

@@ -151,7 +151,7 @@ class _Search:
         counted, self._passed_over = self._passed_over[:most], []
         return Counter(counted)
 
-    def open(self, machine: MachineInfo) -> ExampleRun | IdleRun:
+    def open(self, machine: MachineInfo, *, from_tree: bool) -> ExampleRun | IdleRun:
         """A run of the next example, for as long as it is useful."""
         if self.failed:
             self._left -= 1
@@ -160,7 +160,8 @@ class _Search:
         if self._left < 0:
             return IdleRun()
         self._taken += not self.failed
-        return ExampleRun(self.harness_run.target, machine, self.failed, self.known)
+        target = self.harness_run.target
+        return ExampleRun(target, machine, self.failed, self.known, from_tree=from_tree)
 
     def ended(
         self,
@@ -245,8 +246,8 @@ def _batch(
         capabilities = search.harness_run.target.capabilities
         aims = (aim,)
 
-        def open_example(self, machine: MachineInfo) -> ExampleRun | IdleRun:
-            return search.open(machine)
+        def open_example(self, machine: MachineInfo, *, from_tree: bool) -> ExampleRun | IdleRun:
+            return search.open(machine, from_tree=from_tree)
 
         def ended(self, features: Mapping[Feature, int], values: Mapping[str, float]) -> None:
             search.ended(self.example, features, values)

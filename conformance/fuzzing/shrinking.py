@@ -2,7 +2,7 @@
 
 Hypothesis shrinks what Hypothesis has drawn. The scenario of a seed, or one that somebody wrote, is
 shrunk here by leaving parts out: steps first, half of them at a time, then parts of steps, then
-parts of the machine.
+the machine's tree, then parts of the machine.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import msgspec
 
 from numaproof.conformance.cases import manifests
 from numaproof.conformance.cases.schema import Case, Step
+from numaproof.conformance.trees.described import as_discovered
 from numaproof.protocol.codec import ProtocolError
 from numaproof.protocol.sets import CPUSet
 
@@ -57,7 +58,7 @@ class Shrinking:
     def _pass(self, scenario: Scenario, deadline: float) -> tuple[Scenario, bool]:
         """Tries everything once, going on from each success; whether there was any."""
         found = False
-        for smaller in (_without_steps, _without_parts, _smaller_machine):
+        for smaller in (_without_steps, _without_parts, _without_tree, _smaller_machine):
             skip = 0
             while True:
                 candidates = smaller(scenario)
@@ -129,20 +130,32 @@ def _without_one(value: Any) -> Iterator[Any]:
                 yield [*value[:place], smaller, *value[place + 1 :]]
 
 
+def _without_tree(scenario: Scenario) -> Iterator[Scenario]:
+    """With the machine told, where it was to be discovered."""
+    if scenario.case.tree:
+        yield replace(scenario, case=msgspec.structs.replace(scenario.case, tree=False))
+
+
 def _smaller_machine(scenario: Scenario) -> Iterator[Scenario]:
     """On a machine without a node, or without half, a quarter and so on of its CPUs."""
-    if scenario.root is not None:
+    if scenario.tree is not None:
         return  # its tree is of the whole machine
-    machine = scenario.machine
+    for machine in _smaller_machines(scenario.machine):
+        found = as_discovered(machine) if scenario.case.tree else machine
+        if found is not None:
+            yield replace(scenario, machine=found)
+
+
+def _smaller_machines(machine: MachineInfo) -> Iterator[MachineInfo]:
     nodes = machine.topology or ()
     if len(nodes) > 1:
-        yield from (replace(scenario, machine=_without_node(machine, node)) for node in nodes[::-1])
+        yield from (_without_node(machine, node) for node in nodes[::-1])
     cpus = sorted(cpu for node in nodes for core in node.cores or () for cpu in _threads(core))
     size = len(cpus) // 2
     while size:
         for end in range(len(cpus), size, -size):
             gone = CPUSet(cpus[end - size : end])
-            yield replace(scenario, machine=manifests.without_cpus(machine, gone))
+            yield manifests.without_cpus(machine, gone)
         size //= 2
 
 
@@ -171,7 +184,7 @@ def _without_place(distances: tuple[int, ...] | None, place: int) -> tuple[int, 
 
 def case_of(scenario: Scenario, title: str) -> Case:
     """The scenario as a case of its own, with its machine unless it needs the machine's tree."""
-    own = scenario.root is None
+    own = scenario.tree is None
     return msgspec.structs.replace(
         scenario.case,
         id=DIFFERENCE,

@@ -11,7 +11,7 @@ of a run show both: how many examples went without an action, and how often an o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from hypothesis import event, target
 from hypothesis import strategies as st
@@ -21,6 +21,7 @@ from numaproof.conformance.fuzzing.coverage import features_of_steps
 from numaproof.conformance.fuzzing.generation.choices import drawn
 from numaproof.conformance.fuzzing.generation.life import ACTIONS, Life
 from numaproof.conformance.fuzzing.generation.machines import machine
+from numaproof.conformance.fuzzing.generation.trees import on_a_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -42,6 +43,13 @@ def _fullness(life: Life) -> float:
     total = max(1, len(life.facts.all))
     held = min(sum(life.alive.values()), total)
     return held * held / total
+
+
+class OpensExample(Protocol):
+    """Opens the run of an example."""
+
+    def __call__(self, machine: MachineInfo, *, from_tree: bool) -> ExampleRun | IdleRun:
+        """The run on a machine; `from_tree` is whether the machine is discovered."""
 
 
 TARGETS: Mapping[str, Callable[[Life], float]] = {
@@ -66,7 +74,7 @@ class NodeMachine(RuleBasedStateMachine):
     """
 
     capabilities: Capabilities
-    open_example: Callable[[MachineInfo], ExampleRun | IdleRun]
+    open_example: OpensExample
     aims: tuple[str, ...] = tuple(TARGETS)
 
     def __init__(self) -> None:
@@ -82,11 +90,15 @@ class NodeMachine(RuleBasedStateMachine):
         """Chooses a machine, what the run is about and a configuration; starts the managers."""
         # Drawn one after the other, so that Hypothesis may change one and keep the others.
         info = data.draw(drawn(machine), label="machine")
+        tree = None
+        if self.capabilities.has("discover"):
+            tree = data.draw(drawn(lambda choices: on_a_tree(choices, info)), label="tree")
+            info = tree or info
         self.life = data.draw(
             drawn(lambda choices: Life(choices, info, self.capabilities)), label="life"
         )
         self._facts = self.life.facts
-        self.example = self.open_example(info)
+        self.example = self.open_example(info, from_tree=tree is not None)
         self._play(data.draw(drawn(self.life.begin), label="start"))
 
     def act(self, data: st.DataObject, name: str) -> None:

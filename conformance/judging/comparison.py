@@ -113,7 +113,7 @@ def _comparable(answer: messages.Answer, *, exact: bool) -> Any:
         case messages.StartRefused() | messages.AdmissionRefused() | messages.Fault():
             return plain if exact else {}
         case messages.State():
-            files = {name: _file(text) for name, text in answer.files.items()}
+            files = {name: comparable_file(text) for name, text in answer.files.items()}
             return {**plain, "files": files if exact else {}}
         case messages.NodeHints():
             return {**plain, "devices": plain.get("devices") or {}}
@@ -124,7 +124,7 @@ def _comparable(answer: messages.Answer, *, exact: bool) -> Any:
             return plain
 
 
-def _file(text: str) -> Any:
+def comparable_file(text: str) -> Any:
     """A checkpoint in the form that is the same in every run, which mostly is its text.
 
     Of a container's blocks of several memory types the kubelet writes any first, and the

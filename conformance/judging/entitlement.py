@@ -24,6 +24,7 @@ def is_static(config: messages.KubeletConfiguration) -> bool:
 
 
 _ROUNDS_RESERVATIONS = between("1.37")
+_HAS_MEMORY_GATE = between("1.30", "1.31")
 _TRUE = ("true", "True", "TRUE", "t", "T", "1")
 """How a policy option may be written that is on."""
 
@@ -166,9 +167,13 @@ def _pods_as_one(config: messages.KubeletConfiguration) -> bool:
     return config.get("topologyManagerScope") == "pod" and topology_policy(config) != "none"
 
 
-def keeps_memory(config: messages.KubeletConfiguration) -> bool:
-    """Whether the Memory Manager's policy is Static."""
-    return config.get("memoryManagerPolicy") == "Static"
+def keeps_memory(config: messages.KubeletConfiguration, kubernetes: str) -> bool:
+    """Whether there is a Memory Manager, with policy Static. MEM-GATE-001."""
+    if config.get("memoryManagerPolicy") != "Static":
+        return False
+    given = _entries(config.get("featureGates"))
+    on = given.get("MemoryManager", given.get("AllBeta", True))
+    return on is not False or kubernetes not in _HAS_MEMORY_GATE
 
 
 Amounts = dict[str, int]

@@ -17,6 +17,7 @@ from numaproof.conformance.cases.schema import (
     Expected,
     UpdateExpected,
 )
+from numaproof.conformance.judging.comparison import comparable_file
 from numaproof.conformance.judging.node_expectations import (
     device_problems,
     memory_problems,
@@ -150,7 +151,9 @@ def _state(expected: Expected, answer: messages.State, context: Context) -> Iter
         yield from _file(name, wanted_file, answer.files.get(name))
     for name, fields in expected.checkpoints.items():
         content = answer.files.get(name)
-        yield from _file(name, checkpoints.text(checkpoints.like(fields, content)), content)
+        text = checkpoints.text(checkpoints.like(fields, content))
+        if content is None or comparable_file(content) != comparable_file(text):
+            yield from _file(name, text, content)
 
 
 def _file(name: str, wanted: str | dict[str, Any], content: str | None) -> Iterator[str]:

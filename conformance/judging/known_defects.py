@@ -28,7 +28,7 @@ _BROKEN_CORES = frozenset(
         "reserved-never-exclusive",
         "exclusive-count",
         "whole-cores-only",
-        "whole-cores-beyond-affinity",
+        "whole-cores-at-full-affinity",
         "reserved-stay-shared",
         "strict-reservation",
         "exclusive-set-stays",
@@ -38,7 +38,7 @@ _BROKEN_CORES = frozenset(
 )
 
 _TOO_FEW = frozenset(
-    {"assigned-count", "exclusive-count", "whole-cores-only", "whole-cores-beyond-affinity"}
+    {"assigned-count", "exclusive-count", "whole-cores-only", "whole-cores-at-full-affinity"}
 )
 
 _BROKEN_GROUPS = frozenset(
@@ -73,11 +73,15 @@ _EXPLAINS: dict[str, Callable[[Violation, Facts], bool]] = {
     "uncore-across-nodes-counted-twice": lambda violation, facts: (
         violation.invariant in _TOO_FEW and _caches_across_nodes(facts)
     ),
+    # An init container that has ended takes over what an earlier one has, once more.
+    "ended-init-served-again": lambda violation, _: (
+        violation.invariant == "memory-reused-again-stays"
+    ),
     "reservation-beyond-node-wraps": lambda violation, _: (
         violation.invariant == "memory-allocatable-but-reserved" and violation.size >= _WRAPPED
     ),
     "full-pcpus-only-splits-cores-at-affinity": lambda violation, _: (
-        violation.invariant == "whole-cores-beyond-affinity"
+        violation.invariant == "whole-cores-at-full-affinity"
     ),
     "init-devices-reused-without-node": lambda violation, _: (
         violation.invariant == "reused-devices-near-affinity"
@@ -92,6 +96,8 @@ _EXPLAINS: dict[str, Callable[[Violation, Facts], bool]] = {
 _MEMORY = "memory-"
 _SPOILS = {
     "affinity-breaks-group": _MEMORY,
+    # A pod that leaves gives the affinity free CPUs again; what was split stays so.
+    "full-pcpus-only-splits-cores-at-affinity": "whole-cores-",
     "pod-level-cpus-taken-anew": _MEMORY,
     "reusable-memory-outlives-pod": _MEMORY,
     "single-node-taken-out-of-group": _MEMORY,
@@ -121,9 +127,13 @@ def _caches_across_nodes(facts: Facts) -> bool:
 
 
 def _even(facts: Facts) -> bool:
-    """Whether an average over cores, sockets or caches says what each of them has."""
+    """Whether an average over cores, sockets or caches says what each of them has.
+
+    What a machine counts may be another number than that of what it lists.
+    """
     caches = {len(cpus) for cpus in facts.uncore_caches.values()}
-    return bool(facts.properties["uniform"]) and len(caches) <= 1
+    counted = facts.machine.num_sockets in (0, len(facts.sockets))
+    return bool(facts.properties["uniform"]) and len(caches) <= 1 and counted
 
 
 def judge(

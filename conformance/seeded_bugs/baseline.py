@@ -18,13 +18,14 @@ from numaproof.folders.scratch import make_folder
 from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from numaproof.conformance.cases.schema import Case, TamperStep
     from numaproof.conformance.execution.implementation import InProcess
     from numaproof.conformance.execution.run import Target
     from numaproof.conformance.seeded_bugs.seeding import Bug
+    from numaproof.conformance.trees.machine_trees import MachineTree
     from numaproof.folders.state_directory import StateDirectory
     from numaproof.protocol import messages
     from numaproof.protocol.machine import MachineInfo
@@ -110,11 +111,11 @@ def of_case(
     noting: Noting,
     case: Case,
     machine: MachineInfo,
-    root: Callable[[], Path] | None,
+    tree: MachineTree | None,
     folder: Path,
 ) -> Baseline:
     """The baseline of a case on a machine."""
-    run = _run(target, noting, case, machine, root, folder)
+    run = _run(target, noting, case, machine, tree, folder)
     good = run.play().good
     tampers = any(step.tamper is not None for step in case.steps)
     return _ended(noting, run, good=good, exact=not tampers)
@@ -125,12 +126,12 @@ def _run(
     noting: Noting,
     case: Case,
     machine: MachineInfo | None,
-    root: Callable[[], Path] | None,
+    tree: MachineTree | None,
     folder: Path,
 ) -> Run:
     assert machine is not None
     noting.moves = []
-    return Run(replace(target, implementation=noting, oracle=None), case, machine, root, folder)
+    return Run(replace(target, implementation=noting, oracle=None), case, machine, tree, folder)
 
 
 def _ended(noting: Noting, run: Run, *, good: bool, exact: bool = True) -> Baseline:

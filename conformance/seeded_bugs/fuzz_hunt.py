@@ -116,10 +116,10 @@ class Fuzzing:
             healthy = hunting.target(InProcess(Reference), kubernetes)
             self._healthy[kubernetes] = healthy
         noting = Noting(InProcess(Reference))
-        if scenario.root is None:
+        if scenario.tree is None:
             return baseline.of_scenario(healthy, noting, scenario.case, self._folder())
         return baseline.of_case(
-            healthy, noting, scenario.case, scenario.machine, scenario.root, self._folder()
+            healthy, noting, scenario.case, scenario.machine, scenario.tree, self._folder()
         )
 
     def _folder(self) -> Path:

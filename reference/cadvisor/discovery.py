@@ -42,7 +42,7 @@ from numaproof.reference.golang.numbers import NumeralError, signed, unsigned
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from numaproof.reference.cadvisor.sysfs import Root
+    from numaproof.folders.trees import Root
 
 __all__ = ["NO_CPU", "DiscoveryError", "discover"]
 

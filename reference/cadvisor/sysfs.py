@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING
 
 from numaproof.reference.golang.text import WHITE_SPACE, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from numaproof.folders.trees import Root
 
 CPUS = "/sys/devices/system/cpu"
 NODES = "/sys/devices/system/node"
@@ -36,23 +36,6 @@ class UnreadablePathError(DiscoveryError):
         cause = os.strerror(error.errno or errno.EIO)
         super().__init__(f"{step} {path}: {cause[0].lower()}{cause[1:]}")
         self.missing = error.errno == errno.ENOENT
-
-
-class Root(Protocol):
-    """What discovery needs of a path: `pathlib.Path` has it, and a tree in memory may."""
-
-    @property
-    def name(self) -> str:
-        """The last part of the path."""
-
-    def __truediv__(self, key: str, /) -> Self:
-        """The place below this one."""
-
-    def read_bytes(self) -> bytes:
-        """The content of a file, or an OSError."""
-
-    def iterdir(self) -> Iterable[Self]:
-        """What is in a folder, or an OSError."""
 
 
 class SysTree:

@@ -106,7 +106,8 @@ class Assignment:
     def pack(self, available: int, count: int, beside: int = 0) -> int:
         """`count` CPUs out of `available` on as few units as possible; else as `take`.
 
-        Requirements: CPU-STATIC-012, CPU-STATIC-015, CPU-STATIC-022.
+        Requirements: CPU-STATIC-012, CPU-STATIC-015, CPU-STATIC-022, CPU-STATIC-030,
+        CPU-STATIC-032.
         """
         free = available & self.topology.cpus
         if count > free.bit_count():
@@ -188,7 +189,7 @@ class Assignment:
     def whole_cores(self, progress: PartialAssignment) -> PartialAssignment:
         """Takes cores that are entirely free.
 
-        Requirements: CPU-STATIC-009.
+        Requirements: CPU-STATIC-009, CPU-STATIC-031.
         """
         return progress.take_units(self.free_cores(progress.free))
 
@@ -248,7 +249,7 @@ def _fullest_first(groups: Groups, free: int, within: int) -> list[int]:
 def nodes_in_order(topology: CPUTopology, free: int) -> list[int]:
     """The NUMA nodes with free CPUs in the order in which they are used up.
 
-    Requirements: CPU-STATIC-011.
+    Requirements: CPU-STATIC-011, CPU-STATIC-029.
     """
     nodes, sockets = topology.nodes, topology.sockets
     if topology.sockets_within_nodes:

@@ -90,7 +90,8 @@ class StaticCPUPolicy(Readmission):
         Raises:
             SMTAlignmentError: they cannot (option ``full-pcpus-only``).
 
-        Requirements: CPU-ERROR-005, CPU-OPT-FULLPCPUS-003, CPU-OPT-FULLPCPUS-006.
+        Requirements: CPU-ERROR-005, CPU-OPT-FULLPCPUS-003, CPU-OPT-FULLPCPUS-006,
+        CPU-OPT-FULLPCPUS-011.
         """
         if not self.options.full_cores:
             return

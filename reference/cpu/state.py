@@ -57,7 +57,7 @@ class CPUState:
     def where(self, uid: str, container: str) -> int:
         """The CPUs the container may run on: its exclusive ones, else the shared pool.
 
-        Requirements: CPU-POOL-002.
+        Requirements: CPU-POOL-002, CPU-STATIC-028.
         """
         own = self.of(uid, container)
         return self.shared if own is None else own

@@ -86,9 +86,9 @@ class CoreSplitAtAffinity(Assignment):
         ALL,
         _FULL_CORES,
         "",
-        "Where the NUMA nodes of the affinity have fewer CPUs than a container asks for, all of "
-        "theirs are taken, the sibling of a reserved CPU among them, and the rest elsewhere: "
-        "cores are split on both sides.",
+        "Where the NUMA nodes of the affinity have too few whole cores for a container, parts of "
+        "theirs are taken, siblings of reserved CPUs among them, and what is still missing "
+        "elsewhere: cores are split on both sides.",
     )
 
     @property

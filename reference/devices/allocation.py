@@ -148,7 +148,7 @@ def check_health(state: DeviceState, resource: str, held: frozenset[str]) -> Non
     Raises:
         DeviceError: the resource has no plugin or no healthy device, or a held one fell ill.
 
-    Requirements: DEV-ERROR-003, DEV-HEALTH-003.
+    Requirements: DEV-ERROR-003, DEV-HEALTH-003, DEV-HEALTH-005.
     """
     devices = state.lists.get(resource)
     if devices is None:

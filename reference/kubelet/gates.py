@@ -75,7 +75,7 @@ def table() -> Mapping[str, Mapping[str, Gate]]:
 def of_release(version: str) -> Mapping[str, Gate]:
     """The gates of a release, by name.
 
-    Requirements: CPU-GATE-001, CPU-GATE-003.
+    Requirements: CPU-GATE-001, CPU-GATE-003, TOPO-OPT-013, TOPO-OPT-014.
     """
     return MappingProxyType(table()[version])
 
@@ -97,7 +97,7 @@ def enabled(given: Mapping[str, Any], known: Mapping[str, Gate]) -> Mapping[str,
         ConfigError: a value of the wrong type.
         GateError: a gate that is unknown or locked, or one that is on without a gate that it needs.
 
-    Requirements: CPU-GATE-008, CPU-GATE-009, CPU-GATE-010.
+    Requirements: CPU-GATE-008, CPU-GATE-009, CPU-GATE-010, CPU-GATE-015, MEM-GATE-002.
     """
     wanted = given.get("featureGates") or {}
     if not isinstance(wanted, dict):

@@ -19,7 +19,7 @@ _SCOPES = ("container", "pod")
 def topology_problems(policy: str, scope: str) -> Iterator[str]:
     """What is wrong with the Topology Manager's policy and scope.
 
-    Requirements: TOPO-ERROR-002, TOPO-ERROR-003.
+    Requirements: TOPO-ERROR-002, TOPO-ERROR-003, TOPO-SCOPE-009.
     """
     if policy not in _TOPOLOGY_POLICIES:
         known = " ".join(f'"{name}"' for name in _TOPOLOGY_POLICIES)

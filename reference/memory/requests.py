@@ -31,7 +31,7 @@ def part(pod: Pod, container: PodContainer) -> Amounts:
     Raises:
         AllocationError: an amount is not an integer to the API machinery.
 
-    Requirements: MEM-ERROR-002, MEM-STATIC-001.
+    Requirements: MEM-ERROR-002, MEM-HUGE-010, MEM-STATIC-001.
     """
     return {} if pod.shares_budget(container) else _amounts(container.requests)
 

@@ -24,7 +24,8 @@ def read_pod(
     Raises:
         PodError: a field that the managers need is missing or of the wrong type.
 
-    Requirements: CPU-STATIC-017, CPU-STATIC-024, NODE-PODLEVEL-002, NODE-PODLEVEL-004.
+    Requirements: CPU-STATIC-017, CPU-STATIC-024, NODE-PODLEVEL-002, NODE-PODLEVEL-004,
+    NODE-PODLEVEL-019.
     """
     uid = _mapping(manifest.get("metadata"), "metadata").get("uid")
     if not isinstance(uid, str) or not uid:

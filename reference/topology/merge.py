@@ -81,7 +81,7 @@ class Rules:
         exactly `target` nodes is best; then one with fewer, the more the better; then one with
         more, the fewer the better.
 
-        Requirements: TOPO-MERGE-003, TOPO-MERGE-006, TOPO-MERGE-009.
+        Requirements: TOPO-MERGE-003, TOPO-MERGE-006, TOPO-MERGE-009, TOPO-OPT-018.
         """
         size = result.nodes.bit_count()
         if result.preferred:

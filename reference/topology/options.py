@@ -71,7 +71,7 @@ def parse(
     Raises:
         OptionError: unknown, hidden by its gate, or not a value that it can have.
 
-    Requirements: TOPO-ERROR-006.
+    Requirements: TOPO-ERROR-006, TOPO-OPT-015.
     """
     for name in sorted(given):
         check_available(name, available, gates, hidden)
@@ -93,7 +93,7 @@ def check_available(
     Raises:
         OptionError: it is unknown, or hidden by its gate.
 
-    Requirements: TOPO-ERROR-004, TOPO-ERROR-010.
+    Requirements: TOPO-ERROR-004, TOPO-ERROR-010, TOPO-OPT-016, TOPO-OPT-017.
     """
     maturity = available.get(name)
     if maturity is None:

@@ -57,7 +57,7 @@ class TopologyPolicy:
         """The hint to keep for what the providers say, and whether it is admitted.
 
         Requirements: TOPO-POLICY-002, TOPO-POLICY-003, TOPO-POLICY-004, TOPO-POLICY-007,
-        TOPO-POLICY-008, TOPO-POLICY-009.
+        TOPO-POLICY-008, TOPO-POLICY-009, TOPO-POLICY-014, TOPO-POLICY-016.
         """
         best = evaluation.merge(self.rules, providers)
         nodes: int | None = best.nodes

@@ -91,7 +91,7 @@ def affinity_of(
     Raises:
         AdmissionError: it does not admit the merged hint.
 
-    Requirements: TOPO-ERROR-001, TOPO-SCOPE-004.
+    Requirements: MEM-HINT-009, TOPO-ERROR-001, TOPO-POLICY-015, TOPO-SCOPE-004.
     """
     affinity, admitted = policy.merge([provider.hints(pod, container) for provider in providers])
     if not admitted:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from numaproof.conformance.seeded_bugs import catalogue, kill_matrix
+import pytest
+
+from numaproof.conformance.seeded_bugs import catalogue, kill_matrix, requirement_hunt
 from numaproof.conformance.seeded_bugs.catalogue import BUGS
 from numaproof.conformance.seeded_bugs.seeding import Bug
+from numaproof.protocol.requirement_proofs import Proof
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
-
-    import pytest
 
 FEW = ("--jobs", "1", "--examples", "20")
 CAUGHT = "reconcile-tells-nobody"
@@ -87,3 +88,79 @@ def test_the_quick_form_fuzzes_for_a_sample_that_the_seed_chooses() -> None:
     assert quick(0) == quick(0)
     assert quick(0).fuzzed != quick(1).fuzzed
     assert not quick(0).whole
+
+
+RECONCILE = ("gauntlet", "--requirements", "--select", "CPU-RECONCILE-005", "--jobs", "1")
+
+
+def test_a_violator_of_a_requirement_is_caught_by_its_cases(
+    command: Callable[..., Any], tmp_path: Path
+) -> None:
+    words = ("gauntlet", "--requirements", "--select", "reconcile-repeats-itself", "--jobs", "1")
+    ended = command(*words, "--out", tmp_path / "out", "--json")
+    assert ended.code == 0
+    (proof,) = ended.json()["proofs"]
+    assert proof["requirement"] == "CPU-RECONCILE-005"
+    assert proof["catch"]["case"].startswith("reconcile")
+    page = (tmp_path / "out" / "requirements.md").read_text(encoding="utf-8")
+    assert "1 requirement, 1 proven" in page
+    assert "<code>reconcile-repeats-itself</code>" in page
+    assert (tmp_path / "out" / "requirements.json").exists()
+
+
+def test_a_violator_that_is_let_through_makes_it_fail(
+    command: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def missed(wanted: Sequence[tuple[str, str]], jobs: int) -> Iterator[Proof]:
+        del jobs
+        for requirement, violator in wanted:
+            yield Proof(requirement, "placement", violator, 4)
+
+    monkeypatch.setattr(requirement_hunt, "proofs", missed)
+    ended = command(*RECONCILE, "--out", tmp_path / "out")
+    assert ended.code == 1
+    assert "LET THROUGH  CPU-RECONCILE-005: reconcile-repeats-itself, by 4 case runs" in ended.out
+    assert "1 requirement, 0 proven" in ended.out
+    assert "**none**" in (tmp_path / "out" / "requirements.md").read_text(encoding="utf-8")
+
+
+def test_a_requirement_without_a_violator_makes_it_fail(
+    command: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(
+        requirement_hunt, "without_violator", lambda registry: ("CPU-RECONCILE-005",)
+    )
+    ended = command(*RECONCILE, "--out", tmp_path / "out")
+    assert ended.code == 1
+    assert "without a violator: CPU-RECONCILE-005" in ended.out
+
+
+def test_an_interrupted_proof_tells_what_it_has(
+    command: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def interrupted(wanted: Sequence[tuple[str, str]], jobs: int) -> Iterator[Proof]:
+        del wanted, jobs
+        yield Proof("CPU-RECONCILE-005", "placement", "reconcile-repeats-itself", 1)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(requirement_hunt, "proofs", interrupted)
+    ended = command(*RECONCILE, "--out", tmp_path / "out")
+    assert ended.code == 3
+    assert "INCOMPLETE" in ended.out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--select", "CPU-RECONCILE-05"), "did you mean"),
+        (("--quick",), "--requirements or --quick, not both"),
+        (("--table-only",), "--requirements or --table-only, not both"),
+        (("--fuzz-only",), "--requirements or --fuzz-only, not both"),
+    ],
+)
+def test_proofs_that_make_no_sense_are_refused(
+    command: Callable[..., Any], words: tuple[str, ...], said: str
+) -> None:
+    ended = command("gauntlet", "--requirements", *words)
+    assert ended.code == 2
+    assert said in ended.err

@@ -1,4 +1,4 @@
-"""A tree read in memory is the tree that stands in a directory."""
+"""A tree that pyfakefs holds is the tree that stands in a directory."""
 
 from __future__ import annotations
 
@@ -7,9 +7,15 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
+from pyfakefs.fake_file import FakeDirectory
+from pyfakefs.fake_filesystem import FakeFilesystem
+from pyfakefs.fake_open import FakeFileOpen
+from pyfakefs.fake_os import FakeOsModule
 
 from numaproof import fakesys
 from numaproof.fakesys import Directory, Symlink, Tree, TreePath
+from numaproof.folders.trees import FolderTree
+from numaproof.reference.cadvisor.discovery import DiscoveryError, discover
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,11 +31,11 @@ ENTRIES: Mapping[str, fakesys.Entry] = {
 }
 
 
-@pytest.fixture(params=["in memory", "in a directory"])
+@pytest.fixture(params=["in pyfakefs", "in a directory"])
 def root(request: pytest.FixtureRequest, tmp_path: Path) -> Path | TreePath:
     """The same small tree, once as `TreePath` and once as the real thing."""
     tree = Tree("small", ENTRIES)
-    if request.param == "in memory":
+    if request.param == "in pyfakefs":
         return TreePath.root(tree)
     fakesys.write_directory(tree, tmp_path / "tree")
     return tmp_path / "tree"
@@ -71,3 +77,61 @@ def test_what_can_not_be_read_fails_as_a_file_system_says_it(
 def test_a_file_has_nothing_in_it_to_list(root: Path | TreePath) -> None:
     with pytest.raises(NotADirectoryError):
         list((root / "sys/cpu/cpu0/online").iterdir())
+
+
+@pytest.mark.parametrize("name", fakesys.bundled_profiles())
+def test_every_machine_is_discovered_the_same_from_pyfakefs_and_from_a_directory(
+    name: str, tmp_path: Path
+) -> None:
+    tree = fakesys.build_tree(fakesys.load_profile(name), detail="discovery")
+    fakesys.write_directory(tree, tmp_path / "machine")
+    logs: tuple[list[str], list[str]] = [], []
+    held = _discovered(TreePath.root(tree), logs[0])
+    assert held == _discovered(FolderTree.root(tmp_path / "machine"), logs[1])
+    assert logs[0] == logs[1]
+
+
+def _discovered(root: TreePath | FolderTree, log: list[str]) -> object:
+    try:
+        return discover(root, log=log.append)
+    except DiscoveryError as error:
+        return str(error)
+
+
+def test_only_what_is_looked_at_is_made() -> None:
+    tree = fakesys.build_tree(fakesys.load_profile("laptop-4c8t"))
+    fs = FakeFilesystem()
+    empty = fs.last_ino
+    fakesys.write_fake(tree, fs)
+    assert fs.last_ino == empty + 2
+    cpu0 = fs.resolve("/sys/devices/system/cpu/cpu0")
+    below = fs.last_ino
+    assert isinstance(cpu0, FakeDirectory)
+    assert fs.last_ino < empty + 30 < len(tree)
+    topology = cpu0.get_entry("topology")
+    assert isinstance(topology, FakeDirectory)
+    assert topology.get_entry("core_id").contents == "0\n"
+    assert fs.last_ino == below + 2
+    with pytest.raises(KeyError):
+        topology.get_entry("core_ids")
+    assert len(topology.entries) > 10
+    assert fs.last_ino == below + 1 + len(topology.entries)
+
+
+def test_what_a_program_with_pyfakefs_reads_is_the_tree() -> None:
+    tree = fakesys.build_tree(fakesys.load_profile("offline-node"))
+    fs = FakeFilesystem()
+    fakesys.write_fake(tree, fs)
+    fake_os, fake_open = FakeOsModule(fs), FakeFileOpen(fs)
+    found: dict[str, fakesys.Entry] = {}
+    for folder, folders, files in fake_os.walk("/sys"):
+        for name in (*folders, *files):
+            path = f"{folder}/{name}"
+            if fake_os.path.islink(path):
+                found[path[1:]] = Symlink(fake_os.readlink(path))
+            elif name in files:
+                with fake_open(path, "rb") as file:
+                    found[path[1:]] = file.read()
+            elif not fake_os.listdir(path):
+                found[path[1:]] = Directory()
+    assert found == {path: entry for path, entry in tree.items() if path.startswith("sys/")}

@@ -72,6 +72,18 @@ def test_pyfakefs_holds_the_tree(odd_tree: Tree) -> None:
             assert fs.listdir(name) == []
 
 
+def test_pyfakefs_holds_the_tree_beside_what_is_there_and_replaces_nothing(odd_tree: Tree) -> None:
+    fs = FakeFilesystem()
+    fs.create_file("/sys/class/mine", contents="mine")
+    write_fake(odd_tree, fs)
+    assert sorted(fs.listdir("/sys")) == ["class", "devices", "kernel"]
+    assert fs.get_object("/sys/class/mine").contents == "mine"
+    for fresh, there in (("/a", "/a/sys/devices"), ("/b", "/b/proc/cpuinfo"), ("/c", "/c")):
+        fs.create_file(there)
+        with pytest.raises(OSError, match=f"Not a directory|File exists.*{fresh}"):
+            write_fake(odd_tree, fs, fresh)
+
+
 def test_an_empty_directory_is_filled(tree: Tree, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     write_directory(tree, tmp_path / "empty")

@@ -358,7 +358,9 @@ def test_known_failures_are_expected_and_what_fails_no_more_is_reported(
     pytester.makefile(".yaml", known=KNOWN.replace("SIGNATURE", signature))
     ini = {"known_failures": "known.yaml"}
     tests = "pool-shrinks-at or pool-begins or scenarios"
-    ended = run(TESTS, "-k", tests, "-rx", implementation=bug, **ini)
+    # In more examples it shows as differences, too, which are other failures.
+    few = TESTS.replace("max_examples=10", "max_examples=2")
+    ended = run(few, "-k", tests, "-rx", implementation=bug, **ini)
     ended.assert_outcomes(xfailed=1, failed=1, passed=1, deselected=6)
     ended.stdout.fnmatch_lines(["*it names passes now: remove the entry*"])
     ended.stdout.fnmatch_lines(["XFAIL*known failure: being fixed: *"])

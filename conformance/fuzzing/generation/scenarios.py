@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from numaproof.conformance.cases.schema import Case
+import msgspec
+
+from numaproof.conformance.cases.schema import Case, NoArguments, Step
+from numaproof.conformance.fuzzing.generation import trees
 from numaproof.conformance.fuzzing.generation.choices import Seeded
 from numaproof.conformance.fuzzing.generation.life import ACTIONS, Life
 from numaproof.conformance.fuzzing.generation.machines import machine
@@ -12,7 +15,6 @@ from numaproof.conformance.fuzzing.generation.machines import machine
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from numaproof.conformance.cases.schema import Step
     from numaproof.conformance.execution.capabilities import Capabilities
     from numaproof.conformance.fuzzing.generation.choices import Choices
     from numaproof.protocol.machine import MachineInfo
@@ -26,6 +28,25 @@ def case_of(
 ) -> Case:
     """The steps as a case, which tests no requirement but is judged by the invariants."""
     return Case(name, title, (), level="invariants", machine=machine, steps=tuple(steps))
+
+
+def discovery(name: str) -> Case:
+    """The scenario of discovering a tree."""
+    discover = Step(discover=NoArguments(), expect="anything")
+    return case_of(name, "A made-up machine is discovered", [discover])
+
+
+def on_its_tree(case: Case, choices: Choices, capabilities: Capabilities) -> Case:
+    """A life that starts from the tree of its machine, if it is one of those; else as it is.
+
+    This is chosen last: whoever has no discovery is asked the same of the same seed.
+    """
+    if case.machine is None or not capabilities.has("discover"):
+        return case
+    machine = trees.on_a_tree(choices, case.machine)
+    if machine is None:
+        return case
+    return msgspec.structs.replace(case, machine=machine, tree=True)
 
 
 def seeded_scenario(seed: int, capabilities: Capabilities) -> Case:
@@ -50,4 +71,5 @@ def scenario(choices: Choices, capabilities: Capabilities, name: str = "scenario
         ]
         if possible:
             steps += ACTIONS[choices.pick(possible)].act(life, choices)
-    return case_of(name, "A made-up node and its life", steps, info)
+    case = case_of(name, "A made-up node and its life", steps, info)
+    return on_its_tree(case, choices, capabilities)

@@ -1,4 +1,4 @@
-"""Machines as profiles, whose trees can be discovered: small ones, odd in what discovery reads."""
+"""Machines with trees: lives that start from one, and small machines that are odd to discover."""
 
 from __future__ import annotations
 
@@ -6,12 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from numaproof.conformance.cases.schema import Case, NoArguments, Step
-from numaproof.conformance.fuzzing.generation.scenarios import case_of
+from numaproof.conformance.trees.described import as_discovered
 from numaproof.fakesys import Profile
 
 if TYPE_CHECKING:
     from numaproof.conformance.fuzzing.generation.choices import Choices
+    from numaproof.protocol.machine import MachineInfo
+
+
+def on_a_tree(choices: Choices, machine: MachineInfo) -> MachineInfo | None:
+    """The machine of a life that starts from its tree, as it is discovered there; None for others.
+
+    Half of the lives of seeds do, of Hypothesis's somewhat fewer.
+    """
+    return as_discovered(machine) if choices.chance(2) else None
+
 
 _CACHE = {"type": "Unified", "line": 64, "ways": 8}
 
@@ -56,12 +65,6 @@ def profile(choices: Choices, name: str) -> Profile:
     if choices.chance(3):
         choices.pick(_ODDITIES)(choices, plain)
     return msgspec.convert(plain, Profile)
-
-
-def discovery(name: str) -> Case:
-    """The scenario of discovering a tree."""
-    discover = Step(discover=NoArguments(), expect="anything")
-    return case_of(name, "A made-up machine is discovered", [discover])
 
 
 def _node(choices: Choices, number: int) -> dict[str, Any]:

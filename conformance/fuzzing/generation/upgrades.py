@@ -16,7 +16,7 @@ from numaproof.conformance.cases.schema import NoArguments, StartStep, Step, Tam
 from numaproof.conformance.fuzzing.generation.choices import Seeded
 from numaproof.conformance.fuzzing.generation.life import Life
 from numaproof.conformance.fuzzing.generation.machines import machine
-from numaproof.conformance.fuzzing.generation.scenarios import case_of
+from numaproof.conformance.fuzzing.generation.scenarios import case_of, on_its_tree
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference.departures.releases import release
 
@@ -76,7 +76,7 @@ def upgrade(
         steps += node.life.admit(choices)
     steps += [*node.reconciled(), *node.drain(start)]
     title = f"A made-up node and its upgrade from {node.before} to {after}: {kind}"
-    return case_of(name, title, steps, info)
+    return on_its_tree(case_of(name, title, steps, info), choices, capabilities)
 
 
 class _Upgrade:

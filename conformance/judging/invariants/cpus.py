@@ -81,6 +81,16 @@ def _nothing_pinned(view: View) -> Iterator[Violation]:
             cpus,
             ((uid, name),),
         )
+    for place, container in view.containers():
+        if container.cpus and not container.exclusive:
+            yield Violation(
+                "none-gives-no-set",
+                "CPU-NONE-002",
+                f"container {'/'.join(place)} may run on {container.cpus} under policy none, which"
+                " gives nobody a set of their own",
+                container.cpus,
+                (place,),
+            )
 
 
 def _counts(view: View) -> Iterator[Violation]:
@@ -198,17 +208,25 @@ def _whole_cores(view: View) -> Iterator[Violation]:
         came_under = options(view.came_under(place[0]))
         if place[0] in view.budgets or "full-pcpus-only" not in came_under:
             continue
-        affinity = view.state.pods[place[0]][place[1]].affinity
-        beyond = affinity.numa is not None and bool(cpus - view.near(affinity.numa))
+        full = _affinity_is_full(view, view.state.pods[place[0]][place[1]].affinity, cpus)
         for core in view.facts.cores:
             if core & cpus and not core.issubset(cpus):
                 yield Violation(
-                    "whole-cores-beyond-affinity" if beyond else "whole-cores-only",
+                    "whole-cores-at-full-affinity" if full else "whole-cores-only",
                     "CPU-OPT-FULLPCPUS-002",
                     f"{'/'.join(place)} has {core & cpus} of the core {core}",
                     core & cpus,
                     (place,),
                 )
+
+
+def _affinity_is_full(view: View, affinity: messages.Hint, cpus: CPUSet) -> bool:
+    """Whether a container with these CPUs has no more cores to get from its affinity's nodes."""
+    if affinity.numa is None:
+        return False
+    near = view.near(affinity.numa)
+    free = near & view.state.shared - view.reserved()
+    return bool(cpus - near) or not any(core.issubset(free) for core in view.facts.cores)
 
 
 def on_change(before: View, after: View) -> Iterator[Violation]:

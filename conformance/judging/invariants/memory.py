@@ -22,7 +22,7 @@ _MEMORY = "memory"
 
 def on_start(view: View) -> Iterator[Violation]:
     """What a start must say of the machine's memory: all of it but the reservation."""
-    if not keeps_memory(view.config):
+    if not keeps_memory(view.config, view.kubernetes):
         return
     given = {(block.numa, block.type): block.size for block in view.started.memory}
     due = {
@@ -73,7 +73,7 @@ def _size(kib: int) -> str:
 
 def on_state(view: View) -> Iterator[Violation]:
     """What must hold of any state."""
-    if not keeps_memory(view.config):
+    if not keeps_memory(view.config, view.kubernetes):
         yield from _nothing_pinned(view)
         return
     yield from _requests(view)
@@ -88,7 +88,7 @@ def on_state(view: View) -> Iterator[Violation]:
 
 def on_refusal(before: View, after: View) -> Iterator[Violation]:
     """A refused pod leaves the groups of nodes as they were."""
-    if keeps_memory(after.config) and after.exact:
+    if keeps_memory(after.config, after.kubernetes) and after.exact:
         yield from memory_file.on_refusal(before, after)
 
 

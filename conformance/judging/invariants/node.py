@@ -12,7 +12,7 @@ from numaproof.conformance.judging.invariants.view import Violation, named
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numaproof.conformance.judging.invariants.view import View
+    from numaproof.conformance.judging.invariants.view import Place, View
     from numaproof.protocol import messages
 
 _CPU_FILE = "cpu_manager_state"
@@ -78,15 +78,16 @@ def on_state(view: View) -> Iterator[Violation]:
 
 def on_change(before: View, after: View) -> Iterator[Violation]:
     """Containers keep their memory and their devices as long as they live, over restarts too."""
-    same = keeps_memory(before.config) == keeps_memory(after.config)
+    kept, keeps = (keeps_memory(view.config, view.kubernetes) for view in (before, after))
     for place, container in after.containers():
         had = before.state.pods.get(place[0], {}).get(place[1])
         if had is None or place in before.ended:
             continue
         gained = not had.memory and place[0] in after.reclassified
-        if same and had.memory != container.memory and not gained:
+        if kept == keeps and had.memory != container.memory and not gained:
+            of = _whose_memory(place, before, after)
             yield Violation(
-                f"memory{'-of-budget' if place[0] in after.budgets else ''}-stays",
+                f"memory{of}-stays",
                 "MEM-STATIC-012",
                 f"{named(place)} had memory {_blocks(had)} and has {_blocks(container)}",
                 places=(place,),
@@ -100,6 +101,22 @@ def on_change(before: View, after: View) -> Iterator[Violation]:
                     f"{named(place)} had {resource} {list(ids)} and has {list(now)}",
                     places=(place,),
                 )
+
+
+def _whose_memory(place: Place, before: View, after: View) -> str:
+    """What sets a container's memory apart from others', as names of invariants have it."""
+    uid, name = place
+    if uid in after.budgets:
+        return "-of-budget"
+    if name in after.passing(uid):
+        now, then = after.state.pods[uid], before.state.pods[uid]
+        if any(
+            one in now and now[one].memory and not (one in then and then[one].memory)
+            for pod, one in before.ended
+            if pod == uid
+        ):
+            return "-reused-again"
+    return ""
 
 
 def on_refusal(before: View, after: View) -> Iterator[Violation]:

@@ -37,7 +37,7 @@ def unhealthy_devices_are_given(changes: Changes) -> None:
     changes.around(DeviceState, "report", healed)
 
 
-@seeds("DEV-HEALTH-003", "DEV-RESTART-003")
+@seeds("DEV-HEALTH-005", "DEV-RESTART-003")
 def a_pod_stays_with_devices_that_fell_ill(changes: Changes) -> None:
     changes.around(
         allocation,
@@ -73,7 +73,7 @@ def _deaf(self: managers.StartedNode, _args: messages.DevicesArgs) -> messages.D
     return messages.Done()
 
 
-@seeds("DEV-HEALTH-001")
+@seeds("DEV-HEALTH-004")
 def a_report_of_one_resource_takes_the_others_away(changes: Changes) -> None:
     changes.around(
         DeviceState,

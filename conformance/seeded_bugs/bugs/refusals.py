@@ -157,7 +157,7 @@ def stable_options_need_a_gate(changes: Changes) -> None:
 # Values
 
 
-@seeds("TOPO-ERROR-006", "TOPO-ERROR-002")
+@seeds("TOPO-ERROR-006")
 def numbers_and_booleans_are_texts(changes: Changes) -> None:
     def written(value: Any) -> Any:
         return value if value is None or isinstance(value, str | dict) else str(value)
@@ -198,9 +198,9 @@ def a_list_of_cpus_that_cannot_be_read_names_none(changes: Changes) -> None:
 
 @seeds("CPU-CONFIG-010", "#124066")
 def cpus_that_are_not_there_can_be_reserved(changes: Changes) -> None:
-    def there(original: Any, given: configuration.Config, online: CPUSet) -> Fraction:
+    def there(original: Any, given: configuration.Config, online: CPUSet, **how: bool) -> Fraction:
         named = CPUSet.from_mask(given.named_cpus.mask & online.mask)
-        amount: Fraction = original(dataclasses.replace(given, named_cpus=named), online)
+        amount: Fraction = original(dataclasses.replace(given, named_cpus=named), online, **how)
         return amount
 
     changes.around(reservation, "reserved_cpus", there)

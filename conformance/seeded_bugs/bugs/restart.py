@@ -58,7 +58,7 @@ def a_restart_forgets_exclusive_cpus(changes: Changes) -> None:
     changes.replace(StaticCPUPolicy, "restore", lambda self, state: CPUState(self.topology.cpus))
 
 
-@seeds("#124066", "CPU-CHECKPOINT-001")
+@seeds("#124066", "CPU-ERROR-001")
 def a_restart_accepts_any_set_of_cpus(changes: Changes) -> None:
     changes.replace(CPUState, "all_cpus", lambda self: -1)
     changes.around(
@@ -120,7 +120,7 @@ def a_damaged_cpu_checkpoint_is_made_afresh(changes: Changes) -> None:
     _made_afresh(changes, cpu_checkpoint, CPUState())
 
 
-@seeds("CPU-CHECKPOINT-004", "MEM-CHECKPOINT-001", "#86676")
+@seeds("CPU-CHECKPOINT-004", "MEM-CHECKPOINT-003", "#86676")
 def checksums_are_those_of_another_hash(changes: Changes) -> None:
     changes.replace(files, "checksum", lambda dump: zlib.crc32(dump.encode()))
 

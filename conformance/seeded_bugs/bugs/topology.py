@@ -212,7 +212,7 @@ def hidden_topology_options_are_available(changes: Changes) -> None:
 # The providers' turn
 
 
-@seeds("TOPO-MERGE-010")
+@seeds("TOPO-ORDER-002")
 def providers_allocate_in_another_order(changes: Changes) -> None:
     changes.around(
         scope,

@@ -46,7 +46,7 @@ def load(content: bytes | None) -> DeviceState:
 
     Its resources are known, but have no devices until their plugins report.
 
-    Requirements: DEV-RESTART-001, DEV-RESTART-003.
+    Requirements: DEV-RESTART-001, DEV-RESTART-003, DEV-RESTART-004.
     """
     if content is None:
         return DeviceState()

@@ -9,7 +9,8 @@ import pytest
 from builders.machines import regular
 from numaproof.conformance.cases import manifests
 from numaproof.conformance.cases.schema import ContainerSpec, MemoryChange, PodSpec
-from numaproof.conformance.execution.session import replace_text, tamper
+from numaproof.conformance.execution.session import tamper
+from numaproof.conformance.execution.shown import replace_text
 from numaproof.folders.state_directory import StateDirectory
 from numaproof.protocol.machine import Core, HugePages, MachineInfo, Node
 from numaproof.protocol.sets import CPUSet

@@ -12,6 +12,7 @@ from numaproof import fakesys
 from numaproof.conformance.cases.errors import CaseError
 from numaproof.conformance.cases.schema import Case, Machines
 from numaproof.conformance.execution.machines import GivenMachine, ProfileMachine, matches, select
+from numaproof.folders import trees
 
 if TYPE_CHECKING:
     from numaproof.protocol.machine import MachineInfo
@@ -79,8 +80,11 @@ def test_the_tree_is_written_once_something_needs_its_files(tmp_path: Path) -> N
     machine = ProfileMachine(fakesys.load_profile("vm-1-cpu"), tmp_path)
     assert machine.info is not None
     assert list(tmp_path.iterdir()) == []
-    assert (machine.tree() / "proc" / "cpuinfo").is_file()
-    assert machine.tree() == machine.root
+    held = trees.opened(machine.tree.held())
+    assert (held / "proc/cpuinfo").read_bytes()
+    assert list(tmp_path.iterdir()) == []
+    assert (machine.tree.directory() / "proc" / "cpuinfo").is_file()
+    assert machine.tree.directory() == tmp_path / "vm-1-cpu"
 
 
 def test_a_given_machine_has_facts_and_no_tree(info: MachineInfo) -> None:

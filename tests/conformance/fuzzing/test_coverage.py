@@ -47,9 +47,9 @@ def made(
     class Node(NodeMachine):
         capabilities = target.capabilities
 
-        def open_example(self, machine: MachineInfo) -> ExampleRun | IdleRun:
+        def open_example(self, machine: MachineInfo, *, from_tree: bool) -> ExampleRun | IdleRun:
             all_of_them.machines.append(machine)
-            return ExampleRun(target, machine, []) if play else IdleRun()
+            return ExampleRun(target, machine, [], from_tree=from_tree) if play else IdleRun()
 
         def ended(self, features: Any, values: Any) -> None:
             if isinstance(self.example, ExampleRun):

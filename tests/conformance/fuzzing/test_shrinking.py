@@ -12,6 +12,7 @@ from numaproof.conformance.execution.scenario import Scenario
 from numaproof.conformance.fuzzing import shrinking
 from numaproof.conformance.fuzzing.generation.scenarios import seeded_scenario
 from numaproof.conformance.fuzzing.shrinking import Shrinking
+from numaproof.conformance.trees.machine_trees import FoundTree
 from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def test_distances_and_memory_go_with_their_node(scenario: Scenario) -> None:
 
 
 def test_a_machine_with_a_tree_stays_whole(scenario: Scenario, tmp_path: Path) -> None:
-    rooted = Scenario(scenario.case, scenario.machine, lambda: tmp_path)
+    rooted = Scenario(scenario.case, scenario.machine, FoundTree(tmp_path))
     small = Shrinking(lambda _: True, LONG).smallest(rooted)
     assert small.machine == scenario.machine
     assert len(small.case.steps) == 1

@@ -57,7 +57,7 @@ def test_odd_trees_lack_cpus_lists_and_caches(tmp_path: Path) -> None:
     cores = [core for info in infos for node in info.topology or () for core in node.cores or ()]
     assert any(core.caches is None for core in cores)
     assert any(core.socket_id is not None and core.socket_id > 30 for core in cores)
-    roots = [scenario.root() for scenario in scenarios if scenario.root]
+    roots = [scenario.tree.directory() for scenario in scenarios if scenario.tree]
     online = [root / "sys/devices/system/cpu/online" for root in roots]
     assert 0 < sum(not file.exists() for file in online) < len(online)
 

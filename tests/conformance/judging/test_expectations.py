@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from builders.containers import running
+from numaproof.conformance.cases import checkpoints
 from numaproof.conformance.cases.machine_properties import Facts
 from numaproof.conformance.cases.schema import (
     ContainerExpected,
@@ -151,6 +152,19 @@ def test_containers_are_compared_by_their_cpus_and_affinity(context: Context) ->
         f"the affinity of app: expected {wanted.affinity}, got {KEPT}",
         "there is no container lost in the answer",
     ]
+
+
+@pytest.mark.parametrize("size", [64, 32])
+def test_the_blocks_of_a_container_may_be_written_in_any_order(context: Context, size: int) -> None:
+    def fields(*blocks: tuple[str, int]) -> dict[str, Any]:
+        held = [{"numaAffinity": [0], "type": kind, "size": size} for kind, size in blocks]
+        return {"policyName": "Static", "machineState": {}, "entries": {"uid-a": {"app": held}}}
+
+    wanted = fields(("memory", 64), ("hugepages-2Mi", 64))
+    text = checkpoints.text(fields(("hugepages-2Mi", 64), ("memory", size)))
+    answer = messages.State(CPUSet(), {}, {"memory_manager_state": text})
+    found = wrong(context, answer, checkpoints={"memory_manager_state": wanted})
+    assert len(found) == (size != 64)
 
 
 def test_a_state_is_compared_by_pool_pods_and_files(context: Context) -> None:

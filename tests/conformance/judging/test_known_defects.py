@@ -82,6 +82,13 @@ def test_a_refused_pod_may_give_back_what_is_anothers_but_not_keep_anything(
     assert known_defects.explain(kept, hybrid, AVERAGE) is None
 
 
+def test_sockets_that_are_counted_and_not_listed_spoil_an_average(info: MachineInfo) -> None:
+    reserved = Violation("reserved-never-exclusive", "CPU-RESERVE-008", "CPU 3 is reserved")
+    miscounted = msgspec.structs.replace(info, num_sockets=info.num_sockets + 1)
+    assert known_defects.explain(reserved, Facts(miscounted), AVERAGE) == "free-core-by-average"
+    assert known_defects.explain(reserved, Facts(info), AVERAGE) is None
+
+
 PARTLY = """
 machine:
   num_cores: 5
@@ -112,6 +119,98 @@ def test_what_was_broken_is_judged_by_the_machine_as_it_was_then(
         ("expected failure", "free-core-by-average")
     }
     assert Facts(run.player.session.machine).properties["uniform"]
+
+
+EXACT = """
+machine:
+  num_cores: 12
+  num_physical_cores: 6
+  num_sockets: 2
+  memory_capacity: 2147483648
+  topology:
+  - {node_id: 0, memory: 1073741824, cores: [{core_id: 0, thread_ids: [0, 6], socket_id: 0},
+      {core_id: 1, thread_ids: [1, 7], socket_id: 0}, {core_id: 2, thread_ids: [2, 8],
+      socket_id: 0}]}
+  - {node_id: 1, memory: 1073741824, cores: [{core_id: 0, thread_ids: [3, 9], socket_id: 1},
+      {core_id: 1, thread_ids: [4, 10], socket_id: 1}, {core_id: 2, thread_ids: [5, 11],
+      socket_id: 1}]}
+config: {cpuManagerPolicy: static, reservedSystemCPUs: "2,10-11",
+    cpuManagerPolicyOptions: {full-pcpus-only: "true"}, topologyManagerPolicy: best-effort}
+steps:
+- admit: {pod: a, containers: {app: {limits: {cpu: 2, memory: 64Mi}}}}
+  expect: anything
+- admit: {pod: b, containers: {app: {limits: {cpu: 4, memory: 64Mi}}}}
+  expect: anything
+- remove: a
+  expect: anything
+"""
+
+
+NO_WHOLE_CORE = """
+machine:
+  num_cores: 16
+  num_physical_cores: 4
+  num_sockets: 2
+  memory_capacity: 2147483648
+  topology:
+  - {node_id: 0, memory: 1073741824, cores: [{core_id: 0, thread_ids: [0, 1, 2, 3], socket_id: 0},
+      {core_id: 1, thread_ids: [4, 5, 6, 7], socket_id: 0}]}
+  - {node_id: 1, memory: 1073741824, cores: [{core_id: 0, thread_ids: [8, 9, 10, 11],
+      socket_id: 1}, {core_id: 1, thread_ids: [12, 13, 14, 15], socket_id: 1}]}
+config: {cpuManagerPolicy: static, reservedSystemCPUs: "3-4,9",
+    cpuManagerPolicyOptions: {full-pcpus-only: "true"}, topologyManagerPolicy: best-effort}
+steps:
+- admit: {pod: a, containers: {app: {limits: {cpu: 4, memory: 64Mi}}}}
+  expect: anything
+"""
+
+
+@pytest.mark.parametrize("text", [EXACT, NO_WHOLE_CORE])
+def test_cores_may_be_split_where_the_affinity_has_too_few_whole_ones(
+    make_case: Callable[[str], Case], tmp_path: Path, text: str
+) -> None:
+    # The real 1.37 does it, too.
+    case = msgspec.structs.replace(make_case(text), level="invariants")
+    assert case.machine is not None
+    run = Run(
+        target_of(InProcess(Reference), kubernetes="1.37"), case, case.machine, None, tmp_path
+    )
+    result = run.play()
+    splits = "full-pcpus-only-splits-cores-at-affinity"
+    assert (result.outcome, result.defect) == ("expected failure", splits)
+
+
+AGAIN = """
+machine:
+  num_cores: 1
+  num_physical_cores: 1
+  num_sockets: 1
+  memory_capacity: 2147483648
+  topology:
+  - {node_id: 0, memory: 1073741824, cores: [{core_id: 0, thread_ids: [0], socket_id: 0}]}
+  - {node_id: 1, memory: 1073741824, cores: []}
+config: {memoryManagerPolicy: Static, kubeReserved: {memory: 156Mi},
+    reservedMemory: [{numaNode: 1, limits: {memory: 256Mi}}]}
+steps:
+- admit: {pod: a, init: {first: {limits: {cpu: 1, memory: 1Gi}},
+      second: {limits: {cpu: 1, memory: 512Mi}}}}
+  expect: anything
+- remove: {pod: a, container: second}
+  expect: anything
+- start: {}
+  expect: anything
+"""
+
+
+def test_an_init_container_that_is_served_again_takes_from_one_before_it(
+    make_case: Callable[[str], Case], tmp_path: Path
+) -> None:
+    # The real 1.37 does it, too.
+    case = msgspec.structs.replace(make_case(AGAIN), level="invariants")
+    assert case.machine is not None
+    target = target_of(InProcess(Reference), kubernetes="1.37")
+    result = Run(target, case, case.machine, None, tmp_path).play()
+    assert (result.outcome, result.defect) == ("expected failure", "ended-init-served-again")
 
 
 def test_another_cause_stays_a_failure(case: Case, hybrid: Facts, info: MachineInfo) -> None:

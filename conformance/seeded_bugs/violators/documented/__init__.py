@@ -1,0 +1,1 @@
+"""Violators of requirements that single sentences of the documents led to."""

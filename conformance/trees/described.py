@@ -1,0 +1,163 @@
+"""The tree of a machine of which only the description is there, as a case file brings it.
+
+Not every description has a tree: a discovery reports shared caches in a certain place, and counts
+cores in its own way. What is discovered in the tree of any description has one.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from numaproof import fakesys
+from numaproof.conformance.trees.machine_trees import HeldTree
+from numaproof.fakesys.profile import CacheRow, CpuInfo, CpuRow, NodeRow, Profile
+from numaproof.fakesys.sizes import format_kilobytes
+from numaproof.protocol.sets import CPUSet
+from numaproof.reference.cadvisor.discovery import DiscoveryError, discover
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from numaproof.protocol.machine import Core, HugePages, MachineInfo, Node, UncoreCache
+
+_KIB = 1 << 10
+_KEPT = 64
+"""Machines whose trees are kept: a scenario is played, compared, repeated and made smaller."""
+
+
+class NoTreeError(ValueError):
+    """No tree is discovered as this machine; the message says why."""
+
+
+def tree_of(machine: MachineInfo) -> HeldTree:
+    """A tree in which exactly this machine is discovered.
+
+    Raises:
+        NoTreeError: there is none.
+    """
+    tree, found = _made(msgspec.json.encode(profile_of(machine)))
+    if found != machine:
+        raise NoTreeError("what is discovered in the tree of this machine is another one")
+    return tree
+
+
+def as_discovered(machine: MachineInfo) -> MachineInfo | None:
+    """A machine as its tree tells it, which `tree_of` has a tree for; None if there is none."""
+    try:
+        _, found = _made(msgspec.json.encode(profile_of(machine)))
+        tree_of(found)
+    except NoTreeError:
+        return None
+    return found
+
+
+@lru_cache(_KEPT)
+def _made(profile: bytes) -> tuple[HeldTree, MachineInfo]:
+    """The tree of a profile, and what is discovered in it."""
+    try:
+        tree = fakesys.build_tree(msgspec.json.decode(profile, type=Profile), detail="discovery")
+        held = HeldTree(tree)
+        return held, discover(held.root)
+    except (msgspec.ValidationError, fakesys.ProfileError, DiscoveryError) as error:
+        raise NoTreeError(str(error)) from None
+
+
+def profile_of(machine: MachineInfo) -> Profile:
+    """The profile of a machine with these CPUs, nodes, caches and sizes.
+
+    Raises:
+        NoTreeError: it has no nodes, or only some of them have distances.
+    """
+    nodes = machine.topology or ()
+    if not nodes:
+        raise NoTreeError("it has no NUMA nodes")
+    cores = [core for node in nodes for core in node.cores or ()]
+    threads = sorted((cpu, core) for core in cores for cpu in core.thread_ids or ())
+    return Profile(
+        name="described",
+        title="A machine by its description",
+        source="the description",
+        architecture="x86_64",
+        cpus=(
+            CpuRow(
+                cpus=_joined(cpu for cpu, _ in threads),
+                socket=_joined(core.socket_id for _, core in threads),
+                core_id=_joined(core.core_id for _, core in threads),
+            ),
+        ),
+        nodes=tuple(map(_node, nodes)),
+        distances=_distances(nodes),
+        caches=tuple(_caches(nodes)),
+        memory=_size(machine.memory_capacity),
+        hugepages=_pages(machine.hugepages),
+        cpuinfo=CpuInfo(vendor="GenuineIntel", model="Made up", mhz=2100),
+    )
+
+
+def _joined(numbers: Iterable[int]) -> str:
+    return ",".join(map(str, numbers))
+
+
+def _size(amount: int) -> str:
+    return format_kilobytes(amount // _KIB)
+
+
+def _node(node: Node) -> NodeRow:
+    cpus = _cpus(node.cores or ())
+    return NodeRow(
+        nodes=node.node_id,
+        cpus=str(cpus) if cpus else None,
+        memory=_size(node.memory),
+        hugepages=_pages(node.hugepages),
+    )
+
+
+def _cpus(cores: Iterable[Core]) -> CPUSet:
+    return CPUSet(cpu for core in cores for cpu in core.thread_ids or ())
+
+
+def _pages(pools: tuple[HugePages, ...] | None) -> dict[str, int]:
+    return {format_kilobytes(pool.page_size): pool.num_pages for pool in pools or ()}
+
+
+def _distances(nodes: tuple[Node, ...]) -> tuple[str, ...] | None:
+    rows = tuple(" ".join(map(str, node.distances or ())) for node in nodes)
+    if all(rows):
+        return rows
+    if any(rows):
+        raise NoTreeError("only some of its nodes have distances")
+    return None
+
+
+def _caches(nodes: tuple[Node, ...]) -> Iterator[CacheRow]:
+    """A row for each kind of cache, with all caches of the kind by the CPUs that share them."""
+    sharers: dict[UncoreCache, CPUSet] = {}
+    for cache, cpus in _shared(nodes):
+        if cpus:
+            sharers[cache] = sharers.get(cache, CPUSet()) | cpus
+    kinds: dict[tuple[int, str, int], list[UncoreCache]] = {}
+    for cache in sorted(sharers, key=lambda one: min(sharers[one])):
+        kinds.setdefault((cache.level, cache.type, cache.size), []).append(cache)
+    for (level, kind, size), caches in sorted(kinds.items()):
+        yield CacheRow(
+            level=level,
+            type=kind,  # type: ignore[arg-type]
+            size=_size(size),
+            shared=tuple(str(sharers[cache]) for cache in caches),
+            cpus=str(CPUSet.union(sharers[cache] for cache in caches)),
+            ids=_joined(cache.id for cache in caches),
+            line=64,
+            ways=8,
+        )
+
+
+def _shared(nodes: tuple[Node, ...]) -> Iterator[tuple[UncoreCache, CPUSet]]:
+    for node in nodes:
+        for cache in node.caches or ():
+            yield cache, _cpus(node.cores or ())
+        for core in node.cores or ():
+            for cache in (*(core.caches or ()), *(core.uncore_caches or ())):
+                yield cache, _cpus((core,))

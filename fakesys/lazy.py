@@ -1,0 +1,136 @@
+"""Directories of a pyfakefs file system that make their entries when somebody looks them up.
+
+A machine of 256 CPUs has 20,000 files, and pyfakefs takes a third of a millisecond to create one
+by its path. Discovery looks at a few thousand of them.
+"""
+
+from __future__ import annotations
+
+import errno
+from stat import S_IFLNK, S_IFREG
+from threading import RLock
+from typing import TYPE_CHECKING, cast
+from weakref import ref
+
+from pyfakefs.fake_file import FakeDirectory, FakeFile
+from pyfakefs.fake_filesystem import FakeFilesystem
+
+from numaproof.fakesys.entries import Directory, Symlink
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numaproof.fakesys.tree import Tree
+
+Folder = dict[str, "bytes | Symlink | Folder"]
+"""What is in a directory, by name."""
+
+
+_MAKING = RLock()
+"""Held while entries are made: several threads may read one tree."""
+
+
+class LazyDirectory(FakeDirectory):
+    """A directory each of whose entries is made when it is first looked up.
+
+    Whoever lists it has all of them made, but not what is below them.
+    """
+
+    def __init__(self, name: str, filesystem: FakeFilesystem, unmade: Folder) -> None:
+        """Is to have what is in `unmade`, which is its own from now on."""
+        super().__init__(name, 0o755, filesystem=filesystem)
+        self._unmade = unmade
+
+    @property
+    def entries(self) -> dict[str, FakeFile]:
+        """All entries by name."""
+        if self._unmade:
+            with _MAKING:
+                for name in tuple(self._unmade):
+                    self._make(name)
+        return self._entries
+
+    def get_entry(self, pathname_name: str) -> FakeFile:
+        """The entry of a name.
+
+        Raises:
+            KeyError: there is none.
+        """
+        if pathname_name in self._unmade:
+            self._make(pathname_name)
+        found = self._entries.get(pathname_name)
+        return super().get_entry(pathname_name) if found is None else found
+
+    def _make(self, name: str) -> None:
+        """Does what `add_entry` does, which would ask for all entries first."""
+        with _MAKING:
+            if name not in self._unmade:
+                return
+            made = _made(name, self._unmade[name], self.filesystem)
+            made.parent_dir = ref(self)
+            self.filesystem.last_ino += 1
+            stat = made.stat_result
+            stat.st_ino = self.filesystem.last_ino
+            stat.st_dev = self.stat_result.st_dev
+            stat.st_nlink += 1
+            self.stat_result.st_nlink += 1
+            self._entries[name] = made
+            del self._unmade[name]
+
+
+def mount(tree: Tree, fs: FakeFilesystem, root: str) -> None:
+    """Has a fake file system hold a tree in the directory `root`, which may have been there.
+
+    Raises:
+        OSError: `root` is no directory, or something in the tree is there already.
+    """
+    if not fs.exists(root):
+        fs.create_dir(root)
+    _merge(fs.resolve(root), _folders(tree), fs)
+
+
+def holding(tree: Tree) -> FakeFilesystem:
+    """A new fake file system that holds a tree and nothing else."""
+    fs = FakeFilesystem()
+    mount(tree, fs, "/")
+    return fs
+
+
+def _merge(directory: FakeFile, folder: Folder, fs: FakeFilesystem) -> None:
+    if not isinstance(directory, FakeDirectory):
+        fs.raise_os_error(errno.ENOTDIR, directory.path)
+    for name, content in folder.items():
+        if isinstance(content, dict) and name in directory.entries:
+            _merge(directory.get_entry(name), content, fs)
+        else:
+            directory.add_entry(_made(name, content, fs))
+
+
+def _made(name: str, content: bytes | Symlink | Folder, fs: FakeFilesystem) -> FakeFile:
+    match content:
+        case bytes():
+            return FakeFile(name, S_IFREG | 0o644, cast("str", content), fs)
+        case Symlink():
+            return FakeFile(name, S_IFLNK | 0o777, content.target, fs, encoding="utf-8")
+        case _:
+            return LazyDirectory(name, fs, content)
+
+
+def _folders(tree: Mapping[str, bytes | Symlink | Directory]) -> Folder:
+    """The tree's root directory, with all that is below it."""
+    folders: dict[str, Folder] = {"": {}}
+
+    def folder(path: str) -> Folder:
+        if path not in folders:
+            parent, _, name = path.rpartition("/")
+            folders[path] = {}
+            folder(parent)[name] = folders[path]
+        return folders[path]
+
+    for path, entry in tree.items():
+        parent, _, name = path.rpartition("/")
+        if isinstance(entry, Directory):
+            folder(path)
+        else:
+            folder(parent)[name] = entry
+    return folders[""]

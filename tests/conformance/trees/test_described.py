@@ -1,0 +1,84 @@
+"""A described machine becomes a tree in which it is discovered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from numaproof.conformance.fuzzing.generation.choices import Seeded
+from numaproof.conformance.fuzzing.generation.machines import machine as make_machine
+from numaproof.conformance.trees.described import NoTreeError, as_discovered, tree_of
+from numaproof.conformance.trees.machine_trees import MadeTree
+from numaproof.folders import trees
+from numaproof.protocol.machine import Core, MachineInfo, Node
+from numaproof.protocol.sets import CPUSet
+from numaproof.reference.cadvisor.discovery import discover
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MADE = [make_machine(Seeded(seed)) for seed in range(60)]
+
+
+@pytest.mark.parametrize("machine", MADE[:20])
+def test_a_made_up_machine_is_discovered_in_both_forms_of_its_tree(
+    machine: MachineInfo, tmp_path: Path
+) -> None:
+    found = as_discovered(machine)
+    assert found is not None
+    tree = MadeTree(lambda: tree_of(found), tmp_path / "machine")
+    assert discover(trees.opened(tree.held())) == found
+    assert not (tmp_path / "machine").exists()
+    assert discover(trees.opened(str(tree.directory()))) == found
+
+
+def test_a_discovered_machine_has_the_nodes_cpus_and_sizes_of_the_description() -> None:
+    for machine in MADE:
+        found = as_discovered(machine)
+        assert found is not None
+        assert list(map(_told, found.topology or ())) == list(map(_told, machine.topology or ()))
+        assert (found.num_cores, found.memory_capacity) == (
+            machine.num_cores,
+            machine.memory_capacity,
+        )
+
+
+def _told(node: Node) -> object:
+    cores = {
+        (core.socket_id, core.core_id, CPUSet(core.thread_ids or ())) for core in node.cores or ()
+    }
+    pages = {(pool.page_size, pool.num_pages) for pool in node.hugepages or ()}
+    return node.node_id, node.memory, pages, node.distances, cores
+
+
+def test_some_made_up_machines_have_uncore_caches_when_they_are_discovered() -> None:
+    found = [as_discovered(machine) for machine in MADE]
+    cores = [
+        core for one in found if one for node in one.topology or () for core in node.cores or ()
+    ]
+    assert any(core.uncore_caches for core in cores)
+    assert any(node.caches for one in found if one for node in one.topology or ())
+
+
+def test_a_description_that_no_discovery_gives_has_no_tree() -> None:
+    machine = next(one for one in map(as_discovered, MADE) if one)
+    for odd in (
+        msgspec.structs.replace(machine, num_physical_cores=99),
+        msgspec.structs.replace(machine, topology=None),
+        MachineInfo(topology=(Node(0, cores=(Core(0, (0,)),)), Node(1, distances=(10, 20)))),
+    ):
+        with pytest.raises(NoTreeError):
+            tree_of(odd)
+    assert as_discovered(msgspec.structs.replace(machine, topology=None)) is None
+
+
+def test_a_held_tree_is_found_as_long_as_somebody_keeps_it() -> None:
+    machine = next(one for one in map(as_discovered, MADE) if one)
+    root = tree_of(machine).root
+    path = trees.hold(root)
+    assert trees.opened(path) is root
+    assert trees.opened(path) is not trees.opened(trees.hold(root / "sys"))
+    with pytest.raises(OSError, match="No such file"):
+        (trees.opened(path + "9") / "proc/cpuinfo").read_bytes()
