@@ -31,6 +31,8 @@ class Feature(msgspec.Struct, frozen=True):
         policies: what it needs in ``policies``: the manager and one of these policies.
         named: whether ``features`` names it; otherwise it follows from these operations and
             policies.
+        since: the version of the protocol that has it; those of 1 are assumed of whoever names
+            none.
     """
 
     name: str
@@ -39,6 +41,7 @@ class Feature(msgspec.Struct, frozen=True):
     operations: tuple[str, ...] = ()
     policies: tuple[tuple[str, tuple[str, ...]], ...] = ()
     named: bool = True
+    since: Literal["1", "1.1"] = "1"
 
     def allowed(self, hello: Hello) -> bool:
         """Whether the operations and policies that an implementation lists allow the feature."""
@@ -130,6 +133,36 @@ FEATURES: Mapping[str, Feature] = MappingProxyType(
                 " formats, and a damaged file is refused as the kubelet does",
                 ("start",),
             ),
+            *(
+                Feature(name, "extended", meaning, (operation,), since="1.1")
+                for name, operation, meaning in (
+                    (
+                        "quota",
+                        "admit",
+                        "a start may ask which containers are to be limited by CFS quota",
+                    ),
+                    (
+                        "effective-configuration",
+                        "start",
+                        "a start may ask for the configuration in force, its defaults filled in",
+                    ),
+                    (
+                        "refused-pods",
+                        "admit",
+                        "a start may ask what becomes of refused pods: phase, reason, message",
+                    ),
+                    (
+                        "flags",
+                        "start",
+                        "`flags` of a start are obeyed as the kubelet's command line is",
+                    ),
+                    (
+                        "preferred-devices",
+                        "devices",
+                        "a device plugin may say which of its devices it would have allocated",
+                    ),
+                )
+            ),
             Feature(
                 "cpu-manager",
                 "core",
@@ -181,12 +214,15 @@ NAMED = tuple(feature.name for feature in FEATURES.values() if feature.named)
 def assumed(hello: Hello) -> tuple[str, ...]:
     """The features of a ``hello`` that names none: all that its other claims allow.
 
-    The kubelet's checkpoint files are only assumed of what claims to be a kubelet.
+    The kubelet's checkpoint files are only assumed of what claims to be a kubelet, and what came
+    with a later version of the protocol of nobody.
     """
     return tuple(
         name
         for name in NAMED
-        if FEATURES[name].allowed(hello) and (name != CHECKPOINT_FILES or hello.level == "kubelet")
+        if FEATURES[name].since == "1"
+        and FEATURES[name].allowed(hello)
+        and (name != CHECKPOINT_FILES or hello.level == "kubelet")
     )
 
 

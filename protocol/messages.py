@@ -8,7 +8,7 @@ are types of `numaproof.protocol.sets`.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -27,6 +27,11 @@ Stage = Literal["config", "discovery", "topology", "devices", "cpu", "memory"]
 
 Pod = dict[str, Any]
 """A v1.Pod manifest; open."""
+
+Told = Literal["quota", "effective-configuration", "refused-pods"]
+"""What answers say only where the start asked for it (version 1.1), named as the features are."""
+
+TOLD: tuple[Told, ...] = get_args(Told)
 
 KubeletConfiguration = dict[str, Any]
 """A KubeletConfiguration (kubelet.config.k8s.io/v1beta1) without apiVersion and kind; open."""
@@ -48,10 +53,15 @@ class Device(Strict, frozen=True):
 
 
 class DeviceResource(Strict, frozen=True):
-    """What a device plugin reports: a resource name and its devices."""
+    """What a device plugin reports: a resource name and its devices.
+
+    `preferred` are ids in the order in which the plugin would have them allocated, where it has
+    an opinion (version 1.1).
+    """
 
     resource: str
     ids: tuple[Device, ...]
+    preferred: tuple[str, ...] = ()
 
 
 class Hint(Strict, frozen=True):
@@ -76,7 +86,9 @@ class MemoryBlock(Strict, frozen=True):
 class Container(Strict, frozen=True):
     """What a container has: the CPUs it may run on, its exclusive CPUs, memory and affinity.
 
-    `devices` (ids by resource) is None if no device plugin is configured.
+    `devices` (ids by resource) is None if no device plugin is configured. `quota` is whether the
+    container runtime is told to limit it by CFS quota; None unless the start asked for it
+    (version 1.1).
     """
 
     cpus: CPUSet
@@ -84,6 +96,7 @@ class Container(Strict, frozen=True):
     memory: tuple[MemoryBlock, ...]
     affinity: Hint
     devices: dict[str, tuple[str, ...]] | None = None
+    quota: bool | None = None
 
 
 Containers = dict[str, Container]
@@ -100,7 +113,11 @@ class HelloArgs(Strict, frozen=True):
 
 
 class StartArgs(Strict, frozen=True):
-    """Exactly one of `machine` and `root` is set. `pods` are the pods still on the node."""
+    """Exactly one of `machine` and `root` is set. `pods` are the pods still on the node.
+
+    `flags` are what the kubelet's command line says besides `config`; `tell` is what answers are to
+    say until the next start (both version 1.1).
+    """
 
     config: KubeletConfiguration
     state_dir: str
@@ -109,6 +126,8 @@ class StartArgs(Strict, frozen=True):
     root: str | None = None
     devices: tuple[DeviceResource, ...] = ()
     pods: tuple[Pod, ...] = ()
+    flags: tuple[str, ...] = ()
+    tell: tuple[Told, ...] = ()
 
 
 class AdmitArgs(Strict, frozen=True):
@@ -217,10 +236,15 @@ class StartedCPUs(Strict, frozen=True):
 
 
 class Started(Strict, frozen=True):
-    """The managers run. `memory` is the allocatable memory by node and type."""
+    """The managers run. `memory` is the allocatable memory by node and type.
+
+    `config` is the configuration in force, its defaults filled in; None unless the start asked
+    for it (version 1.1).
+    """
 
     cpus: StartedCPUs
     memory: tuple[MemoryBlock, ...]
+    config: KubeletConfiguration | None = None
 
 
 class Admitted(Strict, frozen=True):
@@ -293,11 +317,24 @@ class StartRefused(Strict, frozen=True):
     message: str
 
 
+class RefusedPod(Strict, frozen=True):
+    """The status that a refused pod gets, and the text of the event about it."""
+
+    phase: str
+    reason: str
+    message: str
+    event: str
+
+
 class AdmissionRefused(Strict, frozen=True):
-    """A pod or a request was refused; `reason` is the documented reason."""
+    """A pod or a request was refused; `reason` is the documented reason.
+
+    `pod` is what becomes of the pod; None unless the start asked for it (version 1.1).
+    """
 
     reason: str
     message: str
+    pod: RefusedPod | None = None
 
 
 Refusal = StartRefused | AdmissionRefused

@@ -80,7 +80,8 @@ class Reference:
         except StartError as error:
             return messages.StartRefused(error.stage, str(error))
         except AdmissionError as error:
-            return messages.AdmissionRefused(error.reason, str(error))
+            told = self._node.fate(error) if operation == "admit" and self._node else None
+            return messages.AdmissionRefused(error.reason, str(error), told)
         except NotBuiltError as error:
             return messages.Unsupported(str(error))
         except (NotStartedError, PodError, RequestError) as error:

@@ -18,12 +18,13 @@ from numaproof.reference.pods.pod import PodError
 from numaproof.reference.topology import scope
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from numaproof.reference.cpu.manager import CPUManager
     from numaproof.reference.cpu.policy import StaticCPUPolicy
     from numaproof.reference.cpu.topology import CPUTopology
     from numaproof.reference.devices.manager import DeviceManager
+    from numaproof.reference.kubelet.quota import Quotas
     from numaproof.reference.manager import Manager
     from numaproof.reference.memory.manager import MemoryManager
     from numaproof.reference.memory.policy import StaticMemoryPolicy
@@ -43,7 +44,8 @@ class NodeSetup:
 
     `nodes` are the ids of the machine's NUMA nodes in its own order. `cpu`, `memory` and
     `topology_policy` are None for the policies none; `scope` is the Topology Manager's.
-    `pod_level` is what pod-level resources do, `pod_rules` how they are read.
+    `pod_level` is what pod-level resources do, `pod_rules` how they are read. `config` is the
+    configuration in force, and `tell` what answers say on request.
     """
 
     nodes: tuple[int, ...]
@@ -56,6 +58,9 @@ class NodeSetup:
     scope: str
     pod_level: PodLevel
     pod_rules: type[PodRules]
+    quotas: Quotas
+    config: Mapping[str, Any]
+    tell: frozenset[messages.Told] = frozenset()
 
 
 class StartedNode:
@@ -110,6 +115,7 @@ class StartedNode:
         return messages.Started(
             messages.StartedCPUs(self.setup.topology.all_cpus, allocatable),
             _blocks(memory.allocatable if memory else ()),
+            {**self.setup.config} if "effective-configuration" in self.setup.tell else None,
         )
 
     def admit(self, args: messages.AdmitArgs) -> messages.Admitted:
@@ -136,6 +142,16 @@ class StartedNode:
         finally:
             self.save()
         return messages.Admitted(self._containers(pod))
+
+    def fate(self, error: AdmissionError) -> messages.RefusedPod | None:
+        """What becomes of a pod that was refused, where the start asked for it.
+
+        Requirements: NODE-REFUSED-002, NODE-REFUSED-003.
+        """
+        if "refused-pods" not in self.setup.tell:
+            return None
+        text = str(error)
+        return messages.RefusedPod("Failed", error.reason, f"Pod was rejected: {text}", text)
 
     def _concerned(self, pod: Pod) -> tuple[Manager[Any], ...]:
         """The managers that an admission involves.
@@ -249,19 +265,22 @@ class StartedNode:
         )
 
     def _containers(self, pod: Pod) -> messages.Containers:
-        return {
-            container.name: self._container(pod.uid, container.name) for container in pod.containers
-        }
+        return {container.name: self._container(pod, container) for container in pod.containers}
 
-    def _container(self, uid: str, name: str) -> messages.Container:
+    def _container(self, pod: Pod, container: PodContainer) -> messages.Container:
+        uid, name = pod.uid, container.name
         kept = self.affinity.get((uid, name), scope.NO_AFFINITY)
         cpus = self.cpus.state
+        limited = None
+        if "quota" in self.setup.tell:
+            limited = self.setup.quotas.limits(pod, container, cpus.of(uid, name))
         return messages.Container(
             cpus=CPUSet.from_mask(cpus.where(uid, name)),
             exclusive=CPUSet.from_mask(cpus.of(uid, name) or 0),
             memory=_blocks(self.memory.state.of(uid, name) or ()),
             affinity=messages.Hint(kept.numa, kept.preferred),
             devices=self.device_manager.held(uid, name),
+            quota=limited,
         )
 
     def reconcile(self, _args: messages.NoArgs) -> messages.Reconciled:

@@ -19,7 +19,7 @@ from numaproof.reference.cpu.policy import PolicyError, StaticCPUPolicy, make_st
 from numaproof.reference.devices.hints import DeviceHints
 from numaproof.reference.devices.manager import DeviceManager
 from numaproof.reference.errors import StartError
-from numaproof.reference.kubelet import configuration, eviction
+from numaproof.reference.kubelet import configuration, eviction, flags
 from numaproof.reference.kubelet import reservation as cpu_reservation
 from numaproof.reference.kubelet.checkpoints import cpu as cpu_checkpoint
 from numaproof.reference.kubelet.checkpoints import devices as device_checkpoint
@@ -27,6 +27,7 @@ from numaproof.reference.kubelet.checkpoints import memory as memory_checkpoint
 from numaproof.reference.kubelet.checkpoints.files import CheckpointError, CheckpointFile
 from numaproof.reference.kubelet.gates import GateError
 from numaproof.reference.kubelet.options import OptionError, as_map
+from numaproof.reference.kubelet.quota import Quotas
 from numaproof.reference.memory import policy as memory_policies
 from numaproof.reference.memory import reservation
 from numaproof.reference.memory.manager import MemoryManager
@@ -39,7 +40,7 @@ from numaproof.reference.topology import policy as topology_policies
 from numaproof.reference.topology.distances import Distances
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from fractions import Fraction
 
     from numaproof.protocol import messages
@@ -65,7 +66,7 @@ def start(
     Requirements: CPU-ERROR-007, CPU-RESTART-004, CPU-RESTART-005, DISCOVERY-026, NODE-RESTART-001,
     NODE-RESTART-002, TOPO-ORDER-001.
     """
-    config = _configuration(args.config, release)
+    config = _configuration(args.config, release, args.flags)
     release = release.under(config.gates)
     machine = args.machine
     if machine is None:
@@ -89,6 +90,11 @@ def start(
         scope=config.topology_scope,
         pod_level=pod_level(config, release),
         pod_rules=release.rule(PodRules),
+        quotas=release.rule(Quotas)(
+            config.cfs_quota, config.gates.get("DisableCPUQuotaWithExclusiveCPUs", True)
+        ),
+        config=config.in_force(),
+        tell=frozenset(args.tell),
     )
     state_dir = Path(args.state_dir)
     present = tuple(read_pod(pod, setup.pod_level, setup.pod_rules) for pod in args.pods)
@@ -130,9 +136,12 @@ def invalid(
     return None
 
 
-def _configuration(given: messages.KubeletConfiguration, release: Release) -> Config:
+def _configuration(
+    given: messages.KubeletConfiguration, release: Release, command_line: Sequence[str] = ()
+) -> Config:
     try:
-        return configuration.load(given, release.gates, release.unknown_fields)
+        overriding = flags.read(command_line, release.version)
+        return configuration.load(given, release.gates, release.unknown_fields, overriding)
     except GateError as error:
         raise StartError("config", f"{release.gates_refused}{error}") from None
     except configuration.ConfigError as error:

@@ -49,8 +49,13 @@ func withGates(overrides map[string]bool, f func() any) any {
 }
 
 // loadConfig decodes, defaults and validates a KubeletConfiguration as the kubelet does with its
-// configuration file, and opens the feature gates that it names.
-func loadConfig(raw json.RawMessage) (*kubeletconfig.KubeletConfiguration, error) {
+// configuration file and its command line, and opens the feature gates that it names.
+func loadConfig(raw json.RawMessage, flags []string) (*kubeletconfig.KubeletConfiguration, error) {
+	// Defaulting looks at the gates too, and must not see those of an earlier start.
+	setGates(pristineGates.DeepCopy())
+	if err := checkFlags(flags); err != nil {
+		return nil, err
+	}
 	fields := map[string]json.RawMessage{}
 	if err := json.Unmarshal(raw, &fields); err != nil {
 		return nil, fmt.Errorf("failed to decode: %w", err)
@@ -66,13 +71,14 @@ func loadConfig(raw json.RawMessage) (*kubeletconfig.KubeletConfiguration, error
 	if err != nil {
 		return nil, err
 	}
-	// Defaulting looks at the gates too, and must not see those of an earlier start.
-	setGates(pristineGates.DeepCopy())
 	config, err := call2[*kubeletconfig.KubeletConfiguration, error](codec.DecodeKubeletConfiguration, codecs, data)
 	if err != nil {
 		return nil, err
 	}
 	defaultEviction(config)
+	if err := override(config, flags); err != nil {
+		return nil, err
+	}
 	if err := useGates(config.FeatureGates); err != nil {
 		return nil, fmt.Errorf("failed to set feature gates from initial flags-based config: %w", err)
 	}

@@ -25,6 +25,7 @@ type plugins struct {
 	manager *devicemanager.ManagerImpl
 	dir     string // of the sockets: the kubelet's own, under its short name
 	stubs   map[string]*plugin.Stub
+	opinion map[string][]string // the ids that a resource's plugin prefers, in order
 }
 
 func startPlugins(manager *devicemanager.ManagerImpl, sockets string, lists []deviceList) (*plugins, error) {
@@ -32,6 +33,7 @@ func startPlugins(manager *devicemanager.ManagerImpl, sockets string, lists []de
 		manager: manager,
 		dir:     filepath.Join(sockets, "kubelet"),
 		stubs:   map[string]*plugin.Stub{},
+		opinion: map[string][]string{},
 	}
 	if err := p.report(lists); err != nil {
 		p.stop()
@@ -45,6 +47,7 @@ func startPlugins(manager *devicemanager.ManagerImpl, sockets string, lists []de
 func (p *plugins) report(lists []deviceList) error {
 	for _, list := range lists {
 		devices := toDevices(list)
+		p.opinion[list.Resource] = list.Preferred
 		if stub := p.stubs[list.Resource]; stub != nil {
 			stub.Update(devices)
 		} else if err := p.register(list.Resource, devices); err != nil {
@@ -59,8 +62,9 @@ func (p *plugins) report(lists []deviceList) error {
 
 func (p *plugins) register(resource string, devices []*pluginapi.Device) error {
 	socket := filepath.Join(p.dir, fmt.Sprintf("plugin%d.sock", len(p.stubs)))
-	stub := call[*plugin.Stub](plugin.NewDevicePluginStub, devices, socket, resource, false, false)
+	stub := call[*plugin.Stub](plugin.NewDevicePluginStub, devices, socket, resource, false, true)
 	stub.SetAllocFunc(allocateDevices)
+	prefer(stub.SetGetPreferredAllocFunc, func() []string { return p.opinion[resource] })
 	if err := call[error](stub.Start); err != nil {
 		return err
 	}
@@ -76,6 +80,27 @@ func allocateDevices[D any](r *pluginapi.AllocateRequest, _ map[string]D) (*plug
 		response.ContainerResponses = append(response.ContainerResponses, &pluginapi.ContainerAllocateResponse{})
 	}
 	return response, nil
+}
+
+// prefer gives a plugin an opinion: of what is available, the ids that come first in a list.
+func prefer[
+	F ~func(*pluginapi.PreferredAllocationRequest, map[string]D) (*pluginapi.PreferredAllocationResponse, error),
+	D any,
+](set func(F), opinion func() []string) {
+	set(func(r *pluginapi.PreferredAllocationRequest, _ map[string]D) (*pluginapi.PreferredAllocationResponse, error) {
+		response := &pluginapi.PreferredAllocationResponse{}
+		for _, asked := range r.ContainerRequests {
+			ids := asked.MustIncludeDeviceIDs
+			for _, id := range opinion() {
+				if len(ids) < int(asked.AllocationSize) && slices.Contains(asked.AvailableDeviceIDs, id) && !slices.Contains(ids, id) {
+					ids = append(ids, id)
+				}
+			}
+			response.ContainerResponses = append(response.ContainerResponses,
+				&pluginapi.ContainerPreferredAllocationResponse{DeviceIDs: ids})
+		}
+		return response, nil
+	})
 }
 
 func (p *plugins) stop() {

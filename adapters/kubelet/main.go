@@ -18,10 +18,14 @@ import (
 func main() {
 	klog.InitFlags(nil)
 	root := flag.String("discover", "", "print the MachineInfo of the tree at this `root` and exit")
+	flags := flag.Bool("flags", false, "print the flags of the kubelet's command line and exit")
 	gates := flag.Bool("gates", false, "print the feature gates that the kubelet knows and exit")
 	flag.Parse()
 	if *root != "" {
 		discoverAndExit(*root)
+	}
+	if *flags {
+		printFlagsAndExit()
 	}
 	if *gates {
 		printGatesAndExit()

@@ -39,6 +39,7 @@ type node struct {
 	pods    []*v1.Pod       // on the node, in the order of admission
 	ended   map[string]bool // ids of containers that ended while their pod stays
 	running bool            // the start is over: the statuses of pods are known
+	tell    []string        // what answers are to say on request
 }
 
 type startArgs struct {
@@ -49,6 +50,8 @@ type startArgs struct {
 	StateDir   string            `json:"state_dir"`
 	Devices    []deviceList      `json:"devices"`
 	Pods       []json.RawMessage `json:"pods"`
+	Flags      []string          `json:"flags"`
+	Tell       []string          `json:"tell"`
 }
 
 func (s *server) start(raw json.RawMessage) any {
@@ -65,7 +68,7 @@ func (s *server) start(raw json.RawMessage) any {
 	}
 	s.stop()
 
-	config, err := loadConfig(args.Config)
+	config, err := loadConfig(args.Config, args.Flags)
 	if err != nil {
 		return refusedStart{"config", err.Error()}
 	}
@@ -73,6 +76,7 @@ func (s *server) start(raw json.RawMessage) any {
 	if err != nil {
 		return refusedStart{"discovery", err.Error()}
 	}
+	inForce := configInForce(config)
 	reserved, err := reserve(config, machine)
 	if err != nil {
 		return refusedStart{"config", err.Error()}
@@ -91,6 +95,7 @@ func (s *server) start(raw json.RawMessage) any {
 		gate:     newReconcileGate(),
 		runtime:  &fakeRuntime{},
 		ended:    map[string]bool{},
+		tell:     args.Tell,
 	}
 	for _, manifest := range args.Pods {
 		n.pods = append(n.pods, decodePod(manifest))
@@ -116,13 +121,17 @@ func (s *server) start(raw json.RawMessage) any {
 	n.running = true
 	started = true
 	s.node = n
-	return map[string]any{
+	answer := map[string]any{
 		"cpus": map[string]string{
 			"all":         n.allCPUs(machine).String(),
 			"allocatable": n.cpu.GetAllocatableCPUs().String(),
 		},
 		"memory": sortedBlocks(call[[]state.Block](n.memory.GetAllocatableMemory)),
 	}
+	if n.tells("effective-configuration") {
+		answer["config"] = inForce
+	}
+	return answer
 }
 
 func readOrDiscover(args startArgs) (*machineInfo, error) {

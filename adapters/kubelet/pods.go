@@ -99,7 +99,7 @@ func (s *server) admit(raw json.RawMessage) any {
 	}
 	result := call[lifecycle.PodAdmitResult](n.topology.Admit, admitAttributes(pod, others))
 	if !result.Admit {
-		return refusedPod{Reason: result.Reason, Message: result.Message}
+		return n.refuse(result)
 	}
 	admitted = true
 	for _, c := range allContainers(pod) {
@@ -122,13 +122,18 @@ func (n *node) containers(pod *v1.Pod) map[string]container {
 	for _, c := range allContainers(pod) {
 		uid := string(pod.UID)
 		affinity := call[topologymanager.TopologyHint](n.topology.GetAffinity, uid, c.Name)
-		list[c.Name] = container{
+		held := container{
 			CPUs:      n.cpu.GetCPUAffinity(uid, c.Name).String(),
 			Exclusive: n.cpu.GetExclusiveCPUs(uid, c.Name).String(),
 			Memory:    sortedBlocks(call[[]state.Block](n.memory.GetMemory, uid, c.Name)),
 			Affinity:  fromHint(affinity),
 			Devices:   n.heldDevices(uid, c.Name),
 		}
+		if n.tells("quota") {
+			limited := n.hasQuota(pod, &c)
+			held.Quota = &limited
+		}
+		list[c.Name] = held
 	}
 	return list
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	v1 "k8s.io/api/core/v1"
 )
 
 // request is one line from the harness.
@@ -24,6 +26,13 @@ type (
 	refusedPod struct {
 		Reason  string `json:"reason"`
 		Message string `json:"message"`
+		Pod     *fate  `json:"pod,omitempty"`
+	}
+	fate struct {
+		Phase   v1.PodPhase `json:"phase"`
+		Reason  string      `json:"reason"`
+		Message string      `json:"message"`
+		Event   string      `json:"event"`
 	}
 	unsupported struct {
 		What string `json:"what"`
@@ -54,13 +63,15 @@ type memoryBlock struct {
 	Size uint64 `json:"size"`
 }
 
-// container is what a container holds. Devices is absent on a node without device plugins.
+// container is what a container holds. Devices is absent on a node without device plugins, Quota unless
+// the start asked for it.
 type container struct {
 	CPUs      string               `json:"cpus"`
 	Exclusive string               `json:"exclusive"`
 	Memory    []memoryBlock        `json:"memory"`
 	Affinity  numaHint             `json:"affinity"`
 	Devices   *map[string][]string `json:"devices,omitempty"`
+	Quota     *bool                `json:"quota,omitempty"`
 }
 
 type device struct {
@@ -70,8 +81,9 @@ type device struct {
 }
 
 type deviceList struct {
-	Resource string   `json:"resource"`
-	IDs      []device `json:"ids"`
+	Resource  string   `json:"resource"`
+	IDs       []device `json:"ids"`
+	Preferred []string `json:"preferred"`
 }
 
 // decodeStrict reads a part that this protocol defines, in which an unknown field is an error.

@@ -145,7 +145,8 @@ func (s *server) hello(raw json.RawMessage) any {
 		},
 		"features": []string{"init-containers", "sidecars", "container-removal", "restart",
 			"configuration-validation", "reconfiguration", "feature-gates", "pod-level-resources",
-			"pod-level-resource-managers", "huge-pages", "checkpoint-files"},
+			"pod-level-resource-managers", "huge-pages", "checkpoint-files", "quota",
+			"effective-configuration", "refused-pods", "flags", "preferred-devices"},
 		"homepage": "https://kubernetes.io",
 		"issues":   "https://github.com/kubernetes/kubernetes/issues",
 	}

@@ -3,6 +3,11 @@
 package main
 
 import (
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	resourcehelper "k8s.io/component-helpers/resource"
+	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/pkg/kubelet/cm/memorymanager"
 	"k8s.io/utils/cpuset"
 )
@@ -12,3 +17,11 @@ func (n *node) allCPUs(*machineInfo) cpuset.CPUSet { return n.cpu.GetAllCPUs() }
 
 // absentMemoryManager is nil: every kubelet has a Memory Manager.
 func absentMemoryManager() memorymanager.Manager { return nil }
+
+// podLimit is the CPU limit of a pod as a whole, for its containers that have none.
+func podLimit(pod *v1.Pod) *resource.Quantity {
+	if utilfeature.DefaultFeatureGate.Enabled(features.PodLevelResources) && resourcehelper.IsPodLevelResourcesSet(pod) {
+		return pod.Spec.Resources.Limits.Cpu()
+	}
+	return &resource.Quantity{}
+}

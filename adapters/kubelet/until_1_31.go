@@ -3,6 +3,8 @@
 package main
 
 import (
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/pkg/kubelet/cm/cpumanager/topology"
@@ -27,3 +29,6 @@ func absentMemoryManager() memorymanager.Manager {
 	}
 	return memorymanager.NewFakeManager()
 }
+
+// podLimit is zero: no pod has resources of its own that a kubelet would read.
+func podLimit(*v1.Pod) *resource.Quantity { return &resource.Quantity{} }

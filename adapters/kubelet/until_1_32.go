@@ -22,3 +22,6 @@ func checkCPUOptions(config *kubeletconfig.KubeletConfiguration) error {
 
 // mergesDefaultEviction is false: the field for it came with 1.33.
 func mergesDefaultEviction(*kubeletconfig.KubeletConfiguration) bool { return false }
+
+// sparesExclusive says that containers with exclusive CPUs have a quota like all others.
+func sparesExclusive() bool { return false }

@@ -15,7 +15,7 @@ from numaproof.conformance.cases import checking
 from numaproof.conformance.cases.errors import files_of
 from numaproof.conformance.cases.schema import Case, Machines, Written
 from numaproof.inputs import documents, fitting
-from numaproof.protocol.messages import LEVELS, Level
+from numaproof.protocol.messages import LEVELS, Level, Told
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -30,6 +30,7 @@ class Defaults(Written, frozen=True):
     machines: Machines = Machines()
     level: Level = "admission"
     kubernetes: str = ""
+    tell: tuple[Told, ...] = ()
 
 
 class CaseFile(Written, frozen=True):
@@ -136,6 +137,7 @@ def _with_defaults(case: Case, defaults: Defaults, written: dict[str, Any]) -> C
         machines=case.machines if "machines" in written else defaults.machines,
         level=case.level if "level" in written else defaults.level,
         kubernetes=case.kubernetes or defaults.kubernetes,
+        tell=case.tell or defaults.tell,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -10,7 +11,7 @@ from numaproof.protocol.messages import Device, DeviceResource
 from numaproof.protocol.sets import NUMASet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from numaproof.conformance.cases.schema import ContainerSpec, MemoryChange, PodSpec
     from numaproof.protocol.machine import Core, MachineInfo, Node
@@ -132,13 +133,20 @@ def _texts(amounts: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def device_lists(devices: dict[str, Any]) -> tuple[DeviceResource, ...]:
+def device_lists(
+    devices: dict[str, Any], preferred: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+) -> tuple[DeviceResource, ...]:
     """What device plugins report of the devices that a case describes, with no expression left.
 
-    Ids are ``d0``, ``d1`` and so on in the order of the case.
+    Ids are ``d0``, ``d1`` and so on in the order of the case; `preferred` are those that the plugin
+    of a resource would have allocated, in order.
     """
     return tuple(
-        DeviceResource(name, tuple(_device(number, one) for number, one in enumerate(ones)))
+        DeviceResource(
+            name,
+            tuple(_device(number, one) for number, one in enumerate(ones)),
+            preferred.get(name, ()),
+        )
         for name, ones in devices.items()
     )
 

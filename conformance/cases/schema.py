@@ -15,7 +15,7 @@ import msgspec
 
 from numaproof.conformance.cases import releases
 from numaproof.protocol.machine import MachineInfo
-from numaproof.protocol.messages import Level, Provider
+from numaproof.protocol.messages import Level, Provider, Told
 
 Quantities = dict[str, str | int]
 """Amounts by resource name, as in a manifest."""
@@ -93,10 +93,11 @@ class StartStep(Written, frozen=True):
     down, `offline` CPUs (Linux list format) that the machine has lost since, `memory` what its
     nodes have now where that has changed. `tree` makes the implementation discover the machine
     from its tree. `devices` are what the plugins report then; without them, what they reported
-    last.
+    last. `flags` is a command line that goes with the configuration.
     """
 
     config: dict[str, Any] = msgspec.field(default_factory=dict)
+    flags: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
     offline: str = ""
     memory: tuple[MemoryChange, ...] = ()
@@ -219,7 +220,8 @@ class DevicesExpected(Written, frozen=True):
 class ContainerExpected(Written, frozen=True):
     """What a container is expected to have; `affinity` is the hint kept for it, in full.
 
-    `devices` are by resource: how many, which ids, or on which nodes.
+    `devices` are by resource: how many, which ids, or on which nodes. `quota` is whether a CFS
+    quota is to limit it, where the case has its starts `tell` it.
     """
 
     exclusive: CPUs | None = None
@@ -227,6 +229,7 @@ class ContainerExpected(Written, frozen=True):
     affinity: dict[str, Any] | None = None
     memory: Memory | None = None
     devices: dict[str, int | str | tuple[str, ...] | DevicesExpected] | None = None
+    quota: bool | None = None
 
 
 class UpdateExpected(Written, frozen=True):
@@ -247,7 +250,8 @@ class Expected(Written, frozen=True):
     the others must be admitted. `memory` is what a start reports as allocatable, `hint` and
     `admit` are what a merge comes to. `machine` is what must be in a discovered machine: its
     fields, with `nodes` by node id in the place of `topology`, in them `cores` by lowest CPU, and
-    `cpus` of nodes and cores as sets.
+    `cpus` of nodes and cores as sets. `config` are fields of the configuration in force, and
+    `pod` what becomes of a refused one, where the case has its starts `tell` them.
     """
 
     refused: str | None = None
@@ -267,6 +271,8 @@ class Expected(Written, frozen=True):
     memory: Memory | None = None
     hint: dict[str, Any] | None = None
     admit: bool | None = None
+    config: dict[str, Any] | None = None
+    pod: dict[str, str] | None = None
 
 
 class ExpectedIn(Expected, frozen=True, kw_only=True):
@@ -377,9 +383,11 @@ class Case(Written, frozen=True):
 
     `kubernetes` narrows the releases (``">= 1.34"``); `defect` names the defect of the release
     table that makes a kubelet fail this case; `bugs` the public issues it is about; `devices`
-    what the device plugins report from the first start on; `machine` is the machine itself, in a
-    case file made by fuzzing. With `tree` every start discovers the machine in its tree, where the
-    implementation claims `discover`, until a start changes the machine.
+    what the device plugins report from the first start on, and `preferred` which of them each
+    plugin would have allocated; `tell` what every start asks to be told of; `machine` is the
+    machine itself, in a case file made by fuzzing. With `tree` every start discovers the
+    machine in its tree, where the implementation claims `discover`, until a start changes the
+    machine.
     """
 
     id: str
@@ -395,5 +403,7 @@ class Case(Written, frozen=True):
     bugs: tuple[str, ...] = ()
     defect: str | None = None
     devices: Devices = msgspec.field(default_factory=dict)
+    preferred: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    tell: tuple[Told, ...] = ()
     machine: MachineInfo | None = None
     tree: bool = False

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 EXPECTED_BY_VERB: dict[str, frozenset[str]] = {
-    "start": frozenset({"refused", "message", "all", "allocatable", "readmission", "memory"}),
-    "admit": frozenset({"refused", "message", "containers"}),
+    "start": frozenset(
+        {"refused", "message", "all", "allocatable", "readmission", "memory", "config"}
+    ),
+    "admit": frozenset({"refused", "message", "containers", "pod"}),
     "remove": frozenset(),
     "state": frozenset({"shared", "pods", "files", "checkpoints"}),
     "reconcile": frozenset({"updates"}),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from numaproof.conformance.claims import command_line
 from numaproof.protocol import features, messages
 from numaproof.reference import startup
 from numaproof.reference.cpu import options as cpu_options
@@ -90,6 +91,8 @@ def of_call(
             yield from _of_start(args, kubernetes, machine, earlier)
         case messages.AdmitArgs() | messages.HintsArgs():
             yield from _of_pod(args.pod)
+        case messages.DevicesArgs():
+            yield from _of_devices(args.devices)
         case messages.RemoveArgs() if args.container is not None:
             yield "feature container-removal"
         case messages.AssignArgs():
@@ -106,11 +109,16 @@ def of_call(
 def _of_start(
     args: messages.StartArgs, kubernetes: str, machine: MachineInfo, earlier: EarlierStart | None
 ) -> Iterator[str]:
-    config, known = args.config, release(kubernetes)
+    config = command_line.in_force(args.config, args.flags, kubernetes)
+    known = release(kubernetes)
     if args.root is not None:
         yield "operation discover"
     if args.devices:
         yield "operation devices"
+    yield from _of_devices(args.devices)
+    yield from (f"feature {one}" for one in args.tell)
+    if args.flags:
+        yield "feature flags"
     for name, field in POLICY_FIELDS.items():
         yield from _of_policy(name, config.get(name, field.known[0]))
     of_cpu, of_topology = (config.get(name) for name in _OPTION_GATES)
@@ -125,6 +133,11 @@ def _of_start(
         yield "feature restart"
         if earlier != EarlierStart(config, machine):
             yield "feature reconfiguration"
+
+
+def _of_devices(devices: Iterable[messages.DeviceResource]) -> Iterator[str]:
+    if any(one.preferred for one in devices):
+        yield "feature preferred-devices"
 
 
 def _of_policy(name: str, policy: object) -> Iterator[str]:

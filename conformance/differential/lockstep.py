@@ -195,6 +195,7 @@ class _LockstepRun:
             root=tree.directory if tree else None,  # one side may be a program
             oracle=self._left,
             from_tree=scenario.case.tree,
+            tell=tuple(one for one in messages.TOLD if pair.capabilities.makes(f"feature {one}")),
         )
         self._checker = UncheckedInvariants(self._session, Facts(scenario.machine))
         case = _without_expectations(scenario.case)

@@ -201,7 +201,7 @@ class Player:
         config = manifests.texts_where_due(expressions.expand(written, self.names()))
         if step.devices is not None:
             self.session.devices = self._devices_of(step.devices)
-        answer = self.session.start(config, from_tree=step.tree)
+        answer = self.session.start(config, step.flags, from_tree=step.tree)
         if self.session.started is not None:
             self._readmit(expected)
         self._judge(answer, expected)
@@ -260,7 +260,7 @@ class Player:
 
     def _devices_of(self, devices: Devices) -> tuple[messages.DeviceResource, ...]:
         plain = expressions.expand(msgspec.to_builtins(devices), self.names())
-        return manifests.device_lists(plain)
+        return manifests.device_lists(plain, self.case.preferred)
 
     def _merge(self, step: Any, expected: Expectation) -> None:
         plain = {**msgspec.to_builtins(step), "kubernetes": self.session.kubernetes}

@@ -172,6 +172,7 @@ class Run:
             oracle=judge,
             silent=_silent(target, scratch),
             from_tree=case.tree,
+            tell=case.tell,
         )
         checker = InvariantChecker(session, facts)
         self.player = Player(case, session, facts, target.level, checker, self._sides)

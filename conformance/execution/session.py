@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, get_args
 
 from numaproof.conformance.cases.schema import FileName
-from numaproof.conformance.claims import needs
+from numaproof.conformance.claims import command_line, needs
 from numaproof.conformance.claims.needs import EarlierStart
 from numaproof.conformance.execution.implementation import (
     ImplementationFailure,
@@ -76,6 +76,7 @@ class Session:
         started: the answer to the last start, None when it was refused or never made.
         devices: what the device plugins reported last.
         from_tree: whether starts discover the machine in its tree, where discovery is claimed.
+        tell: what starts ask to be told of.
     """
 
     implementation: Implementation
@@ -94,6 +95,7 @@ class Session:
     started: messages.Started | None = None
     devices: tuple[messages.DeviceResource, ...] = ()
     from_tree: bool = False
+    tell: tuple[messages.Told, ...] = ()
     calls: list[Call] = field(default_factory=list)
     _needed: dict[str, None] = field(default_factory=dict)
     _earlier: EarlierStart | None = None
@@ -243,7 +245,11 @@ class Session:
         self.kubernetes = kubernetes
 
     def start(
-        self, config: messages.KubeletConfiguration, *, from_tree: bool = False
+        self,
+        config: messages.KubeletConfiguration,
+        flags: tuple[str, ...] = (),
+        *,
+        from_tree: bool = False,
     ) -> messages.Answer:
         """Starts or restarts the managers with the pods that are on the node.
 
@@ -261,12 +267,14 @@ class Session:
             root=tree,
             devices=self.devices,
             pods=tuple(self.pods.values()),
+            flags=flags,
+            tell=self.tell,
         )
         answer = self.call("start", args)
-        self.config = config
+        self.config = command_line.in_force(config, flags, self.kubernetes)
         self.started = answer if isinstance(answer, messages.Started) else None
         if self.started:  # a start that was refused has left nothing behind
-            self._earlier = EarlierStart(config, self.machine)
+            self._earlier = EarlierStart(self.config, self.machine)
         return answer
 
     def admit(self, pod: messages.Pod) -> messages.Answer:

@@ -176,6 +176,21 @@ def keeps_memory(config: messages.KubeletConfiguration, kubernetes: str) -> bool
     return on is not False or kubernetes not in _HAS_MEMORY_GATE
 
 
+_HAS_QUOTA_BETA = between("1.33", "1.35")
+
+
+def quota_limits(config: messages.KubeletConfiguration) -> bool:
+    """Whether CPU limits are enforced by CFS quota at all."""
+    return config.get("cpuCFSQuota") is not False
+
+
+def quota_spares_exclusive(config: messages.KubeletConfiguration, kubernetes: str) -> bool:
+    """Whether containers with exclusive CPUs have no CFS quota. CPU-STATIC-020, CPU-GATE-012."""
+    given = _entries(config.get("featureGates"))
+    default = given.get("AllBeta", True) if kubernetes in _HAS_QUOTA_BETA else True
+    return given.get("DisableCPUQuotaWithExclusiveCPUs", default) is not False
+
+
 Amounts = dict[str, int]
 """Bytes by memory type, those of zero left out."""
 

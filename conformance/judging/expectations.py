@@ -61,8 +61,11 @@ def check(
             return [f"the implementation broke: {answer.message}"]
         case _ if expected == "anything":
             return []
-        case messages.StartRefused(stage=word) | messages.AdmissionRefused(reason=word):
+        case messages.StartRefused(stage=word):
             return list(_refusal(expected, word, answer.message, context))
+        case messages.AdmissionRefused(reason=word):
+            problems = list(_refusal(expected, word, answer.message, context))
+            return problems or list(_told("the refused pod", expected.pod, answer.pod))
         case _ if expected.refused is not None:
             return [f"accepted: expected a refusal with {expected.refused}"]
     return list(_result(expected, answer, context))
@@ -79,6 +82,12 @@ def _refusal(expected: Expected, word: str, message: str, context: Context) -> I
             yield f"the message: expected {expected.message!r}, got {shown!r}"
 
 
+def _told(what: str, wanted: dict[str, Any] | None, given: object) -> Iterator[str]:
+    """Compares what is told on request: as many of its fields as the case names."""
+    if wanted is not None:
+        yield from _subset(what, wanted, {} if given is None else codec.to_plain(given))
+
+
 def _result(expected: Expected, answer: messages.Answer, context: Context) -> Iterator[str]:
     match answer:
         case messages.Started():
@@ -89,6 +98,7 @@ def _result(expected: Expected, answer: messages.Answer, context: Context) -> It
             yield from memory_problems(
                 "allocatable memory", expected.memory, answer.memory, context.level
             )
+            yield from _told("the configuration in force", expected.config, answer.config)
         case messages.Merged():
             yield from _merged(expected, answer, context.level)
         case messages.Admitted():
@@ -212,6 +222,8 @@ def _containers(
             yield f"the affinity of {where}: expected {wanted.affinity}, got {affinity}"
         level = context.level
         yield from memory_problems(f"memory of {where}", wanted.memory, container.memory, level)
+        if wanted.quota is not None and wanted.quota is not container.quota:
+            yield f"the CFS quota of {where}: expected {wanted.quota}, got {container.quota}"
         held = container.devices or {}
         for resource, devices in (wanted.devices or {}).items():
             what = f"{resource} of {where}"

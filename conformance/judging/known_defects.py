@@ -87,6 +87,9 @@ _EXPLAINS: dict[str, Callable[[Violation, Facts], bool]] = {
         violation.invariant == "reused-devices-near-affinity"
     ),
     "pod-level-cpus-taken-anew": lambda violation, _: violation.invariant in _TAKEN_ANEW,
+    "quota-limits-exclusive-cpus": lambda violation, _: (
+        violation.invariant == "exclusive-cpus-without-quota"
+    ),
     "pod-level-without-devices": lambda violation, _: (
         violation.invariant == "devices-of-pod-level-pods"
     ),

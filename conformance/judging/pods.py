@@ -83,12 +83,14 @@ class PodReading:
         qos: its QoS class.
         unpinned: whether pod-level resources keep its containers off the managers' resources.
         budget: its pod-level requests where the managers allocate those, else None.
+        limits: its pod-level limits where a node looks at them.
     """
 
     containers: tuple[ContainerReading, ...]
     qos: QoSClass
     unpinned: bool
     budget: Mapping[str, Fraction] | None
+    limits: Mapping[str, Fraction]
 
     @cached_property
     def pinned(self) -> tuple[ContainerReading, ...]:
@@ -144,6 +146,7 @@ def read(manifest: Mapping[str, Any], whole: PodResources) -> PodReading:
         or qos_class([own] if own is not None and classified else containers),
         unpinned=whole.unpin and resources_set,
         budget=own.requests if own is not None and whole.budget and resources_set else None,
+        limits=own.limits if own is not None and whole.classify and resources_set else {},
     )
 
 

@@ -10,6 +10,7 @@ from numaproof.reference.departures import (
     distribution,
     memory,
     pods,
+    quota,
     readmission,
     reclaiming,
     topology,
@@ -24,6 +25,7 @@ OVERRIDES: tuple[type, ...] = (
     *reclaiming.DEPARTURES,
     *memory.DEPARTURES,
     *pods.DEPARTURES,
+    *quota.DEPARTURES,
     *devices.DEPARTURES,
     *topology.DEPARTURES,
 )

@@ -26,13 +26,21 @@ _NOTHING: Favoured = MappingProxyType({})
 
 
 class DeviceRequest(NamedTuple):
-    """A number of devices of one resource, for a container; those favoured before their like."""
+    """A number of devices of one resource, for a container; those favoured before their like.
+
+    `preferred` are those that the plugin would have allocated, in order.
+    """
 
     uid: str
     container: str
     resource: str
     amount: int
     favoured: frozenset[str] = NONE
+    preferred: tuple[str, ...] = ()
+
+    def preference(self, device: str) -> int:
+        """The device's place among the preferred ones; that after the last for all others."""
+        return self.preferred.index(device) if device in self.preferred else len(self.preferred)
 
     def order(self, device: str) -> tuple[bool, str]:
         """In which order devices are taken that would do as well as each other."""
@@ -113,9 +121,9 @@ def allocate_resource(state: DeviceState, request: DeviceRequest, near: Near) ->
     Raises:
         DeviceError: the request changed, devices fell ill, or too few are available.
 
-    Requirements: DEV-ALLOCATE-005, DEV-ERROR-001, DEV-ERROR-002.
+    Requirements: DEV-ALLOCATE-005, DEV-ALLOCATE-008, DEV-ERROR-001, DEV-ERROR-002.
     """
-    uid, name, resource, count, _ = request
+    uid, name, resource, count, *_ = request
     held = state.of(uid, name).get(resource)
     if held is not None and len(held) != count:
         raise DeviceError(
@@ -138,6 +146,8 @@ def allocate_resource(state: DeviceState, request: DeviceRequest, near: Near) ->
             f"Requested: {needed}, Available: {len(available)}",
             state,
         )
+    # What is reused is none of the plugin's business.
+    request = request._replace(preferred=state.lists[resource].preferred)
     chosen = first.union(by_affinity(state, request, available, near.free)[:needed])
     return state.give(uid, name, resource, chosen)
 
@@ -168,16 +178,19 @@ def check_health(state: DeviceState, resource: str, held: frozenset[str]) -> Non
 def by_affinity(
     state: DeviceState, request: DeviceRequest, available: frozenset[str], affinity: NUMASet | None
 ) -> list[str]:
-    """The devices in the order they are taken: near the affinity, far, near no node at all.
+    """The devices in the order they are taken: near the affinity, preferred, far, near no node.
+
+    Of the devices near the affinity, preferred ones come first.
 
     Requirements: DEV-ALLOCATE-001, DEV-ALLOCATE-006, DEV-ALLOCATE-007.
     """
     if affinity is None:
-        return sorted(available, key=request.order)
+        return sorted(available, key=lambda one: (request.preference(one), *request.order(one)))
     nodes = state.lists[request.resource].nodes
 
-    def rank(device: str) -> tuple[int, bool, str]:
+    def rank(device: str) -> tuple[bool, int, bool, bool, str]:
         near = nodes[device] or 0
-        return (2 if not near else 0 if near & affinity.mask else 1), *request.order(device)
+        far = not near & affinity.mask
+        return far, request.preference(device), not near, *request.order(device)
 
     return sorted(available, key=rank)

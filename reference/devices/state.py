@@ -48,11 +48,12 @@ class Devices:
 
     `nodes` has every device's NUMA nodes by its id: None where the plugin reports no topology, 0
     where it reports one without nodes. A resource whose plugin is not back since the last restart
-    has no devices.
+    has no devices. `preferred` are ids in the order in which the plugin would have them allocated.
     """
 
     nodes: Mapping[str, int | None] = field(default_factory=dict)
     healthy: frozenset[str] = NONE
+    preferred: tuple[str, ...] = ()
 
     @property
     def aligned(self) -> bool:
@@ -88,6 +89,7 @@ class DeviceState:
                     for device in one.ids
                 },
                 frozenset(device.id for device in one.ids if device.healthy),
+                one.preferred,
             )
         return replace(self, lists=known)
 

@@ -7,6 +7,7 @@ Only the fields that the resource managers read count; all others are ignored.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reference.kubelet import cpulist, eviction, fields, gates, validation
@@ -29,7 +30,8 @@ class Config:
     `kube_reserved` and `system_reserved` are quantities by resource name; `named_cpus` the CPUs
     of ``reservedSystemCPUs``, empty for none; `named_text` is how it names them.
     `reserved_memory` are node and quantities by memory type, entry by entry; `eviction_hard` are
-    thresholds by signal. Options are None where none are mentioned.
+    thresholds by signal. Options are None where none are mentioned. `reconcile_period` is a
+    duration as Go writes it; `cfs_quota` is whether CPU limits are enforced.
     """
 
     cpu_policy: str
@@ -44,15 +46,44 @@ class Config:
     named_text: str
     reserved_memory: MemoryReservations
     eviction_hard: Mapping[str, str]
+    reconcile_period: str
+    cfs_quota: bool
     gates: Mapping[str, bool] = field(repr=False)
+
+    def in_force(self) -> dict[str, Any]:
+        """The configuration with its defaults, as a ``KubeletConfiguration`` has it.
+
+        Maps and texts that are empty are left out, as a kubelet leaves them out.
+
+        Requirements: CPU-RECONCILE-003.
+        """
+        fields = {
+            "cpuManagerPolicy": self.cpu_policy,
+            "cpuManagerPolicyOptions": dict(self.cpu_options or {}),
+            "cpuManagerReconcilePeriod": self.reconcile_period,
+            "memoryManagerPolicy": self.memory_policy,
+            "topologyManagerPolicy": self.topology_policy,
+            "topologyManagerScope": self.topology_scope,
+            "topologyManagerPolicyOptions": dict(self.topology_options or {}),
+            "reservedSystemCPUs": self.named_text,
+            "kubeReserved": dict(self.kube_reserved),
+            "systemReserved": dict(self.system_reserved),
+            "evictionHard": dict(self.eviction_hard),
+            "cpuCFSQuota": self.cfs_quota,
+        }
+        return {name: value for name, value in fields.items() if value not in ("", {})}
 
 
 def load(
-    given: Mapping[str, Any], known: Mapping[str, Gate], unknown: Collection[str] = ()
+    given: Mapping[str, Any],
+    known: Mapping[str, Gate],
+    unknown: Collection[str] = (),
+    flags: Mapping[str, Any] = MappingProxyType({}),
 ) -> Config:
     """The configuration that the fields stand for; `known` are the release's feature gates.
 
-    `unknown` are fields that the release does not have, and passes over.
+    `unknown` are fields that the release does not have, and passes over. `flags` are fields that
+    the command line sets: they count more, but for feature gates, of which both count.
 
     Raises:
         ConfigError: a value of the wrong type, or one that the kubelet's validation refuses.
@@ -60,22 +91,31 @@ def load(
     Requirements: CPU-HINT-014, CPU-NONE-001, MEM-CONFIG-007, MEM-CONFIG-008, MEM-NONE-002,
     TOPO-POLICY-001, TOPO-SCOPE-001.
     """
+    if "featureGates" in flags:
+        gates.enabled(flags, known)
     given = {name: value for name, value in given.items() if name not in unknown}
-    fields.duration(given, "cpuManagerReconcilePeriod")
-    cpu_policy = fields.text(given, "cpuManagerPolicy", "none")
-    memory_policy = fields.text(given, "memoryManagerPolicy", "None")
-    policy = fields.text(given, "topologyManagerPolicy", "none")
-    scope = fields.text(given, "topologyManagerScope", "container")
-    named = fields.text(given, "reservedSystemCPUs", "")
-    texts = {name: fields.texts(given, name) for name in _TEXT_MAPS}
+    decoded: dict[str, Any] = {
+        "cpuManagerReconcilePeriod": fields.duration(given, "cpuManagerReconcilePeriod", "10s"),
+        "cpuCFSQuota": fields.boolean(given, "cpuCFSQuota", default=True),
+        **{name: fields.text(given, name, default) for name, default in _TEXTS.items()},
+        **{name: fields.texts(given, name) for name in _TEXT_MAPS},
+    }
     # Gates are set while the defaults are filled in, before the validation.
     enabled = gates.enabled(given, known)
-    reservations = fields.memory_reservations(given)
-    thresholds = eviction.configured(given)
+    if "featureGates" in flags:
+        both = {**(given.get("featureGates") or {}), **flags["featureGates"]}
+        enabled = gates.enabled({"featureGates": both}, known)
+    decoded |= {
+        "reservedMemory": fields.memory_reservations(given),
+        "evictionHard": eviction.configured(given),
+        **flags,
+    }
     problems = [
-        *validation.topology_problems(policy, scope),
-        *validation.named_problems(given, named),
-        *validation.memory_problems(reservations),
+        *validation.topology_problems(
+            decoded["topologyManagerPolicy"], decoded["topologyManagerScope"]
+        ),
+        *validation.named_problems(given, decoded["reservedSystemCPUs"]),
+        *validation.memory_problems(decoded["reservedMemory"]),
     ]
     if problems:
         text = ", ".join(f"invalid configuration: {problem}" for problem in problems)
@@ -83,32 +123,36 @@ def load(
             "failed to validate kubelet configuration, error: "
             + (f"[{text}]" if len(problems) > 1 else text)
         )
+    named = decoded["reservedSystemCPUs"]
+    mentioned = {name: given.get(name) is not None or name in flags for name in _TEXT_MAPS}
     return Config(
-        cpu_policy=cpu_policy,
-        cpu_options=_mentioned(given, texts, "cpuManagerPolicyOptions"),
-        memory_policy=memory_policy,
-        topology_policy=policy,
-        topology_scope=scope,
-        topology_options=_mentioned(given, texts, "topologyManagerPolicyOptions"),
-        kube_reserved=texts["kubeReserved"],
-        system_reserved=texts["systemReserved"],
+        cpu_policy=decoded["cpuManagerPolicy"],
+        cpu_options=decoded[_CPU_OPTIONS] if mentioned[_CPU_OPTIONS] else None,
+        memory_policy=decoded["memoryManagerPolicy"],
+        topology_policy=decoded["topologyManagerPolicy"],
+        topology_scope=decoded["topologyManagerScope"],
+        topology_options=decoded[_TOPOLOGY_OPTIONS] if mentioned[_TOPOLOGY_OPTIONS] else None,
+        kube_reserved=decoded["kubeReserved"],
+        system_reserved=decoded["systemReserved"],
         named_cpus=cpulist.parse(named),
         named_text=named,
-        reserved_memory=reservations,
-        eviction_hard=thresholds,
+        reserved_memory=decoded["reservedMemory"],
+        eviction_hard=decoded["evictionHard"],
+        reconcile_period=decoded["cpuManagerReconcilePeriod"],
+        cfs_quota=decoded["cpuCFSQuota"],
         gates=enabled,
     )
 
 
-def _mentioned(
-    given: Mapping[str, Any], texts: Mapping[str, Mapping[str, str]], name: str
-) -> Mapping[str, str] | None:
-    return None if given.get(name) is None else texts[name]
+_TEXTS = {
+    "cpuManagerPolicy": "none",
+    "memoryManagerPolicy": "None",
+    "topologyManagerPolicy": "none",
+    "topologyManagerScope": "container",
+    "reservedSystemCPUs": "",
+}
+"""Fields that are texts, and their defaults."""
 
-
-_TEXT_MAPS = (
-    "cpuManagerPolicyOptions",
-    "topologyManagerPolicyOptions",
-    "kubeReserved",
-    "systemReserved",
-)
+_CPU_OPTIONS = "cpuManagerPolicyOptions"
+_TOPOLOGY_OPTIONS = "topologyManagerPolicyOptions"
+_TEXT_MAPS = (_CPU_OPTIONS, _TOPOLOGY_OPTIONS, "kubeReserved", "systemReserved")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 DEFAULTS: Mapping[str, str] = {
     "imagefs.available": "15%",
+    "imagefs.inodesFree": "5%",
     "memory.available": "100Mi",
     "nodefs.available": "10%",
     "nodefs.inodesFree": "5%",

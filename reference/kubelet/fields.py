@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from numaproof.reference.golang import durations
 from numaproof.reference.pods import quantity
 
 if TYPE_CHECKING:
@@ -114,8 +115,22 @@ def _memory_reservation(entry: Any) -> tuple[int, Mapping[str, str]]:
     return node, amounts
 
 
-def duration(given: Mapping[str, Any], name: str) -> None:
-    """Checks that a field is a duration as Go writes it, or absent.
+def boolean(given: Mapping[str, Any], name: str, *, default: bool) -> bool:
+    """A truth value; the default if it is absent.
+
+    Raises:
+        ConfigError: the value is of another type.
+    """
+    value = given.get(name)
+    if value is None:
+        return default
+    if not isinstance(value, bool):
+        raise wrong_type(name, value, "bool")
+    return value
+
+
+def duration(given: Mapping[str, Any], name: str, default: str) -> str:
+    """A duration as Go writes it; the default if it is absent or zero.
 
     Raises:
         ConfigError: it is neither.
@@ -123,13 +138,22 @@ def duration(given: Mapping[str, Any], name: str) -> None:
     Requirements: CPU-CONFIG-014.
     """
     if name not in given:
-        return
+        return default
     value = "" if given[name] is None else given[name]
     if not isinstance(value, str):
         raise wrong_type(name, value, "string")
-    if len(value) > _LONGEST_DURATION:
-        raise ConfigError(f'failed to decode: time: invalid duration "{value[:60]}..."')
-    if DURATION.fullmatch(value):
-        return
-    problem = "missing unit in" if _WITHOUT_UNIT.fullmatch(value) else "invalid"
-    raise ConfigError(f'failed to decode: time: {problem} duration "{value}"')
+    problem = duration_problem(value)
+    if problem:
+        raise ConfigError(f"failed to decode: {problem}")
+    nanoseconds = durations.parse(value)
+    return durations.shown(nanoseconds) if nanoseconds else default
+
+
+def duration_problem(text: str) -> str:
+    """What Go says is wrong with a duration; empty if nothing is."""
+    if len(text) > _LONGEST_DURATION:
+        return f'time: invalid duration "{text[:60]}..."'
+    if DURATION.fullmatch(text):
+        return ""
+    problem = "missing unit in" if _WITHOUT_UNIT.fullmatch(text) else "invalid"
+    return f'time: {problem} duration "{text}"'

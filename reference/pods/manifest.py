@@ -57,6 +57,7 @@ def read_pod(
         given or rules.qos_class((as_one,) if decide else containers),
         shared_pool=asks and level.startswith("shared pool"),
         budget=as_one.requests if asks and level == "budget" else None,
+        limits=as_one.limits if asks else {},
     )
 
 

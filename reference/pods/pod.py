@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reference.pods import containers, qos, quantity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from fractions import Fraction
 
     from numaproof.reference.pods.containers import PodContainer
     from numaproof.reference.pods.qos import QoSClass
@@ -24,6 +26,7 @@ class Pod:
 
     `shared_pool` keeps all its containers in the shared pool, whatever they request. `budget` is
     what the pod requests as a whole, by resource name, where the managers serve pods as a whole.
+    `limits` are those of the pod as a whole, where it has its own resources.
     """
 
     uid: str
@@ -31,6 +34,7 @@ class Pod:
     qos: QoSClass
     shared_pool: bool = False
     budget: Mapping[str, Any] | None = None
+    limits: Mapping[str, Any] = MappingProxyType({})
 
     def container(self, name: str) -> PodContainer:
         """The container of this name.
@@ -76,3 +80,11 @@ class Pod:
         Requirements: NODE-PODLEVEL-013.
         """
         return self.budget is not None and qos.class_of((container,)) != "Guaranteed"
+
+    def cpu_limit(self, container: PodContainer) -> Fraction:
+        """The CPUs that the container may use at the most; 0 if there is no limit.
+
+        A container without a limit of its own has that of its pod.
+        """
+        own = quantity.parse(container.limits.get("cpu", 0))
+        return own or quantity.parse(self.limits.get("cpu", 0))

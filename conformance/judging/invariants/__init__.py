@@ -12,7 +12,15 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from numaproof.conformance.judging.invariants import affinity, alone, cpus, devices, memory, node
+from numaproof.conformance.judging.invariants import (
+    affinity,
+    alone,
+    cpus,
+    devices,
+    memory,
+    node,
+    quota,
+)
 from numaproof.conformance.judging.invariants.view import Place, View, Violation
 
 if TYPE_CHECKING:
@@ -47,7 +55,7 @@ def on_state(view: View) -> Iterator[Violation]:
     if wrong is not None:
         yield wrong
         return
-    for subject in (cpus, memory, devices, affinity, node):
+    for subject in (cpus, quota, memory, devices, affinity, node):
         yield from subject.on_state(view)
 
 

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/pflag"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	cliflag "k8s.io/component-base/cli/flag"
+	"k8s.io/kubernetes/cmd/kubelet/app/options"
+	kubeletconfig "k8s.io/kubernetes/pkg/kubelet/apis/config"
+)
+
+// commandLine is the kubelet's set of flags, which write into these.
+func commandLine(flags *options.KubeletFlags, config *kubeletconfig.KubeletConfiguration) *pflag.FlagSet {
+	set := pflag.NewFlagSet("kubelet", pflag.ContinueOnError)
+	set.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
+	set.SetOutput(io.Discard)
+	flags.AddFlags(set)
+	options.AddKubeletConfigFlags(set, config)
+	options.AddGlobalFlags(set)
+	return set
+}
+
+// checkFlags is what the kubelet's command finds wrong with its command line before it reads the
+// configuration. It opens the feature gates that the flags name.
+func checkFlags(given []string) error {
+	if len(given) == 0 {
+		return nil
+	}
+	config, err := options.NewKubeletConfiguration()
+	if err != nil {
+		return err
+	}
+	flags := options.NewKubeletFlags()
+	set := commandLine(flags, config)
+	if err := set.Parse(given); err != nil {
+		return fmt.Errorf("failed to parse kubelet flag: %w", err)
+	}
+	if rest := set.Args(); len(rest) > 0 {
+		return fmt.Errorf("unknown command %+s", rest[0])
+	}
+	if err := utilfeature.DefaultMutableFeatureGate.SetFromMap(config.FeatureGates); err != nil {
+		return fmt.Errorf("failed to set feature gates from initial flags-based config: %w", err)
+	}
+	if err := options.ValidateKubeletFlags(flags); err != nil {
+		return fmt.Errorf("failed to validate kubelet flags: %w", err)
+	}
+	return nil
+}
+
+// override lets the flags count more than the configuration; of feature gates, both count.
+func override(config *kubeletconfig.KubeletConfiguration, given []string) error {
+	if len(given) == 0 {
+		return nil
+	}
+	gates := config.FeatureGates
+	if err := commandLine(options.NewKubeletFlags(), config).Parse(given); err != nil {
+		return fmt.Errorf("failed to precedence kubeletConfigFlag: %w", err)
+	}
+	for name, on := range gates {
+		if _, named := config.FeatureGates[name]; !named {
+			config.FeatureGates[name] = on
+		}
+	}
+	return nil
+}
+
+func printFlagsAndExit() {
+	commandLine(options.NewKubeletFlags(), &kubeletconfig.KubeletConfiguration{}).VisitAll(func(f *pflag.Flag) {
+		fmt.Println(f.Name)
+	})
+	os.Exit(0)
+}

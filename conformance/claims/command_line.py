@@ -1,0 +1,34 @@
+"""What a command line makes of a configuration, for whoever asks what is in force."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from numaproof.reference.errors import NotBuiltError
+from numaproof.reference.kubelet import flags
+from numaproof.reference.kubelet.fields import ConfigError
+
+if TYPE_CHECKING:
+    from numaproof.protocol.messages import KubeletConfiguration
+
+
+def in_force(
+    config: KubeletConfiguration, command_line: tuple[str, ...], kubernetes: str
+) -> KubeletConfiguration:
+    """The configuration with what the flags set; as it is where they are refused.
+
+    Requirements: CPU-CONFIG-016, CPU-CONFIG-017.
+    """
+    if not command_line:
+        return config
+    try:
+        given = flags.read(command_line, kubernetes)
+    except (ConfigError, NotBuiltError):
+        return config
+    if "reservedMemory" in given:
+        given["reservedMemory"] = [
+            {"numaNode": node, "limits": dict(limits)} for node, limits in given["reservedMemory"]
+        ]
+    if "featureGates" in given:
+        given["featureGates"] = {**(config.get("featureGates") or {}), **given["featureGates"]}
+    return {**config, **given}

@@ -1,0 +1,41 @@
+"""CFS quota: which containers the container runtime is told to limit to their CPU limit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from numaproof.reference.pods import qos, quantity
+
+if TYPE_CHECKING:
+    from numaproof.reference.pods.containers import PodContainer
+    from numaproof.reference.pods.pod import Pod
+
+
+@dataclass(frozen=True, slots=True)
+class Quotas:
+    """How a node sets CFS quotas.
+
+    `enforced` is ``cpuCFSQuota`` of the configuration; with `spares_exclusive`, containers with
+    exclusive CPUs have none.
+    """
+
+    enforced: bool
+    spares_exclusive: bool
+
+    def limits(self, pod: Pod, container: PodContainer, cpus: int | None) -> bool:
+        """Whether the runtime is told to limit the container; `cpus` are those assigned to it.
+
+        Requirements: CPU-GATE-012, CPU-NONE-003, CPU-STATIC-020.
+        """
+        if not self.enforced or not pod.cpu_limit(container):
+            return False
+        return not (self.spares_exclusive and _has_cpus_of_its_own(pod, container, cpus))
+
+
+def _has_cpus_of_its_own(pod: Pod, container: PodContainer, cpus: int | None) -> bool:
+    """Whether CPUs are assigned to the container alone, and not to its pod to share out."""
+    if pod.budget is None:
+        return bool(cpus)
+    whole = quantity.whole_cpus(container.limits.get("cpu", 0)) is not None
+    return cpus is not None and whole and qos.class_of((container,)) == "Guaranteed"
