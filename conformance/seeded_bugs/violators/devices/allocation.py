@@ -281,7 +281,7 @@ def pods_admitted_again_take_devices_anew(changes: Changes) -> None:
     """A plausible author gives a container's devices back first, and then takes the first free."""
 
     def allocate_resource(original: Any, state: Any, request: Any, near: Any) -> Any:
-        uid, name, resource, count, _ = request
+        uid, name, resource, count, *_ = request
         mine = state.of(uid, name)
         held = mine.get(resource, NONE)
         healthy = resource in state.lists and held <= state.lists[resource].healthy
@@ -316,7 +316,7 @@ def pods_that_want_more_devices_get_the_difference(changes: Changes) -> None:
     """A plausible author allocates what is missing of the number that is asked for."""
 
     def allocate_resource(original: Any, state: Any, request: Any, near: Any) -> Any:
-        uid, name, resource, count, _ = request
+        uid, name, resource, count, *_ = request
         held = state.of(uid, name).get(resource, NONE)
         free = state.available(resource)
         missing = count - len(held)

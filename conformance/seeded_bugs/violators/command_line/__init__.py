@@ -1,0 +1,1 @@
+"""Violators of requirements: the command line."""

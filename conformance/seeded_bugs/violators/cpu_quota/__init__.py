@@ -1,0 +1,1 @@
+"""Violators of requirements: CFS quota."""
