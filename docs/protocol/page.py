@@ -99,7 +99,7 @@ def type_text(info: inspect.Type) -> str:
 
 _HINTS = inspect.type_info(messages.ProviderHints)
 
-_CHOICES = (*messages.LEVELS, *get_args(messages.Stage))
+_CHOICES = (*messages.LEVELS, *get_args(messages.Stage), *messages.TOLD)
 """Where a field is one of several words, they are told in this order."""
 
 _WORDS: dict[type[inspect.Type], str] = {
