@@ -247,7 +247,7 @@ class Expected(Written, frozen=True):
     the others must be admitted. `memory` is what a start reports as allocatable, `hint` and
     `admit` are what a merge comes to. `machine` is what must be in a discovered machine: its
     fields, with `nodes` by node id in the place of `topology`, in them `cores` by lowest CPU, and
-    `cpus` of nodes and cores as sets.
+    `cpus` of nodes and cores as sets; `node_ids` is the list of the ids of all nodes.
     """
 
     refused: str | None = None

@@ -193,6 +193,30 @@ def distances_have_a_place_for_every_id(changes: Changes) -> None:
     _nodes_with(changes, change)
 
 
+# Trees without packages, and without files of /proc
+
+
+@seeds("DISCOVERY-013")
+def cpus_without_packages_are_in_node_0(changes: Changes) -> None:
+    """A plausible author makes node 0 of what belongs to no package."""
+    changes.around(
+        discovery,
+        "topology_id",
+        lambda original, *args: 0 if (found := original(*args)) is None else found,
+    )
+
+
+@seeds("DISCOVERY-013")
+def cpus_without_packages_are_not_counted(changes: Changes) -> None:
+    """A plausible author counts the CPUs of the nodes that he found, of which there are none."""
+    discovered(
+        changes,
+        lambda tree, machine: (
+            machine if machine.topology else msgspec.structs.replace(machine, num_cores=0)
+        ),
+    )
+
+
 # Machines without CPUs, and starts with a root
 
 
