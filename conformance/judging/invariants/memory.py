@@ -136,22 +136,44 @@ def _blocks(view: View) -> Iterator[tuple[Place, messages.MemoryBlock]]:
 
 
 def _groups(view: View) -> Iterator[Violation]:
-    owner: dict[NUMASet, Place] = {}
+    places: dict[NUMASet, list[Place]] = {}
     for place, block in _blocks(view):
-        owner.setdefault(block.numa, place)
-    groups = sorted(owner, key=lambda nodes: nodes.mask)
+        places.setdefault(block.numa, []).append(place)
+    groups = sorted(places, key=lambda nodes: nodes.mask)
     for number, left in enumerate(groups):
         for right in groups[number + 1 :]:
             if left.isdisjoint(right):
                 continue
-            alone = min(len(left), len(right)) == 1
+            first = {nodes: _first(view, places[nodes]) for nodes in (left, right)}
+            name = "memory-groups-disjoint"
+            if min(len(left), len(right)) == 1:
+                alone, group = sorted((left, right), key=len)
+                later = _came_later(view, first[group], first[alone])
+                name = f"memory-node-{'in-use-joins-no-group' if later else 'alone-or-in-group'}"
             yield Violation(
-                "memory-node-alone-or-in-group" if alone else "memory-groups-disjoint",
+                name,
                 "MEM-GROUP-001",
-                f"{named(owner[left])} has memory on nodes {left}, {named(owner[right])} on"
+                f"{named(first[left])} has memory on nodes {left}, {named(first[right])} on"
                 f" {right}",
-                places=(owner[left], owner[right]),
+                places=(first[left], first[right]),
             )
+
+
+def _first(view: View, places: list[Place]) -> Place:
+    return min(places, key=lambda place: _turn(view, place))
+
+
+def _turn(view: View, place: Place) -> tuple[int, int]:
+    """When a container was served: with its pod, and there in the order of containers."""
+    uid, name = place
+    names = [one.name for one in view.parsed[uid].containers]
+    return list(view.pods).index(uid), names.index(name)
+
+
+def _came_later(view: View, place: Place, other: Place) -> bool:
+    """Whether a container was surely served after another; a restart may serve some anew."""
+    anew = view.starts > 1 or view.returned & {place[0], other[0]}
+    return not anew and _turn(view, place) > _turn(view, other)
 
 
 def _capacity(view: View) -> Iterator[Violation]:

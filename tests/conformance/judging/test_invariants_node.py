@@ -238,6 +238,28 @@ def test_groups_of_several_nodes_do_not_overlap(view: View) -> None:
     assert "memory-groups-disjoint" in found
 
 
+@pytest.mark.parametrize(
+    ("changes", "broken"),
+    [
+        ({}, "memory-node-in-use-joins-no-group"),
+        # What was there before a restart, or came again, may have been served in any order.
+        ({"starts": 2}, "memory-node-alone-or-in-group"),
+        ({"returned": frozenset({"uid-a"})}, "memory-node-alone-or-in-group"),
+        ({"pods": {"uid-b": pod("b"), "uid-a": pod("a")}}, "memory-node-alone-or-in-group"),
+    ],
+)
+def test_a_group_over_a_node_in_use_is_told_from_a_node_taken_out_of_a_group(
+    view: View, changes: dict[str, Any], broken: str
+) -> None:
+    over = {
+        "uid-a": {"app": held(memory=(block(1),))},
+        "uid-b": {"app": held("4-5", (block(0, 1),), hint(0, 1), ("d1",))},
+    }
+    node = messages.State(CPUSet.parse("0-1,6-7"), over)
+    found = names(invariants.on_state(replace(view, state=node, **changes)))
+    assert [one for one in found if one.startswith("memory-node-")] == [broken]
+
+
 @pytest.mark.parametrize(("sidecar", "broken"), [(False, []), (True, ["memory-as-requested"])])
 def test_an_init_container_leaves_its_memory_and_a_sidecar_does_not(
     view: View, broken: list[str], *, sidecar: bool
