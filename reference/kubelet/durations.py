@@ -66,7 +66,8 @@ def _measured(text: str, whole: int, fraction: str, unit: str) -> int:
         raise DurationError(f"time: unknown unit {_quoted(unit)} in duration {_quoted(text)}")
     size = _UNITS[unit]
     digits = fraction[: len(str(_MOST)) - 1]
-    return whole * size + int(digits or 0) * size // 10 ** len(digits)
+    part: int = int(digits or 0) * size // 10 ** len(digits)
+    return whole * size + part
 
 
 def _quoted(text: str) -> str:
