@@ -11,7 +11,12 @@ from numaproof.conformance.seeded_bugs.seeding import Changes, SubjectBugs
 from numaproof.conformance.seeded_bugs.violators.discovery.nodes import derived, discovered, text_of
 from numaproof.reference import startup
 from numaproof.reference.cadvisor import discovery, memory
-from numaproof.reference.cadvisor.sysfs import NODES, DiscoveryError, SysTree
+from numaproof.reference.cadvisor.sysfs import (
+    NODES,
+    DiscoveryError,
+    SysTree,
+    UnreadablePathError,
+)
 from numaproof.reference.cpu import topology as cpu_topology
 from numaproof.reference.cpu.topology import CPUTopology, TopologyError
 
@@ -215,6 +220,32 @@ def cpus_without_packages_are_not_counted(changes: Changes) -> None:
             machine if machine.topology else msgspec.structs.replace(machine, num_cores=0)
         ),
     )
+
+
+def _without(changes: Changes, path: str, instead: str) -> None:
+    """Reads `instead` where there is no file at `path`."""
+
+    def read(original: Any, tree: SysTree, asked: str) -> Any:
+        try:
+            return original(tree, asked)
+        except UnreadablePathError:
+            if asked != path:
+                raise
+            return instead
+
+    changes.around(SysTree, "read", read)
+
+
+@seeds("DISCOVERY-024")
+def tree_without_cpuinfo_is_discovered(changes: Changes) -> None:
+    """A plausible author does without /proc/cpuinfo, as all it tells is in sysfs as well."""
+    _without(changes, "/proc/cpuinfo", "")
+
+
+@seeds("DISCOVERY-024")
+def tree_without_meminfo_has_no_memory(changes: Changes) -> None:
+    """A plausible author lets the machine have no memory, as a node without meminfo has none."""
+    _without(changes, "/proc/meminfo", "MemTotal: 0 kB")
 
 
 # Machines without CPUs, and starts with a root
