@@ -11,9 +11,10 @@ from numaproof.conformance.judging.invariants.view import Violation, named
 from numaproof.protocol.sets import NUMASet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from numaproof.conformance.cases.machine_properties import Facts
+    from numaproof.conformance.judging.entitlement import Amounts
     from numaproof.conformance.judging.invariants.view import Place, View
     from numaproof.protocol import messages
 
@@ -115,11 +116,10 @@ def _requests(view: View) -> Iterator[Violation]:
         wanted = due[uid][name]
         if not wanted and uid in view.budgets:
             continue
-        # What an init container leaves to those after it is theirs.
-        passing = name in view.passing(uid)
+        taken = _taken_over(view, place, due[uid])
         for kind in sorted({*given, *wanted}):
             got, asked = given[kind], wanted.get(kind, 0)
-            if got > asked or (got < asked and not passing):
+            if got > asked or (taken is not None and got < asked - taken[kind]):
                 yield Violation(
                     "memory-as-requested" if wanted else "memory-of-guaranteed-only",
                     "MEM-STATIC-001" if wanted else "MEM-STATIC-002",
@@ -127,6 +127,24 @@ def _requests(view: View) -> Iterator[Violation]:
                     places=(place,),
                     size=got,
                 )
+
+
+def _taken_over(view: View, place: Place, due: Mapping[str, Amounts]) -> Counter[str] | None:
+    """The most that others may have of a container's memory; None where that is not known.
+
+    What an init container leaves to those after it is theirs. They may take it more than once if
+    one of them ended and came again.
+    """
+    uid, name = place
+    taken: Counter[str] = Counter()
+    if name not in view.passing(uid):
+        return taken
+    if view.was_there(uid) or uid in view.returned or any(one == uid for one, _ in view.ended):
+        return None
+    names = [one.name for one in view.parsed[uid].containers]
+    for later in names[names.index(name) + 1 :]:
+        taken.update(due[later])
+    return taken
 
 
 def _blocks(view: View) -> Iterator[tuple[Place, messages.MemoryBlock]]:
