@@ -15,12 +15,7 @@ from numaproof.conformance.seeded_bugs.violators.discovery.nodes import (
 )
 from numaproof.reference.cadvisor import caches, discovery
 from numaproof.reference.cadvisor.cpus import OnlineCPUs
-from numaproof.reference.cadvisor.sysfs import (
-    CPUS,
-    NODES,
-    DiscoveryError,
-    SysTree,
-)
+from numaproof.reference.cadvisor.sysfs import CPUS, NODES, DiscoveryError, SysTree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
