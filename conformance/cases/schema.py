@@ -250,8 +250,9 @@ class Expected(Written, frozen=True):
     the others must be admitted. `memory` is what a start reports as allocatable, `hint` and
     `admit` are what a merge comes to. `machine` is what must be in a discovered machine: its
     fields, with `nodes` by node id in the place of `topology`, in them `cores` by lowest CPU, and
-    `cpus` of nodes and cores as sets. `config` are fields of the configuration in force, and
-    `pod` what becomes of a refused one, where the case has its starts `tell` them.
+    `cpus` of nodes and cores as sets; `node_ids` is the list of the ids of all nodes. `config` are
+    fields of the configuration in force, and `pod` what becomes of a refused one, where the case
+    has its starts `tell` them.
     """
 
     refused: str | None = None

@@ -26,7 +26,7 @@ from numaproof.conformance.execution.session import Session
 from numaproof.conformance.execution.shown import bounded, cut, told
 from numaproof.conformance.judging import known_defects, signatures
 from numaproof.conformance.judging.invariant_checker import InvariantChecker
-from numaproof.conformance.judging.oracle import DIFFERS, Oracle
+from numaproof.conformance.judging.oracle import Oracle
 from numaproof.conformance.judging.sides import DOCUMENTED, KUBELET, Sides
 from numaproof.conformance.trees.described import tree_of
 from numaproof.conformance.trees.machine_trees import MadeTree
@@ -240,16 +240,18 @@ class Run:
         """The verdict after an action of the player: all of its steps, or one more.
 
         A broken invariant says more of the cause than a difference from the reference. A defect
-        explains broken invariants, but no difference from the reference, which has it too.
+        explains broken invariants, but no difference from the reference, which has it too, and no
+        expectation that is not met, unless the case names it.
         """
         return self._verdict(self._ended(action))
 
     def _verdict(self, ended: RunResult) -> RunResult:
         player = self.player
         outcome, defect = known_defects.judge(ended.outcome, self.case, player.broken, self._known)
-        differs = next((one for one in player.problems if one.startswith(DIFFERS)), None)
-        if outcome == "expected failure" and differs and not self.case.defect:
-            return replace(ended, message=cut(differs))
+        sentences = {violation.sentence for violation in player.violations}
+        wrong = [one for one in player.problems if one not in sentences]
+        if outcome == "expected failure" and wrong and not self.case.defect:
+            return replace(ended, message=cut(wrong[0]))
         if outcome == "fail" and (broken := self._unexplained()):
             ended = replace(ended, message=cut(broken[0].sentence))
         return replace(ended, outcome=outcome, defect=defect)

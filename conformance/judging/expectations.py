@@ -139,6 +139,7 @@ def _by_node(answer: object) -> dict[str, Any]:
     machine: MachineInfo = answer  # type: ignore[assignment]
     plain: dict[str, Any] = codec.to_plain(machine)
     plain["nodes"] = {str(node["node_id"]): node for node in plain.pop("topology") or ()}
+    plain["node_ids"] = sorted(node["node_id"] for node in plain["nodes"].values())
     for node in plain["nodes"].values():
         cores = [core | {"cpus": CPUSet(core["thread_ids"] or ())} for core in node["cores"] or ()]
         node["cpus"] = str(CPUSet.union(core["cpus"] for core in cores))

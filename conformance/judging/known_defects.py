@@ -44,6 +44,7 @@ _TOO_FEW = frozenset(
 _BROKEN_GROUPS = frozenset(
     {
         "memory-node-alone-or-in-group",
+        "memory-node-in-use-joins-no-group",
         "memory-groups-disjoint",
         # Once the pod that made the group is gone, the file alone still has it.
         "memory-file-counts-blocks",

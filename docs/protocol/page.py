@@ -123,7 +123,8 @@ def parts() -> tuple[type[msgspec.Struct], ...]:
 
     for operation in OPERATIONS.values():
         visit(inspect.type_info(operation.args))
-        visit(inspect.type_info(operation.result))
+        for answer in (operation.result, *operation.refusals):
+            visit(inspect.type_info(answer))
     return tuple(found)
 
 

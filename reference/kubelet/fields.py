@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
-from numaproof.reference.golang import durations
+from numaproof.reference.kubelet import durations
 from numaproof.reference.pods import quantity
 
 if TYPE_CHECKING:
@@ -13,13 +12,6 @@ if TYPE_CHECKING:
 
 MemoryReservations = tuple[tuple[int, "Mapping[str, str]"], ...]
 """Node and quantities by memory type, entry by entry."""
-
-DURATION = re.compile(r"[+-]?(0|([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+")
-"""How Go writes a duration: numbers with units, such as ``1h30m``."""
-_LONGEST_DURATION = 200
-"""Characters; where a long one goes wrong, the expressions try every way to split it."""
-
-_WITHOUT_UNIT = re.compile(r"[+-]?([0-9.]+[a-zµμ]+)*[0-9.]+")
 
 
 class ConfigError(Exception):
@@ -142,18 +134,8 @@ def duration(given: Mapping[str, Any], name: str, default: str) -> str:
     value = "" if given[name] is None else given[name]
     if not isinstance(value, str):
         raise wrong_type(name, value, "string")
-    problem = duration_problem(value)
-    if problem:
-        raise ConfigError(f"failed to decode: {problem}")
-    nanoseconds = durations.parse(value)
+    try:
+        nanoseconds = durations.nanoseconds(value)
+    except durations.DurationError as error:
+        raise ConfigError(f"failed to decode: {error}") from None
     return durations.shown(nanoseconds) if nanoseconds else default
-
-
-def duration_problem(text: str) -> str:
-    """What Go says is wrong with a duration; empty if nothing is."""
-    if len(text) > _LONGEST_DURATION:
-        return f'time: invalid duration "{text[:60]}..."'
-    if DURATION.fullmatch(text):
-        return ""
-    problem = "missing unit in" if _WITHOUT_UNIT.fullmatch(text) else "invalid"
-    return f'time: {problem} duration "{text}"'

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reference.errors import NotBuiltError
-from numaproof.reference.golang import durations
 from numaproof.reference.golang.text import boolean, quote
-from numaproof.reference.kubelet import fields
+from numaproof.reference.kubelet import durations, fields
 from numaproof.reference.kubelet.fields import ConfigError
 from numaproof.reference.pods import quantity
 
@@ -113,10 +112,10 @@ def _truth(value: str, _: Any) -> bool:
 
 
 def _duration(value: str, _: Any) -> str:
-    problem = fields.duration_problem(value)
-    if problem:
-        raise FlagError(problem)
-    return durations.shown(durations.parse(value))
+    try:
+        return durations.shown(durations.nanoseconds(value))
+    except durations.DurationError as error:
+        raise FlagError(str(error)) from None
 
 
 def _pairs(value: str, earlier: Any, separator: str = "=", of: str = "string") -> dict[str, str]:

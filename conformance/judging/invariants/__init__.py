@@ -67,7 +67,11 @@ def on_affinity(view: View) -> Iterator[Violation]:
 
 def on_change(before: View, after: View) -> Iterator[Violation]:
     """What must hold between the states before and after a call (a restart included)."""
-    return chain(cpus.on_change(before, after), node.on_change(before, after))
+    return chain(
+        cpus.on_change(before, after),
+        affinity.on_change(before, after),
+        node.on_change(before, after),
+    )
 
 
 def on_refusal(before: View, after: View) -> Iterator[Violation]:

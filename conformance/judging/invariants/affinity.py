@@ -6,7 +6,12 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from numaproof.conformance.cases.loading import applies
-from numaproof.conformance.judging.entitlement import is_static, options, topology_policy
+from numaproof.conformance.judging.entitlement import (
+    is_static,
+    keeps_memory,
+    options,
+    topology_policy,
+)
 from numaproof.conformance.judging.invariants.view import Violation, named
 
 if TYPE_CHECKING:
@@ -34,6 +39,41 @@ def on_state(view: View) -> Iterator[Violation]:
             yield from _narrow(view, place, container.affinity.numa)
     if view.config.get("topologyManagerScope") == "pod":
         yield from _one_of_pod(view)
+
+
+def on_change(before: View, after: View) -> Iterator[Violation]:
+    """After a restart, an affinity that must be preferred is to the nodes of the memory held.
+
+    What a container holds is the only hint for it then. A whole pod's affinity is made of the hint
+    for one of its containers, and says nothing of the others.
+    """
+    config = after.config
+    if (
+        before.starts == after.starts
+        or topology_policy(config) not in ("restricted", "single-numa-node")
+        or config.get("topologyManagerScope") == "pod"
+        or not all(keeps_memory(view.config, view.kubernetes) for view in (before, after))
+    ):
+        return
+    for place, container in after.containers():
+        uid, name = place
+        had = before.state.pods.get(uid, {}).get(name)
+        # An init container's memory may be another's by now.
+        passed = place in before.ended or name in after.passing(uid)
+        if had is None or passed or uid in after.reclassified or had.memory != container.memory:
+            continue
+        numa = container.affinity.numa
+        for block in container.memory:
+            # An affinity to all nodes may be kept as none.
+            kept = len(block.numa) == len(after.facts.nodes)
+            if not (kept if numa is None else numa.issubset(block.numa)):
+                yield Violation(
+                    "affinity-to-what-is-held",
+                    "MEM-RESTART-001",
+                    f"after a restart {named(place)} has {block.type} on nodes {block.numa} and"
+                    f" the affinity {numa or 'to none'}",
+                    places=(place,),
+                )
 
 
 def _no_affinity(view: View) -> Iterator[Violation]:

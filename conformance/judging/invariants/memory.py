@@ -11,9 +11,10 @@ from numaproof.conformance.judging.invariants.view import Violation, named
 from numaproof.protocol.sets import NUMASet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from numaproof.conformance.cases.machine_properties import Facts
+    from numaproof.conformance.judging.entitlement import Amounts
     from numaproof.conformance.judging.invariants.view import Place, View
     from numaproof.protocol import messages
 
@@ -115,11 +116,10 @@ def _requests(view: View) -> Iterator[Violation]:
         wanted = due[uid][name]
         if not wanted and uid in view.budgets:
             continue
-        # What an init container leaves to those after it is theirs.
-        passing = name in view.passing(uid)
+        taken = _taken_over(view, place, due[uid])
         for kind in sorted({*given, *wanted}):
             got, asked = given[kind], wanted.get(kind, 0)
-            if got > asked or (got < asked and not passing):
+            if got > asked or (taken is not None and got < asked - taken[kind]):
                 yield Violation(
                     "memory-as-requested" if wanted else "memory-of-guaranteed-only",
                     "MEM-STATIC-001" if wanted else "MEM-STATIC-002",
@@ -129,6 +129,24 @@ def _requests(view: View) -> Iterator[Violation]:
                 )
 
 
+def _taken_over(view: View, place: Place, due: Mapping[str, Amounts]) -> Counter[str] | None:
+    """The most that others may have of a container's memory; None where that is not known.
+
+    What an init container leaves to those after it is theirs. They may take it more than once if
+    one of them ended and came again.
+    """
+    uid, name = place
+    taken: Counter[str] = Counter()
+    if name not in view.passing(uid):
+        return taken
+    if view.was_there(uid) or uid in view.returned or any(one == uid for one, _ in view.ended):
+        return None
+    names = [one.name for one in view.parsed[uid].containers]
+    for later in names[names.index(name) + 1 :]:
+        taken.update(due[later])
+    return taken
+
+
 def _blocks(view: View) -> Iterator[tuple[Place, messages.MemoryBlock]]:
     for place, container in view.containers():
         for block in container.memory:
@@ -136,22 +154,44 @@ def _blocks(view: View) -> Iterator[tuple[Place, messages.MemoryBlock]]:
 
 
 def _groups(view: View) -> Iterator[Violation]:
-    owner: dict[NUMASet, Place] = {}
+    places: dict[NUMASet, list[Place]] = {}
     for place, block in _blocks(view):
-        owner.setdefault(block.numa, place)
-    groups = sorted(owner, key=lambda nodes: nodes.mask)
+        places.setdefault(block.numa, []).append(place)
+    groups = sorted(places, key=lambda nodes: nodes.mask)
     for number, left in enumerate(groups):
         for right in groups[number + 1 :]:
             if left.isdisjoint(right):
                 continue
-            alone = min(len(left), len(right)) == 1
+            first = {nodes: _first(view, places[nodes]) for nodes in (left, right)}
+            name = "memory-groups-disjoint"
+            if min(len(left), len(right)) == 1:
+                alone, group = sorted((left, right), key=len)
+                later = _came_later(view, first[group], first[alone])
+                name = f"memory-node-{'in-use-joins-no-group' if later else 'alone-or-in-group'}"
             yield Violation(
-                "memory-node-alone-or-in-group" if alone else "memory-groups-disjoint",
+                name,
                 "MEM-GROUP-001",
-                f"{named(owner[left])} has memory on nodes {left}, {named(owner[right])} on"
+                f"{named(first[left])} has memory on nodes {left}, {named(first[right])} on"
                 f" {right}",
-                places=(owner[left], owner[right]),
+                places=(first[left], first[right]),
             )
+
+
+def _first(view: View, places: list[Place]) -> Place:
+    return min(places, key=lambda place: _turn(view, place))
+
+
+def _turn(view: View, place: Place) -> tuple[int, int]:
+    """When a container was served: with its pod, and there in the order of containers."""
+    uid, name = place
+    names = [one.name for one in view.parsed[uid].containers]
+    return list(view.pods).index(uid), names.index(name)
+
+
+def _came_later(view: View, place: Place, other: Place) -> bool:
+    """Whether a container was surely served after another; a restart may serve some anew."""
+    anew = view.starts > 1 or view.returned & {place[0], other[0]}
+    return not anew and _turn(view, place) > _turn(view, other)
 
 
 def _capacity(view: View) -> Iterator[Violation]:

@@ -170,7 +170,7 @@ def fractions_round_down_to_exclusive_cpus(changes: Changes) -> None:
 # Quality of service
 
 
-@seeds("CPU-STATIC-001", "CPU-INIT-001")
+@seeds("CPU-STATIC-001", "CPU-STATIC-016")
 def init_containers_do_not_count_for_the_class(changes: Changes) -> None:
     def of_apps(original: Any, containers: tuple[PodContainer, ...]) -> Any:
         apps = tuple(container for container in containers if not container.init)

@@ -28,7 +28,7 @@ def _nodes(info: MachineInfo, **fields: Any) -> MachineInfo:
     return msgspec.structs.replace(info, topology=nodes)
 
 
-@seeds("DISCOVERY-001")
+@seeds("DISCOVERY-021")
 def discovery_drops_nodes_without_cpus(changes: Changes) -> None:
     _changed(
         changes,
@@ -38,7 +38,7 @@ def discovery_drops_nodes_without_cpus(changes: Changes) -> None:
     )
 
 
-@seeds("DISCOVERY-001")
+@seeds("DISCOVERY-017")
 def discovery_counts_memory_twice(changes: Changes) -> None:
     _changed(
         changes,
@@ -46,12 +46,12 @@ def discovery_counts_memory_twice(changes: Changes) -> None:
     )
 
 
-@seeds("DISCOVERY-001")
+@seeds("DISCOVERY-019")
 def discovery_finds_no_huge_pages(changes: Changes) -> None:
     _changed(changes, lambda info: _nodes(info, hugepages=()))
 
 
-@seeds("DISCOVERY-001")
+@seeds("DISCOVERY-020")
 def discovery_finds_no_distances(changes: Changes) -> None:
     _changed(changes, lambda info: _nodes(info, distances=()))
 

@@ -283,7 +283,7 @@ def an_extended_hint_leaves_the_first_nodes(changes: Changes) -> None:
     changes.around(evaluation, "narrowest", lambda original, demand, containing=0: original(demand))
 
 
-@seeds("MEM-STATIC-009")
+@seeds("MEM-GROUP-007")
 def memory_beyond_the_hint_is_promised(changes: Changes) -> None:
     changes.replace(policy, "satisfies", lambda state, nodes, amounts: True)
 

@@ -15,6 +15,7 @@ from numaproof.reference.errors import StartError
 from numaproof.reference.kubelet import (
     configuration,
     cpulist,
+    durations,
     eviction,
     fields,
     reservation,
@@ -182,7 +183,12 @@ def the_reconcile_period_is_not_read(changes: Changes) -> None:
 
 @seeds("CPU-CONFIG-014")
 def the_reconcile_period_has_one_unit(changes: Changes) -> None:
-    changes.replace(fields, "DURATION", re.compile(r"[0-9]+(ns|us|ms|s|m|h)"))
+    def nanoseconds(original: Any, text: str) -> Any:
+        if not re.fullmatch(r"[0-9]+(ns|us|ms|s|m|h)", text):
+            raise durations.DurationError(f'time: invalid duration "{text}"')
+        return original(text)
+
+    changes.around(durations, "nanoseconds", nanoseconds)
 
 
 @seeds("CPU-CONFIG-008")

@@ -448,6 +448,20 @@ def test_a_defect_explains_no_difference_from_the_reference(
     assert beside.message.startswith("differs from the reference: ")
 
 
+def test_a_defect_explains_no_expectation_that_is_not_met(
+    make_target: MakeTarget, make_case: Callable[[str], Case], info: MachineInfo, tmp_path: Path
+) -> None:
+    def result(expect: str) -> RunResult:
+        steps = UNEVEN[: UNEVEN.index("- admit")].removesuffix("expect: anything\n")
+        case = make_case(f"{steps}expect: {expect}\n")
+        target = make_target(InProcess(Reference), oracle=False)
+        return Run(target, case, info, None, tmp_path / str(len(expect))).play()
+
+    met, unmet = result("{cpus: 2}"), result("{refused: cpu}")
+    assert (met.outcome, met.defect) == ("expected failure", "free-core-by-average")
+    assert (unmet.outcome, unmet.defect) == ("fail", None)
+
+
 def test_what_the_harness_does_between_calls_stands_before_the_call_that_follows(
     play: Play, reference: Target
 ) -> None:

@@ -199,6 +199,33 @@ def test_what_a_pod_held_before_a_restart_may_lie_off_an_affinity_that_came_late
     assert names(invariants.on_state(again)) == []
 
 
+@pytest.mark.parametrize(
+    ("affinity", "changes", "broken"),
+    [
+        (hint(0), {}, []),
+        (hint(1), {}, ["affinity-to-what-is-held"]),
+        (hint(0, 1), {}, ["affinity-to-what-is-held"]),
+        (hint(), {}, ["affinity-to-what-is-held"]),
+        (hint(), {"starts": 1}, []),
+        (hint(), {"config": {**CONFIG, "topologyManagerPolicy": "best-effort"}}, []),
+        (hint(), {"config": {**CONFIG, "topologyManagerScope": "pod"}}, []),
+        (hint(), {"config": {**CONFIG, "memoryManagerPolicy": "None"}}, []),
+    ],
+)
+def test_after_a_restart_an_affinity_is_to_the_memory_that_is_held(
+    view: View, affinity: messages.Hint, changes: dict[str, Any], broken: list[str]
+) -> None:
+    before = replace(view, starts=1)
+    after = replace(with_a(view, affinity=affinity), **{"starts": 2, **changes})
+    assert names(invariants.on_change(before, after)) == broken
+
+
+def test_after_a_restart_no_affinity_may_stand_for_all_nodes(view: View) -> None:
+    wide = with_a(view, affinity=hint(), memory=(block(0, 1),))
+    found = invariants.on_change(replace(wide, starts=1), replace(wide, starts=2))
+    assert names(found) == []
+
+
 def test_a_pod_keeps_what_gates_of_an_earlier_start_made_it_due(view: View) -> None:
     pod = view.pods["uid-a"]
     own = {**pod, "spec": {**pod["spec"], "resources": {"requests": {}}}}
@@ -236,6 +263,28 @@ def test_groups_of_several_nodes_do_not_overlap(view: View) -> None:
     node = messages.State(CPUSet.parse("0-1,6-7"), overlapping)
     found = names(invariants.on_state(replace(view, state=node)))
     assert "memory-groups-disjoint" in found
+
+
+@pytest.mark.parametrize(
+    ("changes", "broken"),
+    [
+        ({}, "memory-node-in-use-joins-no-group"),
+        # What was there before a restart, or came again, may have been served in any order.
+        ({"starts": 2}, "memory-node-alone-or-in-group"),
+        ({"returned": frozenset({"uid-a"})}, "memory-node-alone-or-in-group"),
+        ({"pods": {"uid-b": pod("b"), "uid-a": pod("a")}}, "memory-node-alone-or-in-group"),
+    ],
+)
+def test_a_group_over_a_node_in_use_is_told_from_a_node_taken_out_of_a_group(
+    view: View, changes: dict[str, Any], broken: str
+) -> None:
+    over = {
+        "uid-a": {"app": held(memory=(block(1),))},
+        "uid-b": {"app": held("4-5", (block(0, 1),), hint(0, 1), ("d1",))},
+    }
+    node = messages.State(CPUSet.parse("0-1,6-7"), over)
+    found = names(invariants.on_state(replace(view, state=node, **changes)))
+    assert [one for one in found if one.startswith("memory-node-")] == [broken]
 
 
 @pytest.mark.parametrize(("sidecar", "broken"), [(False, []), (True, ["memory-as-requested"])])

@@ -251,7 +251,12 @@ def test_what_follows_from_a_defect_is_explained_by_it_once_it_was_met(
 
 @pytest.mark.parametrize(
     "invariant",
-    ["memory-node-alone-or-in-group", "memory-groups-disjoint", "memory-file-counts-blocks"],
+    [
+        "memory-node-alone-or-in-group",
+        "memory-node-in-use-joins-no-group",
+        "memory-groups-disjoint",
+        "memory-file-counts-blocks",
+    ],
 )
 def test_an_affinity_that_is_taken_as_it_is_explains_whatever_shows_the_broken_group(
     info: MachineInfo, invariant: str
@@ -273,6 +278,7 @@ def test_a_reservation_that_is_too_small_by_less_is_no_wrapped_number(info: Mach
     [
         ("refusal-keeps-groups", "single-node-taken-out-of-group"),
         ("memory-file-counts-blocks", None),
+        ("memory-node-in-use-joins-no-group", None),
         ("exclusive-set-of-budget-stays", "pod-level-cpus-taken-anew"),
         ("memory-of-budget-stays", "pod-level-cpus-taken-anew"),
         ("no-cpu-lost-by-budgets", "pod-level-cpus-taken-anew"),

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from numaproof.reference.errors import NotBuiltError
-from numaproof.reference.kubelet import cpulist, fields
-from numaproof.reference.kubelet.fields import ConfigError
+from numaproof.reference.kubelet import cpulist
 
 
 @pytest.mark.parametrize(
@@ -36,8 +35,3 @@ def test_a_list_beyond_any_machine_is_no_refusal_of_the_kubelet(text: str, compl
 
 def test_leading_zeros_do_not_count() -> None:
     assert str(cpulist.parse("0" * 50 + "7")) == "7"
-
-
-def test_a_duration_of_thousands_of_zeros_is_refused_at_once() -> None:
-    with pytest.raises(ConfigError, match="invalid duration"):
-        fields.duration({"x": "0" * 100_000 + "x"}, "x")

@@ -266,17 +266,12 @@ def the_first_pass_after_a_start_knows_no_pods(changes: Changes) -> None:
 
 @seeds("CPU-RESTART-005")
 def a_pass_wipes_pods_that_are_not_admitted_again_yet(changes: Changes) -> None:
-    """Counts as pods of the node those that have been admitted since the start."""
+    """Counts as pods of the node those that have been admitted since the start, and runs then."""
 
     def admit(original: Any, self: Any, args: Any) -> Any:
-        answer = original(self, args)
-        self.admitted = getattr(self, "admitted", frozenset()) | {args.pod["metadata"]["uid"]}
-        return answer
-
-    def reconcile(original: Any, self: Any, args: Any) -> Any:
         admitted: frozenset[str] = getattr(self, "admitted", frozenset())
-        self.cpus.reclaim({uid: pod for uid, pod in self.pods.items() if uid in admitted})
+        self.admitted = admitted | {args.pod.get("metadata", {}).get("uid")}
+        self.cpus.reclaim({uid: pod for uid, pod in self.pods.items() if uid in self.admitted})
         return original(self, args)
 
     changes.around(StartedNode, "admit", admit)
-    changes.around(StartedNode, "reconcile", reconcile)

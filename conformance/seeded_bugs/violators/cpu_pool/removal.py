@@ -144,8 +144,23 @@ def an_init_container_takes_reused_cpus_along(changes: Changes) -> None:
 
 
 def _late(changes: Changes, operation: str, step: str) -> None:
-    """Lets an operation do without the step that takes CPUs back first."""
+    """Lets an operation do without the step that takes CPUs back first.
+
+    A removal does without it, too, and a report of the state tells what it would leave: CPUs stay
+    with whoever has left until another operation takes them back.
+    """
     inside: list[bool] = []
+
+    def leaving(original: Any, self: Any, args: Any) -> Any:
+        before = self.cpus.state
+        answer = original(self, args)
+        if getattr(args, "container", None) is None:
+            self.cpus.state = before
+        return answer
+
+    changes.around(StartedNode, "remove", leaving)
+    if operation != "state":
+        changes.around(StartedNode, "state", leaving)
 
     def entering(original: Any, self: Any, args: Any) -> Any:
         inside.append(True)

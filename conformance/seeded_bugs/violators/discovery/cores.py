@@ -14,12 +14,8 @@ from numaproof.conformance.seeded_bugs.violators.discovery.nodes import (
     text_of,
 )
 from numaproof.reference.cadvisor import caches, discovery
-from numaproof.reference.cadvisor.sysfs import (
-    CPUS,
-    NODES,
-    DiscoveryError,
-    SysTree,
-)
+from numaproof.reference.cadvisor.cpus import OnlineCPUs
+from numaproof.reference.cadvisor.sysfs import CPUS, NODES, DiscoveryError, SysTree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -327,9 +323,13 @@ def only_online_cpus_are_counted_without_nodes(changes: Changes) -> None:
 
 
 @seeds("DISCOVERY-014")
-def cpu_in_two_nodes_counts_once(changes: Changes) -> None:
-    """A plausible author counts different CPUs."""
-    _num_cores(changes, nodes=True, count=lambda tree, machine: len(set(_threads(machine))))
+def online_cpus_without_a_core_are_counted(changes: Changes) -> None:
+    """A plausible author counts the CPUs that are online, whether they have a core or not."""
+
+    def count(tree: SysTree, _: MachineInfo) -> int:
+        return sum(int(name[3:]) in OnlineCPUs(tree) for name in tree.numbered(CPUS, "cpu"))
+
+    _num_cores(changes, nodes=True, count=count)
 
 
 def _ids(cpuinfo: str, name: str) -> list[str]:

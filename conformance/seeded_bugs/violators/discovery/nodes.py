@@ -236,9 +236,9 @@ def cpu_manager_knows_cores_by_socket_and_core_id(changes: Changes) -> None:
 
 
 @seeds("DISCOVERY-004")
-def cpu_manager_knows_cores_by_their_last_cpu(changes: Changes) -> None:
-    """A plausible author lets any CPU of a core stand for it."""
-    _known_by(changes, lambda core: max(core.thread_ids or (core.core_id,)))
+def cpu_manager_knows_cores_by_their_first_listed_cpu(changes: Changes) -> None:
+    """A plausible author takes the first of a core's CPUs, which cAdvisor lists as cpu10, cpu2."""
+    _known_by(changes, lambda core: min(core.thread_ids or (core.core_id,), key=str))
 
 
 # Which CPUs there are

@@ -11,7 +11,12 @@ from numaproof.conformance.seeded_bugs.seeding import Changes, SubjectBugs
 from numaproof.conformance.seeded_bugs.violators.discovery.nodes import derived, discovered, text_of
 from numaproof.reference import startup
 from numaproof.reference.cadvisor import discovery, memory
-from numaproof.reference.cadvisor.sysfs import NODES, DiscoveryError, SysTree
+from numaproof.reference.cadvisor.sysfs import (
+    NODES,
+    DiscoveryError,
+    SysTree,
+    UnreadablePathError,
+)
 from numaproof.reference.cpu import topology as cpu_topology
 from numaproof.reference.cpu.topology import CPUTopology, TopologyError
 
@@ -191,6 +196,56 @@ def distances_have_a_place_for_every_id(changes: Changes) -> None:
         )
 
     _nodes_with(changes, change)
+
+
+# Trees without packages, and without files of /proc
+
+
+@seeds("DISCOVERY-013")
+def cpus_without_packages_are_in_node_0(changes: Changes) -> None:
+    """A plausible author makes node 0 of what belongs to no package."""
+    changes.around(
+        discovery,
+        "topology_id",
+        lambda original, *args: 0 if (found := original(*args)) is None else found,
+    )
+
+
+@seeds("DISCOVERY-013")
+def cpus_without_packages_are_not_counted(changes: Changes) -> None:
+    """A plausible author counts the CPUs of the nodes that he found, of which there are none."""
+    discovered(
+        changes,
+        lambda tree, machine: (
+            machine if machine.topology else msgspec.structs.replace(machine, num_cores=0)
+        ),
+    )
+
+
+def _without(changes: Changes, path: str, instead: str) -> None:
+    """Reads `instead` where there is no file at `path`."""
+
+    def read(original: Any, tree: SysTree, asked: str) -> Any:
+        try:
+            return original(tree, asked)
+        except UnreadablePathError:
+            if asked != path:
+                raise
+            return instead
+
+    changes.around(SysTree, "read", read)
+
+
+@seeds("DISCOVERY-024")
+def tree_without_cpuinfo_is_discovered(changes: Changes) -> None:
+    """A plausible author does without /proc/cpuinfo, as all it tells is in sysfs as well."""
+    _without(changes, "/proc/cpuinfo", "")
+
+
+@seeds("DISCOVERY-024")
+def tree_without_meminfo_has_no_memory(changes: Changes) -> None:
+    """A plausible author lets the machine have no memory, as a node without meminfo has none."""
+    _without(changes, "/proc/meminfo", "MemTotal: 0 kB")
 
 
 # Machines without CPUs, and starts with a root
