@@ -31,9 +31,6 @@ class Written(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     """A part of a case file: an unknown key is an error."""
 
 
-# Pods
-
-
 class ContainerSpec(Written, frozen=True):
     """A container by what the managers look at; the rest of the manifest is filled in."""
 
@@ -53,9 +50,6 @@ class PodSpec(Written, frozen=True):
     status: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
-# Devices
-
-
 class DeviceSpec(Written, frozen=True):
     """One device that is not merely on some nodes."""
 
@@ -65,9 +59,6 @@ class DeviceSpec(Written, frozen=True):
 
 Devices = dict[str, tuple[DeviceSpec | tuple[Number, ...] | None, ...] | Expression]
 """The devices of each resource by their NUMA nodes; None where the plugin reports no topology."""
-
-
-# What a step does
 
 
 class NoArguments(Written, frozen=True):
@@ -338,9 +329,6 @@ class Step(Written, frozen=True):
 
 
 VERBS = tuple(field for field in Step.__struct_fields__ if field != "expect")
-
-
-# The case
 
 
 Comparison = int | str

@@ -55,7 +55,7 @@ class Config:
 
         Maps and texts that are empty are left out, as a kubelet leaves them out.
 
-        Requirements: CPU-RECONCILE-003.
+        Requirements: CPU-RECONCILE-003, CPU-RECONCILE-010.
         """
         fields = {
             "cpuManagerPolicy": self.cpu_policy,
@@ -88,8 +88,8 @@ def load(
     Raises:
         ConfigError: a value of the wrong type, or one that the kubelet's validation refuses.
 
-    Requirements: CPU-HINT-014, CPU-NONE-001, MEM-CONFIG-007, MEM-CONFIG-008, MEM-NONE-002,
-    TOPO-POLICY-001, TOPO-SCOPE-001.
+    Requirements: CPU-CONFIG-020, CPU-HINT-014, CPU-NONE-001, MEM-CONFIG-007, MEM-CONFIG-008,
+    MEM-NONE-002, TOPO-POLICY-001, TOPO-SCOPE-001.
     """
     if "featureGates" in flags:
         gates.enabled(flags, known)

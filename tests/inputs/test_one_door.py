@@ -51,6 +51,7 @@ REASONS = {
     "fleet/journal.py": "opens a second time what the door has opened",
     "reference/cadvisor/sysfs.py": TREE,
     "reference/kubelet/checkpoints/files.py": "reads its own state directory, as the kubelet does",
+    "reference/kubelet/flags.py": PACKAGED,
     "reference/kubelet/gates.py": PACKAGED,
     "reports/files.py": OWN,
     "reports/pages.py": PACKAGED,

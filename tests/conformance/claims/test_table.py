@@ -25,14 +25,24 @@ if TYPE_CHECKING:
 HELLO = msgspec.structs.replace(Reference().hello(hello_args("tests")), features=None)
 
 
-def test_of_a_kubelet_that_names_no_features_all_are_assumed() -> None:
-    assert features.assumed(HELLO) == features.NAMED
+OF_VERSION_1 = tuple(name for name in features.NAMED if features.FEATURES[name].since == "1")
+
+
+def test_of_a_kubelet_that_names_no_features_all_of_version_1_are_assumed() -> None:
+    assert features.assumed(HELLO) == OF_VERSION_1
+    assert {*features.NAMED} - {*OF_VERSION_1} == {
+        "quota",
+        "effective-configuration",
+        "refused-pods",
+        "flags",
+        "preferred-devices",
+    }
 
 
 @pytest.mark.parametrize("level", ["invariants", "admission", "placement"])
 def test_checkpoint_files_are_only_assumed_of_a_kubelet(level: str) -> None:
     other = msgspec.structs.replace(HELLO, level=level)
-    assert {*features.NAMED} - {*features.assumed(other)} == {"checkpoint-files"}
+    assert {*OF_VERSION_1} - {*features.assumed(other)} == {"checkpoint-files"}
 
 
 def test_what_operations_and_policies_do_not_allow_is_not_assumed() -> None:
