@@ -298,6 +298,29 @@ def test_an_init_container_leaves_its_memory_and_a_sidecar_does_not(
     assert found == broken
 
 
+@pytest.mark.parametrize(
+    ("size", "changes", "broken"),
+    [
+        (2 * GIB, {}, []),
+        (GIB, {}, []),
+        (GIB - 1, {}, ["memory-as-requested"]),
+        (2 * GIB + 1, {}, ["memory-as-requested"]),
+        # What ended and came again may have taken it twice.
+        (GIB - 1, {"returned": frozenset({"uid-a"})}, []),
+        (GIB - 1, {"arrivals": {"uid-a": Arrival(CONFIG, 1)}, "starts": 2}, []),
+        (GIB - 1, {"ended": frozenset({("uid-a", "app")})}, []),
+    ],
+)
+def test_an_init_container_keeps_what_those_after_it_cannot_have(
+    view: View, size: int, changes: dict[str, Any], broken: list[str]
+) -> None:
+    load = pods.container("load", pods.guaranteed({"cpu": "2", "memory": "2Gi"}))
+    node = state("0-1,4-7", a={"load": held(memory=(block(0, size=size),)), "app": held()})
+    one = replace(view, pods={"uid-a": pod("a", load)}, state=node, **changes)
+    found = [one for one in names(invariants.on_state(one)) if one.startswith("memory-as")]
+    assert found == broken
+
+
 # Devices
 
 
