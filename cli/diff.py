@@ -225,7 +225,7 @@ class _Sides:
     @contextmanager
     def pair(self, right: Target) -> Iterator[Pair]:
         """The left side opened beside the right one."""
-        from numaproof.conformance.differential.diff import shared_capabilities
+        from numaproof.conformance.differential.diff import shared_capabilities, told_by_both
         from numaproof.conformance.differential.lockstep import Pair
         from numaproof.conformance.execution.run import reference
 
@@ -239,7 +239,8 @@ class _Sides:
                 )
             capabilities = shared_capabilities(left.hello, right.hello, kubernetes)
             sides = reference if judged_as == "either" and not self.left else None
-            yield Pair(left.implementation, right.implementation, capabilities, level, sides)
+            tell = told_by_both(capabilities)
+            yield Pair(left.implementation, right.implementation, capabilities, level, sides, tell)
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from numaproof.folders.scratch import scratch_folder
 from numaproof.protocol import events
 from numaproof.protocol.features import claimed
 from numaproof.protocol.machine import MachineInfo
+from numaproof.protocol.messages import TOLD
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.differential.lockstep import LockstepResult, Pair
     from numaproof.conformance.execution.harness_run import HarnessRun
     from numaproof.conformance.execution.machines import ProfileMachine
-    from numaproof.protocol.messages import Hello
+    from numaproof.protocol.messages import Hello, Told
 
 _SHRINK_SECONDS = 60.0
 _SHRINK_TRIES = 3
@@ -55,6 +56,11 @@ class NamedScenario:
 
     name: str
     scenario: Scenario
+
+
+def told_by_both(shared: Capabilities) -> tuple[Told, ...]:
+    """What the answers of both sides can tell on request."""
+    return tuple(one for one in TOLD if shared.makes(f"feature {one}"))
 
 
 def shared_capabilities(left: Hello, right: Hello, kubernetes: str) -> Capabilities:

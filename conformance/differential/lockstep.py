@@ -55,6 +55,7 @@ class Pair:
         level: how much of the answers is compared.
         sides: makes references that are on either side where kubelets break their documents, any of
             which the right side may agree with; None to compare it with the left side alone.
+        tell: what starts ask both to tell.
     """
 
     left: Implementation
@@ -62,6 +63,7 @@ class Pair:
     capabilities: Capabilities
     level: messages.Level
     sides: Callable[[Side], Implementation] | None = None
+    tell: tuple[messages.Told, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -195,7 +197,7 @@ class _LockstepRun:
             root=tree.directory if tree else None,  # one side may be a program
             oracle=self._left,
             from_tree=scenario.case.tree,
-            tell=tuple(one for one in messages.TOLD if pair.capabilities.makes(f"feature {one}")),
+            tell=pair.tell,
         )
         self._checker = UncheckedInvariants(self._session, Facts(scenario.machine))
         case = _without_expectations(scenario.case)
