@@ -178,7 +178,7 @@ def numbers_and_booleans_are_texts(changes: Changes) -> None:
 
 @seeds("CPU-CONFIG-014")
 def the_reconcile_period_is_not_read(changes: Changes) -> None:
-    changes.replace(fields, "duration", lambda given, name: None)
+    changes.replace(fields, "duration", lambda given, name, default: default)
 
 
 @seeds("CPU-CONFIG-014")

@@ -152,9 +152,10 @@ def ephemeral_storage_cannot_be_reserved(changes: Changes) -> None:
 def _other_durations(changes: Changes, takes: Callable[[Any, Any], bool]) -> None:
     """Lets more be a duration, where the configuration and the value are such that it `takes`."""
 
-    def duration(original: Any, given: Any, name: str) -> None:
-        if name != "cpuManagerReconcilePeriod" or not takes(given, given.get(name)):
-            original(given, name)
+    def duration(original: Any, given: Any, name: str, default: str) -> Any:
+        if name == "cpuManagerReconcilePeriod" and takes(given, given.get(name)):
+            return default
+        return original(given, name, default)
 
     changes.around(fields, "duration", duration)
 
@@ -196,11 +197,12 @@ def malformed_reconcile_period_is_refused_by_the_cpu_manager(changes: Changes) -
     """The CPU Manager reads the period when it is made."""
     problems: list[str] = []
 
-    def duration(original: Any, given: Any, name: str) -> None:
+    def duration(original: Any, given: Any, name: str, default: str) -> Any:
         try:
-            original(given, name)
+            return original(given, name, default)
         except ConfigError as error:
             problems.append(str(error))
+            return default
 
     def make(original: Any, *args: Any) -> Any:
         if problems:
