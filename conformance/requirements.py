@@ -11,7 +11,7 @@ import msgspec
 
 from numaproof.inputs import documents, fitting
 from numaproof.protocol import events
-from numaproof.protocol.messages import Level
+from numaproof.protocol.messages import LEVELS, Level
 from numaproof.protocol.releases import RELEASES
 
 if TYPE_CHECKING:
@@ -105,15 +105,17 @@ def problems(registry: Registry, cases: Iterable[Case]) -> list[str]:
     Ids must not repeat, a requirement must cite documents that exist, and source code by file,
     function and tag, a case must name requirements that exist, and a requirement must have
     either a case or a reason why it has none. What is planned has none, and names the release that
-    it is planned for.
+    it is planned for. A case above a requirement's level does not test it for whoever claims no more
+    than that level, so there must be another.
     """
     found = _wrong_rows(registry)
     rows = registry.by_id()
-    used: set[str] = set()
+    used: dict[str, int] = {}
     names: list[str] = []
     for case in cases:
         names += [case.id, *case.aliases]
-        used.update(case.requirements)
+        level = LEVELS.index(case.level)
+        used |= {one: min(level, used.get(one, level)) for one in case.requirements}
         if not case.requirements:
             found.append(f"case {case.id} names no requirement")
         found += [
@@ -128,6 +130,10 @@ def problems(registry: Registry, cases: Iterable[Case]) -> list[str]:
             found.append(f"requirement {row.id} is marked {marked} but has a case")
         if row.tested and row.id not in used:
             found.append(f"requirement {row.id} has neither a case nor a reason why not")
+        if row.tested and used.get(row.id, 0) > LEVELS.index(row.level):
+            found.append(
+                f"requirement {row.id} is of level {row.level}, and all its cases are above that"
+            )
     return found
 
 

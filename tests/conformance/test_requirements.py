@@ -79,6 +79,16 @@ def test_a_registry_in_order_has_no_problems(case: Callable[..., Case]) -> None:
     assert problems(rows, [case("a", "A-001")]) == []
 
 
+def test_a_requirement_has_a_case_at_its_own_level(case: Callable[..., Case]) -> None:
+    rows = registry(requirement("A-001"))
+    above = msgspec.structs.replace(case("above", "A-001"), level="kubelet")
+    at = msgspec.structs.replace(case("at", "A-001"), level="admission")
+    below = msgspec.structs.replace(case("below", "A-001"), level="invariants")
+    complaint = "requirement A-001 is of level admission, and all its cases are above that"
+    assert problems(rows, [above]) == [complaint]
+    assert problems(rows, [above, at]) == problems(rows, [below, above]) == []
+
+
 @pytest.mark.parametrize(
     ("rows", "named", "complaint"),
     [
