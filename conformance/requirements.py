@@ -105,8 +105,8 @@ def problems(registry: Registry, cases: Iterable[Case]) -> list[str]:
     Ids must not repeat, a requirement must cite documents that exist, and source code by file,
     function and tag, a case must name requirements that exist, and a requirement must have
     either a case or a reason why it has none. What is planned has none, and names the release that
-    it is planned for. A case above a requirement's level does not test it for whoever claims no more
-    than that level, so there must be another.
+    it is planned for. A case above a requirement's level does not test it for whoever claims no
+    more than that level, so there must be another.
     """
     found = _wrong_rows(registry)
     rows = registry.by_id()

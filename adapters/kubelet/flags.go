@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/pflag"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
@@ -67,9 +66,12 @@ func override(config *kubeletconfig.KubeletConfiguration, given []string) error 
 	return nil
 }
 
+// printFlagsAndExit prints the flags of the kubelet's command line: what flags.py makes a column of the
+// reference's table of.
 func printFlagsAndExit() {
+	names := []string{}
 	commandLine(options.NewKubeletFlags(), &kubeletconfig.KubeletConfiguration{}).VisitAll(func(f *pflag.Flag) {
-		fmt.Println(f.Name)
+		names = append(names, f.Name)
 	})
-	os.Exit(0)
+	printAndExit("flags", names)
 }

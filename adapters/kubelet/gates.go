@@ -51,9 +51,14 @@ func printGatesAndExit() {
 		slices.Sort(found.Needs)
 		known[string(name)] = found
 	}
+	printAndExit("gates", known)
+}
+
+// printAndExit prints what the kubelet of this release knows.
+func printAndExit(what string, known any) {
 	version, err := kubeletVersion()
 	if err == nil {
-		err = json.NewEncoder(os.Stdout).Encode(map[string]any{"kubernetes": minor(version), "gates": known})
+		err = json.NewEncoder(os.Stdout).Encode(map[string]any{"kubernetes": minor(version), what: known})
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

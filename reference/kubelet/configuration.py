@@ -91,8 +91,7 @@ def load(
     Requirements: CPU-CONFIG-020, CPU-HINT-014, CPU-NONE-001, MEM-CONFIG-007, MEM-CONFIG-008,
     MEM-NONE-002, TOPO-POLICY-001, TOPO-SCOPE-001.
     """
-    if "featureGates" in flags:
-        gates.enabled(flags, known)
+    _check_gates(flags, known)
     given = {name: value for name, value in given.items() if name not in unknown}
     decoded: dict[str, Any] = {
         "cpuManagerReconcilePeriod": fields.duration(given, "cpuManagerReconcilePeriod", "10s"),
@@ -104,7 +103,7 @@ def load(
     enabled = gates.enabled(given, known)
     if "featureGates" in flags:
         both = {**(given.get("featureGates") or {}), **flags["featureGates"]}
-        enabled = gates.enabled({"featureGates": both}, known)
+        enabled = _check_gates({"featureGates": both}, known)
     decoded |= {
         "reservedMemory": fields.memory_reservations(given),
         "evictionHard": eviction.configured(given),
@@ -142,6 +141,16 @@ def load(
         cfs_quota=decoded["cpuCFSQuota"],
         gates=enabled,
     )
+
+
+def _check_gates(given: Mapping[str, Any], known: Mapping[str, Gate]) -> Mapping[str, bool]:
+    """The gates that the command line sets, or that it and the configuration set together."""
+    try:
+        return gates.enabled(given, known)
+    except gates.GateError as error:
+        raise ConfigError(
+            f"failed to set feature gates from initial flags-based config: {error}"
+        ) from None
 
 
 _TEXTS = {

@@ -6,6 +6,7 @@ The flags of all releases are the table ``flags.txt`` beside this module. (Kuber
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,6 +50,8 @@ def read(given: Sequence[str], release: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in _flags(given, table()[release]):
         field, reader = _FIELDS[name]
+        if field == "reservedMemory" and not value:
+            continue  # an empty one sets nothing
         try:
             found[field] = reader(value, found.get(field))
         except FlagError as error:
@@ -81,7 +84,9 @@ def _flags(given: Sequence[str], known: frozenset[str]) -> Iterator[tuple[str, s
 
 def _name(argument: str, known: frozenset[str]) -> str:
     if not argument.startswith("--"):
-        raise NotBuiltError(f"flag {argument}")
+        if argument[1] in _SHORT:
+            raise NotBuiltError(f"flag {argument}")
+        raise _unread(f"unknown shorthand flag: '{argument[1]}' in {argument}")
     written = argument.removeprefix("--").partition("=")[0]
     if not written or written.startswith("-"):
         raise _unread(f"bad flag syntax: {argument}")
@@ -159,14 +164,24 @@ _FORMAT = (
 
 def _reservations(value: str, earlier: Any) -> fields.MemoryReservations:
     found = [*(earlier or ())]
-    for reservation in value.split(";") if value else ():
+    for reservation in value.split(";"):
         node, *amounts = reservation.split(":")
         if len(amounts) != 1:
             raise FlagError(_FORMAT.format(reservation))
-        if not node.removeprefix("-").removeprefix("+").isdecimal():
-            raise FlagError(f"failed to convert the NUMA node ID, expected integer, got {node}")
-        found.append((int(node), dict(map(_amount, amounts[0].split(",")))))
+        found.append((_node(node), dict(map(_amount, amounts[0].split(",")))))
     return tuple(found)
+
+
+def _node(text: str) -> int:
+    """A node's id, of which the kubelet keeps the lower 32 bits."""
+    number = int(text) if _INTEGER.fullmatch(text) else _BEYOND
+    if not -_BEYOND <= number < _BEYOND:
+        raise FlagError(f"failed to convert the NUMA node ID, expected integer, got {text}")
+    return (number + (1 << 31)) % (1 << 32) - (1 << 31)
+
+
+_INTEGER = re.compile("[+-]?[0-9]{1,40}")
+_BEYOND = 1 << 63
 
 
 def _amount(text: str) -> tuple[str, str]:
@@ -201,6 +216,9 @@ _FIELDS: Mapping[str, tuple[str, Callable[[str, Any], Any]]] = {
     "topology-manager-scope": ("topologyManagerScope", _text),
 }
 """The field that each flag sets, and how its value is read."""
+
+_SHORT = ("h", "v")
+"""Flags of one letter, of which none concerns the managers."""
 
 _SWITCHES = frozenset({"cpu-cfs-quota"})
 """Flags that need no value."""

@@ -1,0 +1,36 @@
+"""Writes the reference's table of the kubelet's flags from what built adapters print.
+
+``flags.py TABLE PROGRAM...`` asks each program for the flags of its release and makes them that
+release's column, a new one if need be; the columns of other releases stay.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import gates
+
+TITLE = """\
+# The flags of the kubelet's command line: one row a flag, one column a release that has it (x) or
+# not (a dot).
+"""
+
+
+def main(table: Path, programs: list[str]) -> None:
+    """Replaces the columns of the releases of `programs` in the table."""
+    text = table.read_text(encoding="ascii").split("\n\n")[1]
+    columns = gates.columns([line.split() for line in text.splitlines()], 1)
+    for program in programs:
+        ended = subprocess.run(  # noqa: S603 - the user's own program
+            [program, "-flags"], check=True, capture_output=True
+        )
+        answer = json.loads(ended.stdout)
+        columns[answer["kubernetes"]] = {(name,): "x" for name in answer["flags"]}
+    table.write_text("\n".join([TITLE, *gates.rows(("flag",), columns), ""]), encoding="ascii")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2:])

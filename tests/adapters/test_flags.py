@@ -1,0 +1,43 @@
+"""The program that writes the reference's table of the kubelet's flags."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from numaproof.reference.kubelet import flags
+
+SCRIPT = Path(__file__).parents[2] / "adapters" / "kubelet" / "flags.py"
+TABLE = Path(flags.__file__).with_name("flags.txt")
+
+
+def program(folder: Path, release: str, names: list[str]) -> str:
+    """A program that prints the flags of a release as an adapter does."""
+    path = folder / release
+    printed = json.dumps({"kubernetes": release, "flags": names})
+    path.write_text(f"#!/bin/sh\n[ $1 = -flags ] && cat <<'END'\n{printed}\nEND\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def written(folder: Path, *programs: str) -> str:
+    table = Path(shutil.copy(TABLE, folder / "flags.txt"))
+    subprocess.run((sys.executable, str(SCRIPT), str(table), *programs), check=True)
+    return table.read_text(encoding="ascii")
+
+
+def test_the_table_is_written_as_it_stands(tmp_path: Path) -> None:
+    programs = [program(tmp_path, release, [*names]) for release, names in flags.table().items()]
+    assert written(tmp_path, *programs) == TABLE.read_text(encoding="ascii")
+
+
+def test_a_new_release_gets_a_column(tmp_path: Path) -> None:
+    text = written(tmp_path, program(tmp_path, "1.99", ["cpu-manager-policy", "brand-new"]))
+    cells = {line.split()[0]: line.split()[1:] for line in text.splitlines()[3:]}
+    assert cells["flag"][-2:] == ["1.37", "1.99"]
+    assert cells["cpu-manager-policy"] == ["x"] * 9
+    assert cells["brand-new"] == ["."] * 8 + ["x"]
+    assert cells["reserved-cpus"][-1] == "."
