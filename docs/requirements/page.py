@@ -12,7 +12,9 @@ import sys
 from functools import cache
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import yaml
 
 from numaproof import fakesys
 from numaproof.conformance.cases import loading
@@ -104,14 +106,16 @@ def requirements() -> str:
 def _of_area(
     area: str, requirements: Iterable[Requirement], cases: Mapping[str, list[Case]]
 ) -> str:
-    lines = [f"### {area}", "", "| id | statement | level | document | cases | machines |"]
-    lines.append("|---|---|---|---|---|---|")
+    lines = [f"### {area}", ""]
+    lines += ["| id | statement | level | document | cases | machines | reference | kubelets |"]
+    lines.append("|---|---|---|---|---|---|---|---|")
     for one in requirements:
         named = f'<a id="{one.id.lower()}"></a>{one.id}'
         also = f", also {', '.join(one.also)}" if one.also else ""
         cited = f"{one.document}: {one.section}{also}"
         shown = _shown(one, cases.get(one.id, []))
-        lines.append(_row(named, cell(one.statement), one.level, cell(cited), *shown))
+        ended = [outcome(one, kubelets=which) for which in (False, True)]
+        lines.append(_row(named, cell(one.statement), one.level, cell(cited), *shown, *ended))
     return "\n".join(lines)
 
 
@@ -147,6 +151,61 @@ def _machines(case: Case) -> frozenset[str]:
     return frozenset(one.name for one in machines.select(_catalogue(), case))
 
 
+# How whole checks ended
+
+
+@cache
+def outcomes() -> tuple[dict[str, Any], ...]:
+    """What outcomes.py has noted of whole checks, the releases in order."""
+    return tuple(yaml.safe_load((FOLDER / "outcomes.yaml").read_text(encoding="utf-8")))
+
+
+def outcome(requirement: Requirement, *, kubelets: bool) -> str:
+    """How the cases of a requirement ended on the reference, or on the kubelets of all releases."""
+    if not requirement.tested:
+        return ""
+    ended: dict[str, list[str]] = {}
+    for one in outcomes():
+        if (one["of"] == "kubelet") is kubelets and requirement.id not in one["unplayed"]:
+            ended.setdefault(_ended(requirement.id, one), []).append(one["kubernetes"])
+    if len(ended) == 1:
+        return next(iter(ended))
+    return "; ".join(f"{releases(where)}: {how}" for how, where in ended.items())
+
+
+def _ended(requirement: str, one: dict[str, Any]) -> str:
+    if requirement in one["fails"]:
+        return "fails"
+    defects = one["departs"].get(requirement)
+    if not defects:
+        return "pass"
+    return ", ".join(f"[{name}](findings.md#{name})" for name in defects)
+
+
+def releases(names: list[str]) -> str:
+    """Releases in short: those that follow on each other as a range."""
+    first, last = names[0], names[-1]
+    together = int(last.split(".")[1]) - int(first.split(".")[1]) == len(names) - 1
+    return f"{first} to {last}" if together and len(names) > 1 else ", ".join(names)
+
+
+def measured() -> str:
+    """Which checks the outcomes are of, and how many of their case runs ended how."""
+    rows = ["| implementation | Kubernetes | requirements played | with a named defect | failed |"]
+    rows.append("|---|---|---|---|---|")
+    rows += [
+        _row(
+            f"{one['of']} {one['version']}",
+            one["kubernetes"],
+            one["played"],
+            len(one["departs"]),
+            len(one["fails"]),
+        )
+        for one in outcomes()
+    ]
+    return "\n".join(rows)
+
+
 # The page
 
 
@@ -162,6 +221,7 @@ def page() -> str:
         counts=counts(traced),
         documents="\n\n".join(map(of_document, traced)),
         requirements=requirements(),
+        measured=measured(),
     )
 
 

@@ -1,0 +1,83 @@
+"""Writes docs/requirements/outcomes.yaml: how whole checks of the reference and of kubelets ended.
+
+    python docs/requirements/outcomes.py EVENTS...
+
+Each file is the events.jsonl of a whole `numaproof check`. What it says of its implementation and
+release takes the place of what was known of them. For each requirement it notes that a case failed,
+or the named defects by which cases failed; those of which nothing is noted passed.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from numaproof.conformance.requirements import load_registry
+
+TABLE = Path(__file__).with_name("outcomes.yaml")
+
+Outcome = dict[str, Any]
+"""A whole check: `of` and `version` of an implementation, the release, what did not pass."""
+
+
+def read(path: Path) -> Outcome:
+    """What a file of events says of each requirement.
+
+    Raises:
+        SystemExit: it is not of a check that was played to its end.
+    """
+    outcome: Outcome = {}
+    departs: dict[str, set[str]] = {}
+    fails: set[str] = set()
+    played: set[str] = set()
+    ended = False
+    for line in path.read_text(encoding="utf-8").splitlines():
+        event = json.loads(line)
+        match event["event"]:
+            case "campaign started":
+                hello = event["implementation"]
+                outcome |= {"of": hello["name"], "version": hello["version"]}
+                outcome["kubernetes"] = event["kubernetes"]
+            case "case finished":
+                named = event["requirements"]
+                if event["outcome"] != "unsupported":
+                    played.update(named)
+                if event["outcome"] == "expected failure":
+                    for one in named:
+                        departs.setdefault(one, set()).add(event["defect"])
+                elif event["outcome"] not in ("pass", "unsupported"):
+                    fails.update(named)
+            case "campaign ended":
+                ended = event["complete"]
+    if not ended:
+        raise SystemExit(f"{path}: the check was not played to its end")
+    outcome["played"] = len(played)
+    tested = {one.id for one in load_registry().requirements if one.tested}
+    outcome["unplayed"] = sorted(tested - played)
+    outcome["departs"] = {one: sorted(defects) for one, defects in sorted(departs.items())}
+    outcome["fails"] = sorted(fails)
+    return outcome
+
+
+def order(outcome: Outcome) -> tuple[str, list[int]]:
+    """The reference first, and releases in order."""
+    release = [int(part) for part in outcome["kubernetes"].split(".")]
+    return ("" if outcome["of"] == "numaproof reference" else outcome["of"]), release
+
+
+def main(paths: list[str]) -> None:
+    """Brings the table up to date with these checks."""
+    known = yaml.safe_load(TABLE.read_text(encoding="utf-8")) if TABLE.exists() else []
+    found = {(one["of"], one["kubernetes"]): one for one in known}
+    for outcome in map(read, map(Path, paths)):
+        found[outcome["of"], outcome["kubernetes"]] = outcome
+    text = yaml.safe_dump(sorted(found.values(), key=order), sort_keys=False, width=100)
+    TABLE.write_text(f"# Written by docs/requirements/outcomes.py.\n{text}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
