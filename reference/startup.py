@@ -141,6 +141,12 @@ def _configuration(
 ) -> Config:
     try:
         overriding = flags.read(command_line, release.version)
+    except configuration.ConfigError as error:
+        text = str(error)
+        for words, instead in release.flag_words.items():
+            text = text.replace(words, instead)
+        raise StartError("config", text) from None
+    try:
         return configuration.load(given, release.gates, release.unknown_fields, overriding)
     except GateError as error:
         raise StartError("config", f"{release.gates_refused}{error}") from None

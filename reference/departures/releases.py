@@ -65,6 +65,7 @@ class Release:
         reads_cpus_for_every_policy: whether the CPU Manager reads the machine's CPUs under policy
             none, too, and refuses to start where it cannot.
         no_cpu: how discovery begins its complaint about a tree without CPUs.
+        flag_words: what refusals of flags say in the place of other words.
         departures: the classes that override a rule in it.
 
     Requirements: CPU-OPT-ALIGNSOCKET-001, CPU-OPT-DISTCORES-001, CPU-OPT-DISTNUMA-001,
@@ -88,6 +89,7 @@ class Release:
     without_gates: Mapping[str, type]
     reads_cpus_for_every_policy: bool
     no_cpu: str
+    flag_words: Mapping[str, str]
     departures: tuple[type, ...]
 
     def rule(self, documented: type[Rule]) -> type[Rule]:
@@ -182,6 +184,14 @@ def _departures(version: str) -> tuple[type, ...]:
     return tuple(one for one in OVERRIDES if version in departure_of(one).releases)
 
 
+_FLAG_WORDS_1_30 = MappingProxyType(
+    {
+        "expected integer": "exptected integer",
+        "value, expected type=quantity": "value, expected type=quantatity",
+        "failed to parse the quantity:": "failed to parse the quantatity, expected quantatity, got",
+    }
+)
+
 _1_30 = Release(
     version="1.30",
     gates=gates.of_release("1.30"),
@@ -202,6 +212,7 @@ _1_30 = Release(
     without_gates={},
     reads_cpus_for_every_policy=False,
     no_cpu="Any CPU is not available",
+    flag_words=_FLAG_WORDS_1_30,
     departures=_departures("1.30"),
 )
 _1_31 = replace(
@@ -247,6 +258,7 @@ _1_35 = replace(
     gates=gates.of_release("1.35"),
     cpu_options=_OPTIONS_1_35,
     topology_options=_TOPOLOGY_OPTIONS_1_35,
+    flag_words=MappingProxyType({}),
     departures=_departures("1.35"),
 )
 _1_36 = replace(

@@ -186,3 +186,16 @@ def test_an_unknown_gate_of_the_command_line_is_refused_by_the_command() -> None
         "failed to set feature gates from initial flags-based config:"
         " unrecognized feature gate: NoSuchGate"
     )
+
+
+@pytest.mark.parametrize(("kubernetes", "word"), [("1.34", "exptected"), ("1.35", "expected")])
+def test_earlier_releases_misspell_some_refusals(kubernetes: str, word: str, node: Any) -> None:
+    refused = node.ask(
+        "start",
+        machine={},
+        config={},
+        state_dir=str(node.state_dir),
+        kubernetes=kubernetes,
+        flags=["--reserved-memory=x:memory=1"],
+    )["refused"]
+    assert refused["message"].endswith(f"failed to convert the NUMA node ID, {word} integer, got x")
