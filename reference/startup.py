@@ -140,7 +140,7 @@ def _configuration(
     given: messages.KubeletConfiguration, release: Release, command_line: Sequence[str] = ()
 ) -> Config:
     try:
-        overriding = flags.read(command_line, release.version)
+        overriding = flags.read(command_line, release.version, release.flags_of_one_pair)
     except configuration.ConfigError as error:
         text = str(error)
         for words, instead in release.flag_words.items():

@@ -66,6 +66,7 @@ class Release:
             none, too, and refuses to start where it cannot.
         no_cpu: how discovery begins its complaint about a tree without CPUs.
         flag_words: what refusals of flags say in the place of other words.
+        flags_of_one_pair: flags that hold one pair each, of which others hold several.
         departures: the classes that override a rule in it.
 
     Requirements: CPU-OPT-ALIGNSOCKET-001, CPU-OPT-DISTCORES-001, CPU-OPT-DISTNUMA-001,
@@ -90,6 +91,7 @@ class Release:
     reads_cpus_for_every_policy: bool
     no_cpu: str
     flag_words: Mapping[str, str]
+    flags_of_one_pair: frozenset[str]
     departures: tuple[type, ...]
 
     def rule(self, documented: type[Rule]) -> type[Rule]:
@@ -213,6 +215,7 @@ _1_30 = Release(
     reads_cpus_for_every_policy=False,
     no_cpu="Any CPU is not available",
     flag_words=_FLAG_WORDS_1_30,
+    flags_of_one_pair=frozenset({"topology-manager-policy-options"}),
     departures=_departures("1.30"),
 )
 _1_31 = replace(
@@ -221,6 +224,7 @@ _1_31 = replace(
     gates=gates.of_release("1.31"),
     cpu_options=_OPTIONS_1_31,
     topology_options=_TOPOLOGY_OPTIONS_1_31,
+    flags_of_one_pair=frozenset(),
     departures=_departures("1.31"),
 )
 _1_32 = replace(

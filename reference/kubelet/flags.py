@@ -36,10 +36,13 @@ def table() -> Mapping[str, frozenset[str]]:
     }
 
 
-def read(given: Sequence[str], release: str) -> dict[str, Any]:
+def read(
+    given: Sequence[str], release: str, of_one_pair: frozenset[str] = frozenset()
+) -> dict[str, Any]:
     """The fields of the configuration that a command line sets, decoded, by name.
 
-    Of a flag that is given several times the last counts, and of a map every entry.
+    Of a flag that is given several times the last counts, and of a map every entry. Flags
+    `of_one_pair` take a comma for a part of the value.
 
     Raises:
         ConfigError: a flag that the release does not have, or a value that cannot be read.
@@ -50,6 +53,7 @@ def read(given: Sequence[str], release: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in _flags(given, table()[release]):
         field, reader = _FIELDS[name]
+        reader = _one_pair if name in of_one_pair else reader
         if field == "reservedMemory" and not value:
             continue  # an empty one sets nothing
         try:

@@ -19,9 +19,7 @@ _TOPOLOGY_POLICIES = ("none", "best-effort", "restricted", "single-numa-node")
 
 def _read(changes: Changes, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     """Makes something else of the fields that the flags set."""
-    changes.around(
-        flags, "read", lambda original, given, release: change(dict(original(given, release)))
-    )
+    changes.around(flags, "read", lambda original, *given: change(dict(original(*given))))
 
 
 def _without(field: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
@@ -136,9 +134,9 @@ def one_reservation_flag_stands_for_both(changes: Changes) -> None:
 def unknown_flags_are_passed_over(changes: Changes) -> None:
     """A plausible author does not stumble over what does not concern the managers."""
 
-    def read(original: Any, given: Any, release: Any) -> Any:
+    def read(original: Any, given: Any, release: Any, *rest: Any) -> Any:
         try:
-            return original(given, release)
+            return original(given, release, *rest)
         except ConfigError as error:
             if "unknown flag" in str(error):
                 return {}
@@ -151,10 +149,12 @@ def unknown_flags_are_passed_over(changes: Changes) -> None:
 def flags_of_earlier_releases_are_taken(changes: Changes) -> None:
     """A plausible author never takes a flag out."""
 
-    def read(original: Any, given: Any, release: Any) -> Any:
+    def read(original: Any, given: Any, release: Any, *rest: Any) -> Any:
         gone = set().union(*flags.table().values()) - flags.table()[release]
         return original(
-            [one for one in given if one.removeprefix("--").partition("=")[0] not in gone], release
+            [one for one in given if one.removeprefix("--").partition("=")[0] not in gone],
+            release,
+            *rest,
         )
 
     changes.around(flags, "read", read)
@@ -164,9 +164,9 @@ def flags_of_earlier_releases_are_taken(changes: Changes) -> None:
 def misspelt_flags_are_guessed(changes: Changes) -> None:
     """A plausible author means well with a flag whose first words are right."""
 
-    def read(original: Any, given: Any, release: Any) -> Any:
+    def read(original: Any, given: Any, release: Any, *rest: Any) -> Any:
         known = [one for one in given if not one.startswith("--cpu-manager-pol")]
-        return original(known, release)
+        return original(known, release, *rest)
 
     changes.around(flags, "read", read)
 
@@ -175,8 +175,8 @@ def misspelt_flags_are_guessed(changes: Changes) -> None:
 def removed_runtime_flag_is_passed_over(changes: Changes) -> None:
     """A plausible author knows that old unit files still have the flag."""
 
-    def read(original: Any, given: Any, release: Any) -> Any:
-        return original([one for one in given if "container-runtime=" not in one], release)
+    def read(original: Any, given: Any, release: Any, *rest: Any) -> Any:
+        return original([one for one in given if "container-runtime=" not in one], release, *rest)
 
     changes.around(flags, "read", read)
 
