@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reference.pods import containers, qos, quantity
@@ -34,7 +33,7 @@ class Pod:
     qos: QoSClass
     shared_pool: bool = False
     budget: Mapping[str, Any] | None = None
-    limits: Mapping[str, Any] = MappingProxyType({})
+    limits: Mapping[str, Any] = field(default_factory=dict)
 
     def container(self, name: str) -> PodContainer:
         """The container of this name.
