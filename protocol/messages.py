@@ -25,6 +25,9 @@ LEVELS: tuple[Level, ...] = ("invariants", "admission", "placement", "kubelet")
 Stage = Literal["config", "discovery", "topology", "devices", "cpu", "memory"]
 """The stage of a start that refused."""
 
+InForce = dict[str, str | bool | dict[str, str]]
+"""The fields of a KubeletConfiguration that concern the managers, with their defaults."""
+
 Pod = dict[str, Any]
 """A v1.Pod manifest; open."""
 
@@ -244,7 +247,7 @@ class Started(Strict, frozen=True):
 
     cpus: StartedCPUs
     memory: tuple[MemoryBlock, ...]
-    config: KubeletConfiguration | None = None
+    config: InForce | None = None
 
 
 class Admitted(Strict, frozen=True):

@@ -59,7 +59,7 @@ class NodeSetup:
     pod_level: PodLevel
     pod_rules: type[PodRules]
     quotas: Quotas
-    config: Mapping[str, Any]
+    config: Mapping[str, str | bool | dict[str, str]]
     tell: frozenset[messages.Told] = frozenset()
 
 

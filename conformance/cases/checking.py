@@ -11,6 +11,7 @@ from numaproof.protocol.releases import RELEASES
 
 if TYPE_CHECKING:
     from numaproof.inputs.errors import PathTuple
+    from numaproof.protocol.messages import Told
 
 MOST_STEPS = 1000
 """Steps of a case. After each, the whole node is judged and kept for the report; a case that
@@ -41,6 +42,11 @@ def check(case: Case) -> None:
         raise WrongCaseError(("steps",), message, "make several cases of it")
     for number, step in enumerate(case.steps):
         _check_step(("steps", number), step, case.kubernetes)
+        _check_told(("steps", number, "expect"), step, case.tell)
+    if isinstance(case.devices, dict):
+        for resource in case.preferred.keys() - case.devices.keys():
+            message = f"no devices of {resource} are in the case"
+            raise WrongCaseError(("preferred", resource), message, "name a resource of devices")
 
 
 def check_range(kubernetes: str, path: PathTuple) -> None:
@@ -83,6 +89,26 @@ def _check_step(path: PathTuple, step: Step, kubernetes: str) -> None:
         for number, one in enumerate(step.expect):
             _check_verb((*path, "expect", number), one, given[0])
         _check_releases((*path, "expect"), step.expect, kubernetes)
+
+
+def _check_told(path: PathTuple, step: Step, tell: tuple[Told, ...]) -> None:
+    """What answers say on request can be expected only where starts ask for it."""
+    for one in step.expect if isinstance(step.expect, tuple) else (step.expect,):
+        if not isinstance(one, Expected):
+            continue
+        pods = (one.containers, *(one.pods or {}).values())
+        named: dict[str, tuple[Told, bool]] = {
+            "config": ("effective-configuration", one.config is not None),
+            "pod": ("refused-pods", one.pod is not None),
+            "containers": ("quota", any(c.quota is not None for p in pods for c in p.values())),
+        }
+        for field, (asked, expected) in named.items():
+            if expected and asked not in tell:
+                message = f"answers say this only where the case has tell: [{asked}]"
+                raise WrongCaseError((*path, field), message, f"add {asked} to tell")
+        if one.pod is not None and one.refused is None:
+            message = "only a refused pod has a fate to expect"
+            raise WrongCaseError((*path, "pod"), message, "say with what it is refused")
 
 
 def _check_verb(path: PathTuple, expected: Expected, verb: str) -> None:

@@ -71,13 +71,16 @@ def evaluate(source: str, names: Mapping[str, Any]) -> Any:
     if len(source) > MOST_CHARACTERS:
         raise ExpressionError(f"{source[:40]!r}...: longer than {MOST_CHARACTERS} characters")
     try:
-        return _value(_parsed(source.strip()), names)
+        found = _value(_parsed(source.strip()), names)
     except ExpressionError:
         raise
     except (RecursionError, MemoryError):
         raise ExpressionError(f"{source.strip()[:40]!r}...: nested too deeply") from None
     except _FAILS as error:
         raise ExpressionError(f"{source.strip()!r}: {error}") from None
+    if callable(found):
+        raise ExpressionError(f"{source.strip()!r} is a function, and needs arguments")
+    return found
 
 
 @lru_cache(maxsize=4096)
@@ -98,10 +101,17 @@ def expand(value: Any, names: Mapping[str, Any]) -> Any:
     if isinstance(value, str):
         return _expand_text(value, names)
     if isinstance(value, dict):
-        return {_expand_text(key, names): expand(item, names) for key, item in value.items()}
+        return {_expand_key(key, names): expand(item, names) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [expand(item, names) for item in value]
     return value
+
+
+def _expand_key(key: Any, names: Mapping[str, Any]) -> Any:
+    found = _expand_text(key, names)
+    if isinstance(found, list):
+        raise ExpressionError(f"{str(key)!r}: a list is no key")
+    return found
 
 
 def _expand_text(text: Any, names: Mapping[str, Any]) -> Any:

@@ -137,7 +137,7 @@ def _with_defaults(case: Case, defaults: Defaults, written: dict[str, Any]) -> C
         machines=case.machines if "machines" in written else defaults.machines,
         level=case.level if "level" in written else defaults.level,
         kubernetes=case.kubernetes or defaults.kubernetes,
-        tell=case.tell or defaults.tell,
+        tell=case.tell if "tell" in written else defaults.tell,
     )
 
 

@@ -84,8 +84,10 @@ def _refusal(expected: Expected, word: str, message: str, context: Context) -> I
 
 def _told(what: str, wanted: dict[str, Any] | None, given: object) -> Iterator[str]:
     """Compares what is told on request: as many of its fields as the case names."""
-    if wanted is not None:
-        yield from _subset(what, wanted, {} if given is None else codec.to_plain(given))
+    if wanted is not None and given is None:
+        yield f"{what} is not told, though the start asked for it"
+    elif wanted is not None:
+        yield from _subset(what, wanted, codec.to_plain(given))
 
 
 def _result(expected: Expected, answer: messages.Answer, context: Context) -> Iterator[str]:
@@ -223,7 +225,9 @@ def _containers(
             yield f"the affinity of {where}: expected {wanted.affinity}, got {affinity}"
         level = context.level
         yield from memory_problems(f"memory of {where}", wanted.memory, container.memory, level)
-        if wanted.quota is not None and wanted.quota is not container.quota:
+        if wanted.quota is not None and container.quota is None:
+            yield f"the CFS quota of {where} is not told, though the start asked for it"
+        elif wanted.quota is not None and wanted.quota is not container.quota:
             yield f"the CFS quota of {where}: expected {wanted.quota}, got {container.quota}"
         held = container.devices or {}
         for resource, devices in (wanted.devices or {}).items():

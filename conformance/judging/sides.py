@@ -165,7 +165,9 @@ class Sides:
         turned = (side.turned(name) for side in bases for name in self._names())
         ends = (opposite, UNCHANGED) if self._kubelet else (UNCHANGED,)
         for side in (self._side, *turned, *ends):
-            if side not in wanted and self._take(side, exactly):
+            if side in wanted or self._meets(side, index, after, meets):
+                continue
+            if self._take(side, exactly):
                 if opposite is DOCUMENTED:
                     kept = () if side.documented else sorted(side.exceptions)
                     self._kept = dict.fromkeys(kept or self._kept_from(index, self._exact))

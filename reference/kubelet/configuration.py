@@ -50,14 +50,14 @@ class Config:
     cfs_quota: bool
     gates: Mapping[str, bool] = field(repr=False)
 
-    def in_force(self) -> dict[str, Any]:
+    def in_force(self) -> dict[str, str | bool | dict[str, str]]:
         """The configuration with its defaults, as a ``KubeletConfiguration`` has it.
 
         Maps and texts that are empty are left out, as a kubelet leaves them out.
 
         Requirements: CPU-RECONCILE-003, CPU-RECONCILE-010.
         """
-        fields = {
+        fields: dict[str, str | bool | dict[str, str]] = {
             "cpuManagerPolicy": self.cpu_policy,
             "cpuManagerPolicyOptions": dict(self.cpu_options or {}),
             "cpuManagerReconcilePeriod": self.reconcile_period,

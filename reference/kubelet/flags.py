@@ -68,7 +68,7 @@ def read(
 def _flags(given: Sequence[str], known: frozenset[str]) -> Iterator[tuple[str, str]]:
     """Names and values in order; a value may be an argument of its own."""
     commands = []
-    left = iter(given)
+    left: Iterator[str] = iter(given)
     for argument in left:
         if not argument.startswith("-") or argument == "-":
             commands.append(argument)
@@ -78,9 +78,10 @@ def _flags(given: Sequence[str], known: frozenset[str]) -> Iterator[tuple[str, s
             name = _name(argument, known)
             _, separator, value = argument.partition("=")
             if not separator:
-                value = "true" if name in _SWITCHES else next(left, "\0")
-                if value == "\0":
+                following = "true" if name in _SWITCHES else next(left, None)
+                if following is None:
                     raise _unread(f"flag needs an argument: {argument}")
+                value = following
             yield name, value
     if commands:
         raise ConfigError(f"unknown command {commands[0]}")
@@ -128,7 +129,7 @@ def _duration(value: str, _: Any) -> str:
 
 
 def _pairs(value: str, earlier: Any, separator: str = "=", of: str = "string") -> dict[str, str]:
-    found = dict(earlier or {})
+    found: dict[str, str] = {} if earlier is None else earlier
     for pair in filter(None, value.split(",")):
         found |= _pair(pair, separator, of)
     return found
@@ -142,7 +143,9 @@ def _pair(text: str, separator: str = "=", of: str = "string") -> dict[str, str]
 
 
 def _one_pair(value: str, earlier: Any) -> dict[str, str]:
-    return {**(earlier or {}), **_pair(value)}
+    found: dict[str, str] = {} if earlier is None else earlier
+    found |= _pair(value)
+    return found
 
 
 def _thresholds(value: str, earlier: Any) -> dict[str, str]:
@@ -150,7 +153,7 @@ def _thresholds(value: str, earlier: Any) -> dict[str, str]:
 
 
 def _gates(value: str, earlier: Any) -> dict[str, bool]:
-    found = dict(earlier or {})
+    found: dict[str, bool] = {} if earlier is None else earlier
     for pair in filter(None, value.split(",")):
         for name, on in _pair(pair, of="bool").items():
             try:
