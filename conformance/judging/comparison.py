@@ -89,10 +89,16 @@ def any_resource(answer: messages.Answer) -> messages.Answer:
 
     Of several resources that a container can't have the kubelet names any: it walks a map.
     """
-    if isinstance(answer, messages.AdmissionRefused):
-        message = _UNAVAILABLE.sub("the devices of a resource are unavailable", answer.message)
-        return msgspec.structs.replace(answer, message=message)
-    return answer
+    if not isinstance(answer, messages.AdmissionRefused):
+        return answer
+
+    def unnamed(text: str) -> str:
+        return _UNAVAILABLE.sub("the devices of a resource are unavailable", text)
+
+    pod = answer.pod
+    if pod is not None:
+        pod = msgspec.structs.replace(pod, message=unnamed(pod.message), event=unnamed(pod.event))
+    return msgspec.structs.replace(answer, message=unnamed(answer.message), pod=pod)
 
 
 def _kind(answer: messages.Answer) -> str:

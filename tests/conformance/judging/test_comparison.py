@@ -226,6 +226,12 @@ def test_of_several_resources_without_devices_any_may_be_named(what: str) -> Non
     refused = any_resource(messages.AdmissionRefused("UnexpectedAdmissionError", f"No: {what}"))
     assert isinstance(refused, messages.AdmissionRefused)
     assert refused.message.startswith("No: the devices of a resource are unavailable,")
+    fate = messages.RefusedPod("Failed", "UnexpectedAdmissionError", f"Told: {what}", f"No: {what}")
+    told = any_resource(messages.AdmissionRefused("UnexpectedAdmissionError", "No", fate))
+    assert isinstance(told, messages.AdmissionRefused)
+    assert told.pod is not None
+    assert told.pod.event == refused.message
+    assert told.pod.message == refused.message.replace("No:", "Told:")
 
 
 def test_a_refusal_for_another_reason_keeps_its_words() -> None:
