@@ -18,7 +18,7 @@ from numaproof.reference.pods.pod import PodError
 from numaproof.reference.topology import scope
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from numaproof.reference.cpu.manager import CPUManager
     from numaproof.reference.cpu.policy import StaticCPUPolicy
@@ -44,8 +44,8 @@ class NodeSetup:
 
     `nodes` are the ids of the machine's NUMA nodes in its own order. `cpu`, `memory` and
     `topology_policy` are None for the policies none; `scope` is the Topology Manager's.
-    `pod_level` is what pod-level resources do, `pod_rules` how they are read. `config` is the
-    configuration in force, and `tell` what answers say on request.
+    `pod_level` is what pod-level resources do, `pod_rules` how they are read. `told_config` is the
+    configuration in force, where the start asked for it, and `tell` what answers say on request.
     """
 
     nodes: tuple[int, ...]
@@ -59,7 +59,7 @@ class NodeSetup:
     pod_level: PodLevel
     pod_rules: type[PodRules]
     quotas: Quotas
-    config: Mapping[str, str | bool | dict[str, str]]
+    told_config: messages.InForce | None = None
     tell: frozenset[messages.Told] = frozenset()
 
 
@@ -115,7 +115,7 @@ class StartedNode:
         return messages.Started(
             messages.StartedCPUs(self.setup.topology.all_cpus, allocatable),
             _blocks(memory.allocatable if memory else ()),
-            {**self.setup.config} if "effective-configuration" in self.setup.tell else None,
+            self.setup.told_config,
         )
 
     def admit(self, args: messages.AdmitArgs) -> messages.Admitted:

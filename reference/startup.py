@@ -93,7 +93,7 @@ def start(
         quotas=release.rule(Quotas)(
             config.cfs_quota, config.gates.get("DisableCPUQuotaWithExclusiveCPUs", True)
         ),
-        config=config.in_force(),
+        told_config=config.in_force() if "effective-configuration" in args.tell else None,
         tell=frozenset(args.tell),
     )
     state_dir = Path(args.state_dir)

@@ -91,7 +91,8 @@ def load(
     Requirements: CPU-CONFIG-020, CPU-HINT-014, CPU-NONE-001, MEM-CONFIG-007, MEM-CONFIG-008,
     MEM-NONE-002, TOPO-POLICY-001, TOPO-SCOPE-001.
     """
-    _check_gates(flags, known)
+    if "featureGates" in flags:
+        _check_gates(flags, known)
     given = {name: value for name, value in given.items() if name not in unknown}
     decoded: dict[str, Any] = {
         "cpuManagerReconcilePeriod": fields.duration(given, "cpuManagerReconcilePeriod", "10s"),
