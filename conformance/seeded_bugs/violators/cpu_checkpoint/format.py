@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from numaproof.conformance.seeded_bugs import checkpoint_changes
+from numaproof.conformance.seeded_bugs.checkpoint_changes import parsed
 from numaproof.conformance.seeded_bugs.seeding import Changes, SubjectBugs
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference import startup
@@ -21,15 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 seeds = SubjectBugs("cpu-checkpoint")
-
-
-def parsed(content: bytes) -> dict[str, Any]:
-    """The fields of a checkpoint; none where it is no JSON object."""
-    try:
-        found = json.loads(content)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def rewritten(changes: Changes, change: Callable[[dict[str, Any]], object]) -> None:
@@ -71,15 +65,7 @@ def restored(changes: Changes, restore: Callable[..., Any]) -> None:
     changes.around(cpu, "restore", restore)
 
 
-def format_read(changes: Changes, read: Callable[[Any, Format, bytes], Any]) -> None:
-    """Lets `read` read a file in one of the CPU Manager's formats without ``data``."""
-
-    def instead(original: Any, self: Format, content: bytes) -> Any:
-        if self.structure.startswith("state.CPU"):
-            return read(original, self, content)
-        return original(self, content)
-
-    changes.around(Format, "read", instead)
+format_read = partial(checkpoint_changes.format_read, "state.CPU")
 
 
 def found_by(changes: Changes, change: Callable[[Format, dict[str, Any]], object]) -> None:

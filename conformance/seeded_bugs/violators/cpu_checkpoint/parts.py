@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from numaproof.conformance.seeded_bugs.checkpoint_changes import parsed, two_parts_read
 from numaproof.conformance.seeded_bugs.seeding import Changes, SubjectBugs
 from numaproof.conformance.seeded_bugs.violators.cpu_checkpoint.format import (
     found_by,
-    parsed,
     restored,
     rewritten,
 )
@@ -204,15 +205,7 @@ def cpu_data_is_an_object(changes: Changes) -> None:
     restored(changes, restore)
 
 
-def _two_parts_read(changes: Changes, read: Callable[[Any, TwoPartFormat, bytes], Any]) -> None:
-    """Lets `read` read a file with data."""
-
-    def instead(original: Any, self: TwoPartFormat, content: bytes) -> Any:
-        if self.manager == "cpu manager":
-            return read(original, self, content)
-        return original(self, content)
-
-    changes.around(TwoPartFormat, "read", instead)
+_two_parts_read = partial(two_parts_read, "cpu manager")
 
 
 @seeds("CPU-CHECKPOINT-022")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from numaproof.conformance.seeded_bugs.checkpoint_changes import parsed
 from numaproof.conformance.seeded_bugs.seeding import Changes, SubjectBugs
 from numaproof.conformance.seeded_bugs.violators.cpu_checkpoint.format import (
     format_read,
-    parsed,
     restored,
 )
 from numaproof.reference.kubelet.checkpoints import cpu, files, formats

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from numaproof.conformance.seeded_bugs import checkpoint_changes
+from numaproof.conformance.seeded_bugs.checkpoint_changes import parsed
 from numaproof.conformance.seeded_bugs.seeding import Changes, SubjectBugs
 from numaproof.reference import startup
 from numaproof.reference.errors import StartError
@@ -28,29 +31,12 @@ KNOWN = frozenset(
 )
 
 
-def parsed(content: bytes) -> dict[str, Any]:
-    """The fields of a checkpoint; none where it is no JSON object."""
-    try:
-        found = json.loads(content)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
 def restored(changes: Changes, restore: Callable[..., Any]) -> None:
     """Lets `restore` read the file: given the original, the content, the policy, the formats."""
     changes.around(memory, "restore", restore)
 
 
-def format_read(changes: Changes, read: Callable[[Any, Format, bytes], Any]) -> None:
-    """Lets `read` read a file in one of the Memory Manager's formats without ``data``."""
-
-    def instead(original: Any, self: Format, content: bytes) -> Any:
-        if self.structure.startswith("state.Memory"):
-            return read(original, self, content)
-        return original(self, content)
-
-    changes.around(Format, "read", instead)
+format_read = partial(checkpoint_changes.format_read, "state.Memory")
 
 
 def with_formats(changes: Changes, change: Callable[[Any], Any]) -> None:

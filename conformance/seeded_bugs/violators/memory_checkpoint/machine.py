@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
+from numaproof.conformance.seeded_bugs.checkpoint_changes import parsed
 from numaproof.conformance.seeded_bugs.seeding import Changes, SubjectBugs
-from numaproof.conformance.seeded_bugs.violators.memory_checkpoint.format import parsed
 from numaproof.protocol.sets import NUMASet
 from numaproof.reference.kubelet.checkpoints import files, memory
 from numaproof.reference.memory.policy import StaticMemoryPolicy

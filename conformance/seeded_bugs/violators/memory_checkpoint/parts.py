@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from numaproof.conformance.seeded_bugs.checkpoint_changes import parsed, two_parts_read
 from numaproof.conformance.seeded_bugs.seeding import Changes, SubjectBugs
-from numaproof.conformance.seeded_bugs.violators.memory_checkpoint.format import parsed, restored
+from numaproof.conformance.seeded_bugs.violators.memory_checkpoint.format import restored
 from numaproof.reference.kubelet.checkpoints import files, formats, memory
 from numaproof.reference.kubelet.checkpoints.files import CheckpointError
 from numaproof.reference.kubelet.checkpoints.formats import (
@@ -78,15 +80,7 @@ def memory_data_has_no_machine_state(changes: Changes) -> None:
     restored(changes, restore)
 
 
-def _two_parts_read(changes: Changes, read: Callable[[Any, TwoPartFormat, bytes], Any]) -> None:
-    """Lets `read` read a file with data."""
-
-    def instead(original: Any, self: TwoPartFormat, content: bytes) -> Any:
-        if self.manager == "memory manager":
-            return read(original, self, content)
-        return original(self, content)
-
-    changes.around(TwoPartFormat, "read", instead)
+_two_parts_read = partial(two_parts_read, "memory manager")
 
 
 @seeds("MEM-CHECKPOINT-013")
