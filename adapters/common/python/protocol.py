@@ -1,0 +1,87 @@
+"""numaproof's protocol for adapters in Python (docs/protocol.md): CPU sets and the loop.
+
+Only the standard library, for build.sh copies this file beside adapter.py. An adapter is
+
+    serve(HELLO, {"discover": discover})
+
+where a handler takes the arguments as they came and returns the result. It raises `Refusal` or
+`Unsupporting` for the other answers; anything else that it raises is a fault with its trace.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import IO
+
+    Handler = Callable[[dict[str, Any]], dict[str, Any]]
+
+UNEXPECTED = "UnexpectedAdmissionError"
+"""The reason for which an assignment or a pod is refused where there are not enough CPUs."""
+
+
+class Refusal(Exception):  # noqa: N818 - a deliberate answer and no error
+    """A deliberate no: the stage at which a start stopped, or the reason for refusing a pod."""
+
+    def __init__(self, message: str, *, stage: str | None = None, reason: str = UNEXPECTED) -> None:
+        super().__init__(message)
+        kind = {"stage": stage} if stage else {"reason": reason}
+        self.answer = {"refused": {**kind, "message": message}}
+
+
+class Unsupporting(Exception):  # noqa: N818 - a deliberate answer and no error
+    """The implementation does not have what was asked for."""
+
+
+def serve(hello: Mapping[str, Any], handlers: Mapping[str, Handler]) -> None:
+    """Answers requests on standard input until it ends.
+
+    What foreign code prints goes to standard error, for standard output is the protocol's.
+    """
+    with os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n") as out:
+        os.dup2(2, 1)
+        _answer(sys.stdin.buffer, out, {"hello": lambda _args: dict(hello), **handlers})
+
+
+def _answer(requests: Iterable[bytes], out: IO[str], handlers: Mapping[str, Handler]) -> None:
+    for line in requests:
+        request = json.loads(line)
+        answer = {"id": request["id"], **_answered(request, handlers)}
+        print(json.dumps(answer), file=out, flush=True)
+
+
+def _answered(request: Mapping[str, Any], handlers: Mapping[str, Handler]) -> dict[str, Any]:
+    handler = handlers.get(request["op"])
+    if handler is None:
+        return {"unsupported": {"what": f"operation {request['op']}"}}
+    try:
+        return {"ok": handler(request.get("args") or {})}
+    except Refusal as refusal:
+        return refusal.answer
+    except Unsupporting as lack:
+        return {"unsupported": {"what": str(lack)}}
+    except Exception as error:  # noqa: BLE001 - whatever broke is told, with its trace
+        return {"fault": {"message": repr(error), "trace": traceback.format_exc()}}
+
+
+def cpu_set(text: str) -> set[int]:
+    """The CPUs of a text in the Linux list format, such as ``0-3,8``."""
+    spans = [part.split("-") for part in text.strip().split(",") if part]
+    return {cpu for span in spans for cpu in range(int(span[0]), int(span[-1]) + 1)}
+
+
+def cpu_list(cpus: Iterable[int]) -> str:
+    """The Linux list format of CPUs, with the longest ranges."""
+    spans: list[list[int]] = []
+    for cpu in sorted(set(cpus)):
+        if spans and cpu == spans[-1][1] + 1:
+            spans[-1][1] = cpu
+        else:
+            spans.append([cpu, cpu])
+    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)

@@ -1,0 +1,5 @@
+module lowest
+
+go 1.23
+
+require numaproof.example/adapter v0.0.0
