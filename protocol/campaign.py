@@ -113,13 +113,17 @@ class CampaignPlanned(Event, frozen=True, tag="campaign planned"):
         return hashlib.sha256(msgspec.json.encode(self)).hexdigest()[:12]
 
 
-class ScenarioFailed(Event, frozen=True, tag="scenario failed"):
-    """The scenario of a seed failed; scenarios with the same `signature` fail the same way."""
+class ScenarioFailed(Event, frozen=True, tag="scenario failed", omit_defaults=True):
+    """The scenario of a seed failed; scenarios with the same `signature` fail the same way.
+
+    `reason` is why a known failure is accepted.
+    """
 
     seed: int
     signature: str
     outcome: Outcome
     message: str
+    reason: str = ""
 
 
 class UnitFinished(Event, frozen=True, tag="unit finished", omit_defaults=True):

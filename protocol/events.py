@@ -148,8 +148,9 @@ class CaseFinished(Event, frozen=True, tag="case finished", omit_defaults=True):
     `seconds` is its duration; `stderr` the implementation's standard error in a run that failed,
     without the middle of a long one, or the trace of a fault; `defect` the named defect behind an
     expected failure; `reproduce` the command that repeats just this case run; `signature` the
-    cause of a failure in a few words, the same in every case and on every machine; `parted` the
-    side that was taken, where either was right and they differ.
+    cause of a failure in a few words, the same in every case and on every machine; `reason` why a
+    known failure is accepted, as its file says it; `parted` the side that was taken, where either
+    was right and they differ.
 
     `needs` are the claims that its calls need, `unclaimed` the first of them that the
     implementation does not make, `declined` those that it makes and answered ``unsupported``;
@@ -169,6 +170,7 @@ class CaseFinished(Event, frozen=True, tag="case finished", omit_defaults=True):
     defect: str | None = None
     reproduce: str = ""
     signature: str = ""
+    reason: str = ""
     needs: tuple[str, ...] = ()
     unclaimed: str = ""
     declined: tuple[str, ...] = ()
@@ -181,7 +183,7 @@ class DivergenceFound(Event, frozen=True, tag="divergence found", omit_defaults=
 
     When two sides are compared, `ReportedCall.expected` is the left side's answer; when an
     implementation is nondeterministic, it is its first answer. `signature` is the cause, as in
-    `CaseFinished`, and so is `parted`.
+    `CaseFinished`; so are `reason` and `parted`.
     """
 
     title: str
@@ -195,6 +197,7 @@ class DivergenceFound(Event, frozen=True, tag="divergence found", omit_defaults=
     file: str | None = None
     reproduce: str = ""
     signature: str = ""
+    reason: str = ""
     parted: Parted | None = None
 
 

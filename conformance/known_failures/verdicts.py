@@ -131,7 +131,7 @@ def _judged(failure: _Failure, about: Sequence[KnownFailureEntry], today: dt.dat
     valid = next((one for one in same if not one.expired(today)), None)
     if valid:
         return msgspec.structs.replace(
-            failure, outcome=KNOWN, message=f"{valid.told}: {failure.message}"
+            failure, outcome=KNOWN, message=f"{valid.told}: {failure.message}", reason=valid.told
         )
     if same:
         entry = max(same, key=lambda one: one.written.until or today)
