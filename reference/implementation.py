@@ -17,6 +17,7 @@ from numaproof.protocol.operations import OPERATIONS
 from numaproof.protocol.releases import NEWEST, RELEASES
 from numaproof.reference import operations, startup
 from numaproof.reference.cadvisor.discovery import DiscoveryError, discover
+from numaproof.reference.cadvisor.order import NodeOrder
 from numaproof.reference.departures import releases
 from numaproof.reference.errors import (
     AdmissionError,
@@ -173,6 +174,7 @@ def _discover(root: str, release: Release) -> MachineInfo:
     if "\0" in root:
         raise RequestError("the root is no path: it has a NUL character")
     try:
-        return discover(trees.opened(root), release.no_cpu)
+        machine = discover(trees.opened(root), release.no_cpu)
     except DiscoveryError as error:
         raise StartError("discovery", str(error)) from None
+    return release.rule(NodeOrder)().of(machine)

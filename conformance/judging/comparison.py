@@ -16,7 +16,7 @@ from numaproof.conformance.cases.loading import applies
 from numaproof.protocol import codec, messages
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numaproof.protocol.messages import Level
 
@@ -124,10 +124,20 @@ def _comparable(answer: messages.Answer, *, exact: bool) -> Any:
         case messages.NodeHints():
             return {**plain, "devices": plain.get("devices") or {}}
         case _ if "topology" in plain:
-            nodes = {str(node["node_id"]): node for node in plain.pop("topology") or ()}
-            return {**plain, "nodes": nodes}
+            listed = plain.pop("topology") or ()
+            nodes = {str(node["node_id"]): node for node in listed}
+            order = [node["node_id"] for node in listed]
+            return {**plain, "nodes": nodes, "order": order if exact and _ordered(listed) else []}
         case _:
             return plain
+
+
+def _ordered(nodes: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the kubelet lists the nodes in one order.
+
+    It does not where they are packages, which have no memory and no distances: it walks a map.
+    """
+    return any(node.get("memory") or node.get("distances") for node in nodes)
 
 
 def comparable_file(text: str) -> Any:

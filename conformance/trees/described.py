@@ -71,7 +71,8 @@ def profile_of(machine: MachineInfo) -> Profile:
     Raises:
         NoTreeError: it has no nodes, or only some of them have distances.
     """
-    nodes = machine.topology or ()
+    # A profile has the distances of its nodes by ascending id.
+    nodes = tuple(sorted(machine.topology or (), key=lambda node: node.node_id))
     if not nodes:
         raise NoTreeError("it has no NUMA nodes")
     cores = [core for node in nodes for core in node.cores or ()]

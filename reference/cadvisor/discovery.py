@@ -66,9 +66,10 @@ def discover(
         log: called with what cAdvisor logs about the topology, one sentence.
 
     Returns:
-        The machine: nodes by ascending id, the cores of a node by the byte order of their first
-        CPUs' names. Sizes are in bytes, page sizes in KiB. ``topology`` is None if it cannot be
-        understood, or if there are CPUs but none names its package; ``num_cores`` is 0 in the
+        The machine: nodes by the byte order of their folders' names, so node 10 before node 2, and
+        packages in place of them by ascending id; the cores of a node by the byte order of their
+        first CPUs' names. Sizes are in bytes, page sizes in KiB. ``topology`` is None if it cannot
+        be understood, or if there are CPUs but none names its package; ``num_cores`` is 0 in the
         first case and counts all CPUs in the second.
 
     Raises:
@@ -102,7 +103,7 @@ def _machine(tree: SysTree, no_cpu: str, log: Callable[[str], None] | None) -> M
         num_sockets=sockets,
         memory_capacity=memory,
         hugepages=pools,
-        topology=tuple(sorted(nodes, key=lambda node: node.node_id)) or None,
+        topology=tuple(nodes) or None,
     )
 
 
@@ -147,6 +148,8 @@ def _node(tree: SysTree, name: str, online: OnlineCPUs) -> Node:
 def _packages(tree: SysTree, paths: Sequence[str], online: OnlineCPUs) -> list[Node]:
     """The packages in place of nodes; those whose CPUs are all offline are among them.
 
+    cAdvisor lists them in any order: it walks a map.
+
     Requirements: DISCOVERY-012.
     """
     by_package: dict[int, list[str]] = {}
@@ -155,7 +158,7 @@ def _packages(tree: SysTree, paths: Sequence[str], online: OnlineCPUs) -> list[N
         if package_id is not None:
             by_package.setdefault(package_id, []).append(path)
     nodes = []
-    for package_id, members in by_package.items():
+    for package_id, members in sorted(by_package.items()):
         cores, caches = _with_caches(tree, cores_of(tree, members, online))
         nodes.append(Node(node_id=package_id, cores=cores, caches=caches))
     return nodes

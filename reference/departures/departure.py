@@ -44,9 +44,10 @@ class Defect:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A behaviour of earlier releases that their documents allow, but do not tell.
+    """A behaviour of releases, mostly earlier ones, that their documents allow, but do not tell.
 
-    Whoever follows the documents may as well do as the newest release does. What the documents of a
+    Whoever follows the documents may as well do as the reference's rule does, which mostly is that
+    of the newest release. What the documents of a
     release do tell is no change but part of the release itself, or comes back with a feature gate.
 
     Attributes:

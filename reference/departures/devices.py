@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from numaproof.protocol.releases import between
+from numaproof.reference.cadvisor.order import NodeOrder
 from numaproof.reference.departures.departure import ALL, ISSUES, Change, Defect
 from numaproof.reference.devices.hints import DeviceHints
 from numaproof.reference.devices.manager import DeviceManager
@@ -12,6 +13,7 @@ from numaproof.reference.devices.manager import DeviceManager
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from numaproof.protocol.machine import MachineInfo
     from numaproof.protocol.sets import NUMASet
     from numaproof.reference.devices.allocation import Near
     from numaproof.reference.pods.pod import Pod
@@ -31,6 +33,20 @@ class AllNodesConsidered(DeviceHints):
         """All of the machine's nodes."""
         del near
         return self.nodes
+
+
+class NodesByName(NodeOrder):
+    """Lists NUMA nodes as cAdvisor does, which the hints of `AllNodesConsidered` keep to."""
+
+    departure = Change(
+        ALL,
+        "Discovery lists NUMA nodes by the names of their folders, so node 10 before node 2.",
+        "nodes-listed-by-name",
+    )
+
+    def of(self, machine: MachineInfo) -> MachineInfo:
+        """The machine as it was discovered."""
+        return machine
 
 
 class PodLevelWithoutDevices(DeviceManager):
@@ -88,7 +104,7 @@ VANISHED_DEVICE_PANIC = Defect(
     answers=False,
 )
 
-DEPARTURES = (AllNodesConsidered, PodLevelWithoutDevices, AnyDeviceReused)
+DEPARTURES = (AllNodesConsidered, NodesByName, PodLevelWithoutDevices, AnyDeviceReused)
 
 NO_ANSWER = (ALL_NODES_FOR_DEVICES, VANISHED_DEVICE_PANIC)
 """Defects that end in no answer."""

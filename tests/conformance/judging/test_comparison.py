@@ -87,6 +87,19 @@ OTHER_REASON = messages.AdmissionRefused("TopologyAffinityError", "no")
         (
             MachineInfo(topology=(Node(node_id=0, memory=1), Node(node_id=1, memory=2))),
             MachineInfo(topology=(Node(node_id=1, memory=2), Node(node_id=0, memory=1))),
+            "placement",
+            None,
+        ),
+        (
+            MachineInfo(topology=(Node(node_id=0, memory=1), Node(node_id=1, memory=2))),
+            MachineInfo(topology=(Node(node_id=1, memory=2), Node(node_id=0, memory=1))),
+            "kubelet",
+            "order is [0, 1] against [1, 0]",
+        ),
+        (
+            # Packages in place of nodes.
+            MachineInfo(topology=(Node(node_id=0), Node(node_id=1))),
+            MachineInfo(topology=(Node(node_id=1), Node(node_id=0))),
             "kubelet",
             None,
         ),

@@ -38,11 +38,15 @@ def test_a_discovered_machine_has_the_nodes_cpus_and_sizes_of_the_description() 
     for machine in MADE:
         found = as_discovered(machine)
         assert found is not None
-        assert list(map(_told, found.topology or ())) == list(map(_told, machine.topology or ()))
+        assert _by_id(found) == _by_id(machine)
         assert (found.num_cores, found.memory_capacity) == (
             machine.num_cores,
             machine.memory_capacity,
         )
+
+
+def _by_id(machine: MachineInfo) -> list[object]:
+    return [_told(one) for one in sorted(machine.topology or (), key=lambda one: one.node_id)]
 
 
 def _told(node: Node) -> object:
@@ -51,6 +55,23 @@ def _told(node: Node) -> object:
     }
     pages = {(pool.page_size, pool.num_pages) for pool in node.hugepages or ()}
     return node.node_id, node.memory, pages, node.distances, cores
+
+
+def test_a_machine_whose_nodes_are_not_listed_by_id_keeps_their_distances() -> None:
+    nodes = tuple(
+        Node(
+            node_id=node,
+            memory=1 << 30,
+            distances=distances,
+            cores=(Core(core_id=node, socket_id=0, thread_ids=(node,)),),
+        )
+        for node, distances in ((10, (31, 21, 10)), (2, (10, 20, 30)), (3, (20, 10, 21)))
+    )
+    found = as_discovered(MachineInfo(num_cores=3, memory_capacity=3 << 30, topology=nodes))
+    assert found is not None
+    assert [(one.node_id, one.distances) for one in found.topology or ()] == [
+        (one.node_id, one.distances) for one in nodes
+    ]
 
 
 def test_some_made_up_machines_have_uncore_caches_when_they_are_discovered() -> None:

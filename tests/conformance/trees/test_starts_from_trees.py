@@ -171,6 +171,30 @@ def test_a_wrong_discovery_shows_in_what_the_managers_do(case: Case, tmp_path: P
             assert run.play().good is not tree
 
 
+def test_nodes_may_be_listed_by_their_ids_unless_a_kubelet_lists_them(tmp_path: Path) -> None:
+    machine = ProfileMachine(fakesys.load_profile("epyc-12-nodes"), tmp_path / "trees")
+    assert machine.info is not None
+    assert [node.node_id for node in machine.info.topology or ()][:4] == [0, 1, 10, 11]
+    cases = {case.id: case for case in loading.bundled_cases()}
+    ends = {}
+    for level, judged_as in (("placement", "either"), ("kubelet", "kubelet")):
+        implementation = InProcess(
+            lambda: Reference(exceptions=frozenset({"nodes-listed-by-name"}))
+        )
+        target = target_of(
+            implementation, kubernetes="1.33", level=level, oracle=True, judged_as=judged_as
+        )
+        run = Run(
+            target,
+            cases["dev-hint-order-of-nodes"],
+            machine.info,
+            machine.tree,
+            tmp_path / level,
+        )
+        ends[level] = run.play().outcome
+    assert ends == {"placement": "pass", "kubelet": "fail"}
+
+
 def test_the_same_third_of_all_case_runs_starts_from_a_tree_every_time(tmp_path: Path) -> None:
     machines = [
         ProfileMachine(fakesys.load_profile(name), tmp_path) for name in fakesys.bundled_profiles()

@@ -14,10 +14,16 @@ if TYPE_CHECKING:
 NODES = "sys/devices/system/node"
 
 
-def test_nodes_come_in_the_order_of_their_ids(tree: MachineTree) -> None:
-    for node in (0, 10, 2, 255):
+def test_nodes_come_in_the_order_of_their_names(tree: MachineTree) -> None:
+    for node in (0, 2, 10, 255):
         tree.node(node)
-    assert [node.node_id for node in tree.nodes()] == [0, 2, 10, 255]
+    assert [node.node_id for node in tree.nodes()] == [0, 10, 2, 255]
+
+
+def test_packages_in_place_of_nodes_come_in_the_order_of_their_ids(tree: MachineTree) -> None:
+    for package in (2, 10, 0):
+        tree.cpu(package, package=package)
+    assert [node.node_id for node in tree.nodes()] == [0, 2, 10]
 
 
 def test_a_node_without_files_has_nothing(tree: MachineTree) -> None:
