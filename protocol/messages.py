@@ -214,6 +214,7 @@ class Hello(Strict, frozen=True):
     """Who an implementation is and what it claims; the harness uses only what is claimed.
 
     `features` names what it has beyond these lists; left out, all that they allow is assumed.
+    `discovers` names the fields that `discover` finds out (version 1.1); left out, all.
     """
 
     protocol: int
@@ -226,6 +227,7 @@ class Hello(Strict, frozen=True):
     policies: Policies
     options: Options
     features: tuple[str, ...] | None = None
+    discovers: tuple[str, ...] | None = None
     choices: dict[str, str] = msgspec.field(default_factory=dict)
     homepage: str | None = None
     issues: str | None = None

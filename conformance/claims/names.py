@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from numaproof.conformance.claims.needs import POLICY_FIELDS
+from numaproof.protocol.discovery import DISCOVERED
 from numaproof.protocol.features import CHECKPOINT_FILES, FEATURES
 from numaproof.protocol.names import unknown
 from numaproof.protocol.operations import OPERATIONS
@@ -39,6 +40,7 @@ def problems(hello: Hello) -> Iterator[str]:
     yield from _unknown("CPU Manager option", hello.options.cpu, of_cpu)
     yield from _unknown("Topology Manager option", hello.options.topology, of_topology)
     yield from _of_features(hello)
+    yield from _of_discovery(hello)
 
 
 def _of_features(hello: Hello) -> Iterator[str]:
@@ -55,6 +57,16 @@ def _of_features(hello: Hello) -> Iterator[str]:
             f"level 'kubelet' compares checkpoint files: claim feature {CHECKPOINT_FILES!r}, or"
             " level 'placement'"
         )
+
+
+def _of_discovery(hello: Hello) -> Iterator[str]:
+    if hello.discovers is None:
+        return
+    yield from _unknown("name in 'discovers'", hello.discovers, DISCOVERED)
+    if "discover" not in hello.operations:
+        yield "'discovers' needs operation discover"
+    elif not hello.discovers:
+        yield "'discovers' names nothing: leave out operation 'discover'"
 
 
 def _unknown(called: str, names: Iterable[str], known: Collection[str]) -> Iterator[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from numaproof.conformance.claims import command_line
-from numaproof.protocol import features, messages
+from numaproof.protocol import discovery, features, messages
 from numaproof.reference import startup
 from numaproof.reference.cpu import options as cpu_options
 from numaproof.reference.departures.releases import release
@@ -113,6 +113,7 @@ def _of_start(
     known = release(kubernetes)
     if args.root is not None:
         yield "operation discover"
+        yield discovery.WHOLE
     if args.devices:
         yield "operation devices"
     yield from _of_devices(args.devices)

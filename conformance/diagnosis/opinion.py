@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from numaproof.conformance.cases.loading import applies
+from numaproof.conformance.diagnosis import told
 from numaproof.conformance.judging.entitlement import exclusive_counts, is_static, pod_resources
 from numaproof.conformance.judging.oracle import disagreement, without_path
 from numaproof.conformance.judging.pods import read
 from numaproof.protocol import messages
+from numaproof.protocol.discovery import discovers
 from numaproof.protocol.messages import LEVELS
 from numaproof.reference.implementation import Reference
 
@@ -77,6 +79,7 @@ class Opinion:
             )
             self._parted = True
         elif not isinstance(answer, messages.Unsupported):
+            told.look(moment, args, answer, self._start)
             self._compare(moment, args, self._normal(answer), expected)
         if isinstance(answer, messages.Started):
             self._started = answer
@@ -117,8 +120,12 @@ class Opinion:
             self.agreed.clear()
             moment.wrong(*_wrong_kind(answer, expected))
             return
+        told.compare(moment, answer, expected, exact=self._hello.level == LEVELS[-1])
+        if isinstance(answer, messages.Admitted):
+            told.look_at_preferred(moment, answer, expected, self._start)
+        answer, expected = told.without(answer), told.without(expected)
         for level in sorted(self.agreed):
-            found = disagreement(args, answer, expected, level)
+            found = disagreement(args, answer, expected, level, discovers(self._hello))
             if found is None:
                 continue
             self.agreed.discard(level)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from numaproof.conformance.execution.implementation import BrokeProtocol, Watched, handshake
+from numaproof.protocol import discovery
 from numaproof.protocol.features import claimed
 from numaproof.protocol.messages import LEVELS
 
@@ -108,6 +109,7 @@ def _together(first: Hello, second: Hello) -> Hello:
         level=min(first.level, second.level, key=LEVELS.index),
         operations=common(second.operations, first.operations),
         features=_features(first, second),
+        discovers=discovery.common(first, second),
         policies=common_fields(second.policies, first.policies),
         options=type(second.options)(
             cpu=_merged(first.options.cpu, second.options.cpu),

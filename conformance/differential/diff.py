@@ -23,7 +23,7 @@ from numaproof.conformance.fuzzing import shrinking
 from numaproof.conformance.fuzzing.exploration import found_file, life, odd_start, tree, upgrade
 from numaproof.conformance.trees.machine_trees import FoundTree
 from numaproof.folders.scratch import scratch_folder
-from numaproof.protocol import events
+from numaproof.protocol import discovery, events
 from numaproof.protocol.features import claimed
 from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.messages import TOLD
@@ -72,6 +72,7 @@ def shared_capabilities(left: Hello, right: Hello, kubernetes: str) -> Capabilit
         policies=common_fields(right.policies, left.policies),
         options=common_fields(right.options, left.options),
         features=common(claimed(right), claimed(left)),
+        discovers=discovery.common(right, left),
     )
     return Capabilities(merged, kubernetes)
 

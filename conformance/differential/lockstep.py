@@ -312,8 +312,9 @@ class _LockstepRun:
 def _judge(pair: Pair, beside: _Left, state: Path) -> Oracle | Sides:
     sides = pair.sides
     if sides is None:
-        return Oracle(beside, state, pair.level)
-    return Sides(lambda side: _Left(sides(side)), state, pair.level)
+        return Oracle(beside, state, pair.level, pair.capabilities.discovers)
+    seen = pair.capabilities.discovers
+    return Sides(lambda side: _Left(sides(side)), state, pair.level, discovers=seen)
 
 
 def _without_expectations(case: Case) -> Case:

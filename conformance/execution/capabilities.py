@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from numaproof.conformance.claims.needs import POLICY_FIELDS
-from numaproof.protocol import features
+from numaproof.protocol import discovery, features
 from numaproof.reference.departures.releases import release
 
 if TYPE_CHECKING:
@@ -54,6 +54,11 @@ class Capabilities:
         """Whether all these claims are made, or assumed to be."""
         return self.claims.issuperset(claims)
 
+    @cached_property
+    def discovers(self) -> frozenset[str] | None:
+        """What it finds out of a machine; None for all of it."""
+        return discovery.discovers(self.hello)
+
     def cpu_policies(self) -> tuple[str, ...]:
         """The CPU Manager policies that may be requested; empty if it lists none."""
         known = POLICY_FIELDS["cpuManagerPolicy"].known
@@ -73,6 +78,9 @@ class Capabilities:
         """All that is claimed, in the words in which `numaproof.conformance.claims.needs` asks."""
         hello = self.hello
         found = {f"operation {one}" for one in (*hello.operations, "hello")}
+        if self.has("discover"):
+            found |= {discovery.claim(one) for one in self.discovers or discovery.DISCOVERED}
+            found |= {discovery.WHOLE} if self.discovers is None else set()
         found |= {f"CPU Manager option {one}" for one in hello.options.cpu}
         found |= {f"Topology Manager option {one}" for one in hello.options.topology}
         found |= {f"feature {one}" for one in features.claimed(hello)}

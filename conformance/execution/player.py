@@ -27,7 +27,8 @@ from numaproof.conformance.cases.schema import (
 from numaproof.conformance.claims.needs import CHECKPOINT_FILES
 from numaproof.conformance.execution.capabilities import NotSupportedError
 from numaproof.conformance.judging import expectations, known_defects
-from numaproof.protocol import codec, messages
+from numaproof.conformance.judging.discovered import seen_in
+from numaproof.protocol import codec, discovery, messages
 from numaproof.protocol.messages import MergeArgs
 from numaproof.protocol.sets import CPUSet
 
@@ -247,8 +248,16 @@ class Player:
         self._judge(self.session.call("assign", args), expected)
 
     def _discover(self, _: object, expected: Expectation) -> None:
+        if isinstance(expected, Expected) and expected.machine:
+            self._require_any(seen_in(expected.machine))
         args = messages.DiscoverArgs(self.session.tree(), self.session.kubernetes)
         self._judge(self.session.call("discover", args), expected)
+
+    def _require_any(self, fields: tuple[str, ...]) -> None:
+        """Notes what is expected of a discovered machine where nothing of it is seen."""
+        seen = self.session.capabilities.discovers
+        if seen is not None and seen.isdisjoint(fields):
+            self.session.require(*map(discovery.claim, fields))
 
     def _tamper(self, step: Any, _: Expectation) -> None:
         self.checker.forget()
@@ -320,6 +329,7 @@ class Player:
             state_dir=str(self.session.state_dir.path),
             devices=self.session.devices,
             level=self.level,
+            discovers=self.session.capabilities.discovers,
         )
 
 

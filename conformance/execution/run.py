@@ -341,19 +341,21 @@ def _judge(target: Target, scratch: Path) -> AnswerJudge | None:
     if target.oracle is None:
         return None
     level = target.level if target.compared else "invariants"
+    seen = target.capabilities.discovers
     if target.judged_as != "kubelet":
         either = target.judged_as == "either"
-        return Sides(target.oracle, scratch / "references", level, kubelet=either)
+        return Sides(target.oracle, scratch / "references", level, kubelet=either, discovers=seen)
     if not applies("admission", level):
         return None
-    return Oracle(target.oracle(KUBELET), _made(scratch / "reference"), target.level)
+    return Oracle(target.oracle(KUBELET), _made(scratch / "reference"), target.level, seen)
 
 
 def _silent(target: Target, scratch: Path) -> Oracle | None:
     """Compares where nothing is compared yet, to see what more could be claimed."""
     if target.oracle is None or target.level != LEVELS[0]:
         return None
-    return Oracle(target.oracle(DOCUMENTED), _made(scratch / "silent"), LEVELS[-1])
+    seen = target.capabilities.discovers
+    return Oracle(target.oracle(DOCUMENTED), _made(scratch / "silent"), LEVELS[-1], seen)
 
 
 def _steps(session: Session) -> tuple[events.ReportedCall, ...]:

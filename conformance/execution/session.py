@@ -29,7 +29,7 @@ from numaproof.conformance.judging.oracle import (
     without_path,
 )
 from numaproof.folders.state_directory import StateDirectory, StateError
-from numaproof.protocol import codec, messages
+from numaproof.protocol import codec, discovery, messages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.execution.implementation import Implementation
     from numaproof.protocol.machine import MachineInfo
 
-_DISCOVERY = "operation discover"
+_DISCOVERY = ("operation discover", discovery.WHOLE)
 _CHECKPOINTS: tuple[FileName, ...] = get_args(FileName)
 
 
@@ -149,7 +149,7 @@ class Session:
         needed = needs.of_call(operation, args, self.kubernetes, self.machine, self._earlier)
         call = Call(operation, args, before=tuple(self._done), needs=tuple(needed))
         # Without discovery, it would be told of the machine.
-        spared = {_DISCOVERY} if self.from_tree and operation == "start" else set()
+        spared = {*_DISCOVERY} if self.from_tree and operation == "start" else set()
         self.require(*(need for need in call.needs if need not in spared))
         self._done.clear()
         self.calls.append(call)
@@ -181,10 +181,10 @@ class Session:
         if self.silent:
             self.silent.disagreement(operation, args, answer)
         judge = self.silent or self.oracle
-        right = judge.answer if judge else None
+        right, seen = judge.answer if judge else None, self.capabilities.discovers
         if right is None:
             return
-        while self.agreed != self.level and disagreement(args, answer, right, self.agreed):
+        while self.agreed != self.level and disagreement(args, answer, right, self.agreed, seen):
             self.agreed = messages.LEVELS[messages.LEVELS.index(self.agreed) - 1]
 
     def tree(self) -> str:
@@ -256,8 +256,8 @@ class Session:
         They are not admitted again here. With `from_tree` it needs discovery.
         """
         if from_tree:
-            self.require(_DISCOVERY)
-        chosen = self.from_tree and self.capabilities.makes(_DISCOVERY)
+            self.require(*_DISCOVERY)
+        chosen = self.from_tree and self.capabilities.makes(*_DISCOVERY)
         tree = self.tree() if from_tree or chosen else None
         args = messages.StartArgs(
             config=config,

@@ -147,7 +147,11 @@ class DeterminismCheck:
         if isinstance(left.answer, messages.Fault) and isinstance(right.answer, messages.Fault):
             return None  # a trace is never the same
         return disagreement(
-            left.args, one.normal(left.answer), two.normal(right.answer), self._level
+            left.args,
+            one.normal(left.answer),
+            two.normal(right.answer),
+            self._level,
+            one.capabilities.discovers,
         )
 
 

@@ -22,6 +22,7 @@ from numaproof.conformance.fuzzing.generation.choices import drawn
 from numaproof.conformance.fuzzing.generation.life import ACTIONS, Life
 from numaproof.conformance.fuzzing.generation.machines import machine
 from numaproof.conformance.fuzzing.generation.trees import on_a_tree
+from numaproof.protocol.discovery import WHOLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -91,7 +92,7 @@ class NodeMachine(RuleBasedStateMachine):
         # Drawn one after the other, so that Hypothesis may change one and keep the others.
         info = data.draw(drawn(machine), label="machine")
         tree = None
-        if self.capabilities.has("discover"):
+        if self.capabilities.makes(WHOLE):
             tree = data.draw(drawn(lambda choices: on_a_tree(choices, info)), label="tree")
             info = tree or info
         self.life = data.draw(

@@ -18,6 +18,7 @@ from numaproof.conformance.cases.schema import (
     UpdateExpected,
 )
 from numaproof.conformance.judging.comparison import comparable_file
+from numaproof.conformance.judging.discovered import described, kept
 from numaproof.conformance.judging.node_expectations import (
     device_problems,
     memory_problems,
@@ -27,7 +28,7 @@ from numaproof.protocol import codec, messages
 from numaproof.protocol.sets import CPUSet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from numaproof.conformance.cases.machine_properties import Facts
     from numaproof.protocol.machine import MachineInfo
@@ -36,7 +37,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Context:
-    """What sets are compared with: the machine, the pool, and what other containers have."""
+    """What sets are compared with: the machine, the pool, and what other containers have.
+
+    Of a discovered machine it is compared what `discovers` names; None stands for all.
+    """
 
     facts: Facts
     shared: CPUSet | None
@@ -44,6 +48,7 @@ class Context:
     state_dir: str
     level: Level
     devices: tuple[messages.DeviceResource, ...] = ()
+    discovers: Collection[str] | None = None
 
 
 def check(
@@ -114,7 +119,7 @@ def _result(expected: Expected, answer: messages.Answer, context: Context) -> It
         case messages.Assigned():
             yield from _cpus("assigned CPUs", expected.cpus, answer.cpus, context)
         case _ if expected.machine is not None:
-            yield from _subset("machine", expected.machine, _by_node(answer))
+            yield from _machine(expected.machine, answer, context.discovers)
 
 
 def _hints(expected: Mapping[messages.Provider, Any], answer: messages.NodeHints) -> Iterator[str]:
@@ -136,19 +141,12 @@ def _merged(expected: Expected, answer: messages.Merged, level: Level) -> Iterat
         yield f"the merged hint: expected {expected.hint}, got {hint}"
 
 
-def _by_node(answer: object) -> dict[str, Any]:
-    """A machine as a case describes it: nodes by id, cores by their lowest CPU, sets as texts."""
+def _machine(
+    expected: Mapping[str, Any], answer: object, discovers: Collection[str] | None
+) -> Iterator[str]:
     machine: MachineInfo = answer  # type: ignore[assignment]
-    plain: dict[str, Any] = codec.to_plain(machine)
-    plain["nodes"] = {str(node["node_id"]): node for node in plain.pop("topology") or ()}
-    plain["node_ids"] = sorted(node["node_id"] for node in plain["nodes"].values())
-    for node in plain["nodes"].values():
-        cores = [core | {"cpus": CPUSet(core["thread_ids"] or ())} for core in node["cores"] or ()]
-        node["cpus"] = str(CPUSet.union(core["cpus"] for core in cores))
-        node["cores"] = {
-            str(core["cpus"].first(1)): core | {"cpus": str(core["cpus"])} for core in cores
-        }
-    return plain
+    wanted = expected if discovers is None else kept(expected, discovers)
+    yield from _subset("machine", wanted, described(machine, discovers))
 
 
 def _state(expected: Expected, answer: messages.State, context: Context) -> Iterator[str]:

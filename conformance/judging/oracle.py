@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from numaproof.conformance.cases.loading import applies
+from numaproof.conformance.judging import discovered
 from numaproof.conformance.judging.comparison import (
     any_gate,
     any_option,
@@ -19,9 +21,10 @@ from numaproof.conformance.judging.comparison import (
     difference,
 )
 from numaproof.protocol import messages
+from numaproof.protocol.machine import MachineInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
     from pathlib import Path
 
 
@@ -65,12 +68,14 @@ class Oracle:
 
     Attributes:
         level: how much of the answers is compared.
+        discovers: what is compared of a discovered machine; None for all of it.
         answer: its last answer; None before the first and where it made no call.
     """
 
     reference: SteeredImplementation
     state_dir: Path
     level: messages.Level
+    discovers: Collection[str] | None = None
     silent: bool = False
     answer: messages.Answer | None = None
 
@@ -93,7 +98,7 @@ class Oracle:
             )
         self.answer = without_path(self.reference.call(operation, args), self.state_dir)
         self.silent = operation in _CHANGES and isinstance(self.answer, messages.Unsupported)
-        found = disagreement(args, answer, self.answer, self.level)
+        found = disagreement(args, answer, self.answer, self.level, self.discovers)
         return f"{DIFFERS}{found}" if found else None
 
     def alter(self, change: Callable[[Path], object]) -> None:
@@ -109,12 +114,20 @@ DIFFERS = "differs from the reference: "
 
 
 def disagreement(
-    args: messages.Args, left: messages.Answer, right: messages.Answer, level: messages.Level
+    args: messages.Args,
+    left: messages.Answer,
+    right: messages.Answer,
+    level: messages.Level,
+    discovers: Collection[str] | None = None,
 ) -> str | None:
     """How two answers to one call differ, in one sentence; None if they agree.
 
-    Of several refusals that a kubelet may give, any one is as good as another.
+    Of several refusals that a kubelet may give, any one is as good as another. Of discovered
+    machines it is compared what `discovers` names; None stands for all.
     """
+    if isinstance(left, MachineInfo) and isinstance(right, MachineInfo) and discovers is not None:
+        seen = discovered.difference(left, right, discovers)
+        return seen if applies("placement", level) else None
     if _has_several_options(args):
         left, right = any_option(left), any_option(right)
     if isinstance(args, messages.StartArgs) and len(args.config.get("featureGates") or {}) > 1:

@@ -27,7 +27,7 @@ from numaproof.protocol.events import Parted
 from numaproof.reference.departures.defects import CHANGES, DEFECTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from pathlib import Path
 
     from numaproof.conformance.judging.oracle import Meets, SteeredImplementation
@@ -82,6 +82,7 @@ class Sides:
         level: how much of the answers is compared. At level invariants, none is: then the
             references are asked only where an invariant or an expectation is broken.
         kubelet: whether it may do as the kubelet does, or only as documented.
+        discovers: what is compared of a discovered machine; None for all of it.
     """
 
     def __init__(
@@ -91,12 +92,14 @@ class Sides:
         level: messages.Level,
         *,
         kubelet: bool = True,
+        discovers: Collection[str] | None = None,
     ) -> None:
         """Begins with the documents; see the class."""
         self._make = make
         self._kubelet = kubelet
         self._folder = folder
         self._level = level
+        self._discovers = discovers
         self._exact: messages.Level = "kubelet" if level == "kubelet" else "placement"
         self._number = count()
         self._history: list[_Heard | Callable[[Path], object]] = []
@@ -286,7 +289,9 @@ class Sides:
         heard = self._history[index]
         assert isinstance(heard, _Heard)
         for name, one in self._without_each(index):
-            if one is not None and not disagreement(heard.args, heard.answer, one, level):
+            if one is not None and not disagreement(
+                heard.args, heard.answer, one, level, self._discovers
+            ):
                 return (name,)
         return self._playing_along(index)
 
@@ -321,7 +326,7 @@ class Sides:
     def _open(self, side: Side) -> Oracle:
         folder = self._folder / str(next(self._number))
         make_folder(folder)
-        return Oracle(self._make(side), folder, self._level)
+        return Oracle(self._make(side), folder, self._level, self._discovers)
 
     @staticmethod
     def _close(oracle: Oracle) -> None:

@@ -26,6 +26,7 @@ from numaproof.conformance.claims.names import how_claimed, needed
 from numaproof.conformance.execution import shown
 from numaproof.metadata import VERSION
 from numaproof.protocol import bounds, codec, messages
+from numaproof.protocol.discovery import DISCOVERED
 from numaproof.protocol.features import FEATURES
 from numaproof.protocol.operations import OPERATIONS
 from numaproof.protocol.sets import CPUSet
@@ -424,6 +425,12 @@ def features() -> str:
     return "\n".join(rows)
 
 
+def discovers() -> str:
+    """The table of what can be discovered."""
+    rows = [f"| `{name}` | {meaning} |" for name, meaning in DISCOVERED.items()]
+    return "\n".join(["| name | what is found out |", "|---|---|", *rows])
+
+
 def derived() -> str:
     """The table of the features that follow from other claims."""
     rows = ["| feature | support | what you do | claimed by |", "|---|---|---|---|"]
@@ -462,6 +469,7 @@ def page() -> str:
         transcript=transcript(),
         features=features(),
         derived=derived(),
+        discovers=discovers(),
         **limits(),
     )
 

@@ -11,6 +11,7 @@ from numaproof.conformance.fuzzing.generation import trees
 from numaproof.conformance.fuzzing.generation.choices import Seeded
 from numaproof.conformance.fuzzing.generation.life import ACTIONS, Life
 from numaproof.conformance.fuzzing.generation.machines import machine
+from numaproof.protocol.discovery import WHOLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -41,7 +42,7 @@ def on_its_tree(case: Case, choices: Choices, capabilities: Capabilities) -> Cas
 
     This is chosen last: whoever has no discovery is asked the same of the same seed.
     """
-    if case.machine is None or not capabilities.has("discover"):
+    if case.machine is None or not capabilities.makes(WHOLE):
         return case
     machine = trees.on_a_tree(choices, case.machine)
     if machine is None:

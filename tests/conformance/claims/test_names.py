@@ -67,6 +67,15 @@ def greeted(**claims: Any) -> messages.Hello:
             "feature 'huge-pages' needs operation admit, Memory Manager policy Static",
         ),
         ({"features": ()}, "level 'kubelet' compares checkpoint files: claim feature "),
+        (
+            {"discovers": ("cores", "node_memmory")},
+            "unknown name in 'discovers' 'node_memmory'; did you mean 'node_memory'?",
+        ),
+        (
+            {"discovers": ("cores",), "operations": ("start",)},
+            "'discovers' needs operation discover",
+        ),
+        ({"discovers": ()}, "'discovers' names nothing: leave out operation 'discover'"),
         ({"kubernetes": ("1.36", "1.35.4")}, "'1.35.4' is not a minor release, such as '1.37'"),
     ],
 )

@@ -17,9 +17,11 @@ MACHINE = with_node(
 )
 
 
-def problems(machine: dict[str, Any]) -> list[str]:
-    """What is wrong with the machine when a case expects this of it."""
-    context = Context(Facts(MACHINE), None, {}, "/state", level="kubelet")
+def problems(machine: dict[str, Any], *discovers: str) -> list[str]:
+    """What is wrong with the machine when a case expects this of whoever sees so much."""
+    context = Context(
+        Facts(MACHINE), None, {}, "/state", level="kubelet", discovers=discovers or None
+    )
     return check(Expected(machine=machine), MACHINE, context)
 
 
@@ -55,3 +57,25 @@ def test_a_part_of_the_machine_can_be_expected(machine: dict[str, Any]) -> None:
 )
 def test_what_differs_is_named_by_its_place(machine: dict[str, Any], problem: str) -> None:
     assert problems(machine) == [problem]
+
+
+CORE = {"core_id": 7, "socket_id": 1, "cpus": "3,9"}
+
+
+@pytest.mark.parametrize(
+    ("discovers", "problem"),
+    [
+        (("cores",), None),
+        (("core_ids",), "machine.cores.3.core_id: expected 7, got 3"),
+        (("nodes",), "machine.nodes.8.cpus: expected '0-1', got '0-1,6-7'"),
+        (("node_memory", "socket_ids"), None),
+        (("num_cores",), "machine.num_cores: expected 5, got 12"),
+    ],
+)
+def test_what_is_not_seen_is_not_expected(discovers: tuple[str, ...], problem: str | None) -> None:
+    expected = {"num_cores": 5, "nodes": {"9": {"cores": {"3": CORE}}, "8": {"cpus": "0-1"}}}
+    assert problems(expected, *discovers)[:1] == ([problem] if problem else [])
+
+
+def test_a_core_that_is_seen_apart_from_its_threads_is_found_by_any_of_its_cpus() -> None:
+    assert problems({"nodes": {"9": {"cores": {"9": {"socket_id": 1}}}}}, "socket_ids") == []

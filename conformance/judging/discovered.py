@@ -1,0 +1,209 @@
+"""A discovered machine as far as an implementation sees it: what is compared of the whole.
+
+Whoever sees less than cAdvisor does calls cores, caches and their order as it likes: cores are
+known by their CPUs, and what is known of a core is said of each of its CPUs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from numaproof.protocol import codec
+from numaproof.protocol.discovery import DISCOVERED
+from numaproof.protocol.sets import CPUSet
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+
+    from numaproof.protocol.machine import Core, HugePages, MachineInfo, UncoreCache
+
+
+def difference(left: MachineInfo, right: MachineInfo, fields: Collection[str]) -> str | None:
+    """Where two machines differ in the fields that are seen, in one sentence; None if nowhere."""
+    views = _views(left, fields), _views(right, fields)
+    for name in DISCOVERED:
+        if name not in views[0]:
+            continue
+        one, other = (view[name] for view in views)
+        if not isinstance(one, dict):
+            if one != other:
+                return f"{name} is {one!r} against {other!r}"
+            continue
+        for key in sorted({*one, *other}):
+            if key not in one or key not in other:
+                return f"{name} of {key} is only on one side"
+            if one[key] != other[key]:
+                return f"{name} of {key} is {one[key]!r} against {other[key]!r}"
+    return None
+
+
+def _views(machine: MachineInfo, fields: Collection[str]) -> dict[str, Any]:
+    """The machine by the names of what is seen: a value, or one for each node, core or CPU."""
+    nodes = {one.node_id: one for one in machine.topology or ()}
+    cores = [core for one in nodes.values() for core in one.cores or ()]
+    of_cpu = {cpu: core for core in cores for cpu in core.thread_ids or ()}
+    named = "cache_ids" in fields
+    sharing = _sharing(of_cpu)
+    views = {
+        "num_cores": machine.num_cores,
+        "num_physical_cores": machine.num_physical_cores,
+        "num_sockets": machine.num_sockets,
+        "memory_capacity": machine.memory_capacity,
+        "hugepages": _pools(machine.hugepages),
+        "nodes": {key: str(_cpus(one.cores)) for key, one in nodes.items()},
+        "node_memory": {key: one.memory for key, one in nodes.items()},
+        "node_hugepages": {key: _pools(one.hugepages) for key, one in nodes.items()},
+        "distances": {key: [*(one.distances or ())] for key, one in nodes.items()},
+        "cores": _by_lowest(cores),
+        "core_ids": {cpu: core.core_id for cpu, core in of_cpu.items()},
+        "socket_ids": {cpu: core.socket_id for cpu, core in of_cpu.items()},
+        "caches": {cpu: _listed(core.caches, named=named) for cpu, core in of_cpu.items()},
+        "uncore_caches": {
+            cpu: [
+                {**shown, "cpus": str(sharing[_key(one)])}
+                for one, shown in _shown(core.uncore_caches, named=named)
+            ]
+            for cpu, core in of_cpu.items()
+        },
+        "node_caches": {key: _listed(one.caches, named=named) for key, one in nodes.items()},
+    }
+    return {name: view for name, view in views.items() if name in fields}
+
+
+def _cpus(cores: Iterable[Core] | None) -> CPUSet:
+    return CPUSet(cpu for core in cores or () for cpu in core.thread_ids or ())
+
+
+def _pools(pools: Iterable[HugePages] | None) -> dict[int, int]:
+    return {one.page_size: one.num_pages for one in pools or ()}
+
+
+def _by_lowest(cores: Iterable[Core]) -> dict[int, str]:
+    """The CPUs of each core, by the lowest of them; two cores that share it stand together."""
+    found: dict[int, list[str]] = {}
+    for core in cores:
+        if core.thread_ids:
+            found.setdefault(min(core.thread_ids), []).append(str(CPUSet(core.thread_ids)))
+    return {cpu: " and ".join(sorted(texts)) for cpu, texts in found.items()}
+
+
+def _key(cache: UncoreCache) -> tuple[int, str, int]:
+    return cache.level, cache.type, cache.id
+
+
+def _sharing(of_cpu: Mapping[int, Core]) -> dict[tuple[int, str, int], CPUSet]:
+    """The CPUs of each cache that cores share."""
+    found: dict[tuple[int, str, int], list[int]] = {}
+    for cpu, core in of_cpu.items():
+        for cache in core.uncore_caches or ():
+            found.setdefault(_key(cache), []).append(cpu)
+    return {key: CPUSet(cpus) for key, cpus in found.items()}
+
+
+def _listed(caches: Iterable[UncoreCache] | None, *, named: bool) -> list[dict[str, Any]]:
+    return [shown for _, shown in _shown(caches, named=named)]
+
+
+def _shown(
+    caches: Iterable[UncoreCache] | None, *, named: bool
+) -> Iterator[tuple[UncoreCache, dict[str, Any]]]:
+    """Caches in an order of their own, with their ids where these are seen."""
+    for one in sorted(caches or (), key=_key):
+        shown = {"size": one.size, "type": one.type, "level": one.level}
+        yield one, {"id": one.id, **shown} if named else shown
+
+
+# A machine as a case describes it
+
+
+def described(machine: MachineInfo, fields: Collection[str] | None = None) -> dict[str, Any]:
+    """A machine as a case describes it: nodes by id, cores by their lowest CPU, sets as texts.
+
+    Where not all is seen, only what is seen, with cores by each of their CPUs; see `kept`.
+    """
+    plain: dict[str, Any] = codec.to_plain(machine)
+    nodes = {str(node["node_id"]): node for node in plain.pop("topology") or ()}
+    for node in nodes.values():
+        cores = [core | {"cpus": CPUSet(core["thread_ids"] or ())} for core in node["cores"] or ()]
+        node["cpus"] = str(CPUSet.union(core["cpus"] for core in cores))
+        node["cores"] = {
+            str(cpu): core | {"cpus": str(core["cpus"])}
+            for core in cores
+            for cpu in (core["cpus"].first(1) if fields is None else core["cpus"])
+        }
+    plain["node_ids"] = sorted(node["node_id"] for node in nodes.values())
+    plain["nodes"] = nodes
+    return plain if fields is None else kept(plain, fields)
+
+
+def kept(description: Mapping[str, Any], fields: Collection[str]) -> dict[str, Any]:
+    """What is seen of a description, be it of a machine or of what a case expects of one.
+
+    Nodes and cores of which nothing is seen are left out. Where it is not seen which node has
+    which CPUs, all cores stand together.
+    """
+    found = _kept(description, _OF_MACHINE, fields)
+    nodes: dict[str, Any] = {}
+    together: dict[str, Any] = {}
+    for key, node in (description.get("nodes") or {}).items():
+        part = _kept(node, _OF_NODE, fields)
+        seen = {cpu: _kept(one, _OF_CORE, fields) for cpu, one in (node.get("cores") or {}).items()}
+        cores = {cpu: core for cpu, core in seen.items() if core}
+        if "nodes" not in fields:
+            together |= cores
+        elif cores:
+            part["cores"] = cores
+        if part:
+            nodes[key] = part
+    parts = {"nodes": nodes, "cores": together}
+    return found | {name: part for name, part in parts.items() if part}
+
+
+def seen_in(description: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of all that a description says something of."""
+    return tuple(name for name in DISCOVERED if kept(description, {name}))
+
+
+def _kept(
+    part: Mapping[str, Any], names: Mapping[str, str], fields: Collection[str]
+) -> dict[str, Any]:
+    named = "cache_ids" in fields
+    return {
+        key: _ordered(value, named=named) for key, value in part.items() if names.get(key) in fields
+    }
+
+
+def _ordered(value: Any, *, named: bool) -> Any:
+    """A list of pools or caches in one order, and without the ids of caches if they are not seen.
+
+    Null is an empty list.
+    """
+    if not isinstance(value, list | tuple | None):
+        return value
+    listed = list(value or ())
+    if not all(isinstance(one, dict) for one in listed):
+        return listed
+    parts = [{key: one[key] for key in sorted(one) if named or key != "id"} for one in listed]
+    return sorted(parts, key=lambda one: [*map(str, one.values())])
+
+
+_OF_MACHINE = {
+    **{name: name for name in ("num_cores", "num_physical_cores", "num_sockets")},
+    **{name: name for name in ("memory_capacity", "hugepages")},
+    "node_ids": "nodes",
+}
+_OF_NODE = {
+    "cpus": "nodes",
+    "memory": "node_memory",
+    "hugepages": "node_hugepages",
+    "distances": "distances",
+    "caches": "node_caches",
+}
+_OF_CORE = {
+    "cpus": "cores",
+    "core_id": "core_ids",
+    "socket_id": "socket_ids",
+    "caches": "caches",
+    "uncore_caches": "uncore_caches",
+}
+"""What the fields of a description are called in ``discovers``."""
