@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from numaproof.conformance.cases.loading import applies
-from numaproof.conformance.diagnosis import told
 from numaproof.conformance.judging.entitlement import exclusive_counts, is_static, pod_resources
 from numaproof.conformance.judging.oracle import disagreement, without_path
 from numaproof.conformance.judging.pods import read
@@ -79,7 +78,6 @@ class Opinion:
             )
             self._parted = True
         elif not isinstance(answer, messages.Unsupported):
-            told.look(moment, args, answer, self._start)
             self._compare(moment, args, self._normal(answer), expected)
         if isinstance(answer, messages.Started):
             self._started = answer
@@ -120,10 +118,6 @@ class Opinion:
             self.agreed.clear()
             moment.wrong(*_wrong_kind(answer, expected))
             return
-        told.compare(moment, answer, expected, exact=self._hello.level == LEVELS[-1])
-        if isinstance(answer, messages.Admitted):
-            told.look_at_preferred(moment, answer, expected, self._start)
-        answer, expected = told.without(answer), told.without(expected)
         for level in sorted(self.agreed):
             found = disagreement(args, answer, expected, level, discovers(self._hello))
             if found is None:
