@@ -68,6 +68,10 @@ COMMANDS = {
         "numaproof.promote:promote",
         "Turn a finding into a case that expects the reference's answers.",
     ),
+    "board": Place(
+        "numaproof.board:board",
+        "Make a site of the reports of many runs: who meets which requirement, and what was found.",
+    ),
     "reference": Place(
         "numaproof.serve:reference",
         "Answer the protocol on standard input and output with the reference implementation.",

@@ -27,9 +27,12 @@ def badge(summary: Summary) -> str:
     """The badge as an SVG document: the Kubernetes release and the result."""
     started = summary.started
     label = f"kubernetes {claimed(started)[0]}" if started else "numaproof"
-    message = _message(summary)
+    return shield(label, _message(summary), _COLOURS[summary.verdict])
+
+
+def shield(label: str, message: str, colour: str) -> str:
+    """A badge with any label and message, on a colour that white text can be read on."""
     left, right = _width(label), _width(message)
-    colour = _COLOURS[summary.verdict]
     text = Markup(
         '<svg xmlns="http://www.w3.org/2000/svg" width="{all}" height="20" role="img" '
         'aria-label="{label}: {message}"><title>numaproof, {label}: {message}</title>'
@@ -47,7 +50,7 @@ def badge(summary: Summary) -> str:
         right=right,
         colour=colour,
         label=escape(one_line(label, 40)),
-        message=escape(message),
+        message=escape(one_line(message, 40)),
         first=left / 2,
         second=left + right / 2,
         first_length=left - 2 * _PAD,

@@ -12,9 +12,9 @@ from numaproof.reports.layout import plural
 from numaproof.reports.untrusted import visible
 
 
-def own_file(name: str) -> str:
-    """The text of a file installed beside this module."""
-    return resources.files("numaproof.reports").joinpath(name).read_text("utf-8")
+def own_file(name: str, package: str = "numaproof.reports") -> str:
+    """The text of a file installed beside the modules of a package."""
+    return resources.files(package).joinpath(name).read_text("utf-8")
 
 
 def source_hash(text: str) -> str:
@@ -23,10 +23,10 @@ def source_hash(text: str) -> str:
     return f"sha256-{digest}"
 
 
-def environment() -> jinja2.Environment:
-    """Templates in which every value is escaped and hidden characters are made visible."""
+def environment(package: str = "numaproof.reports") -> jinja2.Environment:
+    """Templates of a package: every value is escaped, hidden characters are made visible."""
     made = jinja2.Environment(
-        loader=jinja2.PackageLoader("numaproof.reports", ""),
+        loader=jinja2.PackageLoader(package, ""),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         finalize=_shown,

@@ -1,0 +1,60 @@
+"""`numaproof board`: a static site made of the reports of many runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from numaproof.outputs import out_option
+from numaproof.protocol import codec
+
+
+@click.command()
+@click.argument(
+    "paths", metavar="DIR...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path)
+)
+@out_option("board", "the site")
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path),
+    metavar="FILE.json|DIR",
+    help="Also write what the site needs of the runs as compact JSON, which this command reads in"
+    " place of the reports.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print where each implementation stands.")
+def board(*, paths: tuple[Path, ...], out: Path, data: Path | None, as_json: bool) -> None:
+    """Make a site of the reports of many runs: who meets which requirement, and what was found.
+
+    DIR is a folder that check, fuzz, diff or campaign wrote, a folder of such, or board data.
+    Several versions of an implementation make its history.
+
+    \b
+    Examples:
+      numaproof board numaproof-report/check --out site
+      numaproof board reports/ --out site --data board-data
+      numaproof board board-data numaproof-report/check --out site
+    """
+    from numaproof.conformance.cases import loading, naming, writing
+    from numaproof.conformance.requirements import load_registry
+    from numaproof.reports.board.reading import Known, read
+    from numaproof.reports.board.site import board_of, write_data, write_site
+    from numaproof.reports.layout import plural
+
+    cases = {name: case for case in loading.bundled_cases() for name in naming.names(case)}
+
+    def case_text(name: str) -> str:
+        return f"cases:\n{writing.item(cases[name])}" if name in cases else ""
+
+    registry = tuple(one.event() for one in load_registry().requirements)
+    reading = read(paths, Known(registry, case_text))
+    made = board_of(reading)
+    write_site(made, out)
+    if data is not None:
+        write_data(reading, data)
+    if as_json:
+        click.echo(codec.encode(made.plain()))
+    else:
+        runs = plural(len(reading.runs), "run")
+        several = plural(len(made.implementations), "implementation")
+        click.echo(f"{runs} of {several}: {out / 'index.html'}")

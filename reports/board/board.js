@@ -1,0 +1,237 @@
+"use strict";
+// Filters, moves between cells and shows what is behind one. Every page is complete without it.
+(() => {
+  const form = document.getElementById("filter");
+  const table = document.getElementById("matrix");
+  const shown = document.getElementById("shown");
+  const nothing = document.getElementById("nothing");
+  const columns = table ? [...table.tHead.rows[0].cells].slice(1).map((cell) => cell.dataset.i) : [];
+  const rows = table
+    ? [...table.querySelectorAll("tbody tr:not(.area)")]
+    : [...document.querySelectorAll(".card")];
+  const texts = new Map(rows.map((row) => [row, (table ? row.cells[0] : row).textContent.toLowerCase()]));
+  const cellsOf = (row) => [...row.cells].slice(1);
+  const linkOf = (cell) => cell.querySelector("a") || cell;
+
+  // Filtering
+
+  const value = (name) => (form.elements[name] ? form.elements[name].value : "");
+
+  const fitsCard = (card) =>
+    (!value("outcome") || card.dataset.kind === value("outcome")) &&
+    (!value("implementation") || card.dataset.i === value("implementation"));
+
+  const fitsRow = (row) => {
+    const group = row.parentElement.dataset.area;
+    if (value("area") && group !== value("area")) return false;
+    if (value("document") && row.dataset.document !== value("document")) return false;
+    const outcome = value("outcome");
+    let any = !outcome;
+    cellsOf(row).forEach((cell) => {
+      const fits = !outcome || cell.classList.contains(outcome);
+      cell.classList.toggle("dim", !fits);
+      any ||= fits && !cell.hidden;
+    });
+    return any;
+  };
+
+  const showColumns = () => {
+    const only = value("implementation");
+    for (const row of table.rows)
+      cellsOf(row).forEach((cell, at) => (cell.hidden = Boolean(only) && columns[at] !== only));
+  };
+
+  const apply = () => {
+    const words = value("text").toLowerCase().split(/\s+/).filter(Boolean);
+    if (table) showColumns();
+    let count = 0;
+    for (const row of rows) {
+      const fits = (table ? fitsRow(row) : fitsCard(row)) && words.every((word) => texts.get(row).includes(word));
+      row.hidden = !fits;
+      count += fits;
+    }
+    if (table)
+      for (const body of table.tBodies) body.hidden = ![...body.rows].some((row) => !row.hidden && rows.includes(row));
+    shown.textContent = count === rows.length ? "" : `${count.toLocaleString("en")} of ${rows.length.toLocaleString("en")} shown`;
+    nothing.hidden = count > 0;
+  };
+
+  if (form) {
+    form.hidden = false;
+    const wanted = decodeURIComponent(location.search.slice(1));
+    const choice = form.elements.implementation;
+    if (choice && [...choice.options].some((option) => option.value === wanted)) choice.value = wanted;
+    form.addEventListener("input", apply);
+    form.addEventListener("submit", (event) => event.preventDefault());
+    form.addEventListener("reset", () => setTimeout(apply));
+    apply();
+  }
+
+  // The cell that a fragment names, and what is behind it
+
+  const panel = document.getElementById("details");
+  const findings = panel ? JSON.parse(document.getElementById("cells").textContent) : [];
+  let current = null;
+
+  const made = (name, text, parent) => {
+    const element = document.createElement(name);
+    element.textContent = text;
+    if (parent) parent.append(element);
+    return element;
+  };
+
+  const finding = (one, requirement) => {
+    const section = made("section", "");
+    const head = made("p", "", section);
+    made("b", one.kind, head);
+    head.append(`: ${one.head}`);
+    for (const name of one.signatures) if (name !== one.head) made("code", name, made("p", "", section));
+    const list = made("ul", "", section);
+    list.className = "where";
+    for (const [name, outcome, machines, requirements] of one.cases) {
+      if (!requirements.includes(requirement)) continue;
+      const item = made("li", "", list);
+      made("code", name, item);
+      item.append(` ${outcome} on ${machines.join(", ")}`);
+    }
+    if (one.kind !== "expected") {
+      const link = made("a", "The finding, with its smallest case", made("p", "", section));
+      link.href = `findings.html#${one.id}`;
+    }
+    return section;
+  };
+
+  const show = (cell) => {
+    const row = cell.parentElement;
+    const at = cell.cellIndex - 1;
+    const slug = columns[at];
+    const name = table.tHead.rows[0].cells[cell.cellIndex].textContent.trim();
+    panel.replaceChildren();
+    const close = made("button", "Close", panel);
+    close.type = "button";
+    close.className = "close";
+    close.addEventListener("click", leave);
+    const title = made("h2", "", panel);
+    title.id = "details-title";
+    made("code", row.id, title);
+    title.append(` · ${name}`);
+    made("p", row.querySelector(".sentence").textContent, panel);
+    const source = made("p", row.querySelector(".says .quiet").textContent, panel);
+    source.className = "quiet";
+    const said = made("p", "", panel);
+    made("b", linkOf(cell).title || "in no case of the run", said);
+    for (const one of findings)
+      if (one.implementation === slug && one.cases.some((found) => found[3].includes(row.id)))
+        panel.append(finding(one, row.id));
+    const more = made("a", `All about ${name}`, made("p", "", panel));
+    more.href = `implementations/${slug}.html#${row.id}`;
+    panel.hidden = false;
+  };
+
+  const reset = () => {
+    form.reset();
+    apply();
+  };
+
+  const mark = (cell) => {
+    if (current) current.classList.remove("here");
+    current = cell;
+    if (cell) cell.classList.add("here");
+  };
+
+  const go = () => {
+    let id;
+    try {
+      id = decodeURIComponent(location.hash.slice(1));
+    } catch {
+      return;
+    }
+    const target = id && document.getElementById(id);
+    if (!target) {
+      mark(null);
+      if (panel) panel.hidden = true;
+      return;
+    }
+    for (let around = target; around; around = around.parentElement) if (around.tagName === "DETAILS") around.open = true;
+    const row = target.closest("tr, .card");
+    if (form && row && (row.hidden || target.hidden)) reset();
+    if (table && table.contains(target) && target.tagName === "TD") {
+      mark(target);
+      if (panel) show(target);
+      put(target);
+      target.scrollIntoView({ block: "center", inline: "center" });
+    } else target.scrollIntoView({ block: "start" });
+  };
+
+  function leave() {
+    panel.hidden = true;
+    const cell = current;
+    mark(null);
+    history.replaceState(null, "", `${location.pathname}${location.search}`);
+    if (cell) linkOf(cell).focus();
+  }
+
+  // Moving between cells: one of them is in the order of tabs
+
+  let reached = null;
+
+  const put = (cell) => {
+    if (reached) linkOf(reached).tabIndex = -1;
+    reached = cell;
+    linkOf(cell).tabIndex = 0;
+    linkOf(cell).focus({ preventScroll: true });
+  };
+
+  const move = (cell, down, right) => {
+    const visible = rows.filter((row) => !row.hidden);
+    const row = visible[visible.indexOf(cell.parentElement) + down];
+    if (!row) return;
+    const cells = cellsOf(row).filter((one) => !one.hidden);
+    const here = cellsOf(cell.parentElement).filter((one) => !one.hidden).indexOf(cell);
+    const next = cells[here + right];
+    if (!next) return;
+    put(next);
+    next.scrollIntoView({ block: "nearest", inline: "nearest" });
+  };
+
+  const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+
+  if (table) {
+    for (const row of rows)
+      for (const cell of cellsOf(row)) {
+        linkOf(cell).tabIndex = -1;
+        // With a script, a cell is a place on this page.
+        if (panel && cell.firstElementChild) cell.firstElementChild.href = `#${encodeURI(cell.id)}`;
+      }
+    if (rows.length && rows[0].cells.length > 1) {
+      reached = rows[0].cells[1];
+      linkOf(reached).tabIndex = 0;
+    }
+    for (const hint of document.querySelectorAll(".keys")) hint.hidden = false;
+    table.addEventListener("click", (event) => {
+      const cell = event.target.closest("tbody td[id]");
+      if (cell && panel && location.hash === `#${encodeURI(cell.id)}`) go();
+    });
+  }
+
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const writing = event.target.closest("input, select, textarea");
+    if (event.key === "/" && !writing && form) {
+      event.preventDefault();
+      form.elements.text.focus();
+    } else if (event.key === "Escape") {
+      if (panel && !panel.hidden) leave();
+      else if (writing) (reached && !reached.closest("[hidden]") ? linkOf(reached) : writing).focus();
+      if (writing) writing.blur();
+    } else if (STEPS[event.key] && table && !writing) {
+      const cell = event.target.closest("tbody td");
+      if (!cell || !cell.id) return;
+      event.preventDefault();
+      move(cell, ...STEPS[event.key]);
+    }
+  });
+
+  window.addEventListener("hashchange", go);
+  go();
+})();

@@ -1,0 +1,171 @@
+"""Board data: what a site needs to know of a run, in a thousandth of the bytes of its events.
+
+A file of it is one JSON object, tagged ``numaproof board``. It may hold requirements, runs or both;
+what several files hold is added up.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from numaproof.protocol.events import Outcome, ReportedRequirement
+from numaproof.protocol.messages import Level
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+VERSION = 1
+"""The version of the format; a reader refuses others."""
+
+TAG = "numaproof board"
+SUFFIX = ".board.json"
+"""What the names of files of board data end with, in a folder of them."""
+
+Kind = Literal["failed", "crash", "finding", "known failure", "own rules", "expected"]
+"""What a finding is.
+
+``failed`` is a failure that nobody has accounted for. The next four are known failures by what
+their reasons begin with: a crash or a hang, a broken requirement, anything else, and rules that
+are legitimately different. ``expected`` is a named defect of the release.
+"""
+
+KINDS: tuple[Kind, ...] = ("failed", "crash", "finding", "known failure", "own rules", "expected")
+"""The kinds, the worst first."""
+
+Tally = dict[Outcome, int]
+"""Counts of case runs, or of generated scenarios, by outcome."""
+
+_KIND = re.compile(r"(finding|own rules|crash)\s*:\s*", re.IGNORECASE)
+
+
+def kind_of(reason: str) -> tuple[Kind, str]:
+    """What a known failure is by its reason, and the reason without the word that says so."""
+    found = _KIND.match(reason)
+    if found is None:
+        return "known failure", reason
+    kinds: dict[str, Kind] = {one: one for one in KINDS}
+    return kinds[found[1].lower()], reason[found.end() :]
+
+
+class _Compact(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Base of the parts of board data."""
+
+
+class Author(_Compact, frozen=True):
+    """The implementation that a run is about, as its ``hello`` has it."""
+
+    name: str
+    version: str
+    language: str
+    operations: tuple[str, ...] = ()
+    homepage: str = ""
+
+
+class MachineSize(_Compact, frozen=True):
+    """How large a machine is."""
+
+    cpus: int
+    nodes: int
+    sockets: int
+
+
+class FoundIn(_Compact, frozen=True):
+    """A case that shows a finding, and the machines on which it does.
+
+    `discovers` is whether it is about discovery.
+    """
+
+    case: str
+    outcome: Outcome
+    machines: tuple[str, ...]
+    requirements: tuple[str, ...]
+    discovers: bool = False
+
+
+class BoardFinding(_Compact, frozen=True):
+    """Failures with one cause, or with one reason.
+
+    `title`, `case` and `machine` are those of the smallest of them; `case` is empty if it was
+    generated. `text` is a file that replays it or, where `played` is set, the calls that were
+    made. `signatures` counts the failures by cause; `message` says what was wrong.
+    """
+
+    kind: Kind
+    outcome: Outcome
+    title: str
+    signatures: dict[str, int]
+    reason: str = ""
+    message: str = ""
+    case: str = ""
+    machine: str = ""
+    text: str = ""
+    played: bool = False
+    requirements: tuple[str, ...] = ()
+    cases: tuple[FoundIn, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """The number of failures."""
+        return sum(self.signatures.values())
+
+
+class RunData(_Compact, frozen=True):
+    """One run of an implementation, in one release and at one level.
+
+    `outcomes` are those of case runs, or of generated scenarios if `kind` is not ``check``.
+    `requirements` has the outcomes of the case runs that cite each, `machines` of those on each,
+    `discovery` of those that are about discovery alone. `gaps` says why the run is incomplete;
+    `left_out` counts the findings beyond those that are kept.
+    """
+
+    kind: Literal["check", "fuzz", "diff"]
+    author: Author
+    kubernetes: str
+    level: Level
+    numaproof: str
+    outcomes: Tally
+    requirements: dict[str, Tally] = msgspec.field(default_factory=dict)
+    machines: dict[str, Tally] = msgspec.field(default_factory=dict)
+    discovery: dict[str, Tally] = msgspec.field(default_factory=dict)
+    sizes: dict[str, MachineSize] = msgspec.field(default_factory=dict)
+    findings: tuple[BoardFinding, ...] = ()
+    gaps: tuple[str, ...] = ()
+    left_out: int = 0
+
+
+class BoardData(_Compact, frozen=True, tag_field="data", tag=TAG):
+    """A file of board data."""
+
+    version: int
+    requirements: tuple[ReportedRequirement, ...] = ()
+    runs: tuple[RunData, ...] = ()
+
+
+def encoded(runs: Iterable[RunData], requirements: Iterable[ReportedRequirement] = ()) -> bytes:
+    """A file of board data: one line for each run and each requirement, to compare by line."""
+    data = BoardData(VERSION, tuple(requirements), tuple(runs))
+    lines = {
+        "requirements": [msgspec.json.encode(one) for one in data.requirements],
+        "runs": [msgspec.json.encode(one) for one in data.runs],
+    }
+    parts = [f'"data":"{TAG}"'.encode(), f'"version":{VERSION}'.encode()]
+    parts += [
+        f'"{name}":[\n'.encode() + b",\n".join(inside) + b"\n]"
+        for name, inside in lines.items()
+        if inside
+    ]
+    return b"{" + b",\n".join(parts) + b"}\n"
+
+
+def slug(text: str) -> str:
+    """A text as part of a file's name and of an address."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower())[:60].strip("-") or "unnamed"
+
+
+def data_name(run: RunData) -> str:
+    """What a run's own file of board data is called."""
+    parts = (run.author.name, run.author.version, run.kubernetes, run.level, run.kind)
+    return "-".join(slug(one) for one in parts) + SUFFIX

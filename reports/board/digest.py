@@ -1,0 +1,211 @@
+"""A stream of events becomes the board data of a run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import yaml
+
+from numaproof.protocol.events import GOOD
+from numaproof.reports.board.data import (
+    Author,
+    BoardFinding,
+    FoundIn,
+    MachineSize,
+    RunData,
+    kind_of,
+)
+from numaproof.reports.groups import grouped
+from numaproof.reports.story import case_failure, divergence_failure
+from numaproof.reports.untrusted import one_line, shortened
+from numaproof.reports.values import without_machine
+from numaproof.reports.wording import claimed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from numaproof.protocol.machine import MachineInfo
+    from numaproof.reports.board.data import Kind, Tally
+    from numaproof.reports.groups import FailureGroup
+    from numaproof.reports.story import Failure
+    from numaproof.reports.summary import OutcomeTally, Summary
+
+    CaseText = Callable[[str], str]
+    """The file of the case, or the finding, with a name; empty where there is none."""
+
+DISCOVERY = "Discovery"
+"""The area of the requirements on what is found out about a machine."""
+
+MOST_FINDINGS = 200
+_LINE = 300
+_LONG = 1_000
+_TEXT = 12_000
+_SIGNATURES = 20
+
+
+def run_data(summary: Summary, folder: str, text_of: CaseText) -> RunData:
+    """The board data of a run.
+
+    Args:
+        summary: the run; it has a beginning.
+        folder: what to call an implementation that did not say who it is.
+        text_of: gives the file of a bundled case by its id, or of a finding by its file's name.
+    """
+    started = summary.started
+    assert started is not None
+    release, _ = claimed(started)
+    findings = _findings(summary, text_of)
+    return RunData(
+        kind=started.kind,
+        author=_author(summary, folder),
+        kubernetes=release,
+        level=started.level,
+        numaproof=one_line(started.numaproof, 40),
+        outcomes=dict(summary.tally.counts),
+        requirements=_plain(summary.by_requirement),
+        machines=_plain(summary.machines),
+        discovery=_discovery(summary),
+        sizes={name: _size(machine) for name, machine in started.machines.items()},
+        findings=findings[:MOST_FINDINGS],
+        gaps=tuple(one_line(gap, _LINE) for gap in _gaps(summary)),
+        left_out=max(0, len(findings) - MOST_FINDINGS),
+    )
+
+
+def _author(summary: Summary, folder: str) -> Author:
+    who = summary.started.implementation if summary.started else None
+    if who is None:
+        return Author(one_line(folder, 60), "unknown", "unknown")
+    return Author(
+        name=one_line(who.name, 60) or "unnamed",
+        version=one_line(who.version, 40) or "unknown",
+        language=one_line(who.language, 40),
+        operations=tuple(one_line(one, 40) for one in who.operations[:40]),
+        homepage=(who.homepage or "")[:_LINE],
+    )
+
+
+def _gaps(summary: Summary) -> Iterator[str]:
+    if summary.started and summary.started.implementation is None:
+        yield "The program did not answer hello."
+    yield from summary.gaps
+
+
+def _plain(tallies: Mapping[str, OutcomeTally]) -> dict[str, Tally]:
+    return {name: dict(tally.counts) for name, tally in tallies.items()}
+
+
+def _discovery(summary: Summary) -> dict[str, Tally]:
+    found: dict[str, Tally] = {}
+    for run in summary.runs:
+        if summary.area(run) == DISCOVERY:
+            of_machine = found.setdefault(run.machine, {})
+            of_machine[run.outcome] = of_machine.get(run.outcome, 0) + 1
+    return found
+
+
+def _size(machine: MachineInfo) -> MachineSize:
+    nodes = machine.topology or ()
+    sockets = {core.socket_id for node in nodes for core in node.cores or ()}
+    return MachineSize(machine.num_cores, len(nodes), len(sockets))
+
+
+def _findings(summary: Summary, text_of: CaseText) -> tuple[BoardFinding, ...]:
+    """All findings, each with its smallest case; those that nobody accounts for come first."""
+    failures = _grouped_failures(summary)
+    known: dict[str, list[Failure]] = {}
+    for run in summary.known_failures:
+        known.setdefault(run.reason or run.message, []).append(case_failure(summary, run))
+    for found in summary.divergences:
+        if found.outcome == "known failure":
+            reason = found.reason or found.message
+            known.setdefault(reason, []).append(divergence_failure(summary, found))
+    expected: dict[str, list[Failure]] = {}
+    for run in summary.expected_failures:
+        expected.setdefault(run.defect or "", []).append(case_failure(summary, run))
+    made = [_finding("failed", "", group, text_of) for group in failures]
+    for reason, several in known.items():
+        kind, said = kind_of(reason)
+        made.append(_finding(kind, said, _one_group(several), text_of))
+    made += [
+        _finding("expected", defect, _one_group(several), text_of)
+        for defect, several in expected.items()
+    ]
+    return tuple(made)
+
+
+def _grouped_failures(summary: Summary) -> tuple[FailureGroup, ...]:
+    runs = [case_failure(summary, run) for run in summary.failures]
+    found = [one for one in summary.divergences if one.outcome not in GOOD]
+    return grouped([*runs, *(divergence_failure(summary, one) for one in found)])
+
+
+def _one_group(failures: Iterable[Failure]) -> FailureGroup:
+    """Failures with one reason: the largest group by cause takes in the others."""
+    first, *others = grouped(failures)
+    signatures = dict(first.signatures)
+    rest = list(first.others)
+    for group in others:
+        rest += [group.first, *group.others]
+        for name, count in group.signatures.items():
+            signatures[name] = signatures.get(name, 0) + count
+    return type(first)(first.first, tuple(rest), signatures)
+
+
+def _finding(kind: Kind, reason: str, group: FailureGroup, text_of: CaseText) -> BoardFinding:
+    first = group.first
+    text = text_of(first.name or _file_name(first.file)) if kind != "expected" else ""
+    played = not text and kind != "expected"
+    named = [*group.signatures.items()]
+    return BoardFinding(
+        kind=kind,
+        outcome=first.outcome,
+        title=one_line(first.title, _LINE),
+        signatures={one_line(name, _LINE): count for name, count in named[:_SIGNATURES]},
+        reason=one_line(reason, _LONG),
+        message="" if kind == "expected" else one_line(_message(first, reason), _LONG),
+        case=first.name,
+        machine=one_line(first.machine, 80) if first.name else "",
+        text=shortened(_played(first) if played else text, _TEXT),
+        played=played,
+        requirements=tuple(one.id for one in first.requirements),
+        cases=_cases((first, *group.others)),
+    )
+
+
+def _message(failure: Failure, reason: str) -> str:
+    """What was wrong, without the reason that a known failure's message begins with."""
+    _, _, rest = failure.message.partition(f"{reason}: ") if reason else ("", "", "")
+    return rest or failure.message
+
+
+def _file_name(path: str | None) -> str:
+    return path.replace("\\", "/").rpartition("/")[2] if path else ""
+
+
+def _played(failure: Failure) -> str:
+    """The calls of a failure, which no case file has."""
+    calls = [{one.operation: without_machine(one.args)} for one in failure.steps]
+    if not calls:
+        return ""
+    return yaml.safe_dump(calls, sort_keys=False, allow_unicode=True, width=100)
+
+
+def _cases(failures: Iterable[Failure]) -> tuple[FoundIn, ...]:
+    machines: dict[tuple[str, str], list[str]] = {}
+    firsts: dict[tuple[str, str], Failure] = {}
+    for one in failures:
+        if one.name:
+            key = (one.name, one.outcome)
+            firsts.setdefault(key, one)
+            machines.setdefault(key, []).append(one_line(one.machine, 80))
+    return tuple(
+        FoundIn(
+            case=one_line(one.name, 120),
+            outcome=one.outcome,
+            machines=tuple(sorted(machines[key])),
+            requirements=tuple(row.id for row in one.requirements),
+            discovers=one.area == DISCOVERY,
+        )
+        for key, one in firsts.items()
+    )

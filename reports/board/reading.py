@@ -1,0 +1,199 @@
+"""Finds runs below the folders that a user names: reports of runs, and files of board data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from numaproof.inputs import door
+from numaproof.inputs.errors import DocumentError
+from numaproof.protocol import codec
+from numaproof.protocol.campaign import CampaignEvent, CampaignPlanned, ScenarioFailed, UnitFinished
+from numaproof.protocol.events import AnyEvent
+from numaproof.reports.board import campaigns
+from numaproof.reports.board.data import SUFFIX, TAG, VERSION, BoardData
+from numaproof.reports.board.digest import run_data
+from numaproof.reports.files import EVENTS
+from numaproof.reports.summary import summarize
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from numaproof.protocol.events import ReportedRequirement
+    from numaproof.reports.board.data import RunData
+
+_DEEPEST = 6
+_MOST_FOLDERS = 10_000
+_EVENTS_BYTES = 2 << 30
+_CASE_BYTES = 1 << 20
+
+_AnyLine = AnyEvent | CampaignPlanned | ScenarioFailed | UnitFinished
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a stream of events names and does not hold.
+
+    `requirements` is the registry, `case_text` the file of a bundled case by its id (empty for
+    other ids).
+    """
+
+    requirements: tuple[ReportedRequirement, ...]
+    case_text: Callable[[str], str]
+
+
+@dataclass
+class RunsRead:
+    """What was read: runs, and the requirements that they name and the registry lacks."""
+
+    known: Known
+    runs: list[RunData] = field(default_factory=list)
+    _others: dict[str, ReportedRequirement] = field(default_factory=dict)
+
+    @property
+    def others(self) -> tuple[ReportedRequirement, ...]:
+        """The requirements that the registry lacks."""
+        ids = {one.id for one in self.known.requirements}
+        return tuple(self._others[one] for one in sorted(self._others.keys() - ids))
+
+    @property
+    def requirements(self) -> tuple[ReportedRequirement, ...]:
+        """All requirements, in the order of the registry."""
+        return (*self.known.requirements, *self.others)
+
+    def add(self, requirements: Sequence[ReportedRequirement]) -> None:
+        """Adds requirements; of two with one id, the same in whatever order they come."""
+        for one in requirements:
+            had = self._others.setdefault(one.id, one)
+            self._others[one.id] = min(had, one, key=repr)
+
+
+def read(paths: Sequence[Path], known: Known) -> RunsRead:
+    """The runs in the given folders, in folders below them, and in files of board data.
+
+    Raises:
+        DocumentError: one cannot be read, or there is no run in it.
+    """
+    found = RunsRead(known)
+    for path in paths:
+        before = len(found.runs)
+        if path.is_dir():
+            for one in _sources(path):
+                _read_file(one, found)
+        else:
+            _read_file(path, found)
+        if len(found.runs) == before:
+            raise DocumentError(str(path), 0, "", "there is no run in it", _FIX)
+    return found
+
+
+_FIX = (
+    f"name a folder that --out of check, fuzz, diff or campaign wrote ({EVENTS}),"
+    f" a folder of such, or board data (*{SUFFIX})"
+)
+
+
+def _sources(folder: Path) -> list[Path]:
+    """The streams and the files of board data in a folder and those below it, in order."""
+    found: list[Path] = []
+    level = [folder]
+    seen = 0
+    for _ in range(_DEEPEST):
+        below: list[Path] = []
+        for one in level:
+            seen += 1
+            if seen > _MOST_FOLDERS:
+                text = f"more than {_MOST_FOLDERS:,} folders"
+                raise DocumentError(str(folder), 0, "", text, "name the folders of the runs")
+            inside = _listed(one)
+            stream = [path for path in inside if path.name == EVENTS]
+            found += stream or [path for path in inside if path.name.endswith(SUFFIX)]
+            if not stream:
+                below += [path for path in inside if path.is_dir() and not path.is_symlink()]
+        level = below
+    return sorted(found)
+
+
+def _listed(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError as error:
+        raise DocumentError(str(folder), 0, "", f"cannot read: {error.strerror}") from None
+
+
+def _read_file(path: Path, found: RunsRead) -> None:
+    if path.name == EVENTS:
+        _read_stream(path, found)
+        return
+    data = _board_data(path)
+    found.add(data.requirements)
+    found.runs += data.runs
+
+
+def _board_data(path: Path) -> BoardData:
+    content = door.read(path)
+    fix = f"{_FIX}; `numaproof board --data` writes it"
+    try:
+        data = msgspec.json.decode(content, type=BoardData)
+    except msgspec.ValidationError as error:
+        raise DocumentError(str(path), 0, "", f"no board data: {error}", fix) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise DocumentError(str(path), 0, "", f"damaged, no JSON: {error}", fix) from None
+    if data.version != VERSION:
+        text = f"{TAG} in version {data.version}, and this is for version {VERSION}"
+        raise DocumentError(str(path), 0, "version", text, "use the numaproof that wrote it")
+    return data
+
+
+def _read_stream(path: Path, found: RunsRead) -> None:
+    folder, known = path.parent, found.known
+
+    def text_of(name: str) -> str:
+        return known.case_text(name) or _finding_text(folder, name)
+
+    events = _events(path)
+    first = next(events, None)
+    if first is None:
+        raise DocumentError(
+            str(path), 0, "", "it is empty: the run was killed at once", "repeat it"
+        )
+    whole = chain((first,), events)
+    if isinstance(first, CampaignPlanned):
+        journal: Iterator[CampaignEvent] = whole  # type: ignore[assignment]
+        made = list(campaigns.summaries(journal, known.requirements))
+    else:
+        stream: Iterator[AnyEvent] = whole  # type: ignore[assignment]
+        made = [summarize(stream)]
+    for summary in made:
+        if summary.started is None:
+            text = "the stream has no beginning, so nothing says whose run it is"
+            raise DocumentError(str(path), 1, "", text, "repeat the run")
+        found.add(summary.started.requirements)
+        found.runs.append(run_data(summary, folder.resolve().name, text_of))
+
+
+def _finding_text(folder: Path, name: str) -> str:
+    """The case file that a run wrote of a finding; empty if it is gone."""
+    file = folder / "findings" / name
+    if not name.endswith(".yaml") or "/" in name or not file.exists():
+        return ""
+    return door.read_text(file, most=_CASE_BYTES)
+
+
+def _events(path: Path) -> Iterator[_AnyLine]:
+    """The events of a stream or a journal; a last line that a kill cut off is none."""
+    name = str(path)
+    with door.opened(path, most=_EVENTS_BYTES) as file:
+        for number, line in enumerate(door.lines(file, name), 1):
+            if not line.endswith(b"\n"):
+                return
+            try:
+                event: _AnyLine = codec.decode(line, _AnyLine)  # type: ignore[arg-type]
+            except codec.ProtocolError as error:
+                fix = f"repeat the run, if this is no {EVENTS} of this version of numaproof"
+                raise DocumentError(name, number, "", f"no event: {error}", fix) from None
+            yield event

@@ -1,0 +1,320 @@
+"""Writes the site: pages, a style, a script, badges, and the case file of each finding."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+
+from numaproof.inputs import door
+from numaproof.inputs.errors import DocumentError
+from numaproof.reports.badge import shield
+from numaproof.reports.board.data import KINDS, data_name, encoded
+from numaproof.reports.board.standing import STATES, Score, implementations, worst
+from numaproof.reports.board.views import (
+    MEANINGS,
+    SIGNS,
+    areas,
+    bars,
+    cell_data,
+    changes,
+    shown_findings,
+    state_number,
+    tally_text,
+)
+from numaproof.reports.html import is_web_address
+from numaproof.reports.pages import environment, own_file
+from numaproof.reports.story import source
+from numaproof.reports.untrusted import escaped, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from numaproof.protocol.events import ReportedRequirement
+    from numaproof.reports.board.data import FoundIn, MachineSize, RunData
+    from numaproof.reports.board.reading import RunsRead
+    from numaproof.reports.board.standing import BoardImplementation, Entry, State
+    from numaproof.reports.board.views import ShownFinding
+
+_PACKAGE = "numaproof.reports.board"
+_MARK = '<meta name="generator" content="numaproof board">'
+_OWN = ("implementations/*.html", "badges/*.svg", "cases/*.yaml")
+"""What a site has as many of as it has implementations or findings."""
+
+_LABELS: Mapping[State, str] = {"pass": "agrees"}
+_DISCOVERY: tuple[State, ...] = tuple(one for one in STATES if one != "expected")
+
+
+@dataclass(frozen=True)
+class Board:
+    """Everything that a site is about."""
+
+    implementations: tuple[BoardImplementation, ...]
+    requirements: tuple[ReportedRequirement, ...]
+    runs: int
+
+    @cached_property
+    def findings(self) -> tuple[ShownFinding, ...]:
+        """The findings of the newest versions, with addresses."""
+        return shown_findings(self.implementations)
+
+    @property
+    def incomplete(self) -> list[BoardImplementation]:
+        """The implementations whose newest runs are incomplete."""
+        return [one for one in self.implementations if one.newest.gaps]
+
+    @cached_property
+    def machines(self) -> Mapping[str, MachineSize | None]:
+        """The machines of all runs, the smallest first."""
+        found: dict[str, MachineSize | None] = {}
+        for one in self.implementations:
+            for run in one.newest.runs:
+                for name in (*run.machines, *run.discovery):
+                    found[name] = run.sizes.get(name) or found.get(name)
+        return {name: found[name] for name in sorted(found, key=lambda one: _size(found, one))}
+
+    def found(self, one: BoardImplementation) -> dict[str, int]:
+        """The findings of an implementation by kind, without named defects of its release."""
+        counts = Counter(
+            found.finding.kind for found in self.findings if found.implementation is one
+        )
+        return {kind: counts[kind] for kind in KINDS if counts[kind] and kind != "expected"}
+
+    def found_on(self, one: BoardImplementation, machine: str) -> ShownFinding | None:
+        """The worst finding that discovery on a machine shows."""
+        shown = (
+            found
+            for found in self.findings
+            if found.entry is one.newest
+            and any(machine in case.machines for case in found.finding.cases if case.discovers)
+        )
+        return next(shown, None)
+
+    def agreement(self, one: BoardImplementation) -> str:
+        """On how many machines discovery agrees, of those asked about."""
+        states = [one.newest.discovered(name) for name in one.newest.discovery]
+        asked = [state for state in states if state != "unsupported"]
+        return f"{asked.count('pass')}/{len(asked)}" if asked else ""
+
+    def on_machine(self, one: BoardImplementation, machine: str) -> tuple[int, int, State]:
+        """The good case runs on a machine, those asked, and the worst that they came to."""
+        tally = one.newest.machines.get(machine, {})
+        counts: dict[State, int] = {}
+        for outcome, count in tally.items():
+            state = worst({outcome: 1}, ())
+            counts[state] = counts.get(state, 0) + count
+        score = Score(counts)
+        return score.good, score.asked, worst(tally, ())
+
+    def plain(self) -> dict[str, Any]:
+        """Where each implementation stands, as plain JSON values."""
+        return {"implementations": [self._plain(one) for one in self.implementations]}
+
+    def _plain(self, one: BoardImplementation) -> dict[str, Any]:
+        newest = one.newest
+        met, asked = newest.met
+        return {
+            "name": one.name,
+            "version": newest.author.version,
+            "language": newest.author.language,
+            "kubernetes": newest.kubernetes,
+            "level": newest.level,
+            "complete": not newest.gaps,
+            "case_runs": dict(newest.score.counts),
+            "requirements": {"met": met, "asked": asked},
+            "findings": self.found(one),
+            "releases": [entry.kubernetes for entry in one.current],
+            "page": f"implementations/{one.slug}.html",
+            "badge": f"badges/{one.slug}.svg",
+        }
+
+
+def _size(found: Mapping[str, MachineSize | None], name: str) -> tuple[int, str]:
+    size = found[name]
+    return (size.cpus if size else 0), name
+
+
+def board_of(reading: RunsRead) -> Board:
+    """The board of what was read."""
+    return Board(implementations(reading.runs), reading.requirements, len(reading.runs))
+
+
+def write_site(board: Board, folder: Path) -> None:
+    """Writes the site into a folder, in the place of an earlier one.
+
+    Raises:
+        DocumentError: there is something else in the folder.
+        OSError: a file cannot be written.
+    """
+    _clear(folder)
+    for name, text in _files(board):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_name(f".{path.name}.part")
+        part.write_bytes(visible(text).encode())
+        part.replace(path)
+
+
+def write_data(reading: RunsRead, path: Path) -> None:
+    """Writes board data: one file if its name ends with ``.json``, else a folder of files.
+
+    Raises:
+        OSError: a file cannot be written.
+    """
+    one_file = path.name.endswith(".json")
+    entries = [
+        run for one in implementations(reading.runs) for entry in one.entries for run in entry.runs
+    ]
+    others = reading.others
+    if one_file:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(encoded(entries, others))
+        return
+    path.mkdir(parents=True, exist_ok=True)
+    taken: dict[str, list[RunData]] = {}
+    for run in entries:
+        taken.setdefault(data_name(run), []).append(run)
+    for name, runs in taken.items():
+        cited = {cited for run in runs for cited in run.requirements}
+        (path / name).write_bytes(encoded(runs, [one for one in others if one.id in cited]))
+
+
+def _clear(folder: Path) -> None:
+    """Removes the pages of an earlier site, of which there may have been more."""
+    index = folder / "index.html"
+    if not folder.is_dir() or not any(folder.iterdir()):
+        return
+    if not index.is_file() or _MARK not in _beginning(index):
+        fix = "name another folder, or empty this one"
+        raise DocumentError(str(folder), 0, "", "there is something in it that is no board", fix)
+    for pattern in _OWN:
+        for path in folder.glob(pattern):
+            with suppress(OSError):
+                path.unlink()
+
+
+def _beginning(path: Path) -> str:
+    with door.opened(path) as file:
+        return file.read(4096).decode(errors="replace")
+
+
+def _files(board: Board) -> Iterator[tuple[str, str]]:
+    shared = areas(board.requirements)
+    yield "board.css", own_file("board.css", _PACKAGE)
+    yield "board.js", own_file("board.js", _PACKAGE)
+    yield "index.html", _page("index.html", board)
+    cells = json.dumps(cell_data(board.findings), ensure_ascii=True, separators=(",", ":"))
+    yield (
+        "matrix.html",
+        _page(
+            "matrix.html",
+            board,
+            areas=shared,
+            documents=list(dict.fromkeys(one.document for one in board.requirements)),
+            cells=Markup(escaped(cells).replace("<", "\\u003c")),  # noqa: S704  # JSON, no markup
+        ),
+    )
+    told = tuple(one for one in board.findings if one.finding.kind != "expected")
+    yield (
+        "findings.html",
+        _page(
+            "findings.html",
+            board,
+            findings=told,
+            kinds=[kind for kind in KINDS if any(one.finding.kind == kind for one in told)],
+            requirements={one.id: one for one in board.requirements},
+        ),
+    )
+    yield "machines.html", _machines_page(board)
+    for found in told:
+        if found.file:
+            yield found.file, found.finding.text
+    for one in board.implementations:
+        yield f"badges/{one.slug}.svg", _badge(one.newest)
+        yield f"implementations/{one.slug}.html", _implementation_page(board, one, shared)
+
+
+def _machines_page(board: Board) -> str:
+    discoverers = [one for one in board.implementations if one.newest.discovery]
+    return _page(
+        "machines.html",
+        board,
+        discoverers=discoverers,
+        allocators=[
+            one
+            for one in board.implementations
+            if one.newest.machines.keys() - one.newest.discovery.keys()
+            or one.newest.machines != one.newest.discovery
+        ],
+        machines=board.machines,
+        labels=_LABELS,
+        discovery_states=_DISCOVERY,
+    )
+
+
+def _implementation_page(board: Board, one: BoardImplementation, shared: Iterable[Any]) -> str:
+    newest = one.newest
+    good = {"pass", "expected", "unsupported", "untested"}
+    states = newest.states
+    not_met = [
+        (row, states[row.id])
+        for row in board.requirements
+        if states.get(row.id, "untested") not in good
+    ]
+    return _page(
+        "implementation.html",
+        board,
+        root="../",
+        one=one,
+        newest=newest,
+        badge=_badge_text(newest),
+        changes=changes(one),
+        findings=[found for found in board.findings if found.implementation is one],
+        left_out=sum(run.left_out for run in newest.runs),
+        not_met=sorted(not_met, key=lambda pair: STATES.index(pair[1])),
+        told={row.id for row, _ in not_met},
+        areas=shared,
+    )
+
+
+def _page(name: str, board: Board, root: str = "", **more: Any) -> str:
+    template = _ENVIRONMENT.get_template(f"{name}.j2")
+    return template.render(board=board, root=root, here=name, states=STATES, **more)
+
+
+def _badge_text(entry: Entry) -> str:
+    met, asked = entry.met
+    said = f"{met:,} of {asked:,} requirements" if asked else "nothing tested"
+    return f"{said}, incomplete" if entry.gaps else said
+
+
+def _badge(entry: Entry) -> str:
+    met, asked = entry.met
+    counts = entry.score.counts
+    colour = "#1a7a43" if asked and met == asked and not entry.gaps else "#9a6200"
+    if counts.get("failed") or counts.get("crash"):
+        colour = "#b3232e"
+    return shield(f"kubernetes {entry.kubernetes}", _badge_text(entry), colour)
+
+
+def _machines(cases: Iterable[FoundIn]) -> int:
+    """How many machines cases are about."""
+    return len({name for one in cases for name in one.machines})
+
+
+_ENVIRONMENT = environment(_PACKAGE)
+_ENVIRONMENT.filters |= {
+    "bars": bars,
+    "machines": _machines,
+    "number": state_number,
+    "source": source,
+    "tally": tally_text,
+    "web_address": is_web_address,
+}
+_ENVIRONMENT.globals |= {"signs": SIGNS, "meanings": MEANINGS}
