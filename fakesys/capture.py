@@ -13,7 +13,15 @@ from numaproof.fakesys.machine import Cpu, Machine
 from numaproof.fakesys.members import TreeError
 from numaproof.fakesys.numa import apply_distances
 from numaproof.fakesys.processors import cpuinfo_of
-from numaproof.fakesys.profile import CpuRow, DerivedDistances, NodeRow, Profile, Topology
+from numaproof.fakesys.profile import (
+    DEFAULT_KERNEL_MAX,
+    MAX_KERNEL_MAX,
+    CpuRow,
+    DerivedDistances,
+    NodeRow,
+    Profile,
+    Topology,
+)
 from numaproof.fakesys.ranges import Value, format_list, format_sequence
 from numaproof.fakesys.regular import find_topology
 from numaproof.fakesys.residue import find_residue
@@ -62,6 +70,8 @@ def capture(root: Root, name: str, *, title: str = "", source: str = "") -> Prof
         topology=topology,
         cpus=_cpu_rows(cpus, topology, any_cache=any(cpu.cache for cpu in cpus)),
         possible=_possible(snapshot),
+        isolated=_isolated(snapshot),
+        kernel_max=_kernel_max(snapshot),
         nodes=_node_rows(snapshot, topology),
         memory=format_kilobytes(mem_total(snapshot.text("proc/meminfo") or "") or 0),
         hugepages={_page(size): n for size, n in snapshot.hugepages(f"{KERNEL}/mm").items()},
@@ -196,12 +206,25 @@ def _possible(snapshot: Snapshot) -> str | None:
     return format_list(possible)
 
 
+def _isolated(snapshot: Snapshot) -> str | None:
+    """The isolated CPUs if there are any, and all of them exist."""
+    isolated = snapshot.cpu_set(f"{CPU}/isolated")
+    return format_list(isolated) if isolated and set(isolated) <= set(snapshot.cpus) else None
+
+
+def _kernel_max(snapshot: Snapshot) -> int:
+    """The number in `kernel_max`, or what a profile has if it says none."""
+    found = snapshot.number(f"{CPU}/kernel_max")
+    return found if found is not None and 0 <= found <= MAX_KERNEL_MAX else DEFAULT_KERNEL_MAX
+
+
 def _sysfs(snapshot: Snapshot) -> Any:
     names = {path.rpartition("/")[2] for path in snapshot.files if path.startswith(f"{CPU}/cpu")}
     if names & {"core_cpus", "package_cpus", "core_cpus_list", "package_cpus_list"}:
         return "full"
     if not names & {"thread_siblings", "core_siblings", "shared_cpu_map"}:
-        return "full"
+        newest = {f"{CPU}/isolated": "full", f"{CPU}/kernel_max": "lists"}
+        return next((form for path, form in newest.items() if path in snapshot.files), "masks")
     return "lists" if any(name.endswith("_list") for name in names) else "masks"
 
 

@@ -1,13 +1,10 @@
 """`/sys/devices/system/cpu`: Documentation/ABI/testing/sysfs-devices-system-cpu of Linux."""
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Literal
 
-from numaproof.fakesys.entries import CPU, Entry, line
-from numaproof.fakesys.machine import CacheKind, Cpu, Machine
+from numaproof.fakesys.entries import CPU, Entry, Symlink, line
+from numaproof.fakesys.machine import CacheKind, Cpu, Machine, Sysfs
 from numaproof.fakesys.ranges import format_list, format_mask
-
-Sysfs = Literal["full", "lists", "masks"]
 
 # Names of the files with a set of siblings as a mask; `_list` is appended for the list.
 _THREADS = {"full": ("thread_siblings", "core_cpus"), "lists": ("thread_siblings",)}
@@ -15,7 +12,7 @@ _PACKAGE = {"full": ("core_siblings", "package_cpus"), "lists": ("core_siblings"
 
 
 def cpu_files(machine: Machine, architecture: str, sysfs: Sysfs) -> dict[str, Entry]:
-    """All files below `cpu`, by path."""
+    """All files and links below `cpu`, by path."""
     present = [cpu.number for cpu in machine.cpus]
     online = [cpu.number for cpu in machine.cpus if cpu.online]
     offline = sorted(set(machine.possible) - set(online))
@@ -25,16 +22,35 @@ def cpu_files(machine: Machine, architecture: str, sysfs: Sysfs) -> dict[str, En
         f"{CPU}/online": line(format_list(online)),
         f"{CPU}/offline": line(format_list(offline)),
     }
+    width = machine.possible[-1] + 1
+    if sysfs != "masks":
+        files[f"{CPU}/kernel_max"] = line(machine.kernel_max)
+        files.update(_node_links(machine))
+    if sysfs == "full" or machine.isolated:
+        files[f"{CPU}/isolated"] = line(format_list(machine.isolated))
+    if sysfs == "full":
+        # Without the boot option, the kernel prints a null pointer as wide as a set of CPUs.
+        files[f"{CPU}/nohz_full"] = line(f"{'(null)':>{width}}")
+    fixed = _cannot_go_offline(architecture, sysfs)
     for cpu in machine.cpus:
-        # The boot CPU of a PC cannot be taken offline.
-        if cpu.number or not cpu.online or architecture not in ("x86_64", "i386"):
+        if cpu.number or not cpu.online or not fixed:
             files[f"{CPU}/cpu{cpu.number}/online"] = line(int(cpu.online))
         if cpu.capacity is not None:
             files[f"{CPU}/cpu{cpu.number}/cpu_capacity"] = line(cpu.capacity)
-    width = machine.possible[-1] + 1
     files.update(_topology(machine, sysfs, width))
     files.update(_caches(machine, sysfs, width))
     return files
+
+
+def _cannot_go_offline(architecture: str, sysfs: Sysfs) -> bool:
+    """Whether CPU 0 stays online: that of PCs, and of mainframes with newer kernels."""
+    return architecture in ("x86_64", "i386") or (architecture == "s390x" and sysfs == "full")
+
+
+def _node_links(machine: Machine) -> Iterator[tuple[str, Entry]]:
+    for node in machine.nodes:
+        for cpu in node.cpus:
+            yield f"{CPU}/cpu{cpu}/node{node.number}", Symlink(f"../../node/node{node.number}")
 
 
 def _topology(machine: Machine, sysfs: Sysfs, width: int) -> Iterator[tuple[str, Entry]]:

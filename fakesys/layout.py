@@ -46,6 +46,10 @@ def lay_out(profile: Profile) -> Machine:
         possible = read(("possible",), parse_list, str(profile.possible), MAX_CPUS)
         if not set(present) <= set(possible):
             raise ProfileError(("possible",), "must include all CPUs that are present")
+    isolated: tuple[int, ...] = ()
+    if profile.isolated is not None:
+        isolated = read(("isolated",), parse_list, str(profile.isolated), MAX_CPUS)
+        require_cpus(("isolated",), isolated, cpus)
     memory = sum(node.memory or 0 for node in nodes)
     if profile.memory is not None:
         memory = read(("memory",), parse_kilobytes, profile.memory)
@@ -58,7 +62,16 @@ def lay_out(profile: Profile) -> Machine:
     if profile.hugepages is not None:
         hugepages = read_pages(("hugepages",), profile.hugepages)
     caches = lay_out_caches(profile.caches, ordered, nodes)
-    return Machine(ordered, nodes, caches, tuple(sorted(possible)), memory, hugepages)
+    return Machine(
+        cpus=ordered,
+        nodes=nodes,
+        caches=caches,
+        possible=tuple(sorted(possible)),
+        isolated=tuple(sorted(isolated)),
+        kernel_max=profile.kernel_max,
+        memory=memory,
+        hugepages=hugepages,
+    )
 
 
 def lay_out_regular(topology: Topology) -> tuple[dict[int, Cpu], dict[int, tuple[int, ...]]]:

@@ -6,12 +6,16 @@ These are plain values; `layout` computes them from a profile and `tree` turns t
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 from numaproof.inputs.documents import PathTuple, dotted
 
 # The limits of Linux (the largest NR_CPUS and MAX_NUMNODES of any architecture).
 MAX_CPUS = 8192
 MAX_NODES = 1024
+
+Sysfs = Literal["full", "lists", "masks"]
+"""Which files a kernel has: see `Profile.sysfs`."""
 
 
 class ProfileError(ValueError):
@@ -103,12 +107,25 @@ class CacheKind:
 
 @dataclass(frozen=True)
 class Machine:
-    """A whole machine; memory in KiB."""
+    """A whole machine.
+
+    Attributes:
+        cpus: every CPU that is present.
+        nodes: its NUMA nodes.
+        caches: its caches.
+        possible: the CPU numbers that could appear.
+        isolated: the CPUs kept from the scheduler.
+        kernel_max: the largest CPU number that the kernel is built for.
+        memory: `MemTotal` in KiB.
+        hugepages: number of pages by page size in KiB.
+    """
 
     cpus: tuple[Cpu, ...]
     nodes: tuple[NUMANode, ...]
     caches: tuple[CacheKind, ...]
     possible: tuple[int, ...]
+    isolated: tuple[int, ...]
+    kernel_max: int
     memory: int
     hugepages: Mapping[int, int]
 

@@ -6,14 +6,12 @@ Their contents are described in Documentation/ABI/stable/sysfs-devices-node of L
 from collections.abc import Mapping
 
 from numaproof.fakesys.entries import NODE, Entry, Symlink, line
-from numaproof.fakesys.machine import Machine, NUMANode
+from numaproof.fakesys.machine import Machine, Sysfs
+from numaproof.fakesys.meminfo import node_meminfo
 from numaproof.fakesys.ranges import format_list, format_mask
 
-# The fraction of memory that is free on a machine that has just started.
-_FREE = 0.9
 
-
-def node_files(machine: Machine) -> dict[str, Entry]:
+def node_files(machine: Machine, sysfs: Sysfs) -> dict[str, Entry]:
     """All files and links below `node`, by path; none for a machine without nodes."""
     if not machine.nodes:
         return {}
@@ -38,7 +36,7 @@ def node_files(machine: Machine) -> dict[str, Entry]:
         for cpu in node.cpus:
             files[f"{base}/cpu{cpu}"] = Symlink(f"../../cpu/cpu{cpu}")
         if node.memory is not None:
-            files[f"{base}/meminfo"] = _meminfo(node, node.memory)
+            files[f"{base}/meminfo"] = node_meminfo(machine, node, node.memory, sysfs)
         files.update(hugepage_files(f"{base}/hugepages", node.hugepages, ("surplus_hugepages",)))
     return files
 
@@ -55,23 +53,3 @@ def hugepage_files(
         for name in others:
             files[f"{directory}/{name}"] = line(0)
     return files
-
-
-def free_memory(total: int, hugepages: Mapping[int, int]) -> int:
-    """Free memory in KiB: most of what huge pages do not take."""
-    reserved = sum(size * count for size, count in hugepages.items())
-    return int(max(total - reserved, 0) * _FREE)
-
-
-def _meminfo(node: NUMANode, total: int) -> bytes:
-    free = free_memory(total, node.hugepages)
-    pages = node.hugepages.get(2048, 0)
-    rows = (
-        ("MemTotal:", f"{total:>14} kB"),
-        ("MemFree:", f"{free:>15} kB"),
-        ("MemUsed:", f"{total - free:>15} kB"),
-        ("HugePages_Total:", f"{pages:>6}"),
-        ("HugePages_Free:", f"{pages:>7}"),
-        ("HugePages_Surp:", f"{0:>7}"),
-    )
-    return "".join(f"Node {node.number} {key} {value}\n" for key, value in rows).encode()

@@ -1,10 +1,9 @@
-"""`/proc/cpuinfo` in the format of each architecture, and `/proc/meminfo`."""
+"""`/proc/cpuinfo` in the format of each architecture."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from numaproof.fakesys.machine import MAX_CPUS, Cpu, Machine, ProfileError
-from numaproof.fakesys.node_files import free_memory
 from numaproof.fakesys.profile import CpuInfo, Profile
 from numaproof.fakesys.ranges import Value, parse_list, parse_sequence
 
@@ -34,34 +33,6 @@ def cpuinfo(profile: Profile, machine: Machine) -> bytes:
     """
     info = profile.cpuinfo or CpuInfo()
     return _FORMS[profile.architecture](info, _processors(info, machine)).encode()
-
-
-def meminfo(machine: Machine) -> bytes:
-    """The text of `/proc/meminfo`."""
-    free = free_memory(machine.memory, machine.hugepages)
-    size = _default_page(machine.hugepages)
-    pages = machine.hugepages.get(size, 0)
-    rows = (
-        ("MemTotal:", machine.memory, " kB"),
-        ("MemFree:", free, " kB"),
-        ("MemAvailable:", free, " kB"),
-        ("Buffers:", 0, " kB"),
-        ("Cached:", 0, " kB"),
-        ("SwapTotal:", 0, " kB"),
-        ("SwapFree:", 0, " kB"),
-        ("HugePages_Total:", pages, ""),
-        ("HugePages_Free:", pages, ""),
-        ("HugePages_Rsvd:", 0, ""),
-        ("HugePages_Surp:", 0, ""),
-        ("Hugepagesize:", size, " kB"),
-    )
-    return "".join(f"{key:<16}{value:>8}{unit}\n" for key, value, unit in rows).encode()
-
-
-def _default_page(hugepages: Mapping[int, int]) -> int:
-    """`Hugepagesize` in KiB: that of x86 if the machine has it, otherwise its smallest."""
-    usual = 2048
-    return usual if usual in hugepages else min(hugepages, default=usual)
 
 
 def _processors(info: CpuInfo, machine: Machine) -> list[_Processor]:

@@ -19,6 +19,9 @@ Pages = Annotated[Mapping[str, Annotated[int, Meta(ge=0, le=2**40)]], Meta(max_l
 Sequence = str | int
 List = str | int
 
+DEFAULT_KERNEL_MAX = 8191
+MAX_KERNEL_MAX = 2**20
+
 Architecture = Literal[
     "x86_64", "i386", "arm64", "arm", "ppc64", "s390x", "ia64", "riscv64", "loongarch64", "mips64"
 ]
@@ -201,6 +204,9 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
         topology: the regular part of the machine.
         cpus: rows that add CPUs or describe how some differ.
         possible: list of the CPU numbers that could appear (default: those present).
+        isolated: list of the CPUs that the boot option `isolcpus` keeps from the scheduler.
+        kernel_max: the largest number of a CPU that the kernel is built for (default: that of the
+            distributions for x86-64).
         nodes: rows that describe NUMA nodes, or add some.
         distances: the rule for distances, or the `distance` text of every node in order.
         caches: rows of caches.
@@ -221,6 +227,8 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
     topology: Topology | None = None
     cpus: Annotated[tuple[CpuRow, ...], Meta(max_length=8192)] = ()
     possible: List | None = None
+    isolated: List | None = None
+    kernel_max: Annotated[int, Meta(ge=0, le=MAX_KERNEL_MAX)] = DEFAULT_KERNEL_MAX
     nodes: Annotated[tuple[NodeRow, ...], Meta(max_length=1024)] = ()
     distances: DerivedDistances | tuple[Line, ...] | None = None
     caches: Annotated[tuple[CacheRow, ...], Meta(max_length=1024)] = ()

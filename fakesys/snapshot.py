@@ -27,6 +27,7 @@ _SIBLINGS = (
     "book_siblings",
     "drawer_siblings",
 )
+_CPU = ("possible", "present", "online", "offline", "kernel_max", "isolated", "nohz_full")
 _TOPOLOGY = (
     "physical_package_id",
     "core_id",
@@ -49,7 +50,17 @@ _CACHE = (
     "number_of_sets",
 )
 _LISTS = frozenset(
-    {"possible", "present", "offline", "cpulist", "has_cpu", "has_memory", "has_normal_memory"}
+    {
+        "possible",
+        "present",
+        "offline",
+        "isolated",
+        "nohz_full",
+        "cpulist",
+        "has_cpu",
+        "has_memory",
+        "has_normal_memory",
+    }
 )
 _MASKS = frozenset({"shared_cpu_map", "cpumap", *_SIBLINGS})
 
@@ -138,7 +149,7 @@ def read_snapshot(root: Root) -> Snapshot:
 
 
 def _paths(root: Root, cpus: tuple[int, ...], nodes: list[int]) -> Iterator[str]:
-    yield from (f"{CPU}/{name}" for name in ("possible", "present", "online", "offline"))
+    yield from (f"{CPU}/{name}" for name in _CPU)
     for cpu in cpus:
         base = f"{CPU}/cpu{cpu}"
         yield f"{base}/online"

@@ -10,9 +10,10 @@ from numaproof.fakesys.cpu_files import cpu_files
 from numaproof.fakesys.entries import CPU, KERNEL, Directory, Entry
 from numaproof.fakesys.layout import lay_out
 from numaproof.fakesys.machine import ProfileError
+from numaproof.fakesys.meminfo import machine_meminfo
 from numaproof.fakesys.node_files import hugepage_files, node_files
 from numaproof.fakesys.patterns import Pattern, PatternError
-from numaproof.fakesys.proc_files import cpuinfo, meminfo
+from numaproof.fakesys.proc_files import cpuinfo
 from numaproof.fakesys.profile import Profile
 
 Detail = Literal["full", "discovery"]
@@ -36,6 +37,9 @@ _DISCOVERY = frozenset(
     }
 )
 
+
+# What the machine's huge pages of a size have besides their number.
+_POOL = ("nr_overcommit_hugepages", "resv_hugepages", "surplus_hugepages")
 
 _MAX_WORK = 20_000_000
 """Comparisons of a file with a pattern."""
@@ -78,10 +82,10 @@ def build_tree(profile: Profile, *, detail: Detail = "full") -> Tree:
     machine = lay_out(profile)
     entries: dict[str, Entry] = {}
     entries.update(cpu_files(machine, profile.architecture, profile.sysfs))
-    entries.update(node_files(machine))
-    entries.update(hugepage_files(f"{KERNEL}/mm/hugepages", machine.hugepages, ()))
+    entries.update(node_files(machine, profile.sysfs))
+    entries.update(hugepage_files(f"{KERNEL}/mm/hugepages", machine.hugepages, _POOL))
     entries["proc/cpuinfo"] = cpuinfo(profile, machine)
-    entries["proc/meminfo"] = meminfo(machine)
+    entries["proc/meminfo"] = machine_meminfo(machine, profile.sysfs)
     entries = _without(entries, profile.lacks)
     _patch(entries, profile.files)
     _end_with_nul(entries, profile.trailing_nul)
@@ -101,7 +105,9 @@ def _keep_directories(entries: dict[str, Entry], cpus: Iterable[int]) -> None:
 
 def _is_read(path: str, entry: Entry) -> bool:
     directory, _, name = path.rpartition("/")
-    if not isinstance(entry, bytes) or name in _DISCOVERY:
+    if not isinstance(entry, bytes):
+        return not (path.startswith(CPU) and name.startswith("node"))
+    if name in _DISCOVERY:
         return True
     return name == "online" and directory == CPU
 

@@ -212,6 +212,17 @@ def test_siblings_that_do_not_follow_from_ids_become_groups(tmp_path: Path) -> N
     means_the_same(build_tree(captured), read_snapshot(tmp_path / "root"))
 
 
+def test_isolated_cpus_and_the_limit_of_the_kernel_are_captured(tmp_path: Path) -> None:
+    profile = load_profile("core-i7-9700")
+    bounded = msgspec.structs.replace(profile, isolated="2-3,7", kernel_max=255)
+    write_directory(build_tree(bounded), tmp_path / "root")
+    captured = capture(tmp_path / "root", "bounded")
+    assert (captured.isolated, captured.kernel_max) == ("2-3,7", 255)
+    assert not captured.files
+    (tmp_path / "root/sys/devices/system/cpu/isolated").write_text("8\n")
+    assert capture(tmp_path / "root", "odd").files == {"cpu/isolated": "8"}
+
+
 def test_dies_that_are_no_equal_shares_are_said_by_a_row(tmp_path: Path) -> None:
     profile = load_profile("core-i7-9700")
     uneven = msgspec.structs.replace(profile, cpus=(CpuRow(cpus="0-7", die="0*3,1*3,2*2"),))

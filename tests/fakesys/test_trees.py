@@ -2,11 +2,14 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from numaproof.fakesys import (
     Directory,
     Machine,
+    Profile,
+    ProfileError,
     Symlink,
     Tree,
     build_tree,
@@ -37,6 +40,9 @@ def xeon() -> Tree:
     [
         (f"{CPU}/online", "0-79\n"),
         (f"{CPU}/offline", "\n"),
+        (f"{CPU}/kernel_max", "8191\n"),
+        (f"{CPU}/isolated", "\n"),
+        (f"{CPU}/nohz_full", " " * 74 + "(null)\n"),
         (f"{CPU}/cpu1/online", "1\n"),
         (f"{CPU}/cpu45/topology/core_id", "8\n"),
         (f"{CPU}/cpu45/topology/physical_package_id", "0\n"),
@@ -63,8 +69,73 @@ def test_nodes_link_to_their_cpus(xeon: Tree) -> None:
     assert f"{NODE}/node0/cpu50" not in xeon
 
 
+def test_cpus_link_to_their_nodes(xeon: Tree) -> None:
+    assert xeon[f"{CPU}/cpu50/node1"] == Symlink("../../node/node1")
+    assert [path for path in xeon if path.startswith(f"{CPU}/cpu50/node")] == [f"{CPU}/cpu50/node1"]
+
+
+def test_clusters_are_the_cpus_that_share_an_l2_cache() -> None:
+    tree = build_tree(load_profile("core-i7-1270p"))
+    for cpu, cluster, listed in ((1, 0, "0-1"), (7, 24, "6-7"), (12, 40, "12-15")):
+        assert text(tree, f"{CPU}/cpu{cpu}/topology/cluster_id") == f"{cluster}\n"
+        assert text(tree, f"{CPU}/cpu{cpu}/topology/cluster_cpus_list") == f"{listed}\n"
+        assert text(tree, f"{CPU}/cpu{cpu}/cache/index2/shared_cpu_list") == f"{listed}\n"
+
+
+def small(**fields: object) -> Profile:
+    """A machine of two CPUs and a node with a huge page of each size."""
+    return msgspec.convert(
+        {
+            "name": "m",
+            "title": "M",
+            "source": "S",
+            "architecture": "x86_64",
+            "topology": {"sockets": 1, "cores_per_socket": 2},
+            "nodes": [{"nodes": 0, "memory": "4Gi", "hugepages": {"2Mi": 1, "1Gi": 1}}],
+            **fields,
+        },
+        Profile,
+    )
+
+
+def test_older_kernels_lack_newer_files() -> None:
+    full, lists, masks = (build_tree(small(sysfs=form)) for form in ("full", "lists", "masks"))
+    newer = {f"{CPU}/isolated", f"{CPU}/nohz_full"}
+    assert newer <= set(full)
+    assert not newer & set(lists)
+    links = {f"{CPU}/kernel_max", f"{CPU}/cpu0/node0", f"{CPU}/cpu1/node0"}
+    assert links <= set(lists)
+    assert not links & set(masks)
+
+
+def test_newer_kernels_say_how_much_memory_all_huge_pages_take() -> None:
+    full, lists, masks = (
+        text(build_tree(small(sysfs=form)), "proc/meminfo") for form in ("full", "lists", "masks")
+    )
+    assert full.endswith("Hugepagesize:       2048 kB\nHugetlb:         1050624 kB\n")
+    assert "HugePages_Total:       1\n" in full
+    assert lists.endswith("Hugepagesize:       2048 kB\n")
+    assert "MemAvailable:" in lists
+    assert "MemAvailable:" not in masks
+
+
+def test_a_node_counts_the_pages_of_the_default_size() -> None:
+    tree = build_tree(small(nodes=[{"nodes": 0, "memory": "4Gi", "hugepages": {"64Ki": 3}}]))
+    shown = text(tree, f"{NODE}/node0/meminfo")
+    assert "Node 0 HugePages_Total:     3\nNode 0 HugePages_Free:      3\n" in shown
+
+
+def test_isolated_cpus_are_those_of_the_profile() -> None:
+    assert text(build_tree(small(isolated=1)), f"{CPU}/isolated") == "1\n"
+    assert text(build_tree(small(isolated="0-1", sysfs="lists")), f"{CPU}/isolated") == "0-1\n"
+    with pytest.raises(ProfileError, match=r"isolated: CPU 2 does not exist \(the CPUs are 0-1\)"):
+        build_tree(small(isolated=2))
+
+
 def test_the_boot_cpu_of_a_pc_cannot_be_switched_off(xeon: Tree) -> None:
     assert f"{CPU}/cpu0/online" not in xeon
+    assert f"{CPU}/cpu0/online" not in build_tree(load_profile("z14-drawers"))
+    assert f"{CPU}/cpu0/online" in build_tree(small(architecture="s390x", sysfs="lists"))
     assert text(build_tree(load_profile("graviton2")), f"{CPU}/cpu0/online") == "1\n"
 
 
@@ -179,6 +250,7 @@ def test_the_tree_for_discovery_is_part_of_the_full_one() -> None:
     profile = load_profile("epyc-7451-2s")
     full, part = build_tree(profile), build_tree(profile, detail="discovery")
     assert dict(part).items() <= dict(full).items()
+    assert f"{CPU}/cpu0/node0" not in part
     assert len(part) < len(full) / 2
 
 
