@@ -26,6 +26,8 @@ from numaproof.conformance.cases.schema import (
 from numaproof.protocol.machine import Core, HugePages, MachineInfo, Node, UncoreCache
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numaproof.protocol.messages import Hello
 
 _GIB = 1 << 30
@@ -136,7 +138,7 @@ def _first(wanted: tuple[str, ...], claimed: tuple[str, ...], default: str) -> s
     return next((one for one in wanted if one in claimed), default)
 
 
-def case_of(config: dict[str, Any]) -> Case:
+def case_of(config: dict[str, Any], preferred: Mapping[str, tuple[str, ...]]) -> Case:
     """The case that the steps belong to; it has none of its own."""
     return Case(
         id="doctor",
@@ -144,6 +146,7 @@ def case_of(config: dict[str, Any]) -> Case:
         requirements=(),
         steps=(Step(start=StartStep()),),
         config=config,
+        preferred=dict(preferred),
     )
 
 

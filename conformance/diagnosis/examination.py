@@ -6,11 +6,11 @@ import re
 import shlex
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from numaproof import fakesys
 from numaproof.conformance.cases.machine_properties import Facts
-from numaproof.conformance.diagnosis import claimed, dialogue, greeting, prescription
+from numaproof.conformance.diagnosis import claimed, dialogue, greeting, later, prescription
 from numaproof.conformance.diagnosis.attendant import Attendant
 from numaproof.conformance.diagnosis.opinion import Opinion
 from numaproof.conformance.diagnosis.program import GaveUp, NoAnswer, Program
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numaproof.conformance.diagnosis.program import Moment
-    from numaproof.protocol.machine import MachineInfo
     from numaproof.protocol.messages import Level
 
 _TRACE = re.compile(r'"trace":\s*"(?:\\.|[^"\\])*"')
@@ -135,8 +134,11 @@ class Examination:
             self._program.close()
             self._greet("a new process")
             self._play(node, dialogue.again(policies))
-        for another in claimed.nodes(self.hello, policies, release):
-            player = self._player(another.name, release, another.config, another.machine)
+        for another in (
+            *claimed.nodes(self.hello, policies, release),
+            *later.nodes(self.hello, policies),
+        ):
+            player = self._player(another, release)
             if another.inherits:
                 player.session.pods.update(node.session.pods)
             self._play(player, another.lines)
@@ -187,31 +189,30 @@ class Examination:
                     '`{"fault": {"message": "not started"}}`; forget the earlier node',
                 )
 
-    def _player(
-        self,
-        name: str,
-        release: str,
-        config: dict[str, Any] | None = None,
-        machine: MachineInfo = dialogue.MACHINE,
-    ) -> Attendant:
-        """A player with a state directory of its own; nothing has started."""
+    def _player(self, node: str | claimed.ClaimedNode, release: str) -> Attendant:
+        """A player with a state directory of its own; nothing has started.
+
+        A node that is but a name is like the first.
+        """
         assert self.hello is not None
         assert self.opinion is not None
         hello, policies = self.hello, dialogue.Chosen.of(self.hello)
-        facts = Facts(machine)
+        if isinstance(node, str):
+            node = claimed.ClaimedNode(node, ())
+        facts = Facts(node.machine)
         session = Session(
             implementation=self.opinion,
             capabilities=Capabilities(hello, release),
-            state_dir=self._state(name),
+            state_dir=self._state(node.name),
             kubernetes=release,
-            machine=machine,
+            machine=node.machine,
             level=hello.level,
             root=self._tree,
+            tell=node.tell,
         )
         checker = InvariantChecker(session, facts)
-        return Attendant(
-            dialogue.case_of(config or policies.config()), session, facts, hello.level, checker
-        )
+        case = dialogue.case_of(node.config or policies.config(), node.preferred)
+        return Attendant(case, session, facts, hello.level, checker)
 
     def _state(self, name: str) -> StateDirectory:
         """A state directory, which several nodes may share."""

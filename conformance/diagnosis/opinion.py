@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from numaproof.conformance.cases.loading import applies
+from numaproof.conformance.claims import command_line
+from numaproof.conformance.diagnosis import told
 from numaproof.conformance.judging.entitlement import exclusive_counts, is_static, pod_resources
 from numaproof.conformance.judging.oracle import disagreement, without_path
 from numaproof.conformance.judging.pods import read
 from numaproof.protocol import messages
 from numaproof.protocol.discovery import discovers
 from numaproof.protocol.messages import LEVELS
+from numaproof.protocol.releases import NEWEST
 from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:
@@ -66,7 +69,9 @@ class Opinion:
         if isinstance(args, messages.StartArgs):
             self._begin(Path(args.state_dir).name)
             asked = msgspec.structs.replace(args, state_dir=str(self._state_dir))
-            self._start, self._started = args, None
+            config = command_line.in_force(args.config, args.flags, args.kubernetes or NEWEST)
+            self._start = msgspec.structs.replace(args, config=config)
+            self._started = None
         expected = without_path(self._reference.call(operation, asked), self._state_dir)
         answer = self._program.call(operation, args)
         moment = self._program.moments[-1]
@@ -78,6 +83,7 @@ class Opinion:
             )
             self._parted = True
         elif not isinstance(answer, messages.Unsupported):
+            told.look(moment, args, answer, self._start)
             self._compare(moment, args, self._normal(answer), expected)
         if isinstance(answer, messages.Started):
             self._started = answer
@@ -118,6 +124,10 @@ class Opinion:
             self.agreed.clear()
             moment.wrong(*_wrong_kind(answer, expected))
             return
+        told.compare(moment, answer, expected, exact=self._hello.level == LEVELS[-1])
+        if isinstance(answer, messages.Admitted):
+            told.look_at_preferred(moment, answer, expected, self._start)
+        answer, expected = told.without(answer), told.without(expected)
         for level in sorted(self.agreed):
             found = disagreement(args, answer, expected, level, discovers(self._hello))
             if found is None:

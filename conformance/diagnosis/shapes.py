@@ -124,9 +124,18 @@ def _checked(shape: Shape, value: Any, info: inspect.Type, path: str) -> Any:
 
 
 def _union(shape: Shape, value: Any, info: inspect.UnionType, path: str) -> Any:
-    """A union of the protocol is one type, or None."""
-    (kind,) = (one for one in info.types if not isinstance(one, inspect.NoneType))
-    return None if value is None else _checked(shape, value, kind, path)
+    """A union of the protocol is one type, or None, or several that JSON tells apart."""
+    kinds = [one for one in info.types if not isinstance(one, inspect.NoneType)]
+    if value is None and len(kinds) < len(info.types):
+        return None
+    if len(kinds) == 1:
+        return _checked(shape, value, kinds[0], path)
+    for kind in kinds:
+        if type(value) is _PLAIN[type(kind)]:
+            return _checked(shape, value, kind, path)
+    called = " or ".join(_kind(_PLAIN[type(kind)]()) for kind in kinds)
+    _mistyped(shape, value, (called, _of_type(kinds[0])), path)
+    return _of_type(kinds[0])
 
 
 def _struct(shape: Shape, value: Any, info: inspect.StructType, path: str) -> Any:
@@ -269,6 +278,13 @@ _SCALARS: dict[type[inspect.Type], _Scalar] = {
     inspect.IntType: _Scalar(int, "an integer", 0),
     inspect.BoolType: _Scalar(bool, "true or false", False),
 }
+
+
+_PLAIN: dict[type[inspect.Type], type] = {
+    **{kind: scalar.python for kind, scalar in _SCALARS.items()},
+    inspect.DictType: dict,
+}
+"""What JSON has for the types that stand side by side in a union."""
 
 
 def _converted(value: Any, kind: type) -> Any:

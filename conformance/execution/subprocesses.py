@@ -26,6 +26,7 @@ from numaproof.conformance.execution.implementation import (
 from numaproof.conformance.execution.programs.process import Process, ending
 from numaproof.protocol import codec
 from numaproof.protocol.bounds import AnswerBounds
+from numaproof.protocol.told import AskedToTell
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,6 +63,7 @@ class Subprocess:
         self._number = 0
         self._answered = ""
         self._bounds = AnswerBounds()
+        self._asked = AskedToTell()
         self._left: tuple[str, ...] = ()
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
@@ -82,11 +84,13 @@ class Subprocess:
         process.log.mark()
         self._number += 1
         self._bounds.ask(args)
+        self._asked.ask(args)
         request = codec.encode_request(self._number, operation, args)
         line = b""
         try:
             line = process.exchange(request, time.monotonic() + self._timeout)
-            return self._bounds.checked(codec.decode_answer(line, self._number, operation))
+            answer = codec.decode_answer(line, self._number, operation)
+            return self._asked.checked(self._bounds.checked(answer))
         except (codec.ProtocolError, TimeoutError, EOFError) as error:
             late = settling or not process.has_read() or self._again(line)
             late = late and bool(self._answered)
@@ -138,6 +142,7 @@ class Subprocess:
     def begin(self) -> None:
         """Forgets what was logged and asked: what follows belongs to another case."""
         self._bounds = AnswerBounds()
+        self._asked = AskedToTell()
         if self._running:
             self._running.log.clear()
 

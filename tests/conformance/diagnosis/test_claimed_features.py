@@ -59,6 +59,14 @@ IGNORED = {
         'for one in spec["containers"] if "huge" in str(spec) else (): one.pop("resources")',
         "a pod asks for 2048 of them: there are too few",
     ),
+    "flags": (
+        'args.pop("flags", None)',
+        "a flag that no kubelet has: a start that must be refused",
+    ),
+    "reserved CPUs of flags": (
+        'flags = args.get("flags", []); flags[:] = [one for one in flags if "static" not in one]',
+        "flags against the configuration, which has policy none and reserves nothing",
+    ),
 }
 
 
@@ -74,6 +82,47 @@ def test_a_program_that_ignores_what_it_claims_is_told(what: str, examined_text:
     asked = next(at for at, one in enumerate(diagnosis.exchanges) if about in one.about)
     # What only the state shows stands at the state that follows.
     assert {asked, asked + 1} & {*wrong_at}, [diagnosis.exchanges[at].about for at in wrong_at]
+
+
+TELLING = {
+    "nothing": (
+        'args.pop("tell", None)',
+        '`config` is missing: `tell` of the start has "effective-configuration"',
+        '`pod` is missing: `tell` of the start has "refused-pods"',
+        '`containers.limited.quota` is missing: `tell` of the start has "quota"',
+        '`pods.uid-web.app.quota` is missing: `tell` of the start has "quota"',
+    ),
+    "all": (
+        'args |= {"tell": ALL} if request["op"] == "start" else {}',
+        "`config` was not asked for",
+        "`pod` was not asked for",
+        "`containers.app.quota` was not asked for",
+    ),
+    "another period": (
+        'args.get("tell") and config.update({"cpuManagerReconcilePeriod": "30s"})',
+        '`config.cpuManagerReconcilePeriod` is "30s"',
+    ),
+    "no quota": (
+        'args.get("tell") and config.update({"cpuCFSQuota": False})',
+        "`config.cpuCFSQuota` is false",
+        "CFS quota, and a CPU limit [quota-enforces-limits]",
+    ),
+    "no preference": (
+        '[one.pop("preferred", None) for one in args.get("devices", ())]',
+        "`app` has d0 of vendor.example/nic, whose plugin would have d2, d1 allocated, in this",
+    ),
+}
+"""What a program does with what it is asked to tell, and some of what it hears of that."""
+
+
+@pytest.mark.parametrize("what", TELLING)
+def test_a_program_hears_what_it_tells_wrongly(what: str, examined_text: Examine) -> None:
+    wrong, *sentences = TELLING[what]
+    every = 'ALL = ["quota", "effective-configuration", "refused-pods"]\n'
+    diagnosis = examined_text(every + PROGRAM.replace("WRONG", wrong))
+    found = {one.wrong for exchange in diagnosis.exchanges for one in exchange.findings}
+    for sentence in sentences:
+        assert any(one.startswith(sentence) or sentence in one for one in found), found
 
 
 def test_a_program_with_everything_is_healthy(examined_text: Examine) -> None:

@@ -153,6 +153,12 @@ def test_silence_is_a_time_out(program: Program) -> None:
         ("answer(read(), ok={'shared': '3-1', 'pods': {}})", "is reversed"),
         ("answer(read(), refused={'reason': 'no', 'message': ''})", "`state` must not be refused"),
         ("answer(read(), wrong={})", "unknown field `wrong`"),
+        (
+            "hint = {'numa': None, 'preferred': False}\n"
+            "app = {'cpus': '0', 'exclusive': '', 'memory': [], 'affinity': hint, 'quota': True}\n"
+            "answer(read(), ok={'shared': '0', 'pods': {'a': {'app': app}}})",
+            "`pods.a.app.quota` was not asked for; leave it out unless `tell` of the start has",
+        ),
     ],
 )
 def test_a_line_that_is_no_answer_breaks_the_protocol(

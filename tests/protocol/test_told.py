@@ -1,0 +1,61 @@
+"""Answers tell only what the start asked to be told of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from builders.containers import running
+from numaproof.protocol import messages
+from numaproof.protocol.codec import ProtocolError
+from numaproof.protocol.sets import CPUSet
+from numaproof.protocol.told import AskedToTell
+from numaproof.reference.implementation import Reference
+
+QUOTA = {"app": msgspec.structs.replace(running("1"), quota=True)}
+FATE = messages.RefusedPod("Failed", "SMTAlignmentError", "Pod was rejected: no", "no")
+
+TOLD: dict[str, tuple[messages.Told, messages.Answer]] = {
+    "config": (
+        "effective-configuration",
+        messages.Started(messages.StartedCPUs(CPUSet(), CPUSet()), (), {"cpuCFSQuota": True}),
+    ),
+    "pod": ("refused-pods", messages.AdmissionRefused("SMTAlignmentError", "no", FATE)),
+    "containers.app.quota": ("quota", messages.Admitted(QUOTA)),
+    "pods.uid-a.app.quota": ("quota", messages.State(CPUSet(), {"uid-a": QUOTA})),
+}
+
+
+def asked(*tell: messages.Told) -> AskedToTell:
+    """What a start asks for that names these."""
+    made = AskedToTell()
+    made.ask(messages.StartArgs({}, "/state", tell=tell))
+    return made
+
+
+@pytest.mark.parametrize("path", TOLD)
+def test_what_was_not_asked_for_is_a_protocol_error_that_names_the_field(path: str) -> None:
+    told, answer = TOLD[path]
+    others: list[Any] = sorted({one for one, _ in TOLD.values()} - {told})
+    with pytest.raises(ProtocolError) as raised:
+        asked(*others).checked(answer)
+    assert str(raised.value) == (
+        f'`{path}` was not asked for; leave it out unless `tell` of the start has "{told}"'
+    )
+    assert asked(told).checked(answer) is answer
+
+
+def test_the_next_start_asks_for_itself() -> None:
+    made = asked("quota")
+    made.ask(messages.StartArgs({}, "/state"))
+    with pytest.raises(ProtocolError, match="not asked for"):
+        made.checked(messages.Admitted(QUOTA))
+
+
+def test_answers_that_tell_nothing_are_right_whatever_was_asked() -> None:
+    hello = Reference().hello(messages.HelloArgs((1, 1), "tests"))
+    for made in (asked(), asked("quota", "refused-pods", "effective-configuration")):
+        for answer in (hello, messages.Admitted({"app": running("1")}), messages.Done()):
+            assert made.checked(answer) is answer
