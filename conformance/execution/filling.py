@@ -46,6 +46,7 @@ def filled_in(case: Case, machine: AnyMachine, scratch: Path) -> Case:
         names = player.names()
         config = expressions.expand(case.config, names)
         devices = expressions.expand(msgspec.to_builtins(case.devices), names)
+        preferred = expressions.expand(case.preferred, names)
         player.begin()
         for step in case.steps:
             number = len(steps) + 1
@@ -60,6 +61,7 @@ def filled_in(case: Case, machine: AnyMachine, scratch: Path) -> Case:
         "machines": Machines() if case.machine else Machines(names=(machine.name,)),
         "config": config,
         "devices": devices,
+        "preferred": preferred,
         "let": {},
         "steps": steps,
         "machine": case.machine,

@@ -20,6 +20,7 @@ from numaproof.conformance.cases.schema import (
     Expected,
     MemoryChange,
     PodSpec,
+    Preferred,
     RemoveStep,
     StartStep,
     Step,
@@ -268,8 +269,10 @@ class Player:
         self._judge(self.session.report_devices(self._devices_of(devices)), expected)
 
     def _devices_of(self, devices: Devices) -> tuple[messages.DeviceResource, ...]:
-        plain = expressions.expand(msgspec.to_builtins(devices), self.names())
-        return manifests.device_lists(plain, self.case.preferred)
+        names = self.names()
+        plain = expressions.expand(msgspec.to_builtins(devices), names)
+        preferred = expressions.expand(self.case.preferred, names)
+        return manifests.device_lists(plain, msgspec.convert(preferred, Preferred))
 
     def _merge(self, step: Any, expected: Expectation) -> None:
         plain = {**msgspec.to_builtins(step), "kubernetes": self.session.kubernetes}

@@ -98,12 +98,21 @@ def _list(value: Any, where: str) -> Sequence[Any]:
     return value
 
 
+_NO_QUANTITIES = {bool: "true or false", list: "a list", dict: "an object"}
+
+
 def _quantities(value: Any, where: str) -> Mapping[str, Any]:
-    found = _mapping(value or {}, where)
+    # Null is a quantity too, which is zero.
+    given = _mapping(value or {}, where).items()
+    found = {resource: 0 if text is None else text for resource, text in given}
     for resource, text in found.items():
+        if kind := _NO_QUANTITIES.get(type(text)):
+            raise PodError(
+                f'{where}.{resource} is {kind}; it must be a quantity such as "2", "500m" or "1Gi"'
+            )
         try:
             quantity.parse(text)
-        except (quantity.QuantityError, TypeError) as error:
+        except quantity.QuantityError as error:
             raise PodError(f"{where}.{resource}: {error}") from None
         except NotBuiltError as error:
             raise NotBuiltError(f"{where}.{resource}: {error}") from None

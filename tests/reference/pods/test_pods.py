@@ -173,9 +173,26 @@ def test_a_limit_of_the_pod_that_no_container_asks_for_is_its_request_as_well() 
         ({"metadata": {"uid": "u"}, "spec": {"containers": [5]}}, r"spec.containers\[0\] must"),
         ({"metadata": {"uid": "u"}, "spec": {"containers": [{}]}}, r"spec.containers\[0\].name"),
         (manifest({"limits": {"cpu": "x"}}), r"spec.containers\[0\].resources.limits.cpu"),
-        (manifest({"limits": {"cpu": []}}), r"spec.containers\[0\].resources.limits.cpu"),
+        (manifest({"limits": {"cpu": []}}), r"spec.containers\[0\].resources.limits.cpu is a list"),
+        (
+            manifest({"limits": {"cpu": {"a": 1}}}),
+            'cpu is an object; it must be a quantity such as "2"',
+        ),
+        (manifest({"limits": {"cpu": True}}), "cpu is true or false; it must be a quantity"),
+        (
+            {
+                "metadata": {"uid": "u"},
+                "spec": {"containers": [], "resources": {"limits": {"cpu": ["1"]}}},
+            },
+            "spec.resources.limits.cpu is a list",
+        ),
     ],
 )
 def test_a_manifest_that_is_no_pod_is_refused_by_field(bad: dict[str, Any], place: str) -> None:
     with pytest.raises(PodError, match=place):
-        read_pod(bad)
+        read_pod(bad, "QoS class")
+
+
+def test_a_limit_that_is_null_is_zero() -> None:
+    (container,) = read_pod(manifest({"limits": {"cpu": None}})).containers
+    assert container.limits == {"cpu": 0}
