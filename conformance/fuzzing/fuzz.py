@@ -28,6 +28,7 @@ from numaproof.conformance.fuzzing.example_run import ExampleFailedError, Exampl
 from numaproof.conformance.fuzzing.exploration import Explorer, ScenarioRun
 from numaproof.conformance.fuzzing.fuzz_finding import FuzzFinding
 from numaproof.conformance.fuzzing.fuzz_options import CI, Budget, FuzzOptions
+from numaproof.conformance.fuzzing.interrupts import Interrupts
 from numaproof.conformance.fuzzing.state_machine import TARGETS, NodeMachine
 from numaproof.conformance.known_failures.verdicts import KNOWN, KnownFailures
 from numaproof.folders.scratch import scratch_folder
@@ -77,13 +78,14 @@ def fuzz(
     seeds = random.Random(seed)  # noqa: S311 - reproducible on purpose
     aims = tuple(TARGETS)
     outcomes: Counter[str] = Counter()
-    with scratch_folder() as scratch:
-        search = _Search(harness_run, budget, scratch, options, seeds.getrandbits(32))
+    with scratch_folder() as scratch, Interrupts() as interrupts:
+        search = _Search(harness_run, budget, scratch, options, seeds.getrandbits(32), interrupts)
         kept = Scoped(options.database, harness_run.target) if options.database else None
         number = done = 0
         while not search.over and budget.left(done, harness_run.elapsed()):
             count = budget.batch(done, len(aims))
             try:
+                interrupts.check()
                 _batch(search, seeds.getrandbits(64), count, aims[number % len(aims)], kept)
                 played = min(count, search.taken())
                 number, done = number + 1, done + played
@@ -109,7 +111,7 @@ class _Search:
     """What a run has found and reached, and how often it may still try to make that smaller.
 
     `known` are the causes found so far, and those that the project's own file names, each with the
-    outcome that another example counts with which fails for it.
+    outcome that another example counts with which fails for it. `interrupts` end the run.
     """
 
     harness_run: HarnessRun
@@ -117,6 +119,7 @@ class _Search:
     scratch: Path
     options: FuzzOptions
     offset: int
+    interrupts: Interrupts
     coverage: CoverageTotals = field(default_factory=CoverageTotals)
     failed: list[ExampleFailedError] = field(default_factory=list)
     nondeterminism: Nondeterminism | None = None
@@ -153,6 +156,7 @@ class _Search:
 
     def open(self, machine: MachineInfo, *, from_tree: bool) -> ExampleRun | IdleRun:
         """A run of the next example, for as long as it is useful."""
+        self.interrupts.check()
         if self.failed:
             self._left -= 1
         elif self._taken and self.budget.late(self.harness_run.elapsed()):
@@ -270,6 +274,10 @@ def _batch(
     except (ExampleFailedError, _EnoughError):
         pass
     except (Flaky, BaseExceptionGroup):
+        search.interrupts.check()
         # The same calls were answered differently when they were made again, or made no more.
         if not search.failed:
             raise
+    except Exception:
+        search.interrupts.check()
+        raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -186,6 +187,48 @@ def test_what_a_failure_does_without_is_left_out_of_it(
     assert [step.verb for step in case.steps] == ["start", "hints"]
     assert case.machine is not None
     assert len(case.machine.topology or ()) == 2
+
+
+def _lost() -> None:
+    """As in a callback of the garbage collector."""
+
+
+def _mistaken() -> None:
+    raise AssertionError("an example is not repeatable")
+
+
+@pytest.mark.parametrize("becomes", [_lost, _mistaken])
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_the_run_also_where_it_is_lost_or_mistaken(
+    becomes: Callable[[], None],
+    sent: signal.Signals,
+    make_target: MakeTarget,
+    changed: Callable[..., Any],
+    tmp_path: Path,
+) -> None:
+    asked: list[messages.State] = []
+
+    def interrupted(state: messages.State) -> messages.State:
+        asked.append(state)
+        if len(asked) == 1:
+            try:
+                signal.raise_signal(sent)
+            except KeyboardInterrupt:
+                becomes()
+        return state
+
+    target = make_target(InProcess(lambda: changed(state=interrupted)))
+    harness_run = HarnessRun(target, load_registry(), "numaproof fuzz", "0.1")
+    before = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
+    for one in before:
+        signal.signal(one, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            list(fuzz(harness_run, Budget(60, None), 1, tmp_path / "findings"))
+        assert [signal.getsignal(one) for one in before] == [signal.default_int_handler] * 2
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
 
 
 def test_what_failed_is_kept_when_the_search_for_a_smaller_one_is_interrupted(
