@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
+import stat
 import tempfile
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -97,13 +98,25 @@ def make_folder(path: Path) -> None:
     Raises:
         FileExistsError: there is such a folder already.
     """
-    root = next((one for one in path.parents if one in _made), None)
-    if root is None:
+    above = path.parents
+    depth = next((number for number, one in enumerate(above) if one in _made), None)
+    if depth is None:
         path.mkdir(parents=True)
         return
-    for folder in reversed(path.parents):
-        if not folder.is_relative_to(root) or (folder.is_dir() and not folder.is_symlink()):
+    for folder in reversed(above[: depth + 1]):
+        kind = _kind(folder)
+        if kind == stat.S_IFDIR:
             continue
-        remove_tree(folder)
+        if kind is not None:
+            remove_tree(folder)
         folder.mkdir(mode=0o700)
     path.mkdir()
+
+
+def _kind(path: Path) -> int | None:
+    """What there is at a path itself, as `stat.S_IFMT` has it; None for nothing."""
+    try:
+        # pathlib asks twice for what one call tells, at every run of a case.
+        return stat.S_IFMT(os.lstat(path).st_mode)
+    except FileNotFoundError:
+        return None

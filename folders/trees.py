@@ -66,9 +66,14 @@ def hold(root: Root) -> str:
     return path
 
 
+def held(path: str) -> Root | None:
+    """The root of a tree that this process holds at a path, and that never changes; else None."""
+    return _HELD.get(path)
+
+
 def opened(path: str) -> Root:
     """The root of the tree at a path: one that this process holds, or that of a folder."""
-    return _HELD.get(path) or FolderTree.root(Path(path))
+    return held(path) or FolderTree.root(Path(path))
 
 
 @dataclass

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.metadata
 import traceback
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from numaproof.folders import trees
 from numaproof.protocol import messages
@@ -55,6 +56,8 @@ class Reference:
         self._documented = documented
         self._exceptions = exceptions
         self._node: StartedNode | None = None
+        self._discovered: WeakKeyDictionary[trees.Root, dict[_Reader, MachineInfo]]
+        self._discovered = WeakKeyDictionary()
 
     @property
     def node(self) -> StartedNode | None:
@@ -141,7 +144,7 @@ class Reference:
         """
         self._node = None
         release = self._release(args.kubernetes)
-        self._node = startup.start(args, release, _discover)
+        self._node = startup.start(args, release, self._machine)
         return self._node.started()
 
     def merge(self, args: messages.MergeArgs) -> messages.Merged:
@@ -167,14 +170,29 @@ class Reference:
         Raises:
             StartError: the tree describes no machine.
         """
-        return _discover(args.root, self._release(args.kubernetes))
+        return self._machine(args.root, self._release(args.kubernetes))
+
+    def _machine(self, root: str, release: Release) -> MachineInfo:
+        """The machine at a root; a tree that this process holds never changes, and is read once."""
+        if "\0" in root:
+            raise RequestError("the root is no path: it has a NUL character")
+        tree = trees.held(root)
+        if tree is None:
+            return _discover(trees.opened(root), release)
+        reader: _Reader = release.no_cpu, release.rule(NodeOrder)
+        known = self._discovered.setdefault(tree, {})
+        if reader not in known:
+            known[reader] = _discover(tree, release)
+        return known[reader]
 
 
-def _discover(root: str, release: Release) -> MachineInfo:
-    if "\0" in root:
-        raise RequestError("the root is no path: it has a NUL character")
+_Reader = tuple[str, type[NodeOrder]]
+"""All of a release that discovery depends on."""
+
+
+def _discover(root: trees.Root, release: Release) -> MachineInfo:
     try:
-        machine = discover(trees.opened(root), release.no_cpu)
+        machine = discover(root, release.no_cpu)
     except DiscoveryError as error:
         raise StartError("discovery", str(error)) from None
     return release.rule(NodeOrder)().of(machine)

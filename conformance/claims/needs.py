@@ -7,11 +7,13 @@ What Kubernetes does not know has no claim: an unknown policy or option only nee
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from numaproof.conformance.claims import command_line
 from numaproof.protocol import discovery, features, messages
+from numaproof.protocol.machine import MachineInfo
 from numaproof.reference import startup
 from numaproof.reference.cpu import options as cpu_options
 from numaproof.reference.departures.releases import release
@@ -21,7 +23,6 @@ from numaproof.reference.topology import options as topology_options
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from numaproof.protocol.machine import MachineInfo
     from numaproof.protocol.messages import Args, KubeletConfiguration, Pod
     from numaproof.reference.kubelet.gates import Gate, Maturity
 
@@ -120,20 +121,45 @@ def _of_start(
     yield from (f"feature {one}" for one in args.tell)
     if args.flags:
         yield "feature flags"
-    for name, field in POLICY_FIELDS.items():
-        yield from _of_policy(name, config.get(name, field.known[0]))
+    for name, policies in POLICY_FIELDS.items():
+        yield from _of_policy(name, config.get(name, policies.known[0]))
     of_cpu, of_topology = (config.get(name) for name in _OPTION_GATES)
     yield from _of_options("CPU Manager option", of_cpu, known.cpu_options)
     yield from _of_options("Topology Manager option", of_topology, known.topology_options)
     yield from _of_gates(config, known.gates)
     if _reserves_huge_pages(config):
         yield "feature huge-pages"
-    if startup.invalid(config, machine, known):
+    if _is_invalid(config, machine, kubernetes):
         yield _VALIDATION
     if earlier is not None:
         yield "feature restart"
         if earlier != EarlierStart(config, machine):
             yield "feature reconfiguration"
+
+
+def _is_invalid(config: KubeletConfiguration, machine: MachineInfo, kubernetes: str) -> bool:
+    """Whether validation refuses a configuration.
+
+    The machine matters only where CPUs are named, which it may not have.
+    """
+    if config.get("reservedSystemCPUs"):
+        return startup.invalid(config, machine, release(kubernetes)) is not None
+    return _is_refused(_Written(repr(config), kubernetes, config))
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """A configuration in a release, known by its text."""
+
+    text: str
+    kubernetes: str
+    config: KubeletConfiguration = field(compare=False)
+
+
+# Cases have few configurations, and to validate one takes a third as long as a start.
+@lru_cache(maxsize=4096)
+def _is_refused(one: _Written) -> bool:
+    return startup.invalid(one.config, MachineInfo(), release(one.kubernetes)) is not None
 
 
 def _of_devices(devices: Iterable[messages.DeviceResource]) -> Iterator[str]:

@@ -76,6 +76,11 @@ class Target:
     judged_as: JudgedAs = "kubelet"
 
     @cached_property
+    def program(self) -> Watched | None:
+        """The implementation if it is a program; to ask that takes as long as many an answer."""
+        return self.implementation if isinstance(self.implementation, Watched) else None
+
+    @cached_property
     def capabilities(self) -> Capabilities:
         """What may be asked of it."""
         return Capabilities(self.hello, self.kubernetes)
@@ -158,8 +163,8 @@ class Run:
             self._known = known_defects.known_defects(target.kubernetes)
         judge = _judge(target, scratch)
         self._sides = judge if isinstance(judge, Sides) else None
-        if isinstance(target.implementation, Watched):
-            target.implementation.begin()
+        if target.program:
+            target.program.begin()
         facts = facts_of(machine)
         session = Session(
             implementation=target.implementation,
@@ -168,7 +173,7 @@ class Run:
             kubernetes=target.kubernetes,
             machine=machine,
             level=target.level,
-            root=_root(tree_for(case, machine, tree, scratch), target.implementation),
+            root=_root(tree_for(case, machine, tree, scratch), target),
             oracle=judge,
             silent=_silent(target, scratch),
             from_tree=case.tree,
@@ -212,8 +217,8 @@ class Run:
         What it left in its state directory is looked at then, too. Where the answers are wrong,
         what it logged in this run is part of the verdict.
         """
-        program = self.target.implementation
-        if not isinstance(program, Watched) or result.outcome in _ENDED:
+        program = self.target.program
+        if program is None or result.outcome in _ENDED:
             return result
         try:
             program.settle()
@@ -319,13 +324,11 @@ def tree_for(
     return tree
 
 
-def _root(
-    tree: MachineTree | None, implementation: Implementation
-) -> Callable[[], str | Path] | None:
-    """Finds the tree in the form that an implementation can read."""
+def _root(tree: MachineTree | None, target: Target) -> Callable[[], str | Path] | None:
+    """Finds the tree in the form that the target can read."""
     if tree is None:
         return None
-    return tree.directory if isinstance(implementation, Watched) else tree.held
+    return tree.directory if target.program else tree.held
 
 
 def _broken(failure: ImplementationFailure) -> RunResult:

@@ -11,7 +11,7 @@ import math
 import re
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -37,7 +37,12 @@ def amount(text: object) -> Fraction:
 
     What no kubelet accepts counts as nothing, so that one that does can still be judged.
     """
-    found = _QUANTITY.fullmatch(str(text)[: _LONGEST + 1])
+    return _amount(str(text)[: _LONGEST + 1])
+
+
+@lru_cache(maxsize=4096)
+def _amount(text: str) -> Fraction:
+    found = _QUANTITY.fullmatch(text)
     unit = _UNITS.get(found["unit"] or " ") if found else None
     if found is None or unit is None or len(found[0]) > _LONGEST:
         return Fraction(0)

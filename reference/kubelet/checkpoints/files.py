@@ -34,7 +34,7 @@ class CheckpointFile(Generic[State]):
     def __init__(self, state_dir: Path, name: str, dump: Callable[[State], bytes]) -> None:
         """Touches no file yet; see the class."""
         self.name = name
-        self.path = str(state_dir / name)
+        self.path = os.path.join(state_dir, name)  # noqa: PTH118 - as for `write`
         self._dump = dump
         self._written = b""
 

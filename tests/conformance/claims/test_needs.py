@@ -9,7 +9,7 @@ import pytest
 from numaproof.conformance.claims import needs
 from numaproof.conformance.claims.needs import EarlierStart
 from numaproof.protocol import messages
-from numaproof.protocol.machine import MachineInfo
+from numaproof.protocol.machine import Core, MachineInfo, Node
 from numaproof.protocol.sets import CPUSet
 
 if TYPE_CHECKING:
@@ -139,3 +139,26 @@ def test_options_that_exclude_each_other_need_validation_without_a_node_too() ->
     args = messages.AssignArgs(MachineInfo(), CPUSet(), 1, {"full-pcpus-only": "true"})
     found = {*needs.of_call("assign", args, "1.36", MachineInfo())}
     assert found == {"operation assign", "CPU Manager option full-pcpus-only"}
+
+
+def test_whether_a_configuration_is_valid_depends_on_machine_release_and_text_alone() -> None:
+    def validated(config: dict[str, Any], kubernetes: str, machine: MachineInfo) -> bool:
+        args = messages.StartArgs(config=config, state_dir="")
+        return "feature configuration-validation" in needs.of_call(
+            "start", args, kubernetes, machine
+        )
+
+    one_cpu = MachineInfo(num_cores=1, topology=(Node(0, cores=(Core(0, (0,)),)),))
+    named = {"reservedSystemCPUs": "0"}
+    assert [validated(named, "1.37", one) for one in (one_cpu, MachineInfo())] == [False, True]
+    options = {"cpuManagerPolicyOptions": {"strict-cpu-reservation": "true"}}
+    static = {**RESERVED, **options}
+    assert [validated(static, one, one_cpu) for one in ("1.31", "1.35", "1.31")] == [
+        True,
+        False,
+        True,
+    ]
+    config = dict(RESERVED)
+    assert not validated(config, "1.37", one_cpu)
+    config["kubeReserved"] = {"cpu": 1.5}
+    assert validated(config, "1.37", one_cpu)

@@ -7,14 +7,19 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from numaproof import fakesys
 from numaproof.conformance.fuzzing.generation.choices import Seeded
 from numaproof.conformance.fuzzing.generation.machines import machine as make_machine
 from numaproof.conformance.trees.described import NoTreeError, as_discovered, tree_of
 from numaproof.conformance.trees.machine_trees import MadeTree
 from numaproof.folders import trees
+from numaproof.protocol import messages
 from numaproof.protocol.machine import Core, MachineInfo, Node
+from numaproof.protocol.releases import NEWEST
 from numaproof.protocol.sets import CPUSet
+from numaproof.reference import implementation
 from numaproof.reference.cadvisor.discovery import discover
+from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -103,3 +108,33 @@ def test_a_held_tree_is_found_as_long_as_somebody_keeps_it() -> None:
     assert trees.opened(path) is not trees.opened(trees.hold(root / "sys"))
     with pytest.raises(OSError, match="No such file"):
         (trees.opened(path + "9") / "proc/cpuinfo").read_bytes()
+
+
+def test_a_reference_reads_a_tree_once_where_it_cannot_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = next(one for one in map(as_discovered, MADE) if one)
+    held = tree_of(machine)
+    fakesys.write_directory(held.tree, tmp_path / "tree")
+    read: list[str] = []
+
+    def counting(root: trees.Root, no_cpu: str) -> MachineInfo:
+        read.append(no_cpu)
+        return discover(root, no_cpu)
+
+    monkeypatch.setattr(implementation, "discover", counting)
+
+    def found(reference: Reference, root: str, kubernetes: str = NEWEST) -> None:
+        args = messages.DiscoverArgs(root, kubernetes)
+        answers = [reference.call("discover", args) for _ in range(2)]
+        assert answers == [machine, machine]
+
+    reference = Reference()
+    found(reference, held.path)
+    assert len(read) == 1
+    found(reference, held.path, "1.30")  # whose complaint about a tree without CPUs is another
+    assert len(read) == 2
+    found(Reference(), held.path)  # which may have a bug that the other has not
+    assert len(read) == 3
+    found(reference, str(tmp_path / "tree"))
+    assert len(read) == 5
