@@ -2,7 +2,7 @@
 
 An interrupt is an exception in whatever code happens to run. Hypothesis takes examples to be
 repeatable, and tidies up in between: there an interrupt may end as an assertion of its own, or in a
-callback of which nobody hears.
+callback of the garbage collector, of which nobody hears but for a trace on standard error.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from types import FrameType, TracebackType
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+_CALLBACK = "gc_callback"
+"""Hypothesis' function that Python calls around each garbage collection."""
 
 
 class Interrupts:
@@ -60,4 +63,6 @@ class Interrupts:
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.came = True
+        if frame is not None and frame.f_code.co_name == _CALLBACK:
+            return
         self._before[signal.Signals(number)](number, frame)

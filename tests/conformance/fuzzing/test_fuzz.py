@@ -18,6 +18,7 @@ from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.execution.run import Target
 from numaproof.conformance.fuzzing.fuzz import fuzz
 from numaproof.conformance.fuzzing.fuzz_options import Budget
+from numaproof.conformance.fuzzing.interrupts import Interrupts
 from numaproof.conformance.requirements import load_registry
 from numaproof.protocol import events, messages
 from numaproof.protocol.sets import CPUSet
@@ -195,6 +196,21 @@ def _lost() -> None:
 
 def _mistaken() -> None:
     raise AssertionError("an example is not repeatable")
+
+
+def test_an_interrupt_in_the_callback_of_the_garbage_collector_is_only_noted() -> None:
+    def gc_callback() -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with Interrupts() as interrupts:
+            gc_callback()
+            assert interrupts.came
+            with pytest.raises(KeyboardInterrupt):
+                interrupts.check()
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize("becomes", [_lost, _mistaken])
