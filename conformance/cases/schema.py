@@ -61,10 +61,6 @@ Devices = dict[str, tuple[DeviceSpec | tuple[Number, ...] | None, ...] | Express
 """The devices of each resource by their NUMA nodes; None where the plugin reports no topology."""
 
 
-Preferred = dict[str, tuple[str, ...]]
-"""The ids that the plugin of each resource would have allocated, in order."""
-
-
 class NoArguments(Written, frozen=True):
     """A step that needs nothing said: ``{}``."""
 
@@ -396,7 +392,7 @@ class Case(Written, frozen=True):
     bugs: tuple[str, ...] = ()
     defect: str | None = None
     devices: Devices = msgspec.field(default_factory=dict)
-    preferred: Preferred = msgspec.field(default_factory=dict)
+    preferred: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     tell: tuple[Told, ...] = ()
     machine: MachineInfo | None = None
     tree: bool = False

@@ -20,7 +20,6 @@ from numaproof.conformance.cases.schema import (
     Expected,
     MemoryChange,
     PodSpec,
-    Preferred,
     RemoveStep,
     StartStep,
     Step,
@@ -272,7 +271,8 @@ class Player:
         names = self.names()
         plain = expressions.expand(msgspec.to_builtins(devices), names)
         preferred = expressions.expand(self.case.preferred, names)
-        return manifests.device_lists(plain, msgspec.convert(preferred, Preferred))
+        ids = msgspec.convert(preferred, dict[str, tuple[str, ...]])
+        return manifests.device_lists(plain, ids)
 
     def _merge(self, step: Any, expected: Expectation) -> None:
         plain = {**msgspec.to_builtins(step), "kubernetes": self.session.kubernetes}
