@@ -12,6 +12,7 @@
   const texts = new Map(rows.map((row) => [row, (table ? row.cells[0] : row).textContent.toLowerCase()]));
   const cellsOf = (row) => [...row.cells].slice(1);
   const linkOf = (cell) => cell.querySelector("a") || cell;
+  let reached = null;
 
   // Filtering
 
@@ -52,6 +53,7 @@
     }
     if (table)
       for (const body of table.tBodies) body.hidden = ![...body.rows].some((row) => !row.hidden && rows.includes(row));
+    if (table) keepReachable();
     shown.textContent = count === rows.length ? "" : `${count.toLocaleString("en")} of ${rows.length.toLocaleString("en")} shown`;
     nothing.hidden = count > 0;
   };
@@ -159,7 +161,7 @@
       mark(target);
       if (panel) show(target);
       put(target);
-      target.scrollIntoView({ block: "center", inline: "center" });
+      target.scrollIntoView({ block: "start", inline: "nearest" });
     } else target.scrollIntoView({ block: "start" });
   };
 
@@ -173,14 +175,23 @@
 
   // Moving between cells: one of them is in the order of tabs
 
-  let reached = null;
-
-  const put = (cell) => {
+  function reach(cell) {
     if (reached) linkOf(reached).tabIndex = -1;
     reached = cell;
-    linkOf(cell).tabIndex = 0;
+    if (cell) linkOf(cell).tabIndex = 0;
+  }
+
+  const put = (cell) => {
+    reach(cell);
     linkOf(cell).focus({ preventScroll: true });
   };
+
+  // A filter may hide the cell that was reached last.
+  function keepReachable() {
+    if (reached && !reached.closest("[hidden]")) return;
+    const row = rows.find((one) => !one.hidden);
+    reach((row && cellsOf(row).find((cell) => !cell.hidden)) || null);
+  }
 
   const move = (cell, down, right) => {
     const visible = rows.filter((row) => !row.hidden);
@@ -203,10 +214,7 @@
         // With a script, a cell is a place on this page.
         if (panel && cell.firstElementChild) cell.firstElementChild.href = `#${encodeURI(cell.id)}`;
       }
-    if (rows.length && rows[0].cells.length > 1) {
-      reached = rows[0].cells[1];
-      linkOf(reached).tabIndex = 0;
-    }
+    keepReachable();
     for (const hint of document.querySelectorAll(".keys")) hint.hidden = false;
     table.addEventListener("click", (event) => {
       const cell = event.target.closest("tbody td[id]");
@@ -222,8 +230,11 @@
       form.elements.text.focus();
     } else if (event.key === "Escape") {
       if (panel && !panel.hidden) leave();
-      else if (writing) (reached && !reached.closest("[hidden]") ? linkOf(reached) : writing).focus();
-      if (writing) writing.blur();
+      else if (writing) {
+        event.preventDefault(); // which would empty the field
+        writing.blur();
+        if (reached) put(reached);
+      }
     } else if (STEPS[event.key] && table && !writing) {
       const cell = event.target.closest("tbody td");
       if (!cell || !cell.id) return;

@@ -158,9 +158,7 @@ def _read_stream(path: Path, found: RunsRead) -> None:
     events = _events(path)
     first = next(events, None)
     if first is None:
-        raise DocumentError(
-            str(path), 0, "", "it is empty: the run was killed at once", "repeat it"
-        )
+        raise DocumentError(str(path), 0, "", "it is empty: the run was killed", "repeat the run")
     whole = chain((first,), events)
     if isinstance(first, CampaignPlanned):
         journal: Iterator[CampaignEvent] = whole  # type: ignore[assignment]

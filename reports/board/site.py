@@ -23,6 +23,8 @@ from numaproof.reports.board.views import (
     bars,
     cell_data,
     changes,
+    counted,
+    good_first,
     shown_findings,
     state_number,
     tally_text,
@@ -253,6 +255,7 @@ def _machines_page(board: Board) -> str:
             or one.newest.machines != one.newest.discovery
         ],
         machines=board.machines,
+        discovered={name for one in discoverers for name in one.newest.discovery},
         labels=_LABELS,
         discovery_states=_DISCOVERY,
     )
@@ -311,6 +314,8 @@ def _machines(cases: Iterable[FoundIn]) -> int:
 _ENVIRONMENT = environment(_PACKAGE)
 _ENVIRONMENT.filters |= {
     "bars": bars,
+    "counted": counted,
+    "good_first": good_first,
     "machines": _machines,
     "number": state_number,
     "source": source,

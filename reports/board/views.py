@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from numaproof.protocol.events import ReportedRequirement
-    from numaproof.reports.board.data import BoardFinding, FoundIn, Tally
+    from numaproof.reports.board.data import BoardFinding, FoundIn, Kind, Tally
     from numaproof.reports.board.standing import BoardImplementation, Entry, State
 
 SIGNS: Mapping[State, str] = {
@@ -49,15 +49,33 @@ Bar = tuple["State", int, str, str]
 
 def bars(counts: Mapping[State, int]) -> list[Bar]:
     """The segments of a bar, the good ones first; what was not asked has none."""
-    shown = [(state, counts[state]) for state in reversed(STATES) if counts.get(state)]
-    shown = [one for one in shown if one[0] not in {"unsupported", "untested"}]
-    shown.sort(key=lambda one: one[0] != "pass")
+    shown = [one for one in good_first(counts) if one[0] not in {"unsupported", "untested"}]
     total = sum(count for _, count in shown)
     made, at = [], 0
     for state, count in shown:
         made.append((state, count, f"{100 * at / total:.2f}", f"{100 * count / total:.2f}"))
         at += count
     return made
+
+
+def good_first(counts: Mapping[State, int]) -> list[tuple[State, int]]:
+    """Counts by state: what passed, then worse and worse, what was not asked at the end."""
+    last = ("untested", "unsupported")
+    order: list[State] = [one for one in reversed(STATES) if one not in last]
+    order += [one for one in STATES if one in last]
+    return [(one, counts[one]) for one in order if counts.get(one)]
+
+
+def counted(kind: Kind, count: int) -> str:
+    """So many findings of a kind."""
+    return f"{count:,} {kind if count == 1 else _PLURALS.get(kind, kind)}"
+
+
+_PLURALS: Mapping[Kind, str] = {
+    "crash": "crashes",
+    "finding": "findings",
+    "known failure": "known failures",
+}
 
 
 def state_number(state: State) -> int:

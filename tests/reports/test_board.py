@@ -1,0 +1,322 @@
+"""What a board makes of runs, before any page is written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from builders.machines import regular
+from numaproof.protocol.campaign import (
+    CampaignPlanned,
+    Configuration,
+    ScenarioFailed,
+    Seeds,
+    UnitFinished,
+)
+from numaproof.protocol.events import CaseFinished, DivergenceFound, ReportedRequirement, RunEnded
+from numaproof.protocol.messages import Hello, Options, Policies
+from numaproof.reports.board import campaigns
+from numaproof.reports.board.data import (
+    KINDS,
+    Author,
+    BoardData,
+    BoardFinding,
+    FoundIn,
+    MachineSize,
+    RunData,
+    data_name,
+    encoded,
+    kind_of,
+)
+from numaproof.reports.board.digest import run_data
+from numaproof.reports.board.standing import Score, implementations, version_key, worst
+from numaproof.reports.board.views import bars, changes, shown_findings
+from numaproof.reports.summary import summarize
+
+if TYPE_CHECKING:
+    from conftest import MakeDivergence, MakeRun, MakeStarted, MakeStream
+
+    from numaproof.protocol.campaign import CampaignEvent
+    from numaproof.protocol.events import AnyEvent
+
+
+def no_text(_name: str) -> str:
+    return ""
+
+
+def digest(events: list[AnyEvent]) -> RunData:
+    return run_data(summarize(events), "folder", no_text)
+
+
+def data(version: str = "1.0", kubernetes: str = "1.37", **more: Any) -> RunData:
+    fields: dict[str, Any] = {
+        "kind": "check",
+        "author": Author("pinner", version, "Go"),
+        "kubernetes": kubernetes,
+        "level": "placement",
+        "numaproof": "0.1.0",
+        "outcomes": {"pass": 1},
+    }
+    return RunData(**fields | more)
+
+
+@pytest.mark.parametrize(
+    ("reason", "kind", "rest"),
+    [
+        ("finding: takes half a core", "finding", "takes half a core"),
+        ("Own rules: whole sockets", "own rules", "whole sockets"),
+        ("crash: index out of range", "crash", "index out of range"),
+        ("it is being fixed", "known failure", "it is being fixed"),
+        ("no finding: yet", "known failure", "no finding: yet"),
+    ],
+)
+def test_what_a_reason_begins_with_says_what_a_known_failure_is(
+    reason: str, kind: str, rest: str
+) -> None:
+    assert kind_of(reason) == (kind, rest)
+
+
+def test_versions_are_ordered_as_people_count_them() -> None:
+    versions = ["1.0", "0.10.1", "0.10.0", "0.10.0-rc.2", "0.10.0-rc.1", "v0.9"]
+    assert sorted(versions, key=version_key, reverse=True) == versions
+
+
+def test_a_requirement_is_as_bad_as_its_worst_case_run() -> None:
+    assert worst({}, ()) == "untested"
+    assert worst({"unsupported": 3}, ()) == "unsupported"
+    assert worst({"unsupported": 3, "pass": 1}, ()) == "pass"
+    assert worst({"expected failure": 1, "pass": 1}, ()) == "expected"
+    assert worst({"known failure": 2, "pass": 9}, ["own rules", "finding"]) == "finding"
+    assert worst({"known failure": 2}, ()) == "known failure"
+    assert worst({"known failure": 2, "crash": 1}, ["finding"]) == "crash"
+    assert worst({"fail": 1, "crash": 1}, ()) == "failed"
+
+
+def test_a_score_is_never_rounded_up_to_all() -> None:
+    assert Score({"pass": 9999, "failed": 1}).percent == "99.9 %"
+    assert Score({"pass": 9, "expected": 1, "unsupported": 5}).percent == "100 %"
+    assert Score({"unsupported": 5}).percent == ""
+
+
+def test_a_bar_has_what_passed_first_and_nothing_that_was_not_asked() -> None:
+    shown = bars({"failed": 1, "pass": 2, "own rules": 1, "unsupported": 9})
+    assert [(state, width) for state, _, _, width in shown] == [
+        ("pass", "50.00"),
+        ("own rules", "25.00"),
+        ("failed", "25.00"),
+    ]
+
+
+def test_a_run_becomes_its_counts(stream: MakeStream, run: MakeRun) -> None:
+    made = digest(stream(run(), run("fail", machine="server"), run("unsupported", case="other")))
+    assert made.author.name == "kubelet"
+    assert made.outcomes == {"pass": 1, "fail": 1, "unsupported": 1}
+    assert made.requirements == {"STATIC-1": {"pass": 1, "fail": 1, "unsupported": 1}}
+    assert made.machines["server"] == {"fail": 1}
+    assert made.sizes["server"] == MachineSize(cpus=8, nodes=2, sockets=2)
+    assert made.gaps == ()
+
+
+def test_failures_are_findings_with_their_cases_and_machines(
+    stream: MakeStream, story: MakeRun
+) -> None:
+    one = story(signature="admit: cpus differs")
+    two = msgspec.structs.replace(one, machine="server")
+    (found,) = digest(stream(one, two)).findings
+    assert (found.kind, found.outcome, found.case) == ("failed", "fail", "static.exclusive")
+    assert found.signatures == {"admit: cpus differs": 2}
+    assert found.cases == (
+        FoundIn("static.exclusive", "fail", ("desktop", "server"), ("STATIC-1",)),
+    )
+    assert found.played
+    assert "- admit:" in found.text
+    assert "topology" not in found.text
+
+
+def test_known_failures_are_findings_by_their_reasons(stream: MakeStream, run: MakeRun) -> None:
+    rules = {"reason": "own rules: whole cores", "message": "own rules: whole cores: got 0-1"}
+    both = [
+        run("known failure", signature="a", **rules),
+        run("known failure", case="b", signature="b", **rules),
+        run("known failure", case="c", signature="a", reason="finding: two owners"),
+    ]
+    found = digest(stream(*both)).findings
+    assert [(one.kind, one.reason, one.count) for one in found] == [
+        ("own rules", "whole cores", 2),
+        ("finding", "two owners", 1),
+    ]
+    assert found[0].signatures == {"a": 1, "b": 1}
+    assert found[0].message == "got 0-1"
+
+
+def test_expected_failures_are_findings_by_their_defects(stream: MakeStream, run: MakeRun) -> None:
+    (found,) = digest(stream(run("expected failure", defect="free-core"))).findings
+    assert (found.kind, found.reason, found.text) == ("expected", "free-core", "")
+
+
+def test_a_generated_scenario_is_a_finding_without_a_case(
+    stream: MakeStream, divergence: MakeDivergence
+) -> None:
+    events = stream(divergence(), start={"kind": "fuzz"}, outcomes={"pass": 9, "fail": 1})
+    made = run_data(summarize(events), "folder", {"failure-1.yaml": "cases: []\n"}.__getitem__)
+    assert made.kind == "fuzz"
+    assert made.outcomes == {"pass": 9, "fail": 1}
+    assert [(one.case, one.text, one.played) for one in made.findings] == [
+        ("", "cases: []\n", False)
+    ]
+
+
+def test_discovery_is_what_its_area_has(stream: MakeStream, run: MakeRun) -> None:
+    area = ReportedRequirement("D-1", "Discovery", "Cores are read.", "cadvisor", "sysinfo")
+    ours = run("fail", requirements=("D-1",), signature="x")
+    made = digest(stream(ours, run(), start={"requirements": (area,)}))
+    assert made.discovery == {"desktop": {"fail": 1}}
+    (one,) = implementations([made])
+    assert one.newest.discovered("desktop") == "failed"
+    assert one.newest.discovered("server") == "untested"
+
+
+def test_who_did_not_say_a_name_is_called_as_the_folder(stream: MakeStream, run: MakeRun) -> None:
+    made = digest(stream(run("crash"), start={"implementation": None}))
+    assert made.author.name == "folder"
+    assert made.gaps == ("The program did not answer hello.",)
+
+
+def test_a_stream_without_an_end_is_incomplete(stream: MakeStream, run: MakeRun) -> None:
+    (gap,) = digest(stream(run())[:-1]).gaps
+    assert "no end" in gap
+
+
+def test_the_newest_version_in_the_newest_release_is_shown_first() -> None:
+    runs = [data("0.9", "1.36"), data("0.10", "1.36"), data("0.9", "1.37"), data("1.0", "1.35")]
+    (one,) = implementations(runs)
+    named = [(entry.kubernetes, entry.author.version) for entry in one.entries]
+    assert named == [("1.37", "0.9"), ("1.36", "0.10"), ("1.36", "0.9"), ("1.35", "1.0")]
+    assert [entry.author.version for entry in one.current] == ["0.9", "0.10", "1.0"]
+
+
+def test_runs_of_one_version_are_added_and_the_same_run_counts_once() -> None:
+    first = data(requirements={"R": {"pass": 2}}, outcomes={"pass": 2})
+    other = data(requirements={"R": {"fail": 1}}, outcomes={"fail": 1})
+    (one,) = implementations([first, other, first])
+    assert one.newest.requirements == {"R": {"pass": 2, "fail": 1}}
+    assert one.newest.score.counts == {"failed": 1, "pass": 2}
+    assert one.newest.met == (0, 1)
+
+
+def test_known_failures_are_scored_by_their_kinds() -> None:
+    where = (FoundIn("c", "known failure", ("a", "b"), ("R",)),)
+    found = BoardFinding("own rules", "known failure", "t", {"s": 2}, cases=where)
+    outcomes = {"pass": 5, "known failure": 3}
+    (one,) = implementations([data(outcomes=outcomes, findings=(found,))])
+    assert one.newest.score.counts == {"pass": 5, "own rules": 2, "known failure": 1}
+
+
+def test_names_that_look_alike_have_pages_of_their_own() -> None:
+    runs = [data(author=Author(name, "1", "Go")) for name in ("a b", "a-b", "!!")]
+    assert sorted(one.slug for one in implementations(runs)) == ["a-b", "a-b-2", "unnamed"]
+
+
+def test_history_says_what_a_version_changed() -> None:
+    old = data("1.0", requirements={"A": {"fail": 1}, "B": {"pass": 1}, "C": {"unsupported": 1}})
+    new = data("1.1", requirements={"A": {"pass": 1}, "B": {"crash": 1}, "C": {"pass": 1}})
+    (one,) = implementations([old, new])
+    (_, change), (_, first) = changes(one)
+    assert change is not None
+    assert (change.better, change.worse) == (("A",), ("B",))
+    assert first is None
+
+
+def test_a_finding_in_several_releases_is_one() -> None:
+    found = BoardFinding("finding", "known failure", "t", {"s": 1}, reason="two owners")
+    old = BoardFinding("crash", "crash", "t", {"boom": 1})
+    runs = [data("2", release, findings=(found,)) for release in ("1.36", "1.37")]
+    runs.append(data("1", "1.37", findings=(old,)))
+    (one,) = shown_findings(implementations(runs))
+    assert one.releases == ("1.37", "1.36")
+    assert one.finding.kind in KINDS
+
+
+def test_board_data_is_read_as_it_was_written(
+    stream: MakeStream, story: MakeRun, started: MakeStarted
+) -> None:
+    requirements = started().requirements
+    made = digest(stream(story(), story("known failure", reason="finding: x", case="y")))
+    text = encoded([made], requirements)
+    again = msgspec.json.decode(text, type=BoardData)
+    assert again.runs == (made,)
+    assert again.requirements == requirements
+    assert encoded(again.runs, again.requirements) == text
+    assert data_name(made) == "kubelet-1-35-4-1-35-kubelet-check.board.json"
+
+
+PLAN = CampaignPlanned(
+    at=0.0,
+    numaproof="0.1.0",
+    program=(),
+    timeout=1.0,
+    implementation=Hello(
+        protocol=1,
+        name="kubelet",
+        version="1.35.4",
+        language="Go",
+        kubernetes=("1.34", "1.35"),
+        level="kubelet",
+        operations=(),
+        policies=Policies(),
+        options=Options(),
+    ),
+    configurations=(Configuration("1.35", "kubelet"), Configuration("1.34", "kubelet")),
+    cases="",
+    selected_cases="",
+    machines={},
+    runs=2,
+    seeds=Seeds(0, 2),
+    cases_per_unit=1,
+    seeds_per_unit=2,
+    shrinks=1,
+    units=3,
+)
+
+
+def unit(number: int, name: str, outcomes: dict[Any, int], **more: str) -> UnitFinished:
+    at = PLAN.configurations[number]
+    return UnitFinished(1.0, f"{at}/{name}", at, outcomes, 0.1, **more)
+
+
+def journal(run: MakeRun) -> list[CampaignEvent]:
+    failed = ScenarioFailed(1.0, 1, "abc", "fail", "two owners")
+    shrunk = DivergenceFound(1.0, "Two owners", "fail", "two", regular(1, 1, 1, 1), ())
+    return [
+        PLAN,
+        run(),
+        unit(0, "cases/desktop/0", {"pass": 1}, machine="desktop"),
+        failed,
+        unit(0, "seeds/0+2", {"pass": 1, "fail": 1}),
+        shrunk,
+        unit(0, "shrink/abc/1", {}, signature="abc"),
+        run("fail"),
+        unit(1, "cases/desktop/0", {"fail": 1}, machine="desktop"),
+    ]
+
+
+def test_a_campaign_is_a_run_of_cases_and_one_of_scenarios_for_each_release(run: MakeRun) -> None:
+    end = RunEnded(2.0, complete=True, outcomes={})
+    made = list(campaigns.summaries([*journal(run), end], ()))
+    told = [(one.kind, one.started and one.started.kubernetes, one.tally.counts) for one in made]
+    assert told == [
+        ("check", "1.35", {"pass": 1}),
+        ("fuzz", "1.35", {"pass": 1, "fail": 1}),
+        ("check", "1.34", {"fail": 1}),
+    ]
+    assert [one.title for one in made[1].divergences] == ["Two owners"]
+    assert not any(one.gaps for one in made)
+
+
+def test_a_campaign_that_was_cut_short_is_incomplete(run: MakeRun) -> None:
+    cut = [*journal(run), CaseFinished(1.0, "late", "t", "desktop", "fail", 0.1, ())]
+    made = list(campaigns.summaries(cut, ()))
+    assert all("not finished" in one.gaps[0] for one in made)
+    assert not any(run.case == "late" for one in made for run in one.runs)

@@ -1,0 +1,407 @@
+"""The pages of a board in a real browser: Debian's Chromium, which Playwright drives."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+import pytest
+
+from numaproof.conformance.requirements import load_registry
+from numaproof.reports.board.data import (
+    Author,
+    BoardFinding,
+    FoundIn,
+    MachineSize,
+    RunData,
+    encoded,
+)
+from numaproof.reports.board.reading import Known, read
+from numaproof.reports.board.site import board_of, write_site
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import Browser, Locator, Page
+
+pytestmark = pytest.mark.commands
+
+PAGES = (
+    "index.html",
+    "matrix.html",
+    "findings.html",
+    "machines.html",
+    "implementations/pinner.html",
+)
+CELL = "CPU-STATIC-002/pinner"
+FOUND = "takes half a core, <b>if</b> asked for one"
+
+
+def pinner(version: str = "1.1", **more: Any) -> RunData:
+    """An allocator that fails, that has rules of its own, and that passes."""
+    told = (
+        BoardFinding(
+            kind="finding",
+            outcome="known failure",
+            title="Whole CPUs are exclusive",
+            signatures={"admit: cpus differs": 2},
+            reason=FOUND,
+            message="containers.app.cpus: expected 2-3, got 2",
+            case="static-whole",
+            machine="laptop-4c8t",
+            text="cases:\n- id: static-whole\n",
+            requirements=("CPU-STATIC-002",),
+            cases=(
+                FoundIn(
+                    "static-whole",
+                    "known failure",
+                    ("dgx-spark-gb10", "laptop-4c8t"),
+                    ("CPU-STATIC-002",),
+                ),
+            ),
+        ),
+        BoardFinding(
+            kind="failed",
+            outcome="crash",
+            title="Memory is pinned",
+            signatures={"crash at admit: exit code 2": 1},
+            cases=(FoundIn("memory-pinned", "crash", ("laptop-4c8t",), ("MEM-STATIC-001",)),),
+        ),
+    )
+    fields: dict[str, Any] = {
+        "kind": "check",
+        "author": Author("pinner", version, "Go", ("start", "admit"), "https://pinner.example/"),
+        "kubernetes": "1.36",
+        "level": "placement",
+        "numaproof": "0.1.0",
+        "outcomes": {"pass": 200, "known failure": 2, "crash": 1, "unsupported": 7},
+        "requirements": {
+            "CPU-STATIC-001": {"pass": 9},
+            "CPU-STATIC-002": {"pass": 7, "known failure": 2},
+            "CPU-STATIC-003": {"unsupported": 7},
+            "MEM-STATIC-001": {"crash": 1},
+        },
+        "machines": {"laptop-4c8t": {"pass": 100, "crash": 1}, "dgx-spark-gb10": {"pass": 100}},
+        "findings": told,
+    }
+    return RunData(**fields | more)
+
+
+def reader(name: str, **discovery: Any) -> RunData:
+    """A program that discovers machines, with one of which it has rules of its own."""
+    machines = {f"machine-{number}": {"pass": 4} for number in range(60)}
+    machines["machine-7"] = {"pass": 3, "known failure": 1}
+    cites = ("DISCOVERY-002",)
+    where = FoundIn("discover-cores", "known failure", ("machine-7",), cites, discovers=True)
+    return RunData(
+        kind="check",
+        author=Author(name, "2.0", "C", ("discover",)),
+        kubernetes="1.37",
+        level="invariants",
+        numaproof="0.1.0",
+        outcomes={"pass": 239, "known failure": 1, **discovery},
+        requirements={"DISCOVERY-002": {"pass": 59, "known failure": 1}},
+        machines=machines,
+        discovery=machines,
+        sizes={name: MachineSize(8, 2, 1) for name in machines},
+        findings=(
+            BoardFinding(
+                kind="own rules",
+                outcome="known failure",
+                title="Cores are discovered",
+                signatures={"discover: cores differs": 1},
+                reason="counts no offline CPUs",
+                cases=(where,),
+            ),
+        ),
+    )
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A site of a dozen implementations."""
+    folder = tmp_path_factory.mktemp("board")
+    runs = [pinner(), pinner("1.0", requirements={"CPU-STATIC-001": {"fail": 1}})]
+    runs += [reader(f"a rather long name of a reader {number}") for number in range(11)]
+    (folder / "runs.board.json").write_bytes(encoded(runs))
+    registry = tuple(one.event() for one in load_registry().requirements)
+    board = board_of(read([folder / "runs.board.json"], Known(registry, lambda _: "")))
+    write_site(board, folder / "site")
+    return folder / "site"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A Chromium of this machine's."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("needs Chromium (Debian: apt-get install chromium)")
+    with playwright.sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+class Visit:
+    """A window on the site; what its scripts complain about, and what it loads, is kept."""
+
+    def __init__(self, browser: Browser, site: Path, **settings: Any) -> None:
+        self.site = site
+        self.context = browser.new_context(**settings)
+        self.page: Page = self.context.new_page()
+        self.complaints: list[str] = []
+        self.loaded: list[str] = []
+        self.page.on("console", lambda said: self.complaints.append(said.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("request", lambda asked: self.loaded.append(asked.url))
+
+    def open(self, name: str) -> Page:
+        self.page.goto((self.site / name).as_uri() if "#" not in name else self.address(name))
+        return self.page
+
+    def address(self, name: str) -> str:
+        path, _, rest = name.partition("#")
+        return f"{(self.site / path).as_uri()}#{rest}"
+
+    def cell(self, name: str) -> Locator:
+        return self.page.locator(f'[id="{name}"]')
+
+
+@pytest.fixture
+def visit(browser: Browser, site: Path) -> Iterator[Visit]:
+    """A visit in a large window."""
+    made = Visit(browser, site, viewport={"width": 1400, "height": 900})
+    yield made
+    assert made.complaints == []
+    made.context.close()
+
+
+def focused(page: Page) -> str:
+    """The id of the cell, or the name of the field, that has the focus."""
+    found: str = page.evaluate(
+        "(document.activeElement.closest('td') || {}).id || document.activeElement.name || ''"
+    )
+    return found
+
+
+def rows(page: Page) -> int:
+    return page.locator("#matrix tbody tr:not(.area):visible").count()
+
+
+def test_pages_load_only_what_is_in_their_folder(visit: Visit) -> None:
+    for name in PAGES:
+        assert "numaproof board" in visit.open(name).title()
+    assert len(visit.loaded) > len(PAGES)
+    assert [one for one in visit.loaded if not one.startswith(visit.site.as_uri())] == []
+
+
+def test_every_link_leads_somewhere(site: Path) -> None:
+    pages = {path: path.read_text() for path in site.rglob("*.html")}
+    ids = {path: set(re.findall(r'\bid="([^"]+)"', text)) for path, text in pages.items()}
+    checked = 0
+    for path, text in pages.items():
+        for target in set(re.findall(r'(?:href|src)="([^"]+)"', text)):
+            if target.startswith("https://"):
+                continue
+            file, _, fragment = target.partition("#")
+            there = (path.parent / file.partition("?")[0]).resolve() if file else path
+            assert there.exists(), target
+            assert not fragment or unquote(fragment) in ids[there], f"{path.name}: {target}"
+            checked += 1
+    assert checked > 500
+
+
+def test_the_table_is_filtered_by_words_area_outcome_and_implementation(visit: Visit) -> None:
+    page = visit.open("matrix.html")
+    every = rows(page)
+    page.fill("[name=text]", "cpu-static exactly as many")
+    assert 0 < rows(page) < 5
+    assert "of" in page.locator("#shown").inner_text()
+    page.click("[type=reset]")
+    assert rows(page) == every
+    page.select_option("[name=area]", label="Static policy")
+    assert page.locator("#matrix tbody:visible").count() == 1
+    page.select_option("[name=outcome]", label="✗ finding")
+    assert rows(page) == 1
+    page.click("[type=reset]")
+    page.select_option("[name=implementation]", label="pinner")
+    assert page.locator("#matrix thead th:visible").count() == 2
+    page.select_option("[name=outcome]", label="◇ own rules")
+    assert rows(page) == 0
+    assert page.locator("#nothing").is_visible()
+
+
+def test_the_overview_leads_to_a_column_of_the_table(visit: Visit) -> None:
+    page = visit.open("index.html")
+    page.click("a[href='matrix.html?pinner']")
+    page.wait_for_load_state()
+    assert page.input_value("[name=implementation]") == "pinner"
+
+
+def test_findings_are_filtered_by_kind(visit: Visit) -> None:
+    page = visit.open("findings.html")
+    every = page.locator(".card:visible").count()
+    page.select_option("[name=outcome]", label="finding")
+    assert page.locator(".card:visible").count() == 1 < every
+    page.click(".card:visible > summary")
+    shown = page.locator(".card[open]").inner_text()
+    for said in (FOUND, "admit: cpus differs", "numaproof replay static-whole", "- id: static"):
+        assert said in shown
+
+
+@pytest.mark.parametrize("width", [1400, 400])
+def test_a_link_to_a_cell_shows_it_and_survives_a_reload(
+    browser: Browser, site: Path, width: int
+) -> None:
+    visit = Visit(browser, site, viewport={"width": width, "height": 850})
+    page = visit.open(f"matrix.html#{CELL}")
+    for _ in range(2):
+        panel = page.locator("#details").inner_text()
+        statement = next(
+            one.statement for one in load_registry().requirements if one.id == "CPU-STATIC-002"
+        )
+        for said in (statement, FOUND, "static-whole", "dgx-spark-gb10, laptop-4c8t", "cpus diff"):
+            assert said in panel
+        # It is where it can be seen, not behind what stays in place.
+        top = page.evaluate(
+            """name => {
+              const box = document.getElementById(name).getBoundingClientRect();
+              const at = [box.x + box.width / 2, box.y + box.height / 2];
+              return document.elementFromPoint(...at)?.closest("td")?.id;
+            }""",
+            CELL,
+        )
+        assert top == CELL
+        assert "here" in (visit.cell(CELL).get_attribute("class") or "")
+        page.reload()
+    assert visit.complaints == []
+    visit.context.close()
+
+
+def test_a_link_to_a_cell_that_is_filtered_out_lifts_the_filter(visit: Visit) -> None:
+    page = visit.open("matrix.html")
+    page.fill("[name=text]", "no such words")
+    page.evaluate(f"location.hash = '{CELL}'")
+    page.wait_for_selector("#details:visible")
+    assert visit.cell(CELL).is_visible()
+
+
+def test_the_table_is_used_with_the_keyboard_alone(visit: Visit) -> None:
+    page = visit.open("matrix.html")
+    page.keyboard.press("/")
+    assert focused(page) == "text"
+    page.keyboard.type("cpu-static-00/")
+    assert page.input_value("[name=text]") == "cpu-static-00/"
+    page.keyboard.press("Backspace")
+    page.keyboard.press("Escape")
+    assert page.input_value("[name=text]") == "cpu-static-00"
+    assert focused(page).startswith("CPU-STATIC-001/")
+    first = focused(page)
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    assert focused(page).startswith("CPU-STATIC-002/")
+    assert focused(page).partition("/")[2] != first.partition("/")[2]
+    while focused(page) != CELL:
+        before = focused(page)
+        page.keyboard.press("ArrowRight")
+        assert focused(page) != before
+    outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline == "solid"
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#details:visible")
+    assert page.evaluate("decodeURIComponent(location.hash)") == f"#{CELL}"
+    page.keyboard.press("Escape")
+    assert page.locator("#details").is_hidden()
+    assert focused(page) == CELL
+    assert page.evaluate("location.hash") == ""
+    # One cell is in the order of tabs, not thousands.
+    assert page.locator("#matrix td > a:not([tabindex='-1'])").count() == 1
+
+
+def test_machines_are_a_table_of_what_discoverers_agree_on(visit: Visit) -> None:
+    page = visit.open("machines.html")
+    assert page.locator("#matrix tr.area").inner_text().count("59/60") == 11
+    page.fill("[name=text]", "machine-7")
+    assert rows(page) == 1
+    page.locator("#matrix td.s4 a").first.click()
+    assert page.locator(".card[open]").inner_text().count("counts no offline CPUs") >= 1
+
+
+def test_a_phone_scrolls_tables_and_no_page(browser: Browser, site: Path) -> None:
+    visit = Visit(browser, site, viewport={"width": 400, "height": 800})
+    for name in PAGES:
+        page = visit.open(name)
+        assert page.evaluate("document.documentElement.scrollWidth") == 400, name
+    page = visit.open("matrix.html")
+    wide = "getComputedStyle(this).overflowX == 'auto' && this.scrollWidth > this.clientWidth"
+    found = page.locator(".scroll").first
+    assert found.evaluate(f"(element) => (function () {{ return {wide} }}).call(element)")
+    visit.context.close()
+
+
+CONTRAST = """() => {
+  const numbers = (text) => text.match(/[\\d.]+/g).map(Number);
+  const read = (text) => {
+    const [r, g, b, a = 1] = numbers(text);
+    return text.startsWith("color(") ? [r, g, b, a] : [r / 255, g / 255, b / 255, a];
+  };
+  const light = (colour) => {
+    const [r, g, b] = colour.map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const ground = (element) => {
+    for (let one = element; one; one = one.parentElement) {
+      const colour = read(getComputedStyle(one).backgroundColor);
+      if (colour[3] === 1) return colour;
+    }
+    return [1, 1, 1, 1];
+  };
+  const low = new Set();
+  for (const element of document.querySelectorAll("body *")) {
+    const own = [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+    if (!own || !element.offsetParent || element.closest("svg, .sr, .skip, script")) continue;
+    const [a, b] = [light(read(getComputedStyle(element).color)), light(ground(element))];
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (ratio < 4.5) low.add(`${element.tagName} ${element.className} ${ratio.toFixed(2)}`);
+  }
+  return [...low];
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_can_be_read_in_light_and_dark(browser: Browser, site: Path, scheme: Any) -> None:
+    visit = Visit(browser, site, color_scheme=scheme)
+    for name in PAGES:
+        page = visit.open(name)
+        ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (int(re.findall(r"\d+", ground)[0]) < 128) == (scheme == "dark")
+        for closed in page.locator("details:not([open]) > summary").all()[:4]:
+            closed.click()
+        assert page.evaluate(CONTRAST) == [], name
+    visit.context.close()
+
+
+def test_the_pages_are_whole_without_scripts(browser: Browser, site: Path) -> None:
+    visit = Visit(browser, site, java_script_enabled=False)
+    page = visit.open("matrix.html")
+    assert rows(page) == len(load_registry().requirements)
+    assert page.locator("#filter").is_hidden()
+    assert page.locator(".keys").is_hidden()
+    visit.cell(CELL).locator("a").click()
+    assert page.url.endswith("implementations/pinner.html#CPU-STATIC-002")
+    told = visit.cell("CPU-STATIC-002").inner_text()
+    assert FOUND in told
+    visit.context.close()
+
+
+def test_tables_say_what_their_heads_are_for(site: Path) -> None:
+    for name in PAGES:
+        text = (site / name).read_text()
+        heads = re.findall(r"<th\b[^>]*>", text)
+        assert [head for head in heads if "scope=" not in head] == []
+        assert text.count("<table") == text.count("<caption")
+        assert len(set(re.findall(r'\bid="([^"]+)"', text))) == len(re.findall(r'\bid="', text))
