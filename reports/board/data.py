@@ -55,13 +55,17 @@ class _Compact(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
 
 
 class Author(_Compact, frozen=True):
-    """The implementation that a run is about, as its ``hello`` has it."""
+    """The implementation that a run is about, as its ``hello`` has it.
+
+    `discovers` are the fields of a machine that it finds out; None is all of them.
+    """
 
     name: str
     version: str
     language: str
     operations: tuple[str, ...] = ()
     homepage: str = ""
+    discovers: tuple[str, ...] | None = None
 
 
 class MachineSize(_Compact, frozen=True):

@@ -82,6 +82,7 @@ def _author(summary: Summary, folder: str) -> Author:
         language=one_line(who.language, 40),
         operations=tuple(one_line(one, 40) for one in who.operations[:40]),
         homepage=(who.homepage or "")[:_LINE],
+        discovers=who.discovers and tuple(one_line(one, 40) for one in who.discovers[:40]),
     )
 
 
