@@ -60,7 +60,8 @@ def arrange(machine: MachineInfo, elsewhere: Iterable[int] = ()) -> Group:
         elsewhere: CPUs that have an owner but are not in the topology (offline or wrong ones);
             they come last, in a separate group.
     """
-    nodes = machine.topology or ()
+    # The kubelet lists node 10 before node 2.
+    nodes = sorted(machine.topology or (), key=lambda node: node.node_id)
     populated = [node for node in nodes if node.cores]
     spanning = any(len(_sockets(node.cores or ())) > 1 for node in populated)
     parts = _nodes_of_sockets(populated) if spanning else _sockets_of_nodes(populated)

@@ -119,7 +119,7 @@ def _check(resource: str, group: _Group, machine: MachineInfo, blame: _Blame) ->
         raise blame("a group needs either an id or a count", "set exactly one of them")
     if not 0 < (1 if group.count is None else group.count) <= MOST_DEVICES:
         raise blame(f"count {group.count} is out of range", f"use 1 to {MOST_DEVICES}")
-    nodes = [node.node_id for node in machine.topology or ()]
+    nodes = sorted(node.node_id for node in machine.topology or ())
     for node in group.numa or ():
         if node not in nodes:
             known = ", ".join(map(str, nodes))

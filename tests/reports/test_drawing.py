@@ -38,6 +38,12 @@ def test_a_machine_is_drawn_as_a_tree_of_sockets_nodes_and_cores(make_machine: M
     ]
 
 
+def test_nodes_are_drawn_by_their_numbers_though_the_kubelet_lists_them_by_name() -> None:
+    nodes = [Node(node, 1 << 30, cores=(Core(0, (node,), 0),)) for node in (10, 2)]
+    drawn = re.findall("Node ([0-9]+)", draw_text(MachineInfo(topology=tuple(nodes))))
+    assert drawn == ["2", "10"]
+
+
 def test_every_owner_has_a_letter_and_a_line_in_the_legend(make_machine: MakeMachine) -> None:
     owners = (Owner("reserved", "0"), Owner("web/app", "1-2"), Owner("db/main", "3"))
     text = draw_text(make_machine(1, 1, 8, 1), owners, "0,4-6")
