@@ -11,13 +11,15 @@ Sets of CPUs are bit masks in this module.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from numaproof.protocol.sets import CPUSet
+from numaproof.reference.cpu.topology import touching, union
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable, Mapping
 
     from numaproof.reference.cpu.options import StaticOptions
     from numaproof.reference.cpu.topology import CPUTopology, Groups
@@ -68,6 +70,10 @@ class PartialAssignment(NamedTuple):
         return progress
 
 
+Step = Callable[[PartialAssignment], PartialAssignment]
+"""What takes CPUs of one kind of unit."""
+
+
 @dataclass(frozen=True, slots=True)
 class Assignment:
     """The choice of CPUs on a machine, as the options of the static policy ask for it."""
@@ -91,6 +97,27 @@ class Assignment:
         """
         return self.topology.most_cpus_per_core
 
+    def reserve(self, count: int) -> int:
+        """`count` CPUs for the system, in ascending order of cores.
+
+        Core ids repeat: the order begins anew in each socket or NUMA node, whichever is smaller.
+        Options that say which CPUs containers get say so of these, too.
+
+        Raises:
+            NotEnoughCPUsError: the machine has fewer.
+
+        Requirements: CPU-RESERVE-005, CPU-RESERVE-012.
+        """
+        topology = self.topology
+        if self.options.place_cpus or count > topology.cpus.bit_count():
+            return self.take(topology.cpus, count)
+        progress = PartialAssignment(topology.cpus, 0, count)
+        units, cores = _units_of_cores(topology)
+        for unit, cpus in units.items():
+            for core in cores[unit].values():
+                progress = progress.take_threads(core & cpus)
+        return progress.taken
+
     def take(self, available: int, count: int, beside: int = 0, least: int = 0) -> int:
         """`count` CPUs out of `available`, laid out as the options ask.
 
@@ -112,27 +139,41 @@ class Assignment:
         free = available & self.topology.cpus
         if count > free.bit_count():
             raise NotEnoughCPUsError(count, available.bit_count())
+        free = self.room(free, count)
         progress = PartialAssignment(free, beside, count)
-        for step in self._steps():
+        for step in self.steps():
             if progress.wanted < 1:
                 break
             progress = step(progress)
         return progress.taken & ~beside
 
-    def _steps(self) -> list[Callable[[PartialAssignment], PartialAssignment]]:
-        steps: list[Callable[[PartialAssignment], PartialAssignment]] = [
-            self.whole_nodes,
-            self.whole_sockets,
-        ]
-        if not self.topology.sockets_within_nodes:
-            steps.reverse()
+    def room(self, free: int, count: int) -> int:
+        """The CPUs of `free` to take `count` from: of whole cores, those of one socket if it can.
+
+        Uncore caches, where they matter, are smaller than sockets and say more.
+
+        Requirements: CPU-OPT-FULLPCPUS-012.
+        """
+        if self.options.full_cores and not self.options.by_uncore:
+            for socket in sockets_in_order(self.topology, free):
+                inside = self.topology.sockets[socket] & free
+                if inside.bit_count() >= count:
+                    return inside
+        return free
+
+    def steps(self) -> list[Step]:
+        """What is looked at, one after the other, until there are CPUs enough."""
+        if self.options.across_cores:
+            return [self.threads_of_other_cores]
+        steps = self.large_units()
         if self.options.by_uncore:
             steps.append(self.uncore_caches)
-        if self.options.across_cores:
-            steps.append(self.threads_of_other_cores)
-        else:
-            steps += [self.whole_cores, self.threads_by_core]
-        return steps
+        return [*steps, self.whole_cores, self.threads_by_core]
+
+    def large_units(self) -> list[Step]:
+        """The units that are larger than cores and caches, the largest first."""
+        steps: list[Step] = [self.whole_nodes, self.whole_sockets]
+        return steps if self.topology.sockets_within_nodes else steps[::-1]
 
     def whole_nodes(self, progress: PartialAssignment) -> PartialAssignment:
         """Takes NUMA nodes that are entirely free.
@@ -154,23 +195,37 @@ class Assignment:
         return _entirely_free(self.topology.sockets, sockets_in_order(self.topology, free), free)
 
     def uncore_caches(self, progress: PartialAssignment) -> PartialAssignment:
-        """Takes whole uncore caches, and the rest of the request out of a part of one.
+        """Takes all of several uncore caches, and the rest of the request out of a part of one.
 
-        Requirements: CPU-OPT-UNCORE-002, CPU-OPT-UNCORE-003, CPU-OPT-UNCORE-004.
+        Requirements: CPU-OPT-UNCORE-002, CPU-OPT-UNCORE-004.
         """
-        for uncore in self.caches_in_order(progress.free):
-            if progress.wanted >= self.topology.cpus_per_uncore:
-                progress = self._whole_caches(progress)
+        order = self.caches_in_order(progress.free)
+        progress = self.all_of_caches(progress, order)
+        for uncore in order:
             if progress.wanted < 1:
-                return progress
+                break
             cpus = self.part_of_cache(progress, self.topology.uncores[uncore])
             if cpus.bit_count() == progress.wanted:
                 return progress.take(cpus)
         return progress
 
-    def _whole_caches(self, progress: PartialAssignment) -> PartialAssignment:
-        order = self.caches_in_order(progress.free)
-        return progress.take_units(_entirely_free(self.topology.uncores, order, progress.free))
+    def all_of_caches(self, progress: PartialAssignment, order: list[int]) -> PartialAssignment:
+        """Takes what is free of uncore caches, most first, until one has room for the rest.
+
+        A request that an idle cache can hold is not divided so.
+
+        Requirements: CPU-OPT-UNCORE-003.
+        """
+        uncores = self.topology.uncores
+        largest = max(map(int.bit_count, uncores.values()))
+        if progress.taken.bit_count() + progress.wanted <= largest:
+            return progress
+        parts = [uncores[uncore] & progress.free for uncore in order]
+        for part in sorted(parts, key=int.bit_count, reverse=True):
+            if part.bit_count() >= progress.wanted:
+                break
+            progress = progress.take(part)
+        return progress
 
     def caches_in_order(self, free: int) -> list[int]:
         """The uncore caches with free CPUs, each once, in the order in which they are used up."""
@@ -206,26 +261,46 @@ class Assignment:
         Requirements: CPU-STATIC-010, CPU-STATIC-013.
         """
         free = progress.free
-        for core in cores_in_order(self.topology, free):
+        for core in self.cores_to_break(progress):
             progress = progress.take_threads(self.topology.cores[core] & free)
         return progress
 
+    def cores_to_break(self, progress: PartialAssignment) -> list[int]:
+        """The cores in the order in which single CPUs are taken.
+
+        Those on the sockets of what is taken already come first.
+
+        Requirements: CPU-STATIC-010.
+        """
+        sockets = self.topology.sockets
+        near = union(sockets[socket] for socket in touching(sockets, progress.taken))
+        cores = self.topology.cores
+        order = cores_in_order(self.topology, progress.free)
+        return sorted(order, key=lambda core: not cores[core] & near)
+
     def threads_of_other_cores(self, progress: PartialAssignment) -> PartialAssignment:
-        """Takes a CPU of every core of a socket before it takes a second one of any.
+        """Takes a CPU of every core before it takes a second one of any.
 
         Requirements: CPU-OPT-DISTCORES-002, CPU-OPT-DISTCORES-003.
         """
         topology, free = self.topology, progress.free
-        for socket in sockets_in_order(topology, free):
-            turns: dict[int, int] = {}
+        turns: dict[tuple[int, ...], int] = {}
+        for place, socket in enumerate(sockets_in_order(topology, free)):
             for core in topology.cores_by_socket[socket].values():
-                turn = (core & progress.taken).bit_count()
-                for cpu in CPUSet.from_mask(core & free & topology.sockets[socket]):
+                cpus = CPUSet.from_mask(core & free & topology.sockets[socket])
+                for before, cpu in enumerate(cpus, (core & progress.taken).bit_count()):
+                    turn = self.turn(before, place)
                     turns[turn] = turns.get(turn, 0) | 1 << cpu
-                    turn += 1
-            for _, cpus in sorted(turns.items()):
-                progress = progress.take_threads(cpus)
+        for _, together in sorted(turns.items()):
+            progress = progress.take_threads(together)
         return progress
+
+    def turn(self, before: int, place: int) -> tuple[int, ...]:
+        """When a CPU is taken that shares its core with `before` others of the container.
+
+        `place` is that of its socket among those in order. What is less comes first.
+        """
+        return before, place
 
 
 def _entirely_free(groups: Groups, order: list[int], free: int) -> list[int]:
@@ -284,10 +359,14 @@ def caches_by_node(topology: CPUTopology, free: int) -> list[int]:
 
 def cores_in_order(topology: CPUTopology, free: int) -> list[int]:
     """The cores with free CPUs in the order in which they are used up."""
+    within = topology.sockets_within_nodes
+    order = sockets_in_order(topology, free) if within else nodes_in_order(topology, free)
+    units, cores = _units_of_cores(topology)
+    return [core for unit in order for core in _fullest_first(cores[unit], free, units[unit])]
+
+
+def _units_of_cores(topology: CPUTopology) -> tuple[Groups, Mapping[int, Groups]]:
+    """Sockets or NUMA nodes, whichever are smaller, and the cores of each."""
     if topology.sockets_within_nodes:
-        units, cores = sockets_in_order(topology, free), topology.cores_by_socket
-        masks = topology.sockets
-    else:
-        units, cores = nodes_in_order(topology, free), topology.cores_by_node
-        masks = topology.nodes
-    return [core for unit in units for core in _fullest_first(cores[unit], free, masks[unit])]
+        return topology.sockets, topology.cores_by_socket
+    return topology.nodes, topology.cores_by_node

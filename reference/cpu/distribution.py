@@ -94,7 +94,8 @@ class DistributedAssignment(Assignment):
 
     def sizes(self, request: CPURequest, least: int) -> list[int]:
         """How many NUMA nodes to try, in order: as few as possible, but `least` if possible."""
-        fewest, most = self._range(request)
+        fewest = self.fewest(request)
+        most = min(request.wanted // request.group, len(request.free))
         least = min(max(fewest, least), most + 1)
         return [*range(least, most + 1), *range(fewest, least)]
 
@@ -109,12 +110,18 @@ class DistributedAssignment(Assignment):
                     return best
         return None
 
-    def _range(self, request: CPURequest) -> tuple[int, int]:
-        """The fewest and the most NUMA nodes worth trying."""
-        groups = -(-self.topology.cpus.bit_count() // request.group)
-        groups_per_node = -(-groups // len(self.topology.nodes))
-        wanted = -(-request.wanted // request.group)
-        return -(-wanted // groups_per_node), min(wanted, len(request.free))
+    def fewest(self, request: CPURequest) -> int:
+        """On how many NUMA nodes there are as many free CPUs as are wanted, at the least.
+
+        Requirements: CPU-OPT-DISTNUMA-003.
+        """
+        missing = request.wanted
+        largest = sorted(map(request.whole_groups, request.free), reverse=True)
+        for found, free in enumerate(largest, 1):
+            missing -= free
+            if missing <= 0:
+                return found
+        return len(largest)
 
     def best_of_size(
         self, request: CPURequest, size: int, *, one_socket: bool = False

@@ -49,6 +49,11 @@ class StaticOptions:
     strict: bool = False
     by_uncore: bool = False
 
+    @property
+    def place_cpus(self) -> bool:
+        """Whether an option says by what units CPUs are chosen."""
+        return self.across_numa or self.across_cores or self.by_uncore
+
 
 def check_gate(given: Mapping[str, str] | None, gates: Mapping[str, bool]) -> None:
     """Checks that options may be given at all; the kubelet does so with its configuration.

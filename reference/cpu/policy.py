@@ -342,18 +342,15 @@ def make_static(
 ) -> StaticCPUPolicy:
     """The static policy that reserves the CPUs `named`, or else `count` CPUs.
 
-    CPUs are reserved in ascending order by physical core, by the rules of assignment.
-
     Raises:
         PolicyError: so many CPUs cannot be reserved.
 
-    Requirements: CPU-OPT-STRICT-004, CPU-RESERVE-005, CPU-RESERVE-007, CPU-RESERVE-010,
-    CPU-RESERVE-012.
+    Requirements: CPU-OPT-STRICT-004, CPU-RESERVE-007, CPU-RESERVE-010.
     """
     bare, reserved = rules.bare(topology, options), named
     if not named:
         try:
-            reserved = bare.assignment.take(topology.cpus, count)
+            reserved = bare.assignment.reserve(count)
         except NotEnoughCPUsError:
             reserved = 0
     if reserved.bit_count() != count:

@@ -15,7 +15,7 @@ from numaproof.reference.cpu.topology import touching, union
 from numaproof.reference.departures.departure import ALL, ISSUES, Change, Defect
 
 if TYPE_CHECKING:
-    from numaproof.reference.cpu.assignment import PartialAssignment
+    from numaproof.reference.cpu.assignment import PartialAssignment, Step
 
 _FULL_CORES = (
     "If the full-pcpus-only policy option is specified, the static policy will always allocate "
@@ -53,6 +53,24 @@ class FreeCoreByAverage(Assignment):
         size = topology.cpu_count // topology.socket_count
         order = sockets_in_order(topology, free)
         return [sockets[number] for number in order if (sockets[number] & free).bit_count() == size]
+
+
+class ReservedByBestFit(Assignment):
+    """Reserves the CPUs that a container would get."""
+
+    departure = Defect(
+        "reservation-by-best-fit",
+        ALL,
+        "CPUs reserved by these options are taken, in integer quantity, from the initial shared "
+        "pool in ascending order by physical core ID.",
+        "",
+        "CPUs are reserved as if for a container, of the smallest units first: on machines of "
+        "unequal cores, NUMA nodes or sockets those with the fewest CPUs, whatever their ids.",
+    )
+
+    def reserve(self, count: int) -> int:
+        """As many CPUs as for a container on the idle machine."""
+        return self.take(self.topology.cpus, count)
 
 
 class BrokenCoreTaken(Assignment):
@@ -102,6 +120,27 @@ def _is_plain(assignment: Assignment) -> bool:
     return assignment.topology.has_even_cores and not assignment.options.across_numa
 
 
+class FullestSocketSpillsOver(Assignment):
+    """Begins in the fullest socket, whether it has enough CPUs or not."""
+
+    departure = Defect(
+        "full-pcpus-only-splits-sockets",
+        ALL,
+        "Just like the behaviour in case of static policy, takeByTopology will try to first "
+        "allocate CPUs from the same socket and only in case the request cannot be satisfied on a "
+        "single socket, CPU allocation is done for a workload to occupy all CPUs on a physical "
+        "core.",
+        "",
+        "CPUs come from the socket with the fewest free ones and, where these do not suffice, "
+        "from the next, though another socket has enough for all.",
+    )
+
+    def room(self, free: int, count: int) -> int:
+        """All that are free, wherever they are."""
+        del count
+        return free
+
+
 class SpreadByCPUNumber(Assignment):
     """Spreads CPUs over cores by their numbers alone."""
 
@@ -115,12 +154,75 @@ class SpreadByCPUNumber(Assignment):
         "threads of a core one after the other whole cores are filled.",
     )
 
-    def threads_of_other_cores(self, progress: PartialAssignment) -> PartialAssignment:
-        """Takes CPUs in ascending order, socket by socket."""
-        topology, free = self.topology, progress.free
-        for socket in sockets_in_order(topology, free):
-            progress = progress.take_threads(topology.sockets[socket] & free)
-        return progress
+    def turn(self, before: int, place: int) -> tuple[int, ...]:
+        """That of the first CPU of a core of the first socket, for any CPU."""
+        del before, place
+        return super().turn(0, 0)
+
+
+class SocketsFilled(Assignment):
+    """Spreads CPUs over the cores of one socket after the other."""
+
+    departure = Defect(
+        "distribute-across-cores-fills-sockets",
+        between("1.31"),
+        "By enabling the distribute-cpus-across-cores policy, the static policy ensures that CPUs "
+        "are distributed across as many physical cores as possible.",
+        "",
+        "Free NUMA nodes and sockets are taken with all threads of their cores, and the cores of "
+        "one socket are filled before those of the next are used.",
+    )
+
+    def steps(self) -> list[Step]:
+        """Large units come first."""
+        steps = super().steps()
+        return [*self.large_units(), *steps] if self.options.across_cores else steps
+
+    def turn(self, before: int, place: int) -> tuple[int, ...]:
+        """That of its socket, and there as documented."""
+        return place, *super().turn(before, place)
+
+
+class FullestSocketFirst(Assignment):
+    """Takes single CPUs from the fullest socket, wherever the cores are that were taken."""
+
+    departure = Defect(
+        "single-cpus-from-fullest-socket",
+        ALL,
+        "Acquire single threads, preferring to fill partially-allocated cores on the same sockets "
+        "as the whole cores we have already taken in this allocation.",
+        "",
+        "What is wanted beside whole cores comes from the socket with the fewest free CPUs, though "
+        "the cores are on another one that has partly used cores, too.",
+    )
+
+    def cores_to_break(self, progress: PartialAssignment) -> list[int]:
+        """All in the same order."""
+        return cores_in_order(self.topology, progress.free)
+
+
+class IdleCachesAlone(Assignment):
+    """Takes all of an uncore cache only where nobody uses any of it."""
+
+    departure = Defect(
+        "uncore-caches-not-the-fewest",
+        between("1.32"),
+        "If the container's CPU requirement exceeds the CPU capacity of a single uncore cache, the "
+        "CPUManager minimizes the number of uncore caches used in order to maintain optimal uncore "
+        "cache alignment.",
+        "",
+        "A request that is larger than an uncore cache is packed as by default where no cache is "
+        "entirely free: it gets CPUs of more caches than it needs.",
+    )
+
+    def all_of_caches(self, progress: PartialAssignment, order: list[int]) -> PartialAssignment:
+        """Takes entirely free ones, where at least as much is wanted as they hold on average."""
+        uncores = self.topology.uncores
+        if progress.wanted < self.topology.cpus_per_uncore:
+            return progress
+        return progress.take_units(
+            uncores[uncore] for uncore in order if not uncores[uncore] & ~progress.free
+        )
 
 
 class HalfUsedCores(Assignment):
@@ -193,9 +295,14 @@ DIVISION_PANIC = Defect(
 
 DEPARTURES = (
     FreeCoreByAverage,
+    ReservedByBestFit,
     BrokenCoreTaken,
     CoreSplitAtAffinity,
+    FullestSocketSpillsOver,
     SpreadByCPUNumber,
+    SocketsFilled,
+    FullestSocketFirst,
+    IdleCachesAlone,
     HalfUsedCores,
     OddRequestsPassedOver,
     CacheCountedTwice,

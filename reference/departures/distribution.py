@@ -85,6 +85,25 @@ class FewNodesBeforeOneSocket(NodesAcrossSockets):
         return not self.options.by_socket or self.on_one_socket(distribution.nodes)
 
 
+class LargeNodesOverlooked(DistributedAssignment):
+    """Works out by the average of the machine on how many NUMA nodes a request has room."""
+
+    departure = Defect(
+        "distribute-overlooks-large-nodes",
+        ALL,
+        _EVENLY,
+        "",
+        "On machines of unequal NUMA nodes a request that one of the larger can hold, but that is "
+        "larger than a node is on average, is distributed over several.",
+    )
+
+    def fewest(self, request: CPURequest) -> int:
+        """As many as it takes of average nodes that are entirely free."""
+        groups = -(-self.topology.cpus.bit_count() // request.group)
+        groups_per_node = -(-groups // len(self.topology.nodes))
+        return -(-request.wanted // request.group // groups_per_node)
+
+
 class AffinityShrunk(DistributedAssignment):
     """Distributes over fewer NUMA nodes than the affinity has."""
 
@@ -215,6 +234,7 @@ DEPARTURES = (
     NodesAcrossSockets,
     EvenSharesAlone,
     FewNodesBeforeOneSocket,
+    LargeNodesOverlooked,
     AffinityShrunk,
     CombinationOverwritten,
     OverwrittenShareKept,

@@ -146,6 +146,13 @@ def test_cpus_are_spread_over_cores_however_the_threads_are_numbered(
     assert both(node, documented, machine(), pod("u", "5"), **config) == ["1-5", "1-5"]
 
 
+def test_cpus_are_spread_over_the_cores_of_all_sockets(
+    node: Player, documented: Player, machine: Machine, pod: Pod
+) -> None:
+    shape, config = machine(nodes=2, cores=4, sockets=2), options("distribute-cpus-across-cores")
+    assert both(node, documented, shape, pod("u", "5"), **config) == ["1-3,8-9", "1-4,8"]
+
+
 def test_spreading_counts_the_cores_of_reused_cpus(documented: Player, pod: Pod) -> None:
     documented.start(uneven(2, 2, 2, 2), **options("distribute-cpus-across-cores"))
     held = documented.admit(pod("u", "3", init=("1",)))

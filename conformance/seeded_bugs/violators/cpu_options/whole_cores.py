@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 from numaproof.conformance.seeded_bugs.seeding import Changes, SubjectBugs
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference.cpu import options
-from numaproof.reference.cpu.assignment import NotEnoughCPUsError
+from numaproof.reference.cpu.assignment import Assignment, NotEnoughCPUsError
 from numaproof.reference.cpu.policy import (
     SMTAlignmentError,
     StaticCPUPolicy,
     not_whole_cores,
 )
 from numaproof.reference.cpu.state import ReusableCPUs
+from numaproof.reference.cpu.topology import touching
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -187,6 +188,47 @@ def app_containers_near_an_affinity_get_single_threads(changes: Changes) -> None
     _split_cores(
         changes, lambda pod, container, affinity: affinity is not None and not container.init
     )
+
+
+# Cores of one socket
+
+
+def _cores_by(changes: Changes, order: Callable[[Any, list[int], int], list[int]]) -> None:
+    """Takes whole cores in another `order` where only whole ones are taken."""
+
+    def whole_cores(original: Any, self: Any, progress: Any) -> Any:
+        if not self.options.full_cores:
+            return original(self, progress)
+        cores = self.free_cores(progress.free)
+        return progress.take_units(order(self.topology, cores, progress.wanted))
+
+    changes.around(Assignment, "whole_cores", whole_cores)
+
+
+@seeds("CPU-OPT-FULLPCPUS-012")
+def whole_cores_come_from_the_sockets_in_turn(changes: Changes) -> None:
+    """Its author spreads the heat of cores that are busy on all threads."""
+
+    def in_turn(topology: Any, cores: list[int], _wanted: int) -> list[int]:
+        seen: dict[int, int] = {}
+        ranks: dict[int, int] = {}
+        for core in cores:
+            socket = touching(topology.sockets, core)[0]
+            ranks[core] = seen[socket] = seen.get(socket, -1) + 1
+        return sorted(cores, key=lambda core: ranks[core])
+
+    _cores_by(changes, in_turn)
+
+
+@seeds("CPU-OPT-FULLPCPUS-012")
+def the_last_whole_core_comes_from_elsewhere(changes: Changes) -> None:
+    """Its author keeps a core of each socket for what may come."""
+
+    def last_elsewhere(_topology: Any, cores: list[int], wanted: int) -> list[int]:
+        count = max(1, wanted // cores[0].bit_count()) if cores else 0
+        return [*cores[: count - 1], *cores[: count - 2 : -1]]
+
+    _cores_by(changes, last_elsewhere)
 
 
 # Requests that are no multiple
