@@ -1,0 +1,23 @@
+#!/bin/sh
+# Builds the adapter into a folder: build.sh OUT makes OUT/run.
+# Koordinator does not export its CPU accumulator. Its two files are read where Go keeps the module
+# and compiled as part of nodenumaresource/, which has one file of ours.
+set -eu
+if ! command -v go >/dev/null; then
+    echo "skipped: needs Go" >&2
+    exit 77
+fi
+mkdir -p "$1"
+out=$(cd "$1" && pwd)
+cd "$(dirname "$0")"
+go mod download github.com/koordinator-sh/koordinator
+module=$(go list -m -f '{{.Dir}}' github.com/koordinator-sh/koordinator)
+plugin=$module/pkg/scheduler/plugins/nodenumaresource
+here=$(pwd)/nodenumaresource
+cat >"$out/overlay.json" <<EOF
+{"Replace": {
+  "$here/cpu_accumulator.go": "$plugin/cpu_accumulator.go",
+  "$here/cpu_topology.go": "$plugin/cpu_topology.go"
+}}
+EOF
+exec go build -p 1 -overlay "$out/overlay.json" -o "$out/run" .
