@@ -7,7 +7,7 @@ what several files hold is added up.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
@@ -27,13 +27,23 @@ SUFFIX = ".board.json"
 Kind = Literal["failed", "crash", "finding", "known failure", "own rules", "expected"]
 """What a finding is.
 
-``failed`` is a failure that nobody has accounted for. The next four are known failures by what
-their reasons begin with: a crash or a hang, a broken requirement, anything else, and rules that
-are legitimately different. ``expected`` is a named defect of the release.
+``failed`` is a wrong answer that nobody has accounted for, ``crash`` a crash or a hang, known or
+not. The next three are known failures by what their reasons begin with: a broken requirement,
+anything else, and rules that are legitimately different. ``expected`` is a named defect of the
+release.
 """
 
 KINDS: tuple[Kind, ...] = ("failed", "crash", "finding", "known failure", "own rules", "expected")
 """The kinds, the worst first."""
+
+MOST_NAME, MOST_LINE, MOST_PARAGRAPH, MOST_TEXT = 120, 300, 1_000, 12_000
+"""Characters of a name, a line, several lines and a file that board data may have."""
+
+Name = Annotated[str, msgspec.Meta(max_length=MOST_NAME)]
+Line = Annotated[str, msgspec.Meta(max_length=MOST_LINE)]
+Paragraph = Annotated[str, msgspec.Meta(max_length=MOST_PARAGRAPH)]
+FileText = Annotated[str, msgspec.Meta(max_length=MOST_TEXT + 100)]
+"""A file, and the note where it is cut."""
 
 Tally = dict[Outcome, int]
 """Counts of case runs, or of generated scenarios, by outcome."""
@@ -60,12 +70,12 @@ class Author(_Compact, frozen=True):
     `discovers` are the fields of a machine that it finds out; None is all of them.
     """
 
-    name: str
-    version: str
-    language: str
-    operations: tuple[str, ...] = ()
-    homepage: str = ""
-    discovers: tuple[str, ...] | None = None
+    name: Name
+    version: Name
+    language: Name
+    operations: tuple[Name, ...] = ()
+    homepage: Line = ""
+    discovers: tuple[Name, ...] | None = None
 
 
 class MachineSize(_Compact, frozen=True):
@@ -82,10 +92,10 @@ class FoundIn(_Compact, frozen=True):
     `discovers` is whether it is about discovery.
     """
 
-    case: str
+    case: Name
     outcome: Outcome
-    machines: tuple[str, ...]
-    requirements: tuple[str, ...]
+    machines: tuple[Name, ...]
+    requirements: tuple[Name, ...]
     discovers: bool = False
 
 
@@ -99,15 +109,15 @@ class BoardFinding(_Compact, frozen=True):
 
     kind: Kind
     outcome: Outcome
-    title: str
-    signatures: dict[str, int]
-    reason: str = ""
-    message: str = ""
-    case: str = ""
-    machine: str = ""
-    text: str = ""
+    title: Line
+    signatures: dict[Line, int]
+    reason: Paragraph = ""
+    message: Paragraph = ""
+    case: Name = ""
+    machine: Name = ""
+    text: FileText = ""
     played: bool = False
-    requirements: tuple[str, ...] = ()
+    requirements: tuple[Name, ...] = ()
     cases: tuple[FoundIn, ...] = ()
 
     @property
@@ -127,16 +137,16 @@ class RunData(_Compact, frozen=True):
 
     kind: Literal["check", "fuzz", "diff"]
     author: Author
-    kubernetes: str
+    kubernetes: Name
     level: Level
-    numaproof: str
+    numaproof: Name
     outcomes: Tally
-    requirements: dict[str, Tally] = msgspec.field(default_factory=dict)
-    machines: dict[str, Tally] = msgspec.field(default_factory=dict)
-    discovery: dict[str, Tally] = msgspec.field(default_factory=dict)
-    sizes: dict[str, MachineSize] = msgspec.field(default_factory=dict)
+    requirements: dict[Name, Tally] = msgspec.field(default_factory=dict)
+    machines: dict[Name, Tally] = msgspec.field(default_factory=dict)
+    discovery: dict[Name, Tally] = msgspec.field(default_factory=dict)
+    sizes: dict[Name, MachineSize] = msgspec.field(default_factory=dict)
     findings: tuple[BoardFinding, ...] = ()
-    gaps: tuple[str, ...] = ()
+    gaps: tuple[Line, ...] = ()
     left_out: int = 0
 
 

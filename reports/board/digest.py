@@ -8,6 +8,10 @@ import yaml
 
 from numaproof.protocol.events import GOOD
 from numaproof.reports.board.data import (
+    MOST_LINE,
+    MOST_NAME,
+    MOST_PARAGRAPH,
+    MOST_TEXT,
     Author,
     BoardFinding,
     FoundIn,
@@ -16,7 +20,7 @@ from numaproof.reports.board.data import (
     kind_of,
 )
 from numaproof.reports.groups import grouped
-from numaproof.reports.story import case_failure, divergence_failure
+from numaproof.reports.story import BROKEN, case_failure, divergence_failure
 from numaproof.reports.untrusted import one_line, shortened
 from numaproof.reports.values import without_machine
 from numaproof.reports.wording import claimed
@@ -37,10 +41,8 @@ DISCOVERY = "Discovery"
 """The area of the requirements on what is found out about a machine."""
 
 MOST_FINDINGS = 200
-_LINE = 300
-_LONG = 1_000
-_TEXT = 12_000
 _SIGNATURES = 20
+_CLAIMS = 40
 
 
 def run_data(summary: Summary, folder: str, text_of: CaseText) -> RunData:
@@ -58,31 +60,35 @@ def run_data(summary: Summary, folder: str, text_of: CaseText) -> RunData:
     return RunData(
         kind=started.kind,
         author=_author(summary, folder),
-        kubernetes=release,
+        kubernetes=_name(release),
         level=started.level,
-        numaproof=one_line(started.numaproof, 40),
+        numaproof=_name(started.numaproof),
         outcomes=dict(summary.tally.counts),
         requirements=_plain(summary.by_requirement),
         machines=_plain(summary.machines),
         discovery=_discovery(summary),
-        sizes={name: _size(machine) for name, machine in started.machines.items()},
+        sizes={_name(name): _size(machine) for name, machine in started.machines.items()},
         findings=findings[:MOST_FINDINGS],
-        gaps=tuple(one_line(gap, _LINE) for gap in _gaps(summary)),
+        gaps=tuple(one_line(gap, MOST_LINE) for gap in _gaps(summary)),
         left_out=max(0, len(findings) - MOST_FINDINGS),
     )
+
+
+def _name(text: str) -> str:
+    return one_line(text, MOST_NAME)
 
 
 def _author(summary: Summary, folder: str) -> Author:
     who = summary.started.implementation if summary.started else None
     if who is None:
-        return Author(one_line(folder, 60), "unknown", "unknown")
+        return Author(_name(folder), "unknown", "unknown")
     return Author(
-        name=one_line(who.name, 60) or "unnamed",
-        version=one_line(who.version, 40) or "unknown",
-        language=one_line(who.language, 40),
-        operations=tuple(one_line(one, 40) for one in who.operations[:40]),
-        homepage=(who.homepage or "")[:_LINE],
-        discovers=who.discovers and tuple(one_line(one, 40) for one in who.discovers[:40]),
+        name=_name(who.name) or "unnamed",
+        version=_name(who.version) or "unknown",
+        language=_name(who.language),
+        operations=tuple(map(_name, who.operations[:_CLAIMS])),
+        homepage=(who.homepage or "")[:MOST_LINE],
+        discovers=who.discovers and tuple(map(_name, who.discovers[:_CLAIMS])),
     )
 
 
@@ -93,14 +99,14 @@ def _gaps(summary: Summary) -> Iterator[str]:
 
 
 def _plain(tallies: Mapping[str, OutcomeTally]) -> dict[str, Tally]:
-    return {name: dict(tally.counts) for name, tally in tallies.items()}
+    return {_name(name): dict(tally.counts) for name, tally in tallies.items()}
 
 
 def _discovery(summary: Summary) -> dict[str, Tally]:
     found: dict[str, Tally] = {}
     for run in summary.runs:
         if summary.area(run) == DISCOVERY:
-            of_machine = found.setdefault(run.machine, {})
+            of_machine = found.setdefault(_name(run.machine), {})
             of_machine[run.outcome] = of_machine.get(run.outcome, 0) + 1
     return found
 
@@ -124,7 +130,10 @@ def _findings(summary: Summary, text_of: CaseText) -> tuple[BoardFinding, ...]:
     expected: dict[str, list[Failure]] = {}
     for run in summary.expected_failures:
         expected.setdefault(run.defect or "", []).append(case_failure(summary, run))
-    made = [_finding("failed", "", group, text_of) for group in failures]
+    made = [
+        _finding("crash" if group.first.outcome in BROKEN else "failed", "", group, text_of)
+        for group in failures
+    ]
     for reason, several in known.items():
         kind, said = kind_of(reason)
         made.append(_finding(kind, said, _one_group(several), text_of))
@@ -161,15 +170,15 @@ def _finding(kind: Kind, reason: str, group: FailureGroup, text_of: CaseText) ->
     return BoardFinding(
         kind=kind,
         outcome=first.outcome,
-        title=one_line(first.title, _LINE),
-        signatures={one_line(name, _LINE): count for name, count in named[:_SIGNATURES]},
-        reason=one_line(reason, _LONG),
-        message="" if kind == "expected" else one_line(_message(first, reason), _LONG),
-        case=first.name,
-        machine=one_line(first.machine, 80) if first.name else "",
-        text=shortened(_played(first) if played else text, _TEXT),
+        title=one_line(first.title, MOST_LINE),
+        signatures={one_line(name, MOST_LINE): count for name, count in named[:_SIGNATURES]},
+        reason=one_line(reason, MOST_PARAGRAPH),
+        message="" if kind == "expected" else one_line(_message(first, reason), MOST_PARAGRAPH),
+        case=_name(first.name),
+        machine=_name(first.machine) if first.name else "",
+        text=shortened(_played(first) if played else text, MOST_TEXT),
         played=played,
-        requirements=tuple(one.id for one in first.requirements),
+        requirements=tuple(_name(one.id) for one in first.requirements),
         cases=_cases((first, *group.others)),
     )
 
@@ -199,13 +208,13 @@ def _cases(failures: Iterable[Failure]) -> tuple[FoundIn, ...]:
         if one.name:
             key = (one.name, one.outcome)
             firsts.setdefault(key, one)
-            machines.setdefault(key, []).append(one_line(one.machine, 80))
+            machines.setdefault(key, []).append(_name(one.machine))
     return tuple(
         FoundIn(
-            case=one_line(one.name, 120),
+            case=_name(one.name),
             outcome=one.outcome,
             machines=tuple(sorted(machines[key])),
-            requirements=tuple(row.id for row in one.requirements),
+            requirements=tuple(_name(row.id) for row in one.requirements),
             discovers=one.area == DISCOVERY,
         )
         for key, one in firsts.items()

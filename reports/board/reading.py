@@ -12,18 +12,26 @@ from numaproof.inputs import door
 from numaproof.inputs.errors import DocumentError
 from numaproof.protocol import codec
 from numaproof.protocol.campaign import CampaignEvent, CampaignPlanned, ScenarioFailed, UnitFinished
-from numaproof.protocol.events import AnyEvent
+from numaproof.protocol.events import AnyEvent, ReportedRequirement
 from numaproof.reports.board import campaigns
-from numaproof.reports.board.data import SUFFIX, TAG, VERSION, BoardData
+from numaproof.reports.board.data import (
+    MOST_LINE,
+    MOST_NAME,
+    MOST_PARAGRAPH,
+    SUFFIX,
+    TAG,
+    VERSION,
+    BoardData,
+)
 from numaproof.reports.board.digest import run_data
 from numaproof.reports.files import EVENTS
 from numaproof.reports.summary import summarize
+from numaproof.reports.untrusted import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from numaproof.protocol.events import ReportedRequirement
     from numaproof.reports.board.data import RunData
 
 _DEEPEST = 6
@@ -67,7 +75,14 @@ class RunsRead:
 
     def add(self, requirements: Sequence[ReportedRequirement]) -> None:
         """Adds requirements; of two with one id, the same in whatever order they come."""
-        for one in requirements:
+        for given in requirements:
+            one = ReportedRequirement(
+                one_line(given.id, MOST_NAME),
+                one_line(given.area, MOST_NAME),
+                one_line(given.statement, MOST_PARAGRAPH),
+                one_line(given.document, MOST_LINE),
+                one_line(given.section, MOST_LINE),
+            )
             had = self._others.setdefault(one.id, one)
             self._others[one.id] = min(had, one, key=repr)
 

@@ -25,6 +25,7 @@ from numaproof.reports.board.views import (
     changes,
     counted,
     good_first,
+    met_text,
     shown_findings,
     state_number,
     tally_text,
@@ -243,16 +244,13 @@ def _files(board: Board) -> Iterator[tuple[str, str]]:
 
 
 def _machines_page(board: Board) -> str:
-    discoverers = [one for one in board.implementations if one.newest.discovery]
+    discoverers = [one for one in board.implementations if board.agreement(one)]
     return _page(
         "machines.html",
         board,
         discoverers=discoverers,
         allocators=[
-            one
-            for one in board.implementations
-            if one.newest.machines.keys() - one.newest.discovery.keys()
-            or one.newest.machines != one.newest.discovery
+            one for one in board.implementations if one.newest.machines != one.newest.discovery
         ],
         machines=board.machines,
         discovered={name for one in discoverers for name in one.newest.discovery},
@@ -317,6 +315,7 @@ _ENVIRONMENT.filters |= {
     "counted": counted,
     "good_first": good_first,
     "machines": _machines,
+    "met": met_text,
     "number": state_number,
     "source": source,
     "tally": tally_text,

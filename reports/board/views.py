@@ -88,6 +88,12 @@ def tally_text(tally: Tally) -> str:
     return ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(tally.items()))
 
 
+def met_text(entry: Entry) -> str:
+    """How many requirements an entry meets, of those that it was asked about."""
+    met, asked = entry.met
+    return f"{met:,} of {asked:,}" if asked else "nothing asked"
+
+
 @dataclass(frozen=True)
 class ShownFinding:
     """A finding of an implementation, and the releases in which it has it, the newest first.

@@ -193,6 +193,10 @@ def test_what_is_no_run_is_refused_with_what_to_do(command: Command, reports: Pa
     assert "new.json: version: numaproof board in version 2" in refused("new.json")
     Path("none.json").write_text('{"data":"numaproof board","version":1}')
     assert "none.json: there is no run in it" in refused("none.json")
+    command("board", reports, "--out", "other", "--data", "long.json")
+    long = Path("long.json").read_text().replace("numaproof reference", "x" * 1000)
+    Path("long.json").write_text(long)
+    assert "length <= 120 - at `$.runs[0].author.name`" in refused("long.json")
     stream = reports / "events.jsonl"
     whole = stream.read_bytes()
     stream.write_bytes(whole.replace(b'"outcome":"pass"', b'"outcome":"passed"'))

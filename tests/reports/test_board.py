@@ -178,6 +178,22 @@ def test_discovery_is_what_its_area_has(stream: MakeStream, run: MakeRun) -> Non
     assert one.newest.discovered("server") == "untested"
 
 
+def test_text_from_outside_is_bounded_and_visible(stream: MakeStream, run: MakeRun) -> None:
+    long = "\u202e" + "x" * 5000
+    requirement = ReportedRequirement(long, long, long, long, long)
+    wrong = run("fail", case=long, machine=long, message=long, requirements=(long,), title=long)
+    made = digest(stream(wrong, start={"requirements": (requirement,), "kubernetes": long}))
+    # What is longer would not be read again.
+    again = msgspec.json.decode(encoded([made]), type=BoardData)
+    assert again.runs == (made,)
+    assert made.findings[0].case.startswith("⟨U+202E⟩xxx")
+
+
+def test_a_crash_is_one_known_or_not(stream: MakeStream, run: MakeRun) -> None:
+    (found,) = digest(stream(run("crash", signature="crash at admit"))).findings
+    assert found.kind == "crash"
+
+
 def test_who_did_not_say_a_name_is_called_as_the_folder(stream: MakeStream, run: MakeRun) -> None:
     made = digest(stream(run("crash"), start={"implementation": None}))
     assert made.author.name == "folder"
