@@ -285,6 +285,38 @@ def journal() -> tuple[Any, ...]:
         return tuple(map(json.loads, opened.path.read_bytes().splitlines()))
 
 
+@cache
+def events() -> tuple[Any, ...]:
+    """The lines of a run with a case that passed, a known failure and a crash."""
+    quiet = redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO())
+    way = ["check", "--select", "example-besteffort-runs-shared", "--machine", MACHINE]
+    with tempfile.TemporaryDirectory() as name, quiet[0], quiet[1]:
+        cli.main([*way, "--out", name], standalone_mode=False)
+        lines = (Path(name) / "events.jsonl").read_bytes().splitlines()
+    first, passed, last = map(json.loads, lines)
+    # As short as it may be, but for what the site shows of it.
+    first["requirements"] = [one for one in first["requirements"] if one["id"].startswith("CPU-EX")]
+    step = {"operation": "state", "args": {}, "answer": {}, "problems": ["one CPU too many"]}
+    failed = passed | {"message": "boom", "steps": [step], "signature": "state: differs"}
+    known = failed | {"outcome": "known failure", "reason": "own rules: its own CPUs"}
+    crash = failed | {"outcome": "crash", "machine": "other"}
+    counts = {"pass": 1, "known failure": 1, "crash": 1}
+    return first | {"total": 3}, passed, known, crash, last | {"outcomes": counts}
+
+
+@cache
+def board_data() -> Any:
+    """The board data of the same run."""
+    with tempfile.TemporaryDirectory() as name:
+        stream = Path(name) / "events.jsonl"
+        stream.write_bytes(b"".join(codec.encode(one) + b"\n" for one in events()))
+        data = Path(name) / "run.json"
+        with redirect_stdout(io.StringIO()):
+            way = ["board", name, "--out", f"{name}/site", "--data", str(data)]
+            cli.main(way, standalone_mode=False)
+        return json.loads(data.read_bytes())
+
+
 def _planned(folder: Path) -> CampaignPlanned:
     """The plan of `CAMPAIGN`, as the command writes it."""
     quiet = redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO())

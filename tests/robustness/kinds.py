@@ -348,6 +348,18 @@ def _journal(rng: Random) -> dict[str, Any]:
     return _chosen(rng, made_) | {"subject": "events.jsonl", "has_lines": False}
 
 
+def _board(rng: Random) -> dict[str, Any]:
+    """What a site is made of: the events of a run, a campaign's journal, or board data."""
+    ways = tuple(
+        ("board", "in", "--out", "site", *more) for more in ((), ("--json",), ("--data", "data"))
+    )
+    if rng.random() < 0.4:
+        file: File = _file(rng, made(bases.board_data()), "line")
+        return _chosen(rng, _input("in/run.board.json", file, *ways))
+    roots = [made(one) for one in rng.choice((bases.events, bases.journal))()]
+    return _chosen(rng, _input("in/events.jsonl", _lines(rng, roots), *ways))
+
+
 def _example(rng: Random) -> dict[str, Any]:
     """A file of a database of examples."""
     files: dict[str, File] = {}
@@ -434,6 +446,7 @@ KINDS: dict[str, Callable[[Random], dict[str, Any]]] = {
     "request": _request,
     "answer": _answer,
     "journal": _journal,
+    "board": _board,
     "example": _example,
     "arguments": _arguments,
 }
