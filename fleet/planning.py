@@ -58,7 +58,7 @@ class CampaignSpec:
 
     @cached_property
     def _seeds(self) -> Seeds:
-        can = self.targets[0].capabilities.has("start")
+        can = self.targets[0].capabilities.can_be_fuzzed
         return self.seeds if can else Seeds(0, 0)
 
     @cached_property

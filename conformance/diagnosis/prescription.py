@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from numaproof.protocol.messages import LEVELS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numaproof.protocol.diagnosis import Exchange
     from numaproof.protocol.messages import Hello, Level
@@ -31,7 +31,7 @@ def next_steps(
         if len(wrong) > MOST:
             listed.append(f"{len(wrong) - MOST} more stand in the transcript above")
         return (*listed, f"run it again: numaproof doctor {_quoted(command)}")
-    return (*_ready(command), *_claimable(hello, frozenset(agreed)))
+    return (*_ready(command, hello), *_claimable(hello, frozenset(agreed)))
 
 
 def _wrong(exchanges: Sequence[Exchange]) -> list[str]:
@@ -56,12 +56,16 @@ def _wrong(exchanges: Sequence[Exchange]) -> list[str]:
     return list(found.values())
 
 
-def _ready(command: str) -> tuple[str, ...]:
+def _ready(command: str, hello: Hello | None) -> Iterator[str]:
     given = f"--implementation {_quoted(command)}"
-    return (
-        f"run the table of cases: numaproof check {given}",
-        f"generate node lifetimes: numaproof fuzz {given} --max-time 5m",
-    )
+    operations = hello.operations if hello else ()
+    yield f"run the table of cases: numaproof check {given}"
+    if "start" in operations:
+        yield f"generate node lifetimes: numaproof fuzz {given} --max-time 5m"
+    elif "merge" in operations or "assign" in operations:
+        yield f"generate calls: numaproof fuzz {given} --max-time 5m"
+    else:
+        yield f"generate machines: numaproof diff --kind tree --right {_quoted(command)}"
 
 
 def _quoted(command: str) -> str:

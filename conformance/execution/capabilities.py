@@ -50,6 +50,11 @@ class Capabilities:
         """Whether an operation may be called."""
         return operation == "hello" or operation in self.hello.operations
 
+    @property
+    def can_be_fuzzed(self) -> bool:
+        """Whether scenarios can be made for it: lives of nodes, or calls that need no node."""
+        return any(map(self.has, ("start", "merge", "assign")))
+
     def makes(self, *claims: str) -> bool:
         """Whether all these claims are made, or assumed to be."""
         return self.claims.issuperset(claims)

@@ -61,8 +61,9 @@ def fuzz(
 ) -> Iterator[events.AnyEvent]:
     """Fuzzes a target and yields what happens; stops at the first finding unless told to go on.
 
-    A target without `start` cannot be fuzzed: that counts as one unsupported example. Without a
-    database and a budget of seconds the same seed yields the same, but for the times.
+    A target without `start` is asked what needs no node. One that only discovers cannot be fuzzed:
+    that counts as one unsupported example. Without a database and a budget of seconds the same seed
+    yields the same, but for the times.
 
     Args:
         harness_run: whose target is fuzzed.
@@ -72,7 +73,7 @@ def fuzz(
         options: what is kept, what is played a second time, and whether to go on.
     """
     yield harness_run.started("fuzz", budget.examples or 0, {}, seed)
-    if not harness_run.target.capabilities.has("start"):
+    if not harness_run.target.capabilities.can_be_fuzzed:
         yield harness_run.ended({"unsupported": 1})
         return
     seeds = random.Random(seed)  # noqa: S311 - reproducible on purpose

@@ -80,7 +80,9 @@ class Life:
         self.removals = 0
 
     def begin(self, choices: Choices) -> tuple[Step, ...]:
-        """The first start."""
+        """The first start; nothing where there are no nodes, only calls that need none."""
+        if not self.capabilities.has("start"):
+            return ()
         self.devices = devices.lists(choices, self.facts, self.focus.devices)
         self.config = self.configuration(choices)
         return (self._start(devices=self.devices or None),)

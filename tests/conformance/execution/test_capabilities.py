@@ -12,6 +12,7 @@ from numaproof.conformance.claims import needs
 from numaproof.conformance.execution.capabilities import Capabilities, NotSupportedError
 from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.execution.run import Run, RunResult, Target
+from numaproof.conformance.fuzzing.generation.scenarios import seeded_scenario
 from numaproof.protocol import messages
 from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.sets import CPUSet
@@ -38,6 +39,17 @@ def capabilities(**changes: Any) -> Capabilities:
 
 def require(capable: Capabilities, operation: str, args: messages.Args) -> None:
     capable.require(needs.of_call(operation, args, capable.kubernetes, MachineInfo()))
+
+
+@pytest.mark.parametrize(
+    ("operations", "can"), [(("discover",), False), (("assign",), True), (("merge", "state"), True)]
+)
+def test_who_only_discovers_has_no_scenarios(operations: tuple[str, ...], can: bool) -> None:  # noqa: FBT001
+    capable = capabilities(operations=operations)
+    assert capable.can_be_fuzzed is can
+    if can:
+        verbs = {step.verb for seed in range(20) for step in seeded_scenario(seed, capable).steps}
+        assert verbs == {*operations} - {"state"}
 
 
 def start(**config: Any) -> messages.StartArgs:
