@@ -52,7 +52,12 @@ _BROKEN_GROUPS = frozenset(
 )
 
 _TAKEN_ANEW = frozenset(
-    {"exclusive-set-of-budget-stays", "memory-of-budget-stays", "no-cpu-lost-by-budgets"}
+    {
+        "exclusive-set-of-budget-stays",
+        "memory-of-budget-stays",
+        "memory-file-counts-blocks-of-budgets",
+        "no-cpu-lost-by-budgets",
+    }
 )
 
 _WRAPPED = 1 << 63

@@ -282,6 +282,7 @@ def test_a_reservation_that_is_too_small_by_less_is_no_wrapped_number(info: Mach
         ("exclusive-set-of-budget-stays", "pod-level-cpus-taken-anew"),
         ("memory-of-budget-stays", "pod-level-cpus-taken-anew"),
         ("no-cpu-lost-by-budgets", "pod-level-cpus-taken-anew"),
+        ("memory-file-counts-blocks-of-budgets", "pod-level-cpus-taken-anew"),
         ("exclusive-set-stays", None),
         ("no-cpu-lost", None),
     ],
