@@ -22,6 +22,7 @@ from numaproof.reports.board.data import (
     TAG,
     VERSION,
     BoardData,
+    data_name,
 )
 from numaproof.reports.board.digest import run_data
 from numaproof.reports.files import EVENTS
@@ -56,11 +57,21 @@ class Known:
 
 @dataclass
 class RunsRead:
-    """What was read: runs, and the requirements that they name and the registry lacks."""
+    """What was read: runs, and the requirements that they name and the registry lacks.
+
+    `reported` are runs with their events, `kept` those of board data.
+    """
 
     known: Known
-    runs: list[RunData] = field(default_factory=list)
+    reported: list[RunData] = field(default_factory=list)
+    kept: list[RunData] = field(default_factory=list)
     _others: dict[str, ReportedRequirement] = field(default_factory=dict)
+
+    @property
+    def runs(self) -> tuple[RunData, ...]:
+        """The runs: board data of what has reports, too, is what these were before."""
+        new = {data_name(run) for run in self.reported}
+        return (*self.reported, *(run for run in self.kept if data_name(run) not in new))
 
     @property
     def others(self) -> tuple[ReportedRequirement, ...]:
@@ -95,13 +106,13 @@ def read(paths: Sequence[Path], known: Known) -> RunsRead:
     """
     found = RunsRead(known)
     for path in paths:
-        before = len(found.runs)
+        before = len(found.reported) + len(found.kept)
         if path.is_dir():
             for one in _sources(path):
                 _read_file(one, found)
         else:
             _read_file(path, found)
-        if len(found.runs) == before:
+        if len(found.reported) + len(found.kept) == before:
             raise DocumentError(str(path), 0, "", "there is no run in it", _FIX)
     return found
 
@@ -146,7 +157,7 @@ def _read_file(path: Path, found: RunsRead) -> None:
         return
     data = _board_data(path)
     found.add(data.requirements)
-    found.runs += data.runs
+    found.kept += data.runs
 
 
 def _board_data(path: Path) -> BoardData:
@@ -186,7 +197,7 @@ def _read_stream(path: Path, found: RunsRead) -> None:
             text = "the stream has no beginning, so nothing says whose run it is"
             raise DocumentError(str(path), 1, "", text, "repeat the run")
         found.add(summary.started.requirements)
-        found.runs.append(run_data(summary, folder.resolve().name, text_of))
+        found.reported.append(run_data(summary, folder.resolve().name, text_of))
 
 
 def _finding_text(folder: Path, name: str) -> str:

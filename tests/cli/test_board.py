@@ -223,6 +223,11 @@ def test_board_data_is_found_below_a_folder(command: Command, reports: Path) -> 
     assert file.name.endswith(SUFFIX)
     assert len(file.read_bytes()) < len((reports / "events.jsonl").read_bytes()) / 10
     shutil.copy(file, "a/notes.json")
+    # Reports take the place of what board data has of the same version, release and level.
+    file.write_text(file.read_text().replace('"pass":', '"fail":'))
+    command("board", "a", "--out", "worse")
+    assert site(Path("worse")) != site(Path("site"))
+    assert command("board", "a", reports, "--out", "site", "--data", "a/b/data").code == 0
     ended = command("board", "a", "--out", "again")
     assert ended.out.startswith("1 run of 1 implementation: ")
     assert site(Path("again")) == site(Path("site"))
