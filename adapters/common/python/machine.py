@@ -1,0 +1,80 @@
+"""A MachineInfo made of what a program says of CPUs, cores, nodes and caches.
+
+Where a cache is listed is counted as cAdvisor counts: a cache of level 1 or 2 that as many CPUs
+share as the core has is the core's; one above is the node's if as many share it as the node would
+have with cores like this one, else an uncore cache of the core.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+_HIGHEST_CORE_LEVEL = 2
+
+
+@dataclass(frozen=True)
+class SeenCore:
+    """The threads of a core, and what it and its package are called."""
+
+    cpus: frozenset[int]
+    core_id: int
+    socket_id: int
+
+
+@dataclass(frozen=True)
+class SeenCache:
+    """A cache with the CPUs that share it; `size` in bytes, `kind` in the kernel's words."""
+
+    cpus: frozenset[int]
+    level: int
+    kind: str
+    size: int
+
+
+@dataclass(frozen=True)
+class SeenNode:
+    """A NUMA node; `rest` are other fields of it, as MachineInfo has them."""
+
+    number: int
+    cpus: frozenset[int]
+    rest: dict[str, Any] = field(default_factory=dict)
+
+
+def machine_info(
+    nodes: list[SeenNode], cores: list[SeenCore], caches: list[SeenCache], **rest: Any
+) -> dict[str, Any]:
+    """The machine; without nodes, all cores are on a node 0. A core is on the nodes of its CPUs."""
+    cpus = frozenset[int]().union(*(core.cpus for core in cores))
+    numbered = {cache: number for number, cache in enumerate(caches)}
+    topology = [_node(one, cores, numbered) for one in nodes or [SeenNode(0, cpus)]]
+    sockets = {core.socket_id for core in cores}
+    return {"num_cores": len(cpus), "num_sockets": len(sockets), "topology": topology, **rest}
+
+
+def _node(node: SeenNode, cores: list[SeenCore], caches: dict[SeenCache, int]) -> dict[str, Any]:
+    here = [core for core in cores if core.cpus & node.cpus]
+    of_node: dict[SeenCache, None] = {}
+    shown = []
+    for core in here:
+        seen = [one for one in caches if min(core.cpus) in one.cpus]
+        high = [one for one in seen if one.level > _HIGHEST_CORE_LEVEL]
+        whole = [one for one in high if len(one.cpus) == len(core.cpus) * len(here)]
+        own = [one for one in seen if one not in high and len(one.cpus) == len(core.cpus)]
+        uncore = [one for one in high if one not in whole]
+        of_node |= dict.fromkeys(whole)
+        shown.append(
+            {
+                "core_id": core.core_id,
+                "socket_id": core.socket_id,
+                "thread_ids": sorted(core.cpus & node.cpus),
+                "caches": [_cache(one, caches[one]) for one in own],
+                "uncore_caches": [_cache(one, caches[one]) for one in uncore],
+            }
+        )
+    listed = [_cache(one, caches[one]) for one in of_node]
+    return {"node_id": node.number, "cores": shown, "caches": listed, **node.rest}
+
+
+def _cache(cache: SeenCache, number: int) -> dict[str, Any]:
+    return {"id": number, "size": cache.size, "type": cache.kind, "level": cache.level}

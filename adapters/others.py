@@ -1,0 +1,157 @@
+"""Builds the adapters of other implementations and checks them.
+
+    python adapters/others.py --out DIR [NAME ...]
+
+An adapter is a folder with a build.sh, which puts a program into a folder, or says with exit code
+77 what it needs. Each gets what is fair by its claims: the cases, fuzzing where there are nodes or
+calls to make up, and every assignment on small machines (assignments.py). Its reports are in
+DIR/NAME. The exit code is 1 if anything failed beyond what known-failures.yaml and assignments.yaml
+of the adapter name; what is skipped does not count.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+HERE = Path(__file__).parent
+APART = ("common", "kubelet")
+"""What adapters share, and the kubelet's own, which has an environment of its own."""
+
+SKIPPED = 77
+STEPS_OF_AN_EXAMPLE = 12
+FUZZED = frozenset({"start", "merge", "assign"})
+NODELESS = frozenset({"discover"})
+KNOWN = "known-failures.yaml"
+GREETING = {"id": 0, "op": "hello", "args": {"protocol": [1, 1], "harness": "numaproof"}}
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a part of an adapter's run ended."""
+
+    what: str
+    good: bool
+    said: str
+
+
+def adapters() -> list[str]:
+    """The names of all adapters but the kubelet's."""
+    return sorted(
+        one.parent.name for one in HERE.glob("*/build.sh") if one.parent.name not in APART
+    )
+
+
+def build(name: str, out: Path) -> str | None:
+    """Builds an adapter; why that was skipped, or None.
+
+    Raises:
+        subprocess.CalledProcessError: it failed.
+    """
+    command = [str(HERE / name / "build.sh"), str(out)]
+    ended = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)  # noqa: S603
+    if ended.returncode == SKIPPED:
+        return ended.stderr.strip().removeprefix("skipped: ") or "no reason given"
+    sys.stderr.write(ended.stderr)
+    ended.check_returncode()
+    return None
+
+
+def hello(program: Path) -> dict[str, Any]:
+    """What an adapter claims."""
+    ended = subprocess.run(  # noqa: S603 - what was built
+        [str(program)],
+        input=json.dumps(GREETING) + "\n",
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    claims: dict[str, Any] = json.loads(ended.stdout)["ok"]
+    return claims
+
+
+def commands(
+    name: str, program: Path, claims: dict[str, Any], out: Path, steps: int
+) -> Iterator[tuple[str, list[str]]]:
+    """What is run for an adapter, by the names of report folders."""
+    folder = HERE / name
+    known = ["--known-failures", str(folder / KNOWN)] if (folder / KNOWN).exists() else []
+    numaproof = [sys.executable, "-m", "numaproof"]
+    asked = ["--implementation", shlex.quote(str(program))]
+    operations = frozenset(claims["operations"])
+    # Of whoever only discovers nothing else is asked; without the rest it is done sooner.
+    area = ["--select", "area:discovery"] if operations <= NODELESS else []
+    yield "check", [*numaproof, "check", *asked, *known, *area, "--out", str(out / "check")]
+    if operations & FUZZED:
+        examples = ["--max-examples", str(-(-steps // STEPS_OF_AN_EXAMPLE)), "--seed", "1"]
+        yield "fuzz", [*numaproof, "fuzz", *asked, *known, *examples, "--out", str(out / "fuzz")]
+    if "assign" in operations:
+        expected = folder / "assignments.yaml"
+        named = ["--expected", str(expected)] if expected.exists() else []
+        script = [sys.executable, str(HERE / "assignments.py")]
+        yield "assign", [*script, *asked, *named, "--out", str(out / "assign")]
+
+
+def run(name: str, out: Path, steps: int) -> Iterator[Ended]:
+    """Builds and checks one adapter."""
+    try:
+        reason = build(name, out / "program")
+        if reason:
+            yield Ended("skipped", good=True, said=reason)
+            return
+        program = out / "program" / "run"
+        claims = hello(program)
+    except (subprocess.CalledProcessError, OSError, ValueError, KeyError) as error:
+        yield Ended("build", good=False, said=str(error))
+        return
+    for what, command in commands(name, program, claims, out, steps):
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+        (out / f"{what}.log").write_text(ended.stdout + ended.stderr, encoding="utf-8")
+        yield Ended(what, good=ended.returncode == 0, said=verdict(ended.stdout + ended.stderr))
+
+
+def verdict(printed: str) -> str:
+    """The line of a run that says how it ended."""
+    words = ("Passed", "Failed", "Nothing", "Incomplete")
+    lines = printed.strip().splitlines() or ["it printed nothing"]
+    return next((one for one in reversed(lines) if one.startswith(words)), lines[-1])
+
+
+def show(line: str) -> None:
+    """Prints a line at once: the next one may take minutes."""
+    print(line, flush=True)  # noqa: T201 - its output
+
+
+def main(words: Sequence[str] | None = None, tell: Callable[[str], object] = show) -> int:
+    """Runs the adapters that are named, or all, and tells a line of each part."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help="adapters (default: all)")
+    parser.add_argument("--out", type=Path, default=Path("others"), help="folder of the reports")
+    parser.add_argument("--steps", type=int, default=10_000, help="steps to ask when fuzzing")
+    asked = parser.parse_args(words)
+    unknown = sorted({*asked.names} - {*adapters()})
+    if unknown:
+        parser.error(f"no adapter {', '.join(unknown)}; there are {', '.join(adapters())}")
+    failed = False
+    for name in asked.names or adapters():
+        out = asked.out.resolve() / name
+        out.mkdir(parents=True, exist_ok=True)
+        for ended in run(name, out, asked.steps):
+            failed |= not ended.good
+            word = "skipped" if ended.what == "skipped" else "agrees" if ended.good else "differs"
+            part = "" if ended.what == "skipped" else f" {ended.what}:"
+            tell(f"{name}: {word}{part} {ended.said}")
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,86 @@
+"""The run over all adapters, as far as it needs none of what they are built with."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+SCRIPT = Path(__file__).parents[2] / "adapters" / "others.py"
+
+
+@pytest.fixture
+def others(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
+    """The script, with adapters of the test's own."""
+    spec = importlib.util.spec_from_file_location("others", SCRIPT)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "others", module)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(module, "HERE", tmp_path / "adapters")
+    return module
+
+
+def adapter(others: Any, name: str, build: str, *, known: bool = False) -> None:
+    folder = others.HERE / name
+    folder.mkdir(parents=True)
+    (folder / "build.sh").write_text(f"#!/bin/sh\n{build}\n")
+    (folder / "build.sh").chmod(0o755)
+    if known:
+        (folder / "known-failures.yaml").write_text("known_failures: []\n")
+
+
+def ran(others: Any, tmp_path: Path, *names: str) -> tuple[int, list[str]]:
+    told: list[str] = []
+    code = others.main([*names, "--out", str(tmp_path / "out")], told.append)
+    return code, told
+
+
+def test_what_cannot_be_built_here_is_skipped_with_its_reason(others: Any, tmp_path: Path) -> None:
+    adapter(others, "one", "echo 'skipped: needs Go' >&2; exit 77")
+    assert ran(others, tmp_path) == (0, ["one: skipped needs Go"])
+
+
+def test_a_build_that_fails_fails_the_run_and_the_others_go_on(others: Any, tmp_path: Path) -> None:
+    adapter(others, "broken", "exit 3")
+    adapter(others, "later", "echo 'skipped: needs Node' >&2; exit 77")
+    code, told = ran(others, tmp_path)
+    assert code == 1
+    assert told[0].startswith("broken: differs build: ")
+    assert told[1] == "later: skipped needs Node"
+
+
+def test_each_gets_what_is_fair_by_its_claims(others: Any, tmp_path: Path) -> None:
+    adapter(others, "one", "exit 0", known=True)
+
+    def asked(*operations: str) -> dict[str, list[str]]:
+        program = tmp_path / "a program"
+        claims = {"operations": operations}
+        return dict(others.commands("one", program, claims, tmp_path, steps=100))
+
+    discoverer = asked("discover")
+    assert [*discoverer] == ["check"]
+    assert "area:discovery" in discoverer["check"]
+    assert str(others.HERE / "one" / "known-failures.yaml") in discoverer["check"]
+    assert f"'{tmp_path / 'a program'}'" in discoverer["check"]
+    merger = asked("merge")
+    assert [*merger] == ["check", "fuzz"]
+    assert "area:discovery" not in merger["check"]
+    assert merger["fuzz"][merger["fuzz"].index("--max-examples") + 1] == "9"
+    assert [*asked("assign", "merge")] == ["check", "fuzz", "assign"]
+
+
+def test_an_adapter_that_is_not_there_is_refused_with_those_that_are() -> None:
+    command = [sys.executable, str(SCRIPT), "lscpuu"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    assert "no adapter lscpuu; there are " in ended.stderr
+    assert "hwloc" in ended.stderr
