@@ -68,6 +68,11 @@ class Board:
         return shown_findings(self.implementations)
 
     @property
+    def told(self) -> tuple[ShownFinding, ...]:
+        """Those on the page of findings: a named defect of a release is none of its own."""
+        return tuple(one for one in self.findings if one.finding.kind != "expected")
+
+    @property
     def incomplete(self) -> list[BoardImplementation]:
         """The implementations whose newest runs are incomplete."""
         return [one for one in self.implementations if one.newest.gaps]
@@ -83,17 +88,15 @@ class Board:
         return {name: found[name] for name in sorted(found, key=lambda one: _size(found, one))}
 
     def found(self, one: BoardImplementation) -> dict[str, int]:
-        """The findings of an implementation by kind, without named defects of its release."""
-        counts = Counter(
-            found.finding.kind for found in self.findings if found.implementation is one
-        )
-        return {kind: counts[kind] for kind in KINDS if counts[kind] and kind != "expected"}
+        """The findings of an implementation by kind."""
+        counts = Counter(found.finding.kind for found in self.told if found.implementation is one)
+        return {kind: counts[kind] for kind in KINDS if counts[kind]}
 
     def found_on(self, one: BoardImplementation, machine: str) -> ShownFinding | None:
         """The worst finding that discovery on a machine shows."""
         shown = (
             found
-            for found in self.findings
+            for found in self.told
             if found.entry is one.newest
             and any(machine in case.machines for case in found.finding.cases if case.discovers)
         )
@@ -223,7 +226,7 @@ def _files(board: Board) -> Iterator[tuple[str, str]]:
             cells=Markup(escaped(cells).replace("<", "\\u003c")),  # noqa: S704  # JSON, no markup
         ),
     )
-    told = tuple(one for one in board.findings if one.finding.kind != "expected")
+    told = board.told
     yield (
         "findings.html",
         _page(
