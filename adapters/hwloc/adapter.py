@@ -1,0 +1,129 @@
+"""hwloc's lstopo behind numaproof's protocol: it discovers, and nothing else."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
+
+from machine import SeenCache, SeenCore, SeenNode, machine_info
+
+from protocol import Refusal, serve
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from xml.etree.ElementTree import Element
+
+LSTOPO = "/usr/bin/lstopo-no-graphics"
+KINDS = {"0": "Unified", "1": "Data", "2": "Instruction"}
+KIB = 1024
+
+
+def discover(args: dict[str, Any]) -> dict[str, Any]:
+    """What hwloc makes of a tree, in the words of MachineInfo."""
+    options = ("--if", "fsroot", "-i", args["root"], "--no-io", "--of", "xml", "-")
+    topology = ET.fromstring(printed(*options))  # noqa: S314 - hwloc's own
+    nodes = list(numa_nodes(topology))
+    packages = [(cpus(one), number(one)) for one in objects(topology, "Package")]
+    cores = [
+        SeenCore(cpus(one), number(one), next((id_ for of, id_ in packages if cpus(one) <= of), -1))
+        for one in objects(topology, "Core")
+    ]
+    caches = [
+        SeenCache(cpus(one), int(one.attrib["depth"]), kind, int(one.attrib["cache_size"]))
+        for one in topology.iter("object")
+        if (kind := KINDS.get(one.get("cache_type", "")))
+    ]
+    return machine_info(nodes, cores, caches, num_sockets=len(packages))
+
+
+def numa_nodes(topology: Element) -> Iterator[SeenNode]:
+    """The NUMA nodes by their ids.
+
+    To a node without CPUs hwloc gives those that are near: CPUs are of the first node that has
+    them. It lists no distances of a single node: the one to itself is 10 by definition.
+    """
+    found = sorted(objects(topology, "NUMANode"), key=number)
+    distances = dict(rows(topology)) if len(found) > 1 else {number(found[0]): [10]}
+    taken: frozenset[int] = frozenset()
+    for one in found:
+        fields = {
+            "memory": int(one.get("local_memory", 0)),
+            "hugepages": hugepages(one),
+            "distances": distances.get(number(one)),
+        }
+        yield SeenNode(number(one), cpus(one) - taken, fields)
+        taken |= cpus(one)
+
+
+def objects(topology: Element, kind: str) -> Iterator[Element]:
+    """The objects of a type."""
+    return (one for one in topology.iter("object") if one.get("type") == kind)
+
+
+def number(one: Element) -> int:
+    """What the kernel calls an object; -1 where it has no name for it."""
+    return int(one.get("os_index", -1))
+
+
+def cpus(one: Element) -> frozenset[int]:
+    """The CPUs of an object: 32 bits in each word, the last word first."""
+    words = reversed((one.get("cpuset") or "0x0").split(","))
+    bits = sum(int(word or "0", 16) << (32 * place) for place, word in enumerate(words))
+    return frozenset(cpu for cpu in range(bits.bit_length()) if bits >> cpu & 1)
+
+
+def hugepages(node: Element) -> list[dict[str, int]]:
+    """The pages of a node that are larger than the kernel's own, which are listed first."""
+    pages = [(int(one.attrib["size"]), int(one.attrib["count"])) for one in node.iter("page_type")]
+    return [{"page_size": size // KIB, "num_pages": count} for size, count in pages[1:]]
+
+
+def rows(topology: Element) -> Iterator[tuple[int, list[int]]]:
+    """The distances of each NUMA node, to all nodes in the kernel's order."""
+    for one in topology.iter("distances2"):
+        if one.get("type") != "NUMANode":
+            continue
+        ids = [int(word) for part in one.iter("indexes") for word in (part.text or "").split()]
+        values = [int(word) for part in one.iter("u64values") for word in (part.text or "").split()]
+        for place, node in enumerate(ids):
+            yield node, values[place * len(ids) : (place + 1) * len(ids)]
+
+
+def printed(*options: str) -> str:
+    """What lstopo prints.
+
+    Raises:
+        Refusal: it says that it cannot.
+    """
+    ended = subprocess.run(  # noqa: S603 - options of our own, and a tree that the harness made
+        [LSTOPO, *options], env={"LC_ALL": "C"}, capture_output=True, text=True, check=False
+    )
+    if ended.returncode < 0:
+        raise RuntimeError(f"lstopo was ended by signal {-ended.returncode}: {ended.stderr}")
+    if ended.returncode:
+        raise Refusal(ended.stderr.strip(), stage="discovery")
+    return ended.stdout
+
+
+HELLO = {
+    "protocol": 1,
+    "name": "hwloc",
+    "version": printed("--version").split()[-1],
+    "language": "C",
+    "kubernetes": ["1.37"],
+    "level": "placement",
+    "operations": ["discover"],
+    "policies": {},
+    "options": {},
+    "features": [],
+    "discovers": [
+        *("num_cores", "num_sockets", "nodes", "node_memory", "node_hugepages", "distances"),
+        *("cores", "core_ids", "socket_ids", "caches", "uncore_caches", "node_caches"),
+    ],
+    "homepage": "https://www.open-mpi.org/projects/hwloc/",
+    "issues": "https://github.com/open-mpi/hwloc/issues",
+}
+
+if __name__ == "__main__":
+    serve(HELLO, {"discover": discover})
