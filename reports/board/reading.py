@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from numaproof.reports.board.data import RunData
 
 _DEEPEST = 6
-_MOST_FOLDERS = 10_000
+_MOST_FOLDERS = 100_000
 _EVENTS_BYTES = 2 << 30
 _CASE_BYTES = 1 << 20
 
