@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from numaproof.conformance.cases import manifests
-from numaproof.conformance.cases.schema import Case, Step
+from numaproof.conformance.cases.schema import Case, MergeStep, Step
 from numaproof.conformance.trees.described import as_discovered
+from numaproof.protocol import codec
 from numaproof.protocol.codec import ProtocolError
 from numaproof.protocol.sets import CPUSet
 
@@ -45,11 +46,13 @@ class Shrinking:
     seconds: float = math.inf
     tries: float = math.inf
     _left: float = field(default=math.inf, init=False)
+    _sound: bool = field(default=False, init=False)
 
     def smallest(self, scenario: Scenario) -> Scenario:
         """The smallest scenario that was found; `scenario` itself where nothing can be left out."""
         deadline = time.monotonic() + self.seconds
         self._left = self.tries
+        self._sound = _sound(scenario)
         scenario, found = self._pass(scenario, deadline)
         while found:
             scenario, found = self._pass(scenario, deadline)
@@ -74,11 +77,37 @@ class Shrinking:
         return scenario, found
 
     def _still_shows(self, scenario: Scenario) -> bool:
+        if self._sound and not _sound(scenario):
+            return False
         self._left -= 1
         try:
             return self.shows(scenario)
         except (LookupError, ValueError, ProtocolError):
             return False  # it makes no sense any more
+
+
+def _sound(scenario: Scenario) -> bool:
+    """Whether calls without a node ask for what is there: nodes, and CPUs of the machine."""
+    cores = (core for node in scenario.machine.topology or () for core in node.cores or ())
+    cpus = CPUSet(cpu for core in cores for cpu in core.thread_ids or ())
+    for step in scenario.case.steps:
+        if step.merge is not None and not _of_its_nodes(step.merge):
+            return False
+        available = step.assign.available if step.assign else ""
+        # An expression is of whatever machine it is played on.
+        if available[:1].isdigit() and not CPUSet.parse(available).issubset(cpus):
+            return False
+    return True
+
+
+def _of_its_nodes(merge: MergeStep) -> bool:
+    """Whether a merge has nodes, and its hints and distances are of them."""
+    nodes = {*merge.nodes}
+    providers = msgspec.json.decode(codec.encode(merge.providers))
+    given = [hints for provider in providers for hints in (provider or {}).values()]
+    named = {node for hints in given for hint in hints or () for node in hint.get("numa") or ()}
+    rows = nodes if merge.distances is None else {*map(int, merge.distances)}
+    return bool(nodes) and named <= nodes == rows
 
 
 def _with_steps(scenario: Scenario, steps: tuple[Step, ...]) -> Scenario:

@@ -6,19 +6,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from builders.machines import regular
+from numaproof.conformance.cases.machine_properties import Facts
+from numaproof.conformance.cases.schema import AssignStep, MergeStep, Step
 from numaproof.conformance.execution.capabilities import Capabilities
 from numaproof.conformance.execution.implementation import hello_args
 from numaproof.conformance.execution.scenario import Scenario
 from numaproof.conformance.fuzzing import shrinking
-from numaproof.conformance.fuzzing.generation.scenarios import seeded_scenario
+from numaproof.conformance.fuzzing.generation.scenarios import case_of, seeded_scenario
 from numaproof.conformance.fuzzing.shrinking import Shrinking
 from numaproof.conformance.trees.machine_trees import FoundTree
+from numaproof.protocol.sets import CPUSet
 from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from numaproof.conformance.cases.schema import Step
     from numaproof.protocol.machine import MachineInfo
 
 CLAIMS = Capabilities(Reference().hello(hello_args("tests")), "1.35")
@@ -109,3 +112,41 @@ def test_what_a_step_expects_is_not_left_out(scenario: Scenario) -> None:
         return {step.expect for step in smaller.case.steps} != expected
 
     assert Shrinking(shows).smallest(scenario) == scenario
+
+
+def test_calls_without_a_node_go_on_asking_for_what_is_there() -> None:
+    machine = regular(nodes=2, cores=2, threads=2)
+    hints = {"cpu": [{"numa": [0, 1], "preferred": True}]}
+    steps = [
+        Step(assign=AssignStep("2-5", 2), expect="anything"),
+        Step(merge=MergeStep((0, 1, 2), "restricted", (hints, None)), expect="anything"),
+    ]
+    found = Scenario(case_of("calls", "Two calls", steps, machine), machine)
+
+    def shows(one: Scenario) -> bool:
+        verbs = {step.verb for step in one.case.steps}
+        hinted = [step.merge.providers[0] for step in one.case.steps if step.merge]
+        return verbs == {"assign", "merge"} and any(hinted)
+
+    smallest = Shrinking(shows).smallest(found)
+    assign, merge = smallest.case.steps
+    assert assign.assign
+    assert merge.merge
+    assert CPUSet.parse(assign.assign.available).issubset(Facts(smallest.machine).all)
+    assert merge.merge.nodes
+    assert cpus(smallest.machine) < cpus(machine)
+
+
+def test_hints_keep_the_nodes_that_they_name() -> None:
+    machine = regular()
+    hints = {"cpu": [{"numa": [0, 1], "preferred": True}]}
+    steps = [Step(merge=MergeStep((0, 1, 2), "restricted", (hints, None)), expect="anything")]
+    found = Scenario(case_of("merge", "A merge", steps, machine), machine)
+
+    def shows(one: Scenario) -> bool:
+        merge = one.case.steps[0].merge
+        return merge is not None and any("[0, 1]" in str(each) for each in merge.providers)
+
+    merge = Shrinking(shows).smallest(found).case.steps[0].merge
+    assert merge
+    assert set(merge.nodes) == {0, 1}
