@@ -53,7 +53,7 @@ FAILING = ("wrong", "crash")
 
 
 @dataclass(frozen=True)
-class Shape:
+class UniformMachine:
     """A uniform machine; threads of a core are apart, as on x86."""
 
     sockets: int
@@ -87,11 +87,11 @@ class Shape:
         return MachineInfo(self.cpus, count, self.sockets, len(nodes) << 30, topology=nodes)
 
 
-def shapes() -> list[Shape]:
+def shapes() -> list[UniformMachine]:
     """All machines, the smallest first; in one socket the two ways of core ids are the same."""
     sizes = range(1, MOST_CPUS + 1)
     found = [
-        Shape(*size, ids_per_socket=again)
+        UniformMachine(*size, ids_per_socket=again)
         for size in product(sizes, repeat=4)
         for again in (False, True)
         if not again or size[0] > 1
@@ -99,7 +99,7 @@ def shapes() -> list[Shape]:
     return sorted((one for one in found if one.cpus <= MOST_CPUS), key=lambda one: one.cpus)
 
 
-def calls(shape: Shape, kubernetes: str) -> Iterator[messages.AssignArgs]:
+def calls(shape: UniformMachine, kubernetes: str) -> Iterator[messages.AssignArgs]:
     """Every set of free CPUs with every count, the smallest first."""
     machine = shape.machine()
     free = sorted((CPUSet.from_mask(mask) for mask in range(1 << shape.cpus)), key=len)

@@ -118,7 +118,10 @@ class Player:
 
         Raises:
             CaseError: the devices, or what the steps may name, cannot be filled in.
+            NotSupportedError: a scenario was made up of what is claimed, and nothing was.
         """
+        if not self.case.steps:
+            raise NotSupportedError("a call that can be made up")
         with self._written(0):
             self.session.devices = self._devices_of(self.case.devices)
         if self.case.steps[0].verb not in _WITHOUT_START:

@@ -62,7 +62,9 @@ def test_all_uniform_machines_are_asked_of_in_both_ways_of_calling_cores(assignm
     shapes = assignments.shapes()
     assert len(shapes) == 88
     assert sum(len([*assignments.calls(one, "1.37")]) for one in shapes) == 76_610
-    two = next(one for one in shapes if one == assignments.Shape(2, 1, 2, 2, ids_per_socket=True))
+    two = next(
+        one for one in shapes if one == assignments.UniformMachine(2, 1, 2, 2, ids_per_socket=True)
+    )
     cores = [core for node in two.machine().topology for core in node.cores]
     assert [(core.socket_id, core.core_id, core.thread_ids) for core in cores] == [
         (0, 0, (0, 4)),

@@ -122,7 +122,7 @@ def test_what_ends_in_a_fault_is_not_kept(tmp_path: Path) -> None:
 
 
 def test_what_is_not_claimed_is_not_kept(tmp_path: Path) -> None:
-    assert recorder.record_seed(target(operations=("merge",)), 0, tmp_path) is None
+    assert recorder.record_seed(target(operations=("discover",)), 0, tmp_path) is None
 
 
 def test_which_of_several_devices_were_taken_is_no_failure_of_a_program(

@@ -154,9 +154,11 @@ def test_silence_is_a_time_out(program: Program) -> None:
         ("answer(read(), refused={'reason': 'no', 'message': ''})", "`state` must not be refused"),
         ("answer(read(), wrong={})", "unknown field `wrong`"),
         (
-            "hint = {'numa': None, 'preferred': False}\n"
-            "app = {'cpus': '0', 'exclusive': '', 'memory': [], 'affinity': hint, 'quota': True}\n"
-            "answer(read(), ok={'shared': '0', 'pods': {'a': {'app': app}}})",
+            (
+                "hint = {'numa': None, 'preferred': False}\n"
+                "app = {'cpus': '', 'exclusive': '', 'memory': [], 'affinity': hint, 'quota': True}"
+                "\nanswer(read(), ok={'shared': '0', 'pods': {'a': {'app': app}}})"
+            ),
             "`pods.a.app.quota` was not asked for; leave it out unless `tell` of the start has",
         ),
     ],

@@ -164,8 +164,8 @@ def test_nothing_unclaimed_is_called(make_target: MakeTarget, tmp_path: Path) ->
     assert [config for config in configs if unclaimed & set(config)] == []
 
 
-def test_without_a_start_nothing_is_tested(make_target: MakeTarget, tmp_path: Path) -> None:
-    target = make_target(InProcess(Reference), operations=("assign",))
+def test_of_who_only_discovers_nothing_is_tested(make_target: MakeTarget, tmp_path: Path) -> None:
+    target = make_target(InProcess(Reference), operations=("discover",))
     summary = summarize(run(target, tmp_path))
     assert summary.verdict == "nothing tested"
     assert summary.exit_code == 2
