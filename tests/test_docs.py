@@ -22,7 +22,9 @@ ROOT = Path(__file__).parents[1]
 FOLDERS = sorted(
     folder.name
     for folder in ROOT.iterdir()
-    if folder.is_dir() and folder.name not in {"build", "__pycache__"} and folder.name[0] != "."
+    if folder.is_dir()
+    and folder.name not in {"build", "dist", "__pycache__", "numaproof-report", "numaproof-replay"}
+    and folder.name[0] != "."
 )
 PAGES = [
     *sorted(ROOT.glob("*.md")),
