@@ -1,0 +1,45 @@
+"""The bookkeeping that adapters in Python share: it keeps invariants, and hides no broken one."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ADAPTERS = Path(__file__).parents[2] / "adapters"
+
+pytestmark = pytest.mark.commands
+
+
+def checked(folder: Path, *words: str) -> tuple[int, dict[str, int]]:
+    """How a check of the program on a small machine ends: its exit code, and runs by outcome."""
+    for file in (ADAPTERS / "common" / "python").glob("*.py"):
+        shutil.copy(file, folder)
+    shutil.copy(Path(__file__).parent / "common" / "lowest_node.py", folder)
+    program = shlex.join([sys.executable, str(folder / "lowest_node.py"), *words])
+    line = ["check", "--implementation", program, "--machine", "laptop-4c8t", "--json"]
+    ended = subprocess.run(
+        [sys.executable, "-m", "numaproof", *line, "--out", str(folder / "report")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    outcomes: dict[str, int] = json.loads(ended.stdout)["outcomes"]
+    return ended.returncode, outcomes
+
+
+def test_pods_of_an_allocator_that_knows_none_keep_what_they_hold(tmp_path: Path) -> None:
+    code, outcomes = checked(tmp_path)
+    assert code == 0
+    assert outcomes["pass"] > 30
+
+
+def test_an_allocator_that_hands_a_cpu_out_twice_is_caught(tmp_path: Path) -> None:
+    code, outcomes = checked(tmp_path, "greedy")
+    assert code == 1
+    assert outcomes["fail"] > 0
