@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from numaproof.conformance.seeded_bugs.violators.cpu_options.whole_cores import is_first, seeds
+from numaproof.conformance.seeded_bugs.seeding import Changes, SubjectBugs
+from numaproof.conformance.seeded_bugs.violators.cpu_options.whole_cores import is_first
 from numaproof.reference.cpu.policy import SMTAlignmentError, StaticCPUPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numaproof.conformance.seeded_bugs.seeding import Changes
+seeds = SubjectBugs("cpu-options")
 
 
 def _demoted(changes: Changes, when: Callable[..., bool]) -> None:
