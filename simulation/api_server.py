@@ -27,9 +27,17 @@ def container(document: Document, value: Any, path: PathTuple) -> dict[str, Any]
     fields = mapping(document, value, path)
     place = (*path, "resources")
     resources = mapping(document, fields.get("resources") or {}, place)
-    limits = mapping(document, resources.get("limits") or {}, (*place, "limits"))
-    requests = mapping(document, resources.get("requests") or {}, (*place, "requests"))
-    return {**fields, "resources": {**resources, "requests": {**limits, **requests}}}
+    limits, requests = (_amounts(document, resources, one, place) for one in ("limits", "requests"))
+    amounts = {"limits": limits, "requests": {**limits, **requests}}
+    return {**fields, "resources": {**resources, **amounts}}
+
+
+def _amounts(
+    document: Document, resources: dict[str, Any], kind: str, place: PathTuple
+) -> dict[str, Any]:
+    given = mapping(document, resources.get(kind) or {}, (*place, kind))
+    # Null is an amount of zero.
+    return {resource: 0 if amount is None else amount for resource, amount in given.items()}
 
 
 def check(document: Document, containers: Sequence[tuple[PathTuple, dict[str, Any]]]) -> None:

@@ -475,3 +475,9 @@ def test_the_answer_as_json_has_its_documented_parts(ask: Command) -> None:
     ]
     assert set(found["node"]) == {"policies", "shared", "reserved", "memory", "devices"}
     assert found["node"]["memory"][0]["reserved"] == 100 * 1024 * 1024
+
+
+def test_an_amount_of_null_is_zero(ask: Command) -> None:
+    ended = ask(PODS.replace("limits: {cpu: 2, memory: 1Gi}", "limits: {cpu: null, memory: null}"))
+    assert ended.code == 0
+    assert ended.out == ask(PODS.replace("limits: {cpu: 2, memory: 1Gi}", "limits: {}")).out
