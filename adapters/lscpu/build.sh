@@ -6,7 +6,4 @@ if [ ! -x /usr/bin/lscpu ]; then
     exit 77
 fi
 here=$(dirname "$0")
-mkdir -p "$1"
-cp "$here/adapter.py" "$here/../common/python/protocol.py" "$here/../common/python/machine.py" "$1/"
-printf '#!/bin/sh\nexec python3 "$(dirname "$0")/adapter.py"\n' > "$1/run"
-chmod +x "$1/run"
+exec "$here/../common/python/install.sh" "$here" "$1"

@@ -10,6 +10,4 @@ fi
 mkdir -p "$out"
 python3 -m venv "$out/venv"
 "$out/venv/bin/pip" install --quiet --requirement "$here/requirements.txt"
-cp "$here/adapter.py" "$here/../common/python/"*.py "$out"
-printf '#!/bin/sh\nexec "%s/venv/bin/python" "%s/adapter.py"\n' "$out" "$out" >"$out/run"
-chmod +x "$out/run"
+exec "$here/../common/python/install.sh" "$here" "$out" "$out/venv/bin/python"
