@@ -10,7 +10,9 @@ Some changes between releases are told by no document. Whoever follows the newes
 nothing of them: so the references that calls are made again to include those that lack one of these
 changes, or all of them. These are right even where only the documents are.
 
-So an answer costs one call to a reference, as it does for a kubelet, until the sides part.
+So an answer costs one call to a reference, as it does for a kubelet, until the sides part. What a
+reference discovers is remembered for all that are on its side: a tree is large, and stays as it is
+while a case is played.
 """
 
 from __future__ import annotations
@@ -24,10 +26,10 @@ from numaproof.folders.removal import remove_tree
 from numaproof.folders.scratch import make_folder
 from numaproof.protocol import messages
 from numaproof.protocol.events import Parted
-from numaproof.reference.departures.defects import CHANGES, DEFECTS
+from numaproof.reference.departures.defects import CHANGES, DEFECTS, IN_DISCOVERY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from numaproof.conformance.judging.oracle import Meets, SteeredImplementation
@@ -73,6 +75,24 @@ class _Heard:
     own: messages.Answer | None
 
 
+@dataclass(frozen=True)
+class _Reader:
+    """A reference on one side, and what those on that side have discovered so far."""
+
+    reference: SteeredImplementation
+    discovered: dict[messages.Args, messages.Answer]
+
+    def call(self, operation: str, args: messages.Args) -> messages.Answer:
+        if operation != "discover":
+            return self.reference.call(operation, args)
+        if args not in self.discovered:
+            self.discovered[args] = self.reference.call(operation, args)
+        return self.discovered[args]
+
+    def favour(self, devices: Mapping[str, Mapping[str, tuple[str, ...]]]) -> None:
+        self.reference.favour(devices)
+
+
 class Sides:
     """Judges answers by whichever side they are on.
 
@@ -102,6 +122,7 @@ class Sides:
         self._discovers = discovers
         self._exact: messages.Level = "kubelet" if level == "kubelet" else "placement"
         self._number = count()
+        self._discovered: dict[Side, dict[messages.Args, messages.Answer]] = {}
         self._history: list[_Heard | Callable[[Path], object]] = []
         self._side = DOCUMENTED
         self._oracle = self._open(DOCUMENTED)
@@ -317,16 +338,20 @@ class Sides:
 
     def _names(self) -> list[str]:
         """The changes, and the defects with answers, that a release of the calls so far has."""
-        args = (one.args for one in self._history if isinstance(one, _Heard))
-        releases = {getattr(one, "kubernetes", None) for one in args}
+        heard = [one for one in self._history if isinstance(one, _Heard)]
+        releases = {getattr(one.args, "kubernetes", None) for one in heard}
         defects = [one for one in DEFECTS if one.answers] if self._kubelet else []
         known: tuple[Change | Defect, ...] = (*CHANGES, *defects)
-        return [one.name for one in known if releases.intersection(one.releases)]
+        names = [one.name for one in known if releases.intersection(one.releases)]
+        if all(one.operation == "discover" for one in heard):
+            return [name for name in names if name in IN_DISCOVERY]
+        return names
 
     def _open(self, side: Side) -> Oracle:
         folder = self._folder / str(next(self._number))
         make_folder(folder)
-        return Oracle(self._make(side), folder, self._level, self._discovers)
+        reader = _Reader(self._make(side), self._discovered.setdefault(side, {}))
+        return Oracle(reader, folder, self._level, self._discovers)
 
     @staticmethod
     def _close(oracle: Oracle) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numaproof.reference.cadvisor.order import NodeOrder
 from numaproof.reference.departures import (
     assignment,
     configuration,
@@ -15,7 +16,13 @@ from numaproof.reference.departures import (
     reclaiming,
     topology,
 )
-from numaproof.reference.departures.departure import Change, Defect, defect_of, departure_of
+from numaproof.reference.departures.departure import (
+    Change,
+    Defect,
+    defect_of,
+    departure_of,
+    name_of,
+)
 
 OVERRIDES: tuple[type, ...] = (
     *assignment.DEPARTURES,
@@ -51,3 +58,6 @@ CHANGES: tuple[Change, ...] = tuple(
     found for found in map(departure_of, OVERRIDES) if isinstance(found, Change) and found.name
 )
 """Every change between releases that no document tells, but for those of how a defect shows."""
+
+IN_DISCOVERY = frozenset(name_of(one) for one in OVERRIDES if issubclass(one, NodeOrder))
+"""The names of those that show in a discovered machine; all others show on a node only."""

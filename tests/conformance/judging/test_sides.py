@@ -8,14 +8,22 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
+from numaproof import fakesys
 from numaproof.conformance.execution.implementation import InProcess
+from numaproof.conformance.execution.machines import ProfileMachine
 from numaproof.conformance.execution.run import Run, RunResult, Target
+from numaproof.conformance.judging.sides import DOCUMENTED, Side, Sides
+from numaproof.conformance.trees.described import tree_of
 from numaproof.protocol import messages
 from numaproof.protocol.events import Parted
 from numaproof.protocol.sets import CPUSet
+from numaproof.reference.departures.defects import CHANGES
 from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numaproof.protocol.machine import MachineInfo
     from numaproof.protocol.messages import Level
 
 Play = Callable[..., tuple[RunResult, Run]]
@@ -253,3 +261,31 @@ def test_a_checkpoint_that_was_changed_by_hand_is_changed_on_every_side(
     for documented in (True, False):
         result, _ = play(one(make_target, documented=documented, level="kubelet"), text)
         assert result == RunResult("pass")
+
+
+def test_a_side_reads_a_tree_once_and_only_sides_that_discover_otherwise_are_asked(
+    tmp_path: Path,
+) -> None:
+    info = ProfileMachine(fakesys.load_profile("epyc-12-nodes"), tmp_path).info
+    assert info is not None
+    read: list[Side] = []
+
+    class Reading(Reference):
+        def __init__(self, side: Side) -> None:
+            super().__init__(documented=side.documented, exceptions=side.exceptions)
+            self._side = side
+
+        def discover(self, args: messages.DiscoverArgs) -> MachineInfo:
+            read.append(self._side)
+            return super().discover(args)
+
+    tree = tree_of(info)
+    args = messages.DiscoverArgs(tree.path, "1.37")
+    judge = Sides(Reading, tmp_path, "placement")
+    wrong = msgspec.structs.replace(info, num_sockets=9)
+    assert "num_sockets" in (judge.disagreement("discover", args, wrong) or "")
+    assert not judge.allows(args, lambda _, __: False)
+    assert DOCUMENTED in read
+    assert len(read) == len({*read})
+    named = {name for side in read for name in side.exceptions}
+    assert named <= {change.name for change in CHANGES}, "no defect shows in a discovered machine"
