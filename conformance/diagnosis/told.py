@@ -63,14 +63,23 @@ def compare(
 
 
 def without(answer: messages.Answer) -> messages.Answer:
-    """An answer without what `compare` looks at."""
+    """An answer without what `compare` looks at, and without what an invariant judges."""
+    change = msgspec.structs.replace
     match answer:
         case messages.Started():
-            return msgspec.structs.replace(answer, config=None)
+            return change(answer, config=None)
         case messages.AdmissionRefused():
-            return msgspec.structs.replace(answer, pod=None)
+            return change(answer, pod=None)
+        case messages.Admitted(containers=containers):
+            return change(answer, containers=_without_quota(containers))
+        case messages.State(pods=pods):
+            return change(answer, pods={uid: _without_quota(one) for uid, one in pods.items()})
         case _:
             return answer
+
+
+def _without_quota(containers: messages.Containers) -> messages.Containers:
+    return {name: msgspec.structs.replace(one, quota=None) for name, one in containers.items()}
 
 
 def look_at_preferred(

@@ -125,6 +125,15 @@ def test_a_program_hears_what_it_tells_wrongly(what: str, examined_text: Examine
         assert any(one.startswith(sentence) or sentence in one for one in found), found
 
 
+def test_a_wrong_quota_is_told_once(examined_text: Examine) -> None:
+    wrong, *_ = TELLING["no quota"]
+    diagnosis = examined_text(PROGRAM.replace("WRONG", wrong))
+    found = [one.wrong for exchange in diagnosis.exchanges for one in exchange.findings]
+    about = [one for one in found if "quota" in one.lower() and "cpuCFSQuota" not in one]
+    assert about
+    assert all("[quota-" in one for one in about), about
+
+
 def test_a_program_with_everything_is_healthy(examined_text: Examine) -> None:
     diagnosis = examined_text(PROGRAM.replace("WRONG", "pass"))
     assert diagnosis.healthy, [one.findings for one in diagnosis.exchanges if one.findings]
