@@ -5,7 +5,8 @@
 An adapter is a folder with a build.sh, which puts a program into a folder, or says with exit code
 77 what it needs. Each gets what is fair by its claims: the cases, fuzzing where there are nodes or
 calls to make up, and every assignment on small machines (assignments.py). Its reports are in
-DIR/NAME. The exit code is 1 if anything failed beyond what known-failures.yaml and assignments.yaml
+DIR/NAME. A file run.yaml in its folder gives options to parts of its run: `check: --timeout 60s`.
+The exit code is 1 if anything failed beyond what known-failures.yaml and assignments.yaml
 of the adapter name; what is skipped does not count.
 """
 
@@ -20,6 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import yaml
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
@@ -32,6 +35,7 @@ STEPS_OF_AN_EXAMPLE = 12
 FUZZED = frozenset({"start", "merge", "assign"})
 NODELESS = frozenset({"discover"})
 KNOWN = "known-failures.yaml"
+OPTIONS = "run.yaml"
 GREETING = {"id": 0, "op": "hello", "args": {"protocol": [1, 1], "harness": "numaproof"}}
 
 
@@ -84,16 +88,20 @@ def commands(
 ) -> Iterator[tuple[str, list[str]]]:
     """What is run for an adapter, by the names of report folders."""
     folder = HERE / name
+    options = yaml.safe_load((folder / OPTIONS).read_text()) if (folder / OPTIONS).exists() else {}
+    more = {part: shlex.split(words) for part, words in options.items()}
     known = ["--known-failures", str(folder / KNOWN)] if (folder / KNOWN).exists() else []
     numaproof = [sys.executable, "-m", "numaproof"]
     asked = ["--implementation", shlex.quote(str(program))]
     operations = frozenset(claims["operations"])
     # Of whoever only discovers nothing else is asked; without the rest it is done sooner.
     area = ["--select", "area:discovery"] if operations <= NODELESS else []
-    yield "check", [*numaproof, "check", *asked, *known, *area, "--out", str(out / "check")]
+    check = [*asked, *known, *area, *more.get("check", ())]
+    yield "check", [*numaproof, "check", *check, "--out", str(out / "check")]
     if operations & FUZZED:
         examples = ["--max-examples", str(-(-steps // STEPS_OF_AN_EXAMPLE)), "--seed", "1"]
-        yield "fuzz", [*numaproof, "fuzz", *asked, *known, *examples, "--out", str(out / "fuzz")]
+        fuzz = [*asked, *known, *examples, *more.get("fuzz", ())]
+        yield "fuzz", [*numaproof, "fuzz", *fuzz, "--out", str(out / "fuzz")]
     if "assign" in operations:
         expected = folder / "assignments.yaml"
         named = ["--expected", str(expected)] if expected.exists() else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
@@ -14,9 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from xml.etree.ElementTree import Element
 
-LSTOPO = "/usr/bin/lstopo-no-graphics"
+LSTOPO = "lstopo-no-graphics"
 KINDS = {"0": "Unified", "1": "Data", "2": "Instruction"}
 KIB = 1024
+ENVIRONMENT = {"LC_ALL": "C", "PATH": os.environ.get("PATH", os.defpath)}
 
 
 def discover(args: dict[str, Any]) -> dict[str, Any]:
@@ -97,7 +99,7 @@ def printed(*options: str) -> str:
         Refusal: it says that it cannot.
     """
     ended = subprocess.run(  # noqa: S603 - options of our own, and a tree that the harness made
-        [LSTOPO, *options], env={"LC_ALL": "C"}, capture_output=True, text=True, check=False
+        [LSTOPO, *options], env=ENVIRONMENT, capture_output=True, text=True, check=False
     )
     if ended.returncode < 0:
         raise RuntimeError(f"lstopo was ended by signal {-ended.returncode}: {ended.stderr}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 from collections import defaultdict
@@ -11,6 +12,8 @@ from typing import Any
 from machine import SeenCache, SeenCore, SeenNode, machine_info
 
 from protocol import Refusal, cpu_set, serve
+
+ENVIRONMENT = {"LC_ALL": "C", "PATH": os.environ.get("PATH", os.defpath)}
 
 
 def discover(args: dict[str, Any]) -> dict[str, Any]:
@@ -49,8 +52,8 @@ def printed(*options: str) -> str:
         Refusal: it says that it cannot.
     """
     ended = subprocess.run(  # noqa: S603 - options of our own, and a tree that the harness made
-        ["/usr/bin/lscpu", *options],
-        env={"LC_ALL": "C"},
+        ["lscpu", *options],  # noqa: S607 - whichever is installed
+        env=ENVIRONMENT,
         capture_output=True,
         text=True,
         check=False,

@@ -1,8 +1,8 @@
 #!/bin/sh
 # build.sh OUT: puts the adapter into the folder OUT, as OUT/run.
 set -eu
-if [ ! -x /usr/bin/lscpu ]; then
-    echo "skipped: needs lscpu of Debian's package util-linux" >&2
+if ! command -v lscpu >/dev/null; then
+    echo "skipped: needs lscpu (Debian: util-linux)" >&2
     exit 77
 fi
 here=$(dirname "$0")

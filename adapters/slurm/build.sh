@@ -2,7 +2,7 @@
 # Writes OUT/run, which speaks the protocol for Debian's Slurm: build.sh OUT
 set -eu
 here=$(dirname "$0")
-for tool in python3 slurmctld salloc scancel scontrol; do
+for tool in slurmctld salloc scancel scontrol; do
     if ! command -v "$tool" >/dev/null; then
         echo "skipped: needs $tool (Debian: slurmctld, slurm-client)" >&2
         exit 77

@@ -105,3 +105,25 @@ def test_every_other_answer_counts_as_what_it_is(
     # Of the two calls on one CPU, one can be met.
     refusal = isinstance(answer, messages.AdmissionRefused)
     assert counts == ({"same": 1, "wrong": 1} if refusal else {kind: 2})
+
+
+@pytest.mark.parametrize(
+    ("expected", "good"),
+    [
+        ({}, False),
+        ({"counts": {"same": 5, "other": 2}}, True),
+        ({"counts": {"same": 6, "other": 1}}, False),
+        ({"kinds": ["other"]}, True),
+        ({"kinds": ["other", "wrong"]}, False),
+        ({"kinds": ["wrong"]}, False),
+    ],
+)
+def test_what_is_known_is_all_that_may_fail_and_must(
+    assignments: Any, expected: dict[str, Any], *, good: bool
+) -> None:
+    counts = {"same": 5, "other": 2}
+    assert assignments.known(counts, ("wrong", "crash", "other"), expected) is good
+
+
+def test_what_does_not_fail_need_not_be_known(assignments: Any) -> None:
+    assert assignments.known({"same": 5, "other": 2}, ("wrong", "crash"), {})

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -76,6 +78,34 @@ def test_each_gets_what_is_fair_by_its_claims(others: Any, tmp_path: Path) -> No
     assert "area:discovery" not in merger["check"]
     assert merger["fuzz"][merger["fuzz"].index("--max-examples") + 1] == "9"
     assert [*asked("assign", "merge")] == ["check", "fuzz", "assign"]
+
+
+def test_an_adapter_s_own_options_are_those_of_its_parts(others: Any, tmp_path: Path) -> None:
+    adapter(others, "one", "exit 0")
+    options = others.HERE / "one" / "run.yaml"
+    options.write_text("check: --timeout 60s --machine 'epyc-*'\n")
+    claims = {"operations": ["start"]}
+    asked = dict(others.commands("one", tmp_path / "run", claims, tmp_path, steps=100))
+    at = asked["check"].index("--timeout")
+    assert asked["check"][at : at + 4] == ["--timeout", "60s", "--machine", "epyc-*"]
+    assert "--timeout" not in asked["fuzz"]
+
+
+def test_without_what_they_are_built_with_all_adapters_are_skipped(tmp_path: Path) -> None:
+    bare = tmp_path / "bin"
+    bare.mkdir()
+    for name in ("dirname", "realpath", "sh"):
+        program = shutil.which(name)
+        assert program
+        (bare / name).symlink_to(program)
+    command = [sys.executable, str(SCRIPT), "--out", str(tmp_path / "out")]
+    environment = {**os.environ, "PATH": str(bare)}
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    lines = ended.stdout.splitlines()
+    names = sorted(one.parent.name for one in SCRIPT.parent.glob("*/build.sh"))
+    names.remove("kubelet")
+    assert [line.partition(": skipped needs ")[0] for line in lines] == names
+    assert ended.returncode == 0, ended.stderr
 
 
 def test_an_adapter_that_is_not_there_is_refused_with_those_that_are() -> None:

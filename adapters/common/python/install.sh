@@ -1,6 +1,10 @@
 #!/bin/sh
 # Installs an adapter in Python: install.sh FOLDER OUT [PYTHON] makes OUT/run of FOLDER/adapter.py.
 set -eu
+if ! command -v "${3:-python3}" >/dev/null; then
+    echo "skipped: needs python3" >&2
+    exit 77
+fi
 mkdir -p "$2"
 out=$(cd "$2" && pwd)
 cp "$1/adapter.py" "$(dirname "$0")"/*.py "$out"
