@@ -11,7 +11,7 @@ from numaproof.fakesys.tree import Tree
 
 _NUMBERED = re.compile(r"(?<=/)(cpu|index|node)(\d+)(?=/)")
 # Files that a tree has in addition to those of a snapshot.
-_UNKNOWN = re.compile(r"/(?:free|surplus|resv|nr_overcommit)_hugepages$")
+_UNKNOWN = re.compile(r"^proc/stat$|/(?:free|surplus|resv|nr_overcommit)_hugepages$")
 
 
 @dataclass(frozen=True, slots=True)

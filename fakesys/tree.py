@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from numaproof.fakesys.cpu_files import cpu_files
+from numaproof.fakesys.cpu_times import machine_stat
 from numaproof.fakesys.entries import CPU, KERNEL, Directory, Entry
 from numaproof.fakesys.layout import lay_out
 from numaproof.fakesys.machine import ProfileError
@@ -86,6 +87,7 @@ def build_tree(profile: Profile, *, detail: Detail = "full") -> Tree:
     entries.update(hugepage_files(f"{KERNEL}/mm/hugepages", machine.hugepages, _POOL))
     entries["proc/cpuinfo"] = cpuinfo(profile, machine)
     entries["proc/meminfo"] = machine_meminfo(machine, profile.sysfs)
+    entries["proc/stat"] = machine_stat(machine)
     entries = _without(entries, profile.lacks)
     _patch(entries, profile.files)
     _end_with_nul(entries, profile.trailing_nul)

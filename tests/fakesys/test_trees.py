@@ -20,6 +20,7 @@ from numaproof.fakesys import (
     parse_profile,
     write_directory,
 )
+from numaproof.fakesys.ranges import parse_list
 
 CPU, NODE = "sys/devices/system/cpu", "sys/devices/system/node"
 
@@ -117,6 +118,17 @@ def test_newer_kernels_say_how_much_memory_all_huge_pages_take() -> None:
     assert lists.endswith("Hugepagesize:       2048 kB\n")
     assert "MemAvailable:" in lists
     assert "MemAvailable:" not in masks
+
+
+def test_the_cpus_that_have_done_something_are_those_that_are_online() -> None:
+    tree = build_tree(load_profile("offline-half-cores"))
+    rows = text(tree, "proc/stat").splitlines()
+    assert rows[0].startswith("cpu  ")
+    shown = [row.split()[0] for row in rows[1:] if row.startswith("cpu")]
+    online = parse_list("0-6,8-16,19-22,24,26-31", 32)
+    assert shown == [f"cpu{number}" for number in online]
+    assert all(len(row.split()) == 11 for row in rows if row.startswith("cpu"))
+    assert "proc/stat" not in build_tree(load_profile("offline-half-cores"), detail="discovery")
 
 
 def test_a_node_counts_the_pages_of_the_default_size() -> None:
