@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import msgspec
-
+from numaproof.conformance.case_runs import CaseRuns
 from numaproof.conformance.claims.review import ClaimsTally
 from numaproof.conformance.differential import recording_check
-from numaproof.conformance.execution.runner import play_case
-from numaproof.conformance.execution.scenario import Scenario
-from numaproof.conformance.fuzzing.determinism import DeterminismCheck
 from numaproof.conformance.known_failures.verdicts import KnownFailures
 from numaproof.folders.scratch import scratch_folder
 
@@ -21,7 +18,7 @@ if TYPE_CHECKING:
 
     from numaproof.conformance.differential.recordings import Recording
     from numaproof.conformance.execution.harness_run import HarnessRun
-    from numaproof.conformance.execution.runner import PlayedCase, SelectedCase
+    from numaproof.conformance.execution.runner import SelectedCase
     from numaproof.protocol import events
 
 
@@ -50,7 +47,7 @@ def check(
     recordings: Sequence[Recording] = (),
     options: CheckOptions = ONCE,
 ) -> Iterator[events.AnyEvent]:
-    """Plays cases one after the other, then recordings, and yields what happens.
+    """Plays cases, then recordings, and yields what happens.
 
     The stream always ends with `RunEnded`, unless the consumer stops reading.
 
@@ -65,44 +62,16 @@ def check(
     outcomes: Counter[str] = Counter()
     claims = ClaimsTally(harness_run.target.hello)
     with scratch_folder() as scratch:
-        again = DeterminismCheck(harness_run.target, scratch / "again")
-        for number, one in enumerate(cases):
-            played = play_case(
-                one, harness_run, scratch / str(number), every_call=options.every_call
-            )
-            finished = _repeated(played, one, again, options.times - 1)
-            finished = options.known.judged(finished)
-            outcomes[finished.outcome] += 1
-            claims.count_case(finished)
-            yield finished
-        for recording in recordings:
-            finished = recording_check.finished(recording, harness_run, scratch)
-            finished = options.known.judged(finished)
-            outcomes[finished.outcome] += 1
-            yield finished
+        runs = CaseRuns((*cases, *recordings), harness_run, options.every_call, options.times)
+        with closing(runs.finished(scratch)) as played:
+            for number, one in enumerate(played):
+                finished = options.known.judged(one)
+                outcomes[finished.outcome] += 1
+                if number < len(cases):
+                    claims.count_case(finished)
+                yield finished
     for finished in options.known.missing(harness_run.elapsed()):
         outcomes[finished.outcome] += 1
         yield finished
     rows = harness_run.registry.requirements
     yield harness_run.ended(outcomes, (row.id for row in rows if row.untested), claims.review())
-
-
-def _repeated(
-    played: PlayedCase, one: SelectedCase, again: DeterminismCheck, times: int
-) -> events.CaseFinished:
-    """What a case came to after it was played so many times more."""
-    finished = played.finished
-    if finished.outcome == "unsupported":
-        return finished
-    scenario = Scenario(one.case, one.info, one.machine.tree)
-    found = again.nondeterminism(scenario, played.run, times)
-    if found is None:
-        return finished
-    return msgspec.structs.replace(
-        finished,
-        outcome=found.result.outcome,
-        message=found.result.message,
-        steps=found.steps,
-        signature=found.signature,
-        defect=None,
-    )

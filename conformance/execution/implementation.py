@@ -109,11 +109,18 @@ class Callee(Protocol):
 
 
 class InProcess:
-    """An implementation in the same process; an exception in it is a fault."""
+    """An implementation in the same process; an exception in it is a fault.
+
+    Sent to another process, it is made anew there.
+    """
 
     def __init__(self, make: Callable[[], Callee]) -> None:
         self._make = make
         self._callee = make()
+
+    def __reduce__(self) -> tuple[type[InProcess], tuple[Callable[[], Callee]]]:
+        """What makes another one."""
+        return InProcess, (self._make,)
 
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
         """The object's answer; a fault where it raises."""

@@ -38,6 +38,10 @@ class ProfileMachine:
     folder: Path
     given: str = ""
 
+    def __getstate__(self) -> dict[str, object]:
+        """What another process is sent: the fields, and what is discovered; the rest it makes."""
+        return {name: value for name, value in vars(self).items() if name in _SENT}
+
     @property
     def name(self) -> str:
         """The profile's name."""
@@ -85,6 +89,8 @@ class GivenMachine:
 
 
 AnyMachine = ProfileMachine | GivenMachine
+
+_SENT = frozenset({"profile", "folder", "given", "cpus", "info"})
 
 
 _SHARES = ((16, 90), (64, 16), (8192, 3))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import signal
 import threading
 import traceback
-from contextlib import closing
+from contextlib import closing, suppress
 from multiprocessing import get_context
 from queue import Empty, Queue
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
@@ -107,9 +107,11 @@ class ProcessWorker(Generic[_Item, _Result]):
         # A fresh interpreter: a fork would copy the threads' locks in whatever state they are.
         context = get_context("spawn")
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, begin, args), daemon=True)
+        self._process = context.Process(target=_serve, args=(theirs,), daemon=True)
         self._process.start()
         theirs.close()
+        # Not among the arguments: to start a process that ends before it has read them never ends.
+        self._begin: tuple[Callable[..., object], object] | None = (begin, args)
 
     def do(self, item: _Item) -> _Result:
         """The result of one item.
@@ -118,6 +120,9 @@ class ProcessWorker(Generic[_Item, _Result]):
             WorkerError: doing it failed, or the process ended.
         """
         try:
+            if self._begin is not None:
+                self._pipe.send(self._begin)
+                self._begin = None
             self._pipe.send(item)
             failed, result = self._pipe.recv()
         except (EOFError, OSError):
@@ -140,18 +145,17 @@ class ProcessWorker(Generic[_Item, _Result]):
         self._pipe.close()
 
 
-def _serve(pipe: Connection, begin: Callable[..., Callable[[Any], Any]], args: Any) -> None:
+def _serve(pipe: Connection) -> None:
     # A Ctrl-C at the terminal reaches every process; the first alone decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     do: Callable[[Any], Any] | None = None
-    while True:
-        try:
+    with suppress(EOFError):
+        begin, args = pipe.recv()
+        while True:
             item = pipe.recv()
-        except EOFError:
-            return
-        try:
-            do = do or begin(*args)
-            answer = False, do(item)
-        except Exception:  # noqa: BLE001 - any failure is the worker's, told where it is awaited
-            answer = True, traceback.format_exc()
-        pipe.send(answer)
+            try:
+                do = do or begin(*args)
+                answer = False, do(item)
+            except Exception:  # noqa: BLE001 - any failure is the worker's, told where it is awaited
+                answer = True, traceback.format_exc()
+            pipe.send(answer)

@@ -102,7 +102,7 @@ def usual(hello: Hello) -> JudgedAs:
 
 def reference(side: Side) -> InProcess:
     """The reference, in this process, on a side."""
-    return InProcess(lambda: Reference(documented=side.documented, exceptions=side.exceptions))
+    return InProcess(partial(Reference, documented=side.documented, exceptions=side.exceptions))
 
 
 def reference_target(kubernetes: str, side: Side) -> Target:

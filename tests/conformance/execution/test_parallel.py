@@ -88,3 +88,16 @@ def test_a_process_is_ended_in_the_middle_of_its_work() -> None:
 def test_no_items_need_no_workers() -> None:
     nobody: list[Counter] = []
     assert list(spread([], nobody)) == []
+
+
+class Unreadable:
+    """Sent to another process, it can't be made there."""
+
+    def __reduce__(self) -> tuple[type[int], tuple[str]]:
+        return int, ("1 MiB" + "." * 2**20,)
+
+
+def test_a_worker_that_cannot_begin_fails(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(WorkerError, match="its process ended"):
+        list(spread([1], [ProcessWorker[int, int](partial, pow, Unreadable())]))
+    assert "invalid literal for int" in capfd.readouterr().err

@@ -1,0 +1,94 @@
+"""Case runs spread over processes: the same events in the same order."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from numaproof import fakesys
+from numaproof.conformance import case_runs
+from numaproof.conformance.case_runs import CaseRuns
+from numaproof.conformance.cases import loading
+from numaproof.conformance.cases.errors import CaseError
+from numaproof.conformance.differential import recordings
+from numaproof.conformance.execution import runner
+from numaproof.conformance.execution.harness_run import HarnessRun
+from numaproof.conformance.execution.machines import ProfileMachine
+from numaproof.conformance.execution.run import reference_target
+from numaproof.conformance.execution.runner import SelectedCase
+from numaproof.conformance.judging.sides import KUBELET
+from numaproof.conformance.requirements import Registry
+from numaproof.protocol.releases import NEWEST
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from numaproof.conformance.cases.schema import Case
+    from numaproof.protocol.events import CaseFinished
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> list[SelectedCase]:
+    """A hundred runs on two machines, from their trees and without."""
+    names = ("laptop-4c8t", "core-i7-1270p")
+    machines = [ProfileMachine(fakesys.load_profile(name), tmp_path) for name in names]
+    target = reference_target(NEWEST, KUBELET)
+    return runner.select(loading.bundled_cases(), machines, target)[:100]
+
+
+def harness_run() -> HarnessRun:
+    registry = Registry(documents={}, requirements=())
+    return HarnessRun(reference_target(NEWEST, KUBELET), registry, "numaproof check", "0.1")
+
+
+def untimed(one: CaseFinished) -> CaseFinished:
+    return msgspec.structs.replace(one, at=0.0, seconds=0.0)
+
+
+@pytest.fixture
+def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has few runs be spread, too."""
+    monkeypatch.setattr(case_runs, "FEW", 2)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+
+
+def test_processes_do_as_one_does(
+    runs: list[SelectedCase], tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    every = (*runs, *recordings.bundled(NEWEST)[:3])
+    found = []
+    for place in ("here", "spread"):
+        made = CaseRuns(every, harness_run(), every_call=True, times=1)
+        found.append([untimed(one) for one in made.finished(tmp_path / place)])
+        assert (tmp_path / place / "1" / "1").exists() == (place == "spread")
+        request.getfixturevalue("two_cores")
+    assert len(found[0]) == 103
+    assert found[0] == found[1]
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_what_comes_before_a_wrong_case_is_told(
+    runs: list[SelectedCase], tmp_path: Path, make_case: Callable[[str], Case]
+) -> None:
+    wrong = SelectedCase(make_case("steps: [{admit: nobody}]"), runs[0].machine)
+    made = CaseRuns([*runs[:50], wrong, *runs[50:]], harness_run(), every_call=False, times=1)
+    finished = made.finished(tmp_path)
+    assert [next(finished).case for _ in range(50)] == [one.case.id for one in runs[:50]]
+    with pytest.raises(CaseError, match="case test, step 1: 'nobody'") as caught:
+        next(finished)
+    assert (caught.value.case, caught.value.step) == ("test", 1)
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_who_leaves_early_leaves_no_process(runs: list[SelectedCase], tmp_path: Path) -> None:
+    made = CaseRuns(runs, harness_run(), every_call=False, times=1)
+    with closing(made.finished(tmp_path)) as finished:
+        assert next(finished).case == runs[0].case.id
+        assert len(multiprocessing.active_children()) == 2
+    assert not multiprocessing.active_children()
