@@ -26,7 +26,7 @@ from numaproof.folders.removal import remove_tree
 from numaproof.folders.scratch import make_folder
 from numaproof.protocol import messages
 from numaproof.protocol.events import Parted
-from numaproof.reference.departures.defects import CHANGES, DEFECTS, IN_DISCOVERY
+from numaproof.reference.departures.defects import CHANGES, DEFECTS, SHOWN_WITHOUT_NODE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -337,15 +337,19 @@ class Sides:
         self._close(oracle)
 
     def _names(self) -> list[str]:
-        """The changes, and the defects with answers, that a release of the calls so far has."""
+        """The changes, and the defects with answers, that a release of the calls so far has.
+
+        Where no call needs a node, those that show without one.
+        """
         heard = [one for one in self._history if isinstance(one, _Heard)]
         releases = {getattr(one.args, "kubernetes", None) for one in heard}
         defects = [one for one in DEFECTS if one.answers] if self._kubelet else []
         known: tuple[Change | Defect, ...] = (*CHANGES, *defects)
         names = [one.name for one in known if releases.intersection(one.releases)]
-        if all(one.operation == "discover" for one in heard):
-            return [name for name in names if name in IN_DISCOVERY]
-        return names
+        shown = [SHOWN_WITHOUT_NODE.get(one.operation) for one in heard]
+        if None in shown:
+            return names
+        return [name for name in names if any(name in each for each in shown if each)]
 
     def _open(self, side: Side) -> Oracle:
         folder = self._folder / str(next(self._number))

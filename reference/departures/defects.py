@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from numaproof.reference.cadvisor.order import NodeOrder
+from numaproof.reference.cpu.assignment import Assignment
+from numaproof.reference.cpu.distribution import DistributedAssignment
+from numaproof.reference.cpu.policy import StaticCPUPolicy
 from numaproof.reference.departures import (
     assignment,
     configuration,
@@ -23,6 +28,10 @@ from numaproof.reference.departures.departure import (
     departure_of,
     name_of,
 )
+from numaproof.reference.topology.distances import Distances
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 OVERRIDES: tuple[type, ...] = (
     *assignment.DEPARTURES,
@@ -59,5 +68,14 @@ CHANGES: tuple[Change, ...] = tuple(
 )
 """Every change between releases that no document tells, but for those of how a defect shows."""
 
-IN_DISCOVERY = frozenset(name_of(one) for one in OVERRIDES if issubclass(one, NodeOrder))
-"""The names of those that show in a discovered machine; all others show on a node only."""
+_RULES: Mapping[str, tuple[type, ...]] = {
+    "discover": (NodeOrder,),
+    "merge": (Distances,),
+    "assign": (StaticCPUPolicy, Assignment, DistributedAssignment),
+}
+
+SHOWN_WITHOUT_NODE = {
+    operation: frozenset(name_of(one) for one in OVERRIDES if issubclass(one, rules))
+    for operation, rules in _RULES.items()
+}
+"""The names of those that show where no node was started, by operation; all others do not."""
