@@ -135,11 +135,11 @@ class Controller:
         if not self._environment:
             return
         jobs = Path(self._environment.pop("SLURM_CONF")).with_name("job_state")
-        asked = time.time_ns()
+        before = _version(jobs)
         self._process.terminate()
         try:
             if not at_once:
-                self._until(lambda: jobs.exists() and jobs.stat().st_mtime_ns >= asked)
+                self._until(lambda: _version(jobs) != before or self._process.poll() is not None)
         finally:
             self._environment = {}
             self._process.kill()
@@ -164,6 +164,12 @@ class Controller:
                 return
             time.sleep(_PAUSE)
         raise RuntimeError("Slurm's controller does not get there within 20 seconds")
+
+
+def _version(file: Path) -> tuple[int, int] | None:
+    """What changes when a file is written anew."""
+    found = file.stat() if file.exists() else None
+    return found and (found.st_ino, found.st_mtime_ns)
 
 
 def _by_socket(machine: dict[str, Any]) -> list[tuple[int, int]]:
