@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from numaproof.fleet.cluster import WorkerPool
     from numaproof.fleet.journal import Journal
     from numaproof.fleet.planning import CampaignSpec
+    from numaproof.fleet.summary import FinishedUnits
     from numaproof.protocol.campaign import CampaignSummary
     from numaproof.protocol.events import JudgedAs
     from numaproof.reports.campaign_progress import CampaignProgress
@@ -181,7 +182,7 @@ def campaign(
         with Journal(out, spec.plan, elapsed, fresh=fresh, known=known) as journal:
             cut = _conduct(journal, spec, opener(spec.job), sys.stderr if as_json else sys.stdout)
     summary = journal.finished.summary()
-    code = _report(summary, journal.finished.notes, out, cut, as_json=as_json)
+    code = _report(summary, journal.finished, out, cut, as_json=as_json)
     accepted.write(
         journal.case_runs(), journal.finished.causes_of_scenarios(), complete=summary.complete
     )
@@ -256,14 +257,17 @@ def _extent(spec: CampaignSpec, workers: WorkerPool) -> str:
 
 
 def _report(
-    summary: CampaignSummary, notes: Sequence[str], out: Path, cut: str, *, as_json: bool
+    summary: CampaignSummary, finished: FinishedUnits, out: Path, cut: str, *, as_json: bool
 ) -> int:
     from numaproof.reports.campaign import as_json as summary_as_json
     from numaproof.reports.campaign import as_text, notes_text, write_summary
 
     write_summary(summary, out)
     click.echo(summary_as_json(summary) if as_json else as_text(summary), nl=False)
-    click.echo(notes_text(notes), nl=False, err=as_json)
+    if finished.same:
+        told = f"{finished.same:,} case runs are the same as in another release: not played again"
+        click.echo(told, err=as_json)
+    click.echo(notes_text(finished.notes), nl=False, err=as_json)
     if cut:
         click.echo(f"numaproof: {cut}; run the same command to resume", err=True)
     elif not as_json:

@@ -12,6 +12,8 @@
 - `fuzzing`: generated nodes and call sequences, shrinking, coverage and determinism;
 - `differential`: two sides in lockstep, and recordings of a kubelet;
 - `selection`: patterns that select cases, and the quick set;
+- `case_runs`: cases on machines, one after the other or on all cores;
+- `same_runs`: runs of the reference that are the same in several releases, played once;
 - `check`: the run of `numaproof check`;
 - `promotion`: a finding becomes a case of the suite;
 - `seeded_bugs`: references with bugs, and what catches them.

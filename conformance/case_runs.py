@@ -24,7 +24,7 @@ from numaproof.conformance.execution.scenario import Scenario
 from numaproof.conformance.fuzzing.determinism import DeterminismCheck
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Sequence
     from pathlib import Path
 
     from numaproof.conformance.execution.harness_run import HarnessRun
@@ -55,7 +55,7 @@ class CaseRuns:
     every_call: bool
     times: int
 
-    def finished(self, scratch: Path) -> Iterator[CaseFinished]:
+    def finished(self, scratch: Path) -> Generator[CaseFinished, None, None]:
         """Plays them; what each came to, in order.
 
         Args:

@@ -23,7 +23,7 @@ import distributed
 
 from numaproof.conformance.execution.implementation import ImplementationFailure
 from numaproof.fleet.campaign import ClusterError, FailedUnit
-from numaproof.fleet.worker import UnitWorker, WorkerMismatchError
+from numaproof.fleet.worker import UnitWorker, WorkerMismatchError, together
 from numaproof.folders.scratch import scratch_folder
 
 if TYPE_CHECKING:
@@ -82,23 +82,23 @@ class _Plugin(distributed.WorkerPlugin):
             if self._worker:
                 self._worker.close()
 
-    def do(self, unit: Unit) -> UnitResult:
-        """Does a unit in this worker."""
+    def do(self, units: Sequence[Unit]) -> Sequence[UnitResult]:
+        """Does units in this worker, one after the other."""
         with self._lock:
             if self._worker is None:
                 self._folder.mkdir(parents=True, exist_ok=True)
                 self._worker = UnitWorker(self._job, self._folder)
-        result = self._worker.do(unit)
+        results = self._worker.do_together(units)
         if self._closing:
             # The program was ended under it: what that looks like is no finding.
             raise distributed.Reschedule
-        return result
+        return results
 
 
-def _do(plugin: str, unit: Unit) -> UnitResult:
+def _do(plugin: str, units: Sequence[Unit]) -> Sequence[UnitResult]:
     made = distributed.get_worker().plugins[plugin]
     assert isinstance(made, _Plugin)
-    return made.do(unit)
+    return made.do(units)
 
 
 class WorkerPool:
@@ -112,6 +112,7 @@ class WorkerPool:
 
     def __init__(self, client: distributed.Client, job: Job, *, ours: bool) -> None:
         self._client = client
+        self._job = job
         self._plugin = _Plugin(job, ours=ours)
         client.register_plugin(self._plugin)
         services = client.scheduler_info().get("services", {})
@@ -132,12 +133,13 @@ class WorkerPool:
     def do(self, units: Iterator[Unit]) -> Iterator[UnitResult | FailedUnit]:
         """Has units done, and yields their results as they arrive.
 
-        If a worker is lost, another does its unit.
+        If a worker is lost, another does its units. Those that belong together go to one worker.
 
         Raises:
             ClusterError: the scheduler is gone.
         """
-        out: dict[str, Unit] = {}
+        bundles = together(units, self._job)
+        out: dict[str, Sequence[Unit]] = {}
         completed = distributed.as_completed()
         try:
             while True:
@@ -146,18 +148,18 @@ class WorkerPool:
                 room = _WAITING * threads - len(out)
                 if room >= threads:
                     # Many at once: giving out a single one costs the scheduler as much.
-                    given = {self._key(one): one for one in islice(units, room)}
+                    given = {self._key(one[0]): one for one in islice(bundles, room)}
                     for future in self._given(given):
                         completed.add(future)
                     out |= given
                 if not out:
                     return
                 for future in completed.next_batch():
-                    yield _come(future, out.pop(str(future.key)))
+                    yield from _come(future, out.pop(str(future.key)))
         except _LOST as error:
             raise ClusterError("the scheduler is gone") from error
 
-    def _given(self, units: Mapping[str, Unit]) -> Sequence[distributed.Future[Any]]:
+    def _given(self, units: Mapping[str, Sequence[Unit]]) -> Sequence[distributed.Future[Any]]:
         if not units:
             return ()
         names = [self._plugin.name] * len(units)
@@ -171,22 +173,24 @@ class WorkerPool:
         return f"{self._plugin.name}-{self._client.id}-{unit.id}"
 
 
-def _come(future: distributed.Future[Any], unit: Unit) -> UnitResult | FailedUnit:
-    """The result of one unit.
+def _come(
+    future: distributed.Future[Any], units: Sequence[Unit]
+) -> Sequence[UnitResult | FailedUnit]:
+    """The results of units that were given out together.
 
     Raises:
         ClusterError: nothing will.
     """
     match future.status:
         case "finished":
-            result: UnitResult = future.result()
-            return result
+            results: Sequence[UnitResult] = future.result()
+            return results
         case "error":
             error = future.exception()
             if isinstance(error, WorkerMismatchError | ImplementationFailure):
                 # It would say the same of every unit.
                 raise ClusterError(f"a worker cannot do its units: {error}")
-            return FailedUnit(unit, f"{type(error).__name__}: {error}")
+            return [FailedUnit(one, f"{type(error).__name__}: {error}") for one in units]
         case _:
             raise ClusterError("the scheduler is gone")
 

@@ -108,12 +108,18 @@ class CampaignSpec:
                 yield SeedSlice(configuration, first, count)
 
     def _case_slices(self) -> Iterator[CaseSlice]:
-        size = self.cases_per_unit
-        for configuration, runs in self._runs.items():
-            for name, cases in _by_machine(runs).items():
-                for number, first in enumerate(range(0, len(cases), size)):
-                    part = tuple(cases[first : first + size])
-                    yield CaseSlice(configuration, name, number, part)
+        """The same cases on a machine come in one configuration after the other."""
+        chosen = {one: _by_machine(runs) for one, runs in self._runs.items()}
+        order = [case.id for case in self.chosen]
+        for name in dict.fromkeys(name for machines in chosen.values() for name in machines):
+            of_machine = {one: set(machines.get(name, ())) for one, machines in chosen.items()}
+            somewhere = set().union(*of_machine.values())
+            cases = [case for case in order if case in somewhere]
+            for number, first in enumerate(range(0, len(cases), self.cases_per_unit)):
+                for configuration, applying in of_machine.items():
+                    part = cases[first : first + self.cases_per_unit]
+                    if played := tuple(case for case in part if case in applying):
+                        yield CaseSlice(configuration, name, number, played)
 
 
 def _configuration(target: Target) -> Configuration:

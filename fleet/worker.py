@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.metadata import version
-from itertools import count
+from itertools import count, groupby
 from typing import TYPE_CHECKING
 
 from numaproof.conformance.cases import loading, writing
@@ -27,6 +27,7 @@ from numaproof.conformance.execution.subprocesses import Subprocess
 from numaproof.conformance.fuzzing.exploration import Explorer
 from numaproof.conformance.judging.sides import DOCUMENTED, KUBELET
 from numaproof.conformance.requirements import Registry
+from numaproof.conformance.same_runs import NotingInProcess, SameRuns
 from numaproof.fleet.job import digest_of_cases
 from numaproof.folders.removal import remove_tree
 from numaproof.protocol import campaign as events
@@ -34,7 +35,7 @@ from numaproof.protocol import codec
 from numaproof.protocol.events import GOOD, DivergenceFound
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from numaproof.conformance.cases.schema import Case
@@ -54,6 +55,8 @@ if TYPE_CHECKING:
     from numaproof.protocol.events import CaseFinished, Outcome
     from numaproof.protocol.messages import Hello
 
+    PlayCase = Callable[[SelectedCase, HarnessRun, Path], CaseFinished]
+
 FINDINGS = "findings"
 """The folder of case files in that of a campaign."""
 
@@ -68,6 +71,20 @@ class UnitResult:
 
     lines: bytes
     files: Mapping[str, str]
+
+
+def together(units: Iterator[Unit], job: Job) -> Iterator[tuple[Unit, ...]]:
+    """Puts units together that play the same cases on a machine in one release after another.
+
+    Some of their runs are the same for the reference. A program plays them all, each by itself.
+    """
+
+    def cases_of(unit: Unit) -> object:
+        if job.program or not isinstance(unit, events.CaseSlice):
+            return unit.id
+        return unit.machine, unit.number
+
+    return (tuple(found) for _, found in groupby(units, key=cases_of))
 
 
 class UnitWorker:
@@ -127,7 +144,7 @@ class UnitWorker:
 
     def _open(self, side: Side) -> Implementation:
         job = self._job
-        reached: Implementation = reference(side)
+        reached: Implementation = NotingInProcess(side)
         if job.program:
             reached = Subprocess(job.program, job.timeout)
         try:
@@ -168,6 +185,21 @@ class UnitWorker:
             ImplementationFailure: the handshake failed here.
             CaseError: a case cannot be played as written.
         """
+        return self.do_together([unit])[0]
+
+    def do_together(self, units: Sequence[Unit]) -> list[UnitResult]:
+        """Does units, of which some case runs may be the same; see `together`.
+
+        Errors are as for `do`.
+        """
+        play: PlayCase = run_case
+        target = self._target(units[0].configuration)
+        if isinstance(target.implementation, NotingInProcess) and target.oracle is None:
+            releases = [unit.configuration.kubernetes for unit in units]
+            play = SameRuns(target.implementation, releases).run_case
+        return [self._done(unit, play) for unit in units]
+
+    def _done(self, unit: Unit, play: PlayCase) -> UnitResult:
         began = time.monotonic()
         target = self._target(unit.configuration)
         before = len(left_of(target.implementation))
@@ -177,7 +209,7 @@ class UnitWorker:
             one = _UnitRun(target, scratch)
             match unit:
                 case events.CaseSlice():
-                    one.add_cases(self._runs(unit))
+                    one.add_cases(self._runs(unit), play)
                 case events.SeedSlice():
                     one.add_seeds(unit)
                 case events.Shrink():
@@ -209,13 +241,13 @@ class _UnitRun:
         self._files: dict[str, str] = {}
         self._notes: list[str] = []
 
-    def add_cases(self, runs: Iterator[SelectedCase]) -> None:
+    def add_cases(self, runs: Iterator[SelectedCase], play: PlayCase) -> None:
         registry = Registry(documents={}, requirements=())
         campaign = HarnessRun(self._target, registry, "", "")
         for number, run in enumerate(runs):
             words = ("numaproof", "check", "--select", run.case.id, *self._target.options())
             again = replace(campaign, command=shlex.join(words))
-            finished = first = run_case(run, again, self._scratch / str(number))
+            finished = first = play(run, again, self._scratch / str(number))
             if first.outcome in FROM_OUTSIDE:
                 finished = run_case(run, again, self._scratch / f"{number}-again")
                 self._compare(f"case {run.case.id}", first, finished)

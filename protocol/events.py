@@ -154,7 +154,8 @@ class CaseFinished(Event, frozen=True, tag="case finished", omit_defaults=True):
 
     `needs` are the claims that its calls need, `unclaimed` the first of them that the
     implementation does not make, `declined` those that it makes and answered ``unsupported``;
-    `agreed` is the highest level at which no answer differs from the reference's.
+    `agreed` is the highest level at which no answer differs from the reference's; `same_as` names
+    the release in which this very run was played, where it was not played again.
     """
 
     case: str
@@ -176,6 +177,7 @@ class CaseFinished(Event, frozen=True, tag="case finished", omit_defaults=True):
     declined: tuple[str, ...] = ()
     agreed: Level | None = None
     parted: Parted | None = None
+    same_as: str = ""
 
 
 class DivergenceFound(Event, frozen=True, tag="divergence found", omit_defaults=True):

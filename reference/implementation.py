@@ -18,7 +18,6 @@ from numaproof.protocol.operations import OPERATIONS
 from numaproof.protocol.releases import NEWEST, RELEASES
 from numaproof.reference import operations, startup
 from numaproof.reference.cadvisor.discovery import DiscoveryError, discover
-from numaproof.reference.cadvisor.order import NodeOrder
 from numaproof.reference.departures import releases
 from numaproof.reference.errors import (
     AdmissionError,
@@ -56,8 +55,7 @@ class Reference:
         self._documented = documented
         self._exceptions = exceptions
         self._node: StartedNode | None = None
-        self._discovered: WeakKeyDictionary[trees.Root, dict[_Reader, MachineInfo]]
-        self._discovered = WeakKeyDictionary()
+        self._discovered: WeakKeyDictionary[trees.Root, MachineInfo] = WeakKeyDictionary()
 
     @property
     def node(self) -> StartedNode | None:
@@ -178,21 +176,14 @@ class Reference:
             raise RequestError("the root is no path: it has a NUL character")
         tree = trees.held(root)
         if tree is None:
-            return _discover(trees.opened(root), release)
-        reader: _Reader = release.no_cpu, release.rule(NodeOrder)
-        known = self._discovered.setdefault(tree, {})
-        if reader not in known:
-            known[reader] = _discover(tree, release)
-        return known[reader]
+            return release.in_order(_discover(trees.opened(root)))
+        if tree not in self._discovered:
+            self._discovered[tree] = _discover(tree)
+        return release.in_order(self._discovered[tree])
 
 
-_Reader = tuple[str, type[NodeOrder]]
-"""All of a release that discovery depends on."""
-
-
-def _discover(root: trees.Root, release: Release) -> MachineInfo:
+def _discover(root: trees.Root) -> MachineInfo:
     try:
-        machine = discover(root, release.no_cpu)
+        return discover(root)
     except DiscoveryError as error:
         raise StartError("discovery", str(error)) from None
-    return release.rule(NodeOrder)().of(machine)

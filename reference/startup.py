@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from numaproof.reference.departures.releases import Release
     from numaproof.reference.kubelet.configuration import Config
     from numaproof.reference.pods.pod import Pod
-    from numaproof.reference.pods.pod_level import PodLevel
     from numaproof.reference.topology.policy import TopologyPolicy
 
 
@@ -77,8 +76,7 @@ def start(
     reserved = _reserved(config, derive, release)
     _check_cpu_options(config)
     topology_policy = make_topology_policy(config, machine, release)
-    needed = config.cpu_policy == "static" or release.reads_cpus_for_every_policy
-    topology = _topology(derive, needed=needed)
+    topology = _topology(derive, config, release)
     setup = NodeSetup(
         nodes=tuple(node.node_id for node in machine.topology or ()),
         topology=topology,
@@ -88,7 +86,7 @@ def start(
         memory=make_memory_policy(config, machine, release) if has_memory_manager(config) else None,
         topology_policy=topology_policy,
         scope=config.topology_scope,
-        pod_level=pod_level(config, release),
+        pod_level=release.pod_level_under(config.gates),
         pod_rules=release.rule(PodRules),
         quotas=release.rule(Quotas)(
             config.cfs_quota, config.gates.get("DisableCPUQuotaWithExclusiveCPUs", True)
@@ -140,14 +138,18 @@ def _configuration(
     given: messages.KubeletConfiguration, release: Release, command_line: Sequence[str] = ()
 ) -> Config:
     try:
-        overriding = flags.read(command_line, release.version, release.flags_of_one_pair)
+        overriding = (
+            flags.read(command_line, release.version, release.flags_of_one_pair)
+            if command_line
+            else {}
+        )
     except configuration.ConfigError as error:
         text = str(error)
         for words, instead in release.flag_words.items():
             text = text.replace(words, instead)
         raise StartError("config", text) from None
     try:
-        return configuration.load(given, release.gates, release.unknown_fields, overriding)
+        return configuration.load(given, release.enabled, release.unknown_fields, overriding)
     except GateError as error:
         raise StartError("config", f"{release.gates_refused}{error}") from None
     except configuration.ConfigError as error:
@@ -158,7 +160,7 @@ def _reserved(config: Config, derive: Callable[[], CPUTopology], release: Releas
     """The CPU reservation; CPUs reserved by name must be online before any manager is made."""
     try:
         online = derive().all_cpus if config.named_cpus else CPUSet()
-        reserved = cpu_reservation.reserved_cpus(config, online, exactly=release.reserves_exactly)
+        reserved = cpu_reservation.reserved_cpus(config, online, release.counted)
         eviction.check(config.eviction_hard)
     except cpu_topology.TopologyError as error:
         raise StartError("config", f"unable to discover CPU topology info: {error}") from None
@@ -202,22 +204,13 @@ def make_topology_policy(
         raise StartError("topology", str(error)) from None
 
 
-def _topology(derive: Callable[[], CPUTopology], *, needed: bool) -> CPUTopology:
+def _topology(derive: Callable[[], CPUTopology], config: Config, release: Release) -> CPUTopology:
     try:
         return derive()
     except cpu_topology.TopologyError as error:
-        if needed:
+        if config.cpu_policy == "static" or release.reads_cpus_for_every_policy:
             raise StartError("cpu", str(error)) from None
         return cpu_topology.NO_CPUS
-
-
-def pod_level(config: Config, release: Release) -> PodLevel:
-    """What the node makes of pod-level resources.
-
-    Requirements: NODE-PODLEVEL-001, NODE-PODLEVEL-005, NODE-PODLEVEL-006.
-    """
-    on = config.gates.get("PodLevelResources", False)
-    return release.pod_level if on else release.pod_level_without_gate
 
 
 def make_cpu_policy(
@@ -280,11 +273,11 @@ def make_memory_policy(
     """
     if config.memory_policy == "None":
         return None
-    if config.memory_policy in release.foreign_memory_policies:
-        raise StartError(
-            "memory", f'policy "{config.memory_policy}" is not available for platform "linux"'
-        )
     if config.memory_policy != "Static":
+        if config.memory_policy in release.foreign_memory_policies:
+            raise StartError(
+                "memory", f'policy "{config.memory_policy}" is not available for platform "linux"'
+            )
         raise StartError("memory", f'unknown policy: "{config.memory_policy}"')
     try:
         reserved = reservation.by_node(config, machine)

@@ -46,6 +46,8 @@ ROOMS = (
     "fuzzing",
     "differential",
     "selection",
+    "case_runs",
+    "same_runs",
     "check",
     "promotion",
     "seeded_bugs",

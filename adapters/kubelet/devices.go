@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"sort"
 	"time"
@@ -26,6 +27,7 @@ type plugins struct {
 	dir     string // of the sockets: the kubelet's own, under its short name
 	stubs   map[string]*plugin.Stub
 	opinion map[string][]string // the ids that a resource's plugin prefers, in order
+	told    map[string][]device // what each plugin told last
 }
 
 func startPlugins(manager *devicemanager.ManagerImpl, sockets string, lists []deviceList) (*plugins, error) {
@@ -34,6 +36,7 @@ func startPlugins(manager *devicemanager.ManagerImpl, sockets string, lists []de
 		dir:     filepath.Join(sockets, "kubelet"),
 		stubs:   map[string]*plugin.Stub{},
 		opinion: map[string][]string{},
+		told:    map[string][]device{},
 	}
 	if err := p.report(lists); err != nil {
 		p.stop()
@@ -44,10 +47,15 @@ func startPlugins(manager *devicemanager.ManagerImpl, sockets string, lists []de
 
 // report makes each plugin tell its list, and starts the plugins that are new. One after the other: the
 // manager writes its checkpoint outside its lock, so of two lists at once the older state may be written last.
+// For the same reason a list is not told again: it would count as settled before it is written.
 func (p *plugins) report(lists []deviceList) error {
 	for _, list := range lists {
 		devices := toDevices(list)
 		p.opinion[list.Resource] = list.Preferred
+		if last, ok := p.told[list.Resource]; ok && reflect.DeepEqual(last, list.IDs) {
+			continue
+		}
+		p.told[list.Resource] = list.IDs
 		if stub := p.stubs[list.Resource]; stub != nil {
 			stub.Update(devices)
 		} else if err := p.register(list.Resource, devices); err != nil {

@@ -120,7 +120,7 @@ def play_case(
         pictures=run.pictures() if shown else (),
         stderr=result.stderr,
         defect=result.defect,
-        reproduce=_reproduce(one, harness_run),
+        reproduce=reproduce(one, harness_run),
         signature=run.signature(result),
         needs=session.needed,
         unclaimed=session.unclaimed,
@@ -131,7 +131,8 @@ def play_case(
     return PlayedCase(run, finished)
 
 
-def _reproduce(one: SelectedCase, harness_run: HarnessRun) -> str:
+def reproduce(one: SelectedCase, harness_run: HarnessRun) -> str:
+    """The command that repeats just this run."""
     if isinstance(one.machine, GivenMachine):
         return harness_run.command
     which = ("--select", one.case.id, "--machine", one.machine.given or one.machine.name)

@@ -15,7 +15,7 @@ class NodeOrder:
 
     def of(self, machine: MachineInfo) -> MachineInfo:
         """A machine that was discovered, with its nodes in order."""
-        if not machine.topology:
+        nodes = tuple(sorted(machine.topology or (), key=lambda node: node.node_id))
+        if nodes == (machine.topology or ()):
             return machine
-        nodes = tuple(sorted(machine.topology, key=lambda node: node.node_id))
         return msgspec.structs.replace(machine, topology=nodes)

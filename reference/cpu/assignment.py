@@ -164,11 +164,15 @@ class Assignment:
     def steps(self) -> list[Step]:
         """What is looked at, one after the other, until there are CPUs enough."""
         if self.options.across_cores:
-            return [self.threads_of_other_cores]
+            return self.spreading_steps()
         steps = self.large_units()
         if self.options.by_uncore:
             steps.append(self.uncore_caches)
         return [*steps, self.whole_cores, self.threads_by_core]
+
+    def spreading_steps(self) -> list[Step]:
+        """The same where CPUs are spread over cores."""
+        return [self.threads_of_other_cores]
 
     def large_units(self) -> list[Step]:
         """The units that are larger than cores and caches, the largest first."""

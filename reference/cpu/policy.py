@@ -135,8 +135,16 @@ class StaticCPUPolicy(Readmission):
             self.check_alignment(count, self.in_unbroken_cores(state, reusable))
             cpus = self._choose(state, count, reusable, affinity)
             state = state.assign(pod.uid, container.name, cpus)
+        else:
+            self.check_again(state, count, reusable)
         after = reusable | cpus if container.passes else reusable & ~cpus
         return state, ReusableCPUs(pod.uid, after)
+
+    def check_again(self, state: CPUState, count: int, reusable: int) -> None:
+        """Checks whether a container that has its CPUs may keep them: always.
+
+        Requirements: CPU-RESTART-003.
+        """
 
     def allocate_pod(self, state: CPUState, pod: Pod, affinity: NUMASet | None) -> CPUState:
         """The state once the pod has its budget of CPUs as a whole; `share_out` divides them.
@@ -276,7 +284,7 @@ class StaticCPUPolicy(Readmission):
         """
         cpus = self.topology.cpus & ~(self.reserved if self.options.strict else 0)
         if not state.shared:
-            if self.is_used_up(state, cpus):
+            if state.all_cpus() and self.is_used_up(state, cpus):
                 return state
             if state.exclusive:
                 raise PolicyError("default cpuset cannot be empty")

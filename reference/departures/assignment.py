@@ -173,10 +173,9 @@ class SocketsFilled(Assignment):
         "one socket are filled before those of the next are used.",
     )
 
-    def steps(self) -> list[Step]:
+    def spreading_steps(self) -> list[Step]:
         """Large units come first."""
-        steps = super().steps()
-        return [*self.large_units(), *steps] if self.options.across_cores else steps
+        return [*self.large_units(), *super().spreading_steps()]
 
     def turn(self, before: int, place: int) -> tuple[int, ...]:
         """That of its socket, and there as documented."""

@@ -9,10 +9,7 @@ from numaproof.reference.cpu.policy import StaticCPUPolicy, not_whole_cores
 from numaproof.reference.departures.departure import ALL, AT_ONCE, ISSUES, RESTARTS, Change, Defect
 
 if TYPE_CHECKING:
-    from numaproof.protocol.sets import NUMASet
-    from numaproof.reference.cpu.state import CPUState, ReusableCPUs
-    from numaproof.reference.pods.containers import PodContainer
-    from numaproof.reference.pods.pod import Pod
+    from numaproof.reference.cpu.state import CPUState
     from numaproof.reference.topology.hints import Demand
 
 
@@ -29,20 +26,9 @@ class OwnPodRefused(StaticCPUPolicy):
         "are free.",
     )
 
-    def allocate(
-        self,
-        state: CPUState,
-        reuse: ReusableCPUs,
-        pod: Pod,
-        container: PodContainer,
-        affinity: NUMASet | None,
-    ) -> tuple[CPUState, ReusableCPUs]:
-        """As documented, if as many CPUs as the container has already are free besides."""
-        if state.of(pod.uid, container.name) is not None and (
-            count := pod.exclusive_cpus(container)
-        ):
-            self.check_alignment(count, self.in_unbroken_cores(state, reuse.of(pod.uid)))
-        return super().allocate(state, reuse, pod, container, affinity)
+    def check_again(self, state: CPUState, count: int, reusable: int) -> None:
+        """Whether as many CPUs as the container has already are free besides."""
+        self.check_alignment(count, self.in_unbroken_cores(state, reusable))
 
 
 class ShortageMisreported(StaticCPUPolicy):

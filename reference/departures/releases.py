@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from numaproof.protocol.releases import NEWEST, RELEASES
 from numaproof.reference.cadvisor.discovery import NO_CPU
+from numaproof.reference.cadvisor.order import NodeOrder
 from numaproof.reference.cpu.assignment import Assignment
 from numaproof.reference.cpu.distribution import DistributedAssignment
 from numaproof.reference.cpu.policy import CPURules, StaticCPUPolicy
@@ -22,13 +23,16 @@ from numaproof.reference.departures.defects import OVERRIDES
 from numaproof.reference.departures.departure import defect_of, departure_of, name_of
 from numaproof.reference.departures.pods import DefaultsBesideLimits, EmptyPodLevelDecides
 from numaproof.reference.kubelet import gates
+from numaproof.reference.kubelet.reservation import to_thousandths
 from numaproof.reference.topology.options import HIDDEN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from fractions import Fraction
 
     from _typeshed import DataclassInstance
 
+    from numaproof.protocol.machine import MachineInfo
     from numaproof.reference.kubelet.checkpoints.cpu import CPUFormats
     from numaproof.reference.kubelet.checkpoints.formats import Formats
     from numaproof.reference.kubelet.gates import Gate, Maturity
@@ -97,7 +101,15 @@ class Release:
     def rule(self, documented: type[Rule]) -> type[Rule]:
         """The class of a rule with the departures from it that this release has."""
         rule: type = documented
-        return cast("type[Rule]", _departing(rule, self.departures))
+        return cast("type[Rule]", departing(rule, self.departures))
+
+    def counted(self, reserved: Fraction) -> Fraction:
+        """What an amount of reserved CPUs counts."""
+        return reserved if self.reserves_exactly else to_thousandths(reserved)
+
+    def in_order(self, discovered: MachineInfo) -> MachineInfo:
+        """A machine that was discovered, with its NUMA nodes in the release's order."""
+        return self.rule(NodeOrder)().of(discovered)
 
     @property
     def cpu_rules(self) -> CPURules:
@@ -105,6 +117,22 @@ class Release:
         return CPURules(
             self.rule(StaticCPUPolicy), self.rule(Assignment), self.rule(DistributedAssignment)
         )
+
+    def enabled(self, given: Mapping[str, Any]) -> Mapping[str, bool]:
+        """Which of its feature gates are on in a configuration.
+
+        Raises:
+            ConfigError: as for `numaproof.reference.kubelet.gates.enabled`.
+        """
+        return gates.enabled(given, self.gates)
+
+    def pod_level_under(self, gates: Mapping[str, bool]) -> PodLevel:
+        """What a node with these feature gates makes of pod-level resources.
+
+        Requirements: NODE-PODLEVEL-001, NODE-PODLEVEL-005, NODE-PODLEVEL-006.
+        """
+        on = gates.get("PodLevelResources", False)
+        return self.pod_level if on else self.pod_level_without_gate
 
     def under(self, gates: Mapping[str, bool]) -> Release:
         """The release as it behaves with these feature gates."""
@@ -126,10 +154,17 @@ def _changed(whole: Changeable, changes: Mapping[str, Any]) -> Changeable:
 
 
 @cache
-def _departing(rule: type, departures: tuple[type, ...]) -> type:
+def departing(rule: type, departures: tuple[type, ...]) -> type:
+    """The class of a rule with those of the departures that override it."""
     # An override comes before the ones it builds on, as a class does before its bases.
     overrides = [one for one in reversed(departures) if issubclass(rule, _overridden(one))]
-    return type(rule.__name__, (*overrides, rule), {}) if overrides else rule
+    return _composed((*overrides, rule)) if overrides else rule
+
+
+@cache
+def _composed(bases: tuple[type, ...]) -> type:
+    """The class of a rule and its overrides: the same one in all releases that have these."""
+    return type(bases[-1].__name__, bases, {})
 
 
 def _overridden(override: type) -> type:

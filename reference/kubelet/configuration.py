@@ -14,11 +14,13 @@ from numaproof.reference.kubelet import cpulist, eviction, fields, gates, valida
 from numaproof.reference.kubelet.fields import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from numaproof.protocol.sets import CPUSet
     from numaproof.reference.kubelet.fields import MemoryReservations
-    from numaproof.reference.kubelet.gates import Gate
+
+    Enabled = Callable[[Mapping[str, Any]], Mapping[str, bool]]
+    """Tells which feature gates a configuration has on, as `gates.enabled` does."""
 
 __all__ = ["Config", "ConfigError", "load"]
 
@@ -76,11 +78,11 @@ class Config:
 
 def load(
     given: Mapping[str, Any],
-    known: Mapping[str, Gate],
+    enabled: Enabled,
     unknown: Collection[str] = (),
     flags: Mapping[str, Any] = MappingProxyType({}),
 ) -> Config:
-    """The configuration that the fields stand for; `known` are the release's feature gates.
+    """The configuration that the fields stand for; `enabled` tells which of its gates are on.
 
     `unknown` are fields that the release does not have, and passes over. `flags` are fields that
     the command line sets: they count more, but for feature gates, of which both count.
@@ -92,7 +94,7 @@ def load(
     MEM-NONE-002, TOPO-POLICY-001, TOPO-SCOPE-001.
     """
     if "featureGates" in flags:
-        _check_gates(flags, known)
+        _check_gates(flags, enabled)
     given = {name: value for name, value in given.items() if name not in unknown}
     decoded: dict[str, Any] = {
         "cpuManagerReconcilePeriod": fields.duration(given, "cpuManagerReconcilePeriod", "10s"),
@@ -101,10 +103,10 @@ def load(
         **{name: fields.texts(given, name) for name in _TEXT_MAPS},
     }
     # Gates are set while the defaults are filled in, before the validation.
-    enabled = gates.enabled(given, known)
+    on = enabled(given)
     if "featureGates" in flags:
         both = {**(given.get("featureGates") or {}), **flags["featureGates"]}
-        enabled = _check_gates({"featureGates": both}, known)
+        on = _check_gates({"featureGates": both}, enabled)
     decoded |= {
         "reservedMemory": fields.memory_reservations(given),
         "evictionHard": eviction.configured(given),
@@ -140,14 +142,14 @@ def load(
         eviction_hard=decoded["evictionHard"],
         reconcile_period=decoded["cpuManagerReconcilePeriod"],
         cfs_quota=decoded["cpuCFSQuota"],
-        gates=enabled,
+        gates=on,
     )
 
 
-def _check_gates(given: Mapping[str, Any], known: Mapping[str, Gate]) -> Mapping[str, bool]:
+def _check_gates(given: Mapping[str, Any], enabled: Enabled) -> Mapping[str, bool]:
     """The gates that the command line sets, or that it and the configuration set together."""
     try:
-        return gates.enabled(given, known)
+        return enabled(given)
     except gates.GateError as error:
         raise ConfigError(
             f"failed to set feature gates from initial flags-based config: {error}"

@@ -13,7 +13,7 @@ from numaproof.reference.kubelet.fields import ConfigError
 from numaproof.reference.pods import quantity
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from numaproof.protocol.sets import CPUSet
     from numaproof.reference.kubelet.configuration import Config
@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 RESERVABLE = ("cpu", "memory", "ephemeral-storage", "pid")
 
 
-def reserved_cpus(config: Config, online: CPUSet, *, exactly: bool = False) -> Fraction:
+def reserved_cpus(
+    config: Config, online: CPUSet, counted: Callable[[Fraction], Fraction]
+) -> Fraction:
     """The CPU reservation in CPUs; 0 for none.
 
-    CPUs reserved by name replace both amounts. Each amount counts to the nearest thousandth of a
-    CPU, or `exactly`.
+    CPUs reserved by name replace both amounts. Each amount counts as the release has it counted.
 
     Raises:
         ConfigError: a CPU reserved by name is not online, or an amount is invalid.
@@ -40,12 +41,14 @@ def reserved_cpus(config: Config, online: CPUSet, *, exactly: bool = False) -> F
             )
         kube.pop("cpu", None)
         system["cpu"] = str(len(config.named_cpus))
-    amounts = cpus_of(kube, "kube"), cpus_of(system, "system")
-    return sum(amounts if exactly else map(_nearest, amounts), Fraction())
+    return counted(cpus_of(kube, "kube")) + counted(cpus_of(system, "system"))
 
 
-def _nearest(amount: Fraction) -> Fraction:
-    """An amount to the nearest thousandth, after its millionths were rounded up."""
+def to_thousandths(amount: Fraction) -> Fraction:
+    """An amount to the nearest thousandth, after its millionths were rounded up.
+
+    Requirements: CPU-RESERVE-014.
+    """
     return Fraction((math.ceil(amount * 10**6) + 500) // 1000, 1000)
 
 

@@ -38,8 +38,8 @@ def read_pod(
     )
     status = _mapping(manifest.get("status") or {}, "status")
     given = status.get("qosClass")
-    own = None if level == "ignored" else spec.get("resources")
-    if own is None:
+    own = spec.get("resources")
+    if own is None or level == "ignored":
         return Pod(uid, containers, given or rules.qos_class(containers))
     resources = _mapping(own, "spec.resources")
     limits = _quantities(resources.get("limits"), "spec.resources.limits")

@@ -67,7 +67,7 @@ def test_units_are_slices_of_cases_by_machine_and_ranges_of_seeds_of_each_releas
     assert len(units) == len({unit.id for unit in units}) == planned.plan.units
     slices = [unit for unit in units if isinstance(unit, CaseSlice)]
     assert {unit.machine for unit in slices} == {"laptop-4c8t"}
-    assert [len(unit.cases) for unit in slices] == [3, 3, 1] * 2
+    assert [len(unit.cases) for unit in slices] == [3, 3, 3, 3, 1, 1]
     assert planned.plan.runs == 14
     ranges = [unit for unit in units if isinstance(unit, SeedSlice)]
     assert [(unit.first, unit.count) for unit in ranges] == [(0, 5), (5, 5), (10, 2)] * 2

@@ -99,8 +99,16 @@ def _content(view: View) -> Content | None:
         msgspec.DecodeError: likewise.
     """
     text = view.state.files.get(FILE_NAME)
-    if text is None:
-        return None
+    return None if text is None else content_of(text)
+
+
+def content_of(text: str | bytes) -> Content:
+    """What such a file says.
+
+    Raises:
+        ValueError: it cannot be read.
+        msgspec.DecodeError: likewise.
+    """
     content = msgspec.json.decode(text, type=Content)
     return msgspec.json.decode(content.data, type=Content) if content.data else content
 

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from numaproof.conformance.judging.invariants.view import Place, View
     from numaproof.protocol import messages
 
-_CPU_FILE = "cpu_manager_state"
+CPU_FILE = "cpu_manager_state"
 
 
-class _CPUFile(msgspec.Struct, frozen=True, rename="camel"):
+class CPUFile(msgspec.Struct, frozen=True, rename="camel"):
     data: str = ""
     default_cpu_set: str = ""
     entries: dict[str, dict[str, str]] = {}
@@ -50,16 +50,13 @@ def listed(view: View) -> Iterator[Violation]:
 
 def on_state(view: View) -> Iterator[Violation]:
     """The CPU Manager's file says what the state says."""
-    text = view.state.files.get(_CPU_FILE)
+    text = view.state.files.get(CPU_FILE)
     if text is None or not view.exact or not is_static(view.config):
         return
     try:
-        content = msgspec.json.decode(text, type=_CPUFile)
-        # Where a file has this part, that is what the kubelet believes.
-        if content.data:
-            content = msgspec.json.decode(content.data, type=_CPUFile)
+        content = content_of(text)
     except (msgspec.DecodeError, ValueError) as error:
-        yield Violation("cpu-file-readable", "CPU-CHECKPOINT-001", f"{_CPU_FILE}: {error}")
+        yield Violation("cpu-file-readable", "CPU-CHECKPOINT-001", f"{CPU_FILE}: {error}")
         return
     held = {"/".join(place): str(cpus) for place, cpus in view.exclusive().items()}
     said = {
@@ -71,9 +68,21 @@ def on_state(view: View) -> Iterator[Violation]:
         yield Violation(
             "cpu-file-says-what-is-held",
             "CPU-CHECKPOINT-002",
-            f"{_CPU_FILE} has {said} and shares {content.default_cpu_set}, the state has {held}"
+            f"{CPU_FILE} has {said} and shares {content.default_cpu_set}, the state has {held}"
             f" and shares {view.state.shared}",
         )
+
+
+def content_of(text: str | bytes) -> CPUFile:
+    """What the CPU Manager's file says.
+
+    Raises:
+        ValueError: it cannot be read.
+        msgspec.DecodeError: likewise.
+    """
+    content = msgspec.json.decode(text, type=CPUFile)
+    # Where a file has this part, that is what the kubelet believes.
+    return msgspec.json.decode(content.data, type=CPUFile) if content.data else content
 
 
 def on_change(before: View, after: View) -> Iterator[Violation]:

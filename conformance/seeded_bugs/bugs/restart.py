@@ -13,6 +13,7 @@ from numaproof.reference.cpu.manager import CPUManager
 from numaproof.reference.cpu.policy import StaticCPUPolicy
 from numaproof.reference.cpu.state import CPUState
 from numaproof.reference.departures.devices import AllNodesConsidered
+from numaproof.reference.departures.releases import Release
 from numaproof.reference.devices.hints import DeviceHints
 from numaproof.reference.devices.state import DeviceState
 from numaproof.reference.kubelet.checkpoints import cpu as cpu_checkpoint
@@ -290,7 +291,7 @@ def parts_of_cores_are_not_kept_with_full_pcpus_only(changes: Changes) -> None:
 
 @seeds("PR #133279", "NODE-PODLEVEL-001")
 def pod_level_resources_are_ignored(changes: Changes) -> None:
-    changes.replace(startup, "pod_level", lambda config, release: "ignored")
+    changes.replace(Release, "pod_level_under", lambda self, gates: "ignored")
 
 
 @seeds("#135541", "DEV-HINT-003")

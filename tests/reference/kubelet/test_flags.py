@@ -137,7 +137,7 @@ def test_a_flag_is_known_in_the_releases_that_have_it() -> None:
 def in_force(config: dict[str, Any], *given: str) -> dict[str, Any]:
     known = release("1.37")
     return configuration.load(
-        config, known.gates, known.unknown_fields, flags.read(given, "1.37")
+        config, known.enabled, known.unknown_fields, flags.read(given, "1.37")
     ).in_force()
 
 
@@ -175,7 +175,7 @@ def test_gates_of_both_count_and_those_of_the_command_line_more() -> None:
     known = release("1.37")
     given = {"featureGates": {GATE: True, "CPUManagerPolicyBetaOptions": False}}
     read = flags.read([f"--feature-gates={GATE}=false"], "1.37")
-    gates = configuration.load(given, known.gates, known.unknown_fields, read).gates
+    gates = configuration.load(given, known.enabled, known.unknown_fields, read).gates
     assert (gates[GATE], gates["CPUManagerPolicyBetaOptions"]) == (False, False)
 
 

@@ -12,12 +12,12 @@ from numaproof.reference.kubelet import configuration
 from numaproof.reference.memory import reservation
 
 MACHINE = of_memory(8 << 30, 8 << 30)
-GATES = releases.release(None).gates
+ENABLED = releases.release(None).enabled
 
 
 def by_node(*entries: tuple[int, dict[str, str]], **given: Any) -> reservation.Reserved:
     reserved = [{"numaNode": node, "limits": limits} for node, limits in entries]
-    loaded = configuration.load({"reservedMemory": reserved, **given}, GATES)
+    loaded = configuration.load({"reservedMemory": reserved, **given}, ENABLED)
     return reservation.by_node(loaded, MACHINE)
 
 
@@ -152,14 +152,14 @@ def test_what_does_not_add_up_is_refused_as_the_kubelet_says(
 )
 def test_reservations_of_a_wrong_type_do_not_decode(value: object, problem: str) -> None:
     with pytest.raises(configuration.ConfigError) as refused:
-        configuration.load({"reservedMemory": value}, GATES)
+        configuration.load({"reservedMemory": value}, ENABLED)
     assert str(refused.value) == f"failed to decode: json: cannot unmarshal {problem}"
 
 
 @pytest.mark.parametrize("node", [-(1 << 31), (1 << 31) - 1])
 def test_a_reservation_of_any_int32_decodes(node: int) -> None:
     given = {"reservedMemory": [{"numaNode": node, "limits": {"memory": "1Gi"}}]}
-    loaded = configuration.load(given, GATES)
+    loaded = configuration.load(given, ENABLED)
     assert loaded.reserved_memory == ((node, {"memory": "1Gi"}),)
 
 

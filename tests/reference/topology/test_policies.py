@@ -29,7 +29,7 @@ def make(
 ) -> policy.TopologyPolicy:
     found = releases.release(release)
     given = {"topologyManagerPolicy": name, **fields}
-    config = configuration.load(given, found.gates)
+    config = configuration.load(given, found.enabled)
     chosen = options.parse(config.topology_options or {}, found.topology_options, config.gates)
     return policy.on_machine(name, chosen, machine, found.rule(Distances))
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from numaproof.conformance.seeded_bugs.seeding import Changes, SubjectBugs
 from numaproof.protocol.sets import NUMASet
-from numaproof.reference import startup
 from numaproof.reference.cpu.manager import CPUManager
 from numaproof.reference.cpu.policy import StaticCPUPolicy
 from numaproof.reference.departures.pods import EmptyPodLevelDecides
+from numaproof.reference.departures.releases import Release
 from numaproof.reference.devices.manager import DeviceManager
 from numaproof.reference.kubelet import gates
 from numaproof.reference.memory.manager import MemoryManager
@@ -267,11 +267,11 @@ def pods_beside_one_with_pod_level_resources_share_the_pool(changes: Changes) ->
 def _level(changes: Changes, on: str | None = None, off: str | None = None) -> None:
     """Lets pod-level resources do this with the gate on, and this with it off."""
 
-    def level(original: Any, config: Any, release: Any) -> Any:
-        other = on if config.gates.get("PodLevelResources", False) else off
-        return other or original(config, release)
+    def level(original: Any, self: Any, gates: Any) -> Any:
+        other = on if gates.get("PodLevelResources", False) else off
+        return other or original(self, gates)
 
-    changes.around(startup, "pod_level", level)
+    changes.around(Release, "pod_level_under", level)
 
 
 @seeds("NODE-PODLEVEL-005", kubernetes="1.35")
