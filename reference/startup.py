@@ -160,7 +160,7 @@ def _reserved(config: Config, derive: Callable[[], CPUTopology], release: Releas
     """The CPU reservation; CPUs reserved by name must be online before any manager is made."""
     try:
         online = derive().all_cpus if config.named_cpus else CPUSet()
-        reserved = cpu_reservation.reserved_cpus(config, online, release.counted)
+        reserved = cpu_reservation.reserved_cpus(config, online, counted=release.counted)
         eviction.check(config.eviction_hard)
     except cpu_topology.TopologyError as error:
         raise StartError("config", f"unable to discover CPU topology info: {error}") from None

@@ -22,7 +22,7 @@ RESERVABLE = ("cpu", "memory", "ephemeral-storage", "pid")
 
 
 def reserved_cpus(
-    config: Config, online: CPUSet, counted: Callable[[Fraction], Fraction]
+    config: Config, online: CPUSet, *, counted: Callable[[Fraction], Fraction]
 ) -> Fraction:
     """The CPU reservation in CPUs; 0 for none.
 

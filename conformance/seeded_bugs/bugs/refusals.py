@@ -204,7 +204,7 @@ def a_list_of_cpus_that_cannot_be_read_names_none(changes: Changes) -> None:
 
 @seeds("CPU-CONFIG-010", "#124066")
 def cpus_that_are_not_there_can_be_reserved(changes: Changes) -> None:
-    def there(original: Any, given: configuration.Config, online: CPUSet, **how: bool) -> Fraction:
+    def there(original: Any, given: configuration.Config, online: CPUSet, **how: Any) -> Fraction:
         named = CPUSet.from_mask(given.named_cpus.mask & online.mask)
         amount: Fraction = original(dataclasses.replace(given, named_cpus=named), online, **how)
         return amount

@@ -31,8 +31,8 @@ def _beside(
 ) -> None:
     """Makes something else of the flags' fields, given those of the configuration, too."""
 
-    def load(original: Any, given: Any, known: Any, unknown: Any, overriding: Any) -> Any:
-        return original(given, known, unknown, change(dict(given), dict(overriding)))
+    def load(original: Any, given: Any, enabled: Any, unknown: Any, overriding: Any) -> Any:
+        return original(given, enabled, unknown, change(dict(given), dict(overriding)))
 
     changes.around(configuration, "load", load)
 
@@ -210,8 +210,8 @@ def flags_add_to_the_maps_of_the_file(changes: Changes) -> None:
 def flags_leave_nothing_of_the_file(changes: Changes) -> None:
     """A plausible author reads the file only where there are no flags."""
 
-    def load(original: Any, given: Any, known: Any, unknown: Any, overriding: Any) -> Any:
-        return original({} if overriding else given, known, unknown, overriding)
+    def load(original: Any, given: Any, enabled: Any, unknown: Any, overriding: Any) -> Any:
+        return original({} if overriding else given, enabled, unknown, overriding)
 
     changes.around(configuration, "load", load)
 

@@ -85,7 +85,7 @@ def cpu_policy_is_made_before_the_topology_policy(changes: Changes) -> None:
     def make(original: Any, config: Any, machine: Any, release: Any) -> Any:
         with suppress(cpu_topology.TopologyError, ConfigError):
             topology = cpu_topology.derive(machine)
-            reserved = reservation.reserved_cpus(config, topology.all_cpus, release.counted)
+            reserved = reservation.reserved_cpus(config, topology.all_cpus, counted=release.counted)
             startup.make_cpu_policy(config, topology, reserved, release)
         return original(config, machine, release)
 

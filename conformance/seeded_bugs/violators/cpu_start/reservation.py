@@ -350,12 +350,17 @@ def _rounded(
 ) -> None:
     """Lets `each` amount be rounded otherwise, and then the `total`."""
 
-    def reserved_cpus(original: Any, config: Any, online: Any, *, exactly: bool = False) -> Any:
-        found = original(config, online, exactly=True)
+    def reserved_cpus(original: Any, config: Any, online: Any, *, counted: Any) -> Any:
+        found = original(config, online, counted=Fraction)
+        exactly = counted(_FINE) == _FINE
         return found if exactly else total(found)
 
     changes.around(reservation, "cpus_of", lambda original, *args: each(original(*args)))
     changes.around(reservation, "reserved_cpus", reserved_cpus)
+
+
+_FINE = Fraction(1, 10**5)
+"""An amount that counts only where amounts count exactly."""
 
 
 def _nearest(amount: Fraction) -> Fraction:

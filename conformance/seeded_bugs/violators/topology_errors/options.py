@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from numaproof.conformance.seeded_bugs.seeding import Changes, SubjectBugs
 from numaproof.reference.golang import numbers
 from numaproof.reference.kubelet import configuration, gates
+from numaproof.reference.kubelet.fields import ConfigError
 from numaproof.reference.kubelet.options import OptionError
 from numaproof.reference.topology import options as topology_options
 from numaproof.reference.topology import policy as policies
@@ -106,12 +108,11 @@ def numbers_of_numa_nodes_may_have_blanks_and_fractions(changes: Changes) -> Non
 def options_behind_a_closed_gate_are_passed_over(changes: Changes) -> None:
     """An author ignores options where their gate is off."""
 
-    def load(original: Any, given: Any, known: Any, *rest: Any) -> Any:
-        gate = known.get(_GATE)
-        wanted = (given.get("featureGates") or {}).get(_GATE)
-        if gate is not None and not gate.locked and wanted is False:
-            given = {name: value for name, value in given.items() if name != _OPTIONS}
-        return original(given, known, *rest)
+    def load(original: Any, given: Any, enabled: Any, *rest: Any) -> Any:
+        with suppress(ConfigError):  # a gate that is locked, for one
+            if enabled(given).get(_GATE) is False:
+                given = {name: value for name, value in given.items() if name != _OPTIONS}
+        return original(given, enabled, *rest)
 
     changes.around(configuration, "load", load)
 

@@ -1,0 +1,244 @@
+// The native policy of katalyst-core's CPU plugin behind numaproof's protocol. With the argument
+// `verbatim` the plugin gets the kubelet's configuration as it is; otherwise see spelledOut.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	info "github.com/google/cadvisor/info/v1"
+	"github.com/kubewharf/katalyst-api/pkg/plugins/skeleton"
+	base "github.com/kubewharf/katalyst-core/cmd/base"
+	"github.com/kubewharf/katalyst-core/cmd/katalyst-agent/app/agent"
+	"github.com/kubewharf/katalyst-core/pkg/agent/qrm-plugins/cpu/dynamicpolicy/state"
+	"github.com/kubewharf/katalyst-core/pkg/agent/qrm-plugins/cpu/nativepolicy"
+	"github.com/kubewharf/katalyst-core/pkg/agent/qrm-plugins/cpu/nativepolicy/calculator"
+	"github.com/kubewharf/katalyst-core/pkg/config"
+	"github.com/kubewharf/katalyst-core/pkg/metaserver"
+	metaagent "github.com/kubewharf/katalyst-core/pkg/metaserver/agent"
+	fetcher "github.com/kubewharf/katalyst-core/pkg/metaserver/agent/kubeletconfig"
+	"github.com/kubewharf/katalyst-core/pkg/metaserver/kcc"
+	metricspool "github.com/kubewharf/katalyst-core/pkg/metrics/metrics-pool"
+	"github.com/kubewharf/katalyst-core/pkg/util/machine"
+	"k8s.io/klog/v2"
+	kubelet "k8s.io/kubelet/config/v1beta1"
+	api "k8s.io/kubelet/pkg/apis/resourceplugin/v1alpha1"
+	"numaproof.example/adapter"
+)
+
+const wholeCores, acrossNodes = "full-pcpus-only", "distribute-cpus-across-numa"
+
+var hello = adapter.Hello{
+	Protocol: 1, Name: "katalyst", Version: "0.5.0", Language: "Go",
+	Kubernetes: []string{"1.30"}, Level: "placement",
+	Operations: []string{"start", "admit", "remove", "state", "hints", "assign"},
+	Policies:   adapter.Policies{CPU: []string{"static"}},
+	Options:    adapter.Options{CPU: []string{wholeCores, acrossNodes}}, Features: &[]string{"restart"},
+	Homepage: "https://github.com/kubewharf/katalyst-core",
+	Issues:   "https://github.com/kubewharf/katalyst-core/issues",
+}
+
+// node is a native policy, what it shows of its state, and the containers of the pods on its node.
+type node struct {
+	plugin skeleton.QRMPlugin
+	kept   state.ReadonlyState
+	pods   map[string][]adapter.Container
+}
+
+func main() {
+	klog.LogToStderr(false)
+	klog.SetOutput(io.Discard)
+	n := &node{}
+	adapter.Serve(hello, map[string]adapter.Handler{
+		"start": adapter.On(n.start), "admit": adapter.On(n.admit), "remove": adapter.On(n.remove),
+		"state": adapter.On(n.state), "hints": adapter.On(n.hints), "assign": adapter.On(assign),
+	})
+}
+
+// discovered is what the agent makes of cAdvisor's answer.
+func discovered(described adapter.MachineInfo) *machine.KatalystMachineInfo {
+	found := &machine.KatalystMachineInfo{MachineInfo: &info.MachineInfo{}}
+	adapter.Convert(described, found.MachineInfo)
+	var err error
+	found.CPUTopology, found.MemoryTopology, err = machine.Discover(found.MachineInfo)
+	adapter.Check(err)
+	return found
+}
+
+func on(options map[string]string, name string) bool {
+	value, _ := strconv.ParseBool(options[name])
+	return value
+}
+
+// take calls what NativePolicy.takeByTopology calls with these options.
+func take(topology *machine.CPUTopology, free adapter.CPUSet, count int, options map[string]string) (adapter.CPUSet, error) {
+	available, group := machine.NewCPUSet(free...), 1
+	if on(options, wholeCores) {
+		group = topology.CPUsPerCore()
+	}
+	if on(options, acrossNodes) {
+		cpus, err := calculator.TakeByTopologyNUMADistributed(topology, available, count, group)
+		return cpus.ToSliceInt(), err
+	}
+	cpus, err := calculator.TakeByTopologyNUMAPacked(topology, available, count)
+	return cpus.ToSliceInt(), err
+}
+
+func assign(args adapter.AssignArgs) adapter.Answer {
+	if on(args.Options, wholeCores) {
+		return adapter.NotSupported("assign with full-pcpus-only, which is a matter of the policy")
+	}
+	cpus, err := take(discovered(args.Machine).CPUTopology, args.Available, args.Count, args.Options)
+	if err != nil {
+		return adapter.AdmissionRefused(adapter.UnexpectedAdmissionError, err.Error())
+	}
+	return adapter.OK(adapter.Assigned{CPUs: cpus})
+}
+
+func (n *node) start(args adapter.StartArgs) adapter.Answer {
+	*n = node{} // after a refused start there is no node
+	var settings kubelet.KubeletConfiguration
+	adapter.Check(json.Unmarshal(args.Config, &settings))
+	if args.Machine == nil || settings.CPUManagerPolicy != "static" {
+		return adapter.NotSupported("discovery, and other policies than static")
+	}
+	found, options, conf := discovered(*args.Machine), settings.CPUManagerPolicyOptions, config.NewConfiguration()
+	conf.GenericQRMPluginConfiguration.StateFileDirectory = args.StateDir
+	conf.QRMPluginSocketDirs = []string{filepath.Join(args.StateDir, "sockets")}
+	conf.EnableFullPhysicalCPUsOnly = on(options, wholeCores)
+	conf.CPUAllocationOption = map[bool]string{false: "packed", true: "distributed"}[on(options, acrossNodes)]
+	if len(os.Args) < 2 || os.Args[1] != "verbatim" {
+		spelledOut(&settings)
+	}
+	agentOf := &metaagent.MetaAgent{
+		KatalystMachineInfo: found, KubeletConfigFetcher: fetcher.NewFakeKubeletConfigFetcher(settings),
+	}
+	_, component, err := nativepolicy.NewNativePolicy(&agent.GenericContext{
+		GenericContext: &base.GenericContext{EmitterPool: metricspool.DummyMetricsEmitterPool{}},
+		MetaServer:     &metaserver.MetaServer{ConfigurationManager: &kcc.DummyConfigurationManager{}, MetaAgent: agentOf},
+	}, conf, nil, "cpu_plugin")
+	if err != nil {
+		return adapter.StartRefused("cpu", err.Error())
+	}
+	wrapper := component.(*agent.PluginWrapper).GenericPlugin.(*skeleton.PluginRegistrationWrapper)
+	n.plugin, n.kept = wrapper.GenericPlugin.(skeleton.QRMPlugin), adapter.Must(nativepolicy.GetReadonlyState())
+	n.pods = map[string][]adapter.Container{}
+	for _, raw := range args.Pods { // they are there before they are admitted again
+		pod := adapter.ReadPod(raw)
+		n.pods[pod.Metadata.UID] = pod.Spec.Containers
+	}
+	for uid := range n.kept.GetPodEntries() { // as clearResidualState does, by and by
+		if n.pods[uid] == nil {
+			n.leave(uid)
+		}
+	}
+	all := args.Machine.CPUs() // the plugin tells how many are allocatable, but not which
+	reserved := adapter.ReadConfig(args.Config).Reserved(all)
+	if settings.ReservedSystemCPUs == "" {
+		reserved = adapter.Must(take(found.CPUTopology, all, len(reserved), options))
+	}
+	return adapter.OK(adapter.NewStarted(all, all.Without(reserved)))
+}
+
+// spelledOut says in words that the plugin understands how many CPUs reservedSystemCPUs reserves, and
+// that no quantity of CPU is none.
+func spelledOut(settings *kubelet.KubeletConfiguration) {
+	if named := adapter.Must(adapter.ParseCPUSet(settings.ReservedSystemCPUs)); len(named) > 0 {
+		settings.KubeReserved, settings.SystemReserved = map[string]string{"cpu": strconv.Itoa(len(named))}, nil
+	}
+	for _, amounts := range []map[string]string{settings.KubeReserved, settings.SystemReserved} {
+		if amounts != nil && amounts["cpu"] == "" {
+			amounts["cpu"] = "0"
+		}
+	}
+}
+
+// request is what the kubelet asks the plugin for a container.
+func request(pod adapter.Pod, container adapter.Container) *api.ResourceRequest {
+	cpus, _ := container.Amounts("cpu")
+	return &api.ResourceRequest{
+		PodUid: pod.Metadata.UID, PodNamespace: pod.Metadata.Namespace, PodName: pod.Metadata.Name,
+		ContainerName: container.Name, ContainerType: api.ContainerType_MAIN, ResourceName: "cpu",
+		ResourceRequests: map[string]float64{"cpu": cpus},
+		NativeQosClass:   map[bool]string{false: "Burstable", true: "Guaranteed"}[pod.Guaranteed()],
+	}
+}
+
+func (n *node) admit(args adapter.AdmitArgs) adapter.Answer {
+	pod := adapter.ReadPod(args.Pod)
+	if len(pod.Spec.InitContainers) > 0 || len(pod.Spec.Resources) > 0 {
+		return adapter.NotSupported("init containers and pod-level resources")
+	}
+	n.pods[pod.Metadata.UID] = pod.Spec.Containers
+	for _, container := range pod.Spec.Containers {
+		if _, err := n.plugin.Allocate(context.Background(), request(pod, container)); err != nil {
+			n.leave(pod.Metadata.UID)
+			reason := adapter.UnexpectedAdmissionError
+			if threads := (nativepolicy.SMTAlignmentError{}); errors.As(err, &threads) {
+				reason = threads.Type()
+			}
+			return adapter.AdmissionRefused(reason, err.Error())
+		}
+	}
+	return adapter.OK(adapter.Admitted{Containers: n.shown(pod.Metadata.UID)})
+}
+
+func (n *node) hints(args struct {
+	Pod       json.RawMessage
+	Container string
+}) adapter.Answer {
+	pod := adapter.ReadPod(args.Pod)
+	for _, container := range pod.Spec.Containers {
+		if container.Name != args.Container {
+			continue
+		}
+		cpu := adapter.ProviderHints{}
+		answer := adapter.Must(n.plugin.GetTopologyHints(context.Background(), request(pod, container)))
+		if given := answer.ResourceHints["cpu"]; given != nil { // no list is no preference
+			cpu["cpu"] = []adapter.Hint{}
+			for _, hint := range given.Hints {
+				nodes := machine.NewCPUSetUint64(hint.Nodes...).ToSliceInt()
+				cpu["cpu"] = append(cpu["cpu"], adapter.Hint{NUMA: nodes, Preferred: hint.Preferred})
+			}
+		}
+		return adapter.OK(map[string]adapter.ProviderHints{"cpu": cpu, "memory": {}})
+	}
+	return adapter.NotSupported("hints for init containers and for whole pods")
+}
+
+func (n *node) remove(args adapter.RemoveArgs) adapter.Answer {
+	n.leave(args.UID)
+	return adapter.OK(adapter.Done{})
+}
+
+func (n *node) leave(uid string) {
+	adapter.Must(n.plugin.RemovePod(context.Background(), &api.RemovePodRequest{PodUid: uid}))
+	delete(n.pods, uid)
+}
+
+func (n *node) state(adapter.NoArgs) adapter.Answer {
+	pods := map[string]map[string]adapter.ContainerState{}
+	for uid := range n.pods {
+		pods[uid] = n.shown(uid)
+	}
+	return adapter.OK(adapter.State{Shared: n.shared(), Pods: pods})
+}
+
+func (n *node) shared() adapter.CPUSet { return n.kept.GetMachineState().GetDefaultCPUSet().ToSliceInt() }
+
+func (n *node) shown(uid string) map[string]adapter.ContainerState {
+	containers := map[string]adapter.ContainerState{}
+	for _, one := range n.pods[uid] {
+		var own adapter.CPUSet
+		if entry := n.kept.GetAllocationInfo(uid, one.Name); entry != nil && entry.OwnerPoolName == state.PoolNameDedicated {
+			own = entry.AllocationResult.ToSliceInt()
+		}
+		containers[one.Name] = adapter.NewContainerState(own, n.shared())
+	}
+	return containers
+}
