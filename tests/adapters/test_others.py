@@ -76,7 +76,7 @@ def test_each_gets_what_is_fair_by_its_claims(others: Any, tmp_path: Path) -> No
     merger = asked("merge")
     assert [*merger] == ["check", "fuzz"]
     assert "area:discovery" not in merger["check"]
-    assert merger["fuzz"][merger["fuzz"].index("--max-examples") + 1] == "9"
+    assert merger["fuzz"][merger["fuzz"].index("--max-examples") + 1] == "12"
     assert [*asked("assign", "merge")] == ["check", "fuzz", "assign"]
 
 

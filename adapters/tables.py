@@ -1,0 +1,190 @@
+"""Writes docs/others-results.md: how the runs of the adapters ended, and what was found.
+
+    python adapters/tables.py DIR > docs/others-results.md
+
+DIR is a folder that others.py wrote. A machine agrees if what is discovered of it is what cAdvisor
+discovers; it falls under the kind of the known failure otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+HERE = Path(__file__).parent
+DISCOVERY = "discovery-every-machine"
+"""The case that discovers each bundled machine once."""
+
+KINDS = ("own rules", "finding", "crash")
+ANSWERS = ("same", "other", "wrong", "crash")
+HEADING = """# What the other implementations do
+
+[Which they are, and how they are asked](others.md). `python adapters/tables.py DIR` writes this
+page from the reports of `adapters/others.py --out DIR` and the cases in `adapters/*/findings/`.
+"""
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """What is known of one adapter's run.
+
+    Attributes:
+        name: that of its folder.
+        version: what it says of itself.
+        level: at which its answers are judged.
+        machines: how many machines agree, or do not and why.
+        cases: how many case runs have which outcome.
+        answers: how many assignments have which answer; empty if it assigns nothing.
+        examples: how many examples of fuzzing have which outcome; empty if nothing was fuzzed.
+        steps: how many steps these had.
+    """
+
+    name: str
+    version: str
+    level: str
+    machines: Counter[str]
+    cases: Counter[str]
+    answers: dict[str, int]
+    examples: dict[str, int]
+    steps: int
+
+
+def events(path: Path) -> Iterator[dict[str, Any]]:
+    """The events of a run; none where there is no such file."""
+    if path.exists():
+        yield from map(json.loads, path.read_text(encoding="utf-8").splitlines())
+
+
+def kind(event: dict[str, Any]) -> str:
+    """What became of a case run, in the words of the tables."""
+    if event["outcome"] != "known failure":
+        return str(event["outcome"])
+    begins = event["reason"].partition(":")[0]
+    return begins if begins in KINDS else KINDS[0]
+
+
+def read(folder: Path) -> Adapter:
+    """What the reports of an adapter say."""
+    version = level = ""
+    machines: Counter[str] = Counter()
+    cases: Counter[str] = Counter()
+    for event in events(folder / "check" / "events.jsonl"):
+        if event["event"] == "campaign started":
+            version, level = event["implementation"]["version"], event["level"]
+        elif event["event"] == "case finished":
+            cases[kind(event)] += 1
+            machines[kind(event)] += event["case"] == DISCOVERY
+    counts = folder / "assign" / "assignments.yaml"
+    answers = yaml.safe_load(counts.read_text(encoding="utf-8")) if counts.exists() else {}
+    examples: dict[str, int] = {}
+    steps = 0
+    for event in events(folder / "fuzz" / "events.jsonl"):
+        if event["event"] == "reached":
+            steps = sum(event["counts"]["actions"].values())
+        elif event["event"] == "campaign ended":
+            examples = event["outcomes"]
+    return Adapter(
+        folder.name, version, level, machines, cases, answers.get("counts", {}), examples, steps
+    )
+
+
+def row(*cells: object) -> str:
+    """A row of a table."""
+    return f"| {' | '.join(str(cell) for cell in cells)} |"
+
+
+def table(heading: Sequence[str], rows: Iterable[str]) -> Iterator[str]:
+    """A table with a heading, and the line after it."""
+    yield row(*heading)
+    yield row(*("---" for _ in heading))
+    yield from rows
+    yield ""
+
+
+def linked(one: Adapter) -> str:
+    """Its name and version, with a link to its page."""
+    return f"[{one.name}](../adapters/{one.name}/README.md) {one.version}"
+
+
+def discoverers(found: Sequence[Adapter]) -> Iterator[str]:
+    """Who discovers which share of the machines as cAdvisor does."""
+    yield "## Discovery\n\nEach bundled machine that a tree describes, discovered once.\n"
+    columns = ("pass", *KINDS)
+    yield from table(
+        ("", "machines", "agrees", *KINDS),
+        (
+            row(linked(one), asked, *(one.machines[column] for column in columns))
+            for one in found
+            if (asked := sum(one.machines[column] for column in columns))
+        ),
+    )
+
+
+def allocators(found: Sequence[Adapter]) -> Iterator[str]:
+    """Who allocates, and what became of the cases, of every assignment and of fuzzing."""
+    allocating = [one for one in found if one.examples or one.answers]
+    yield "## Allocation\n\nThe case runs that were asked, by what became of them.\n"
+    yield from table(
+        ("", "level", "pass", *KINDS),
+        (
+            row(linked(one), one.level, *(one.cases[column] for column in ("pass", *KINDS)))
+            for one in allocating
+        ),
+    )
+    yield "Every assignment on uniform machines of up to eight CPUs.\n"
+    yield from table(
+        ("", *ANSWERS),
+        (
+            row(one.name, *(f"{one.answers.get(answer, 0):,}" for answer in ANSWERS))
+            for one in allocating
+            if one.answers
+        ),
+    )
+    yield "Fuzzing, with seed 1.\n"
+    yield from table(
+        ("", "steps", "examples", "pass", "known failure", "not claimed", "other"),
+        (row(one.name, *fuzzed(one)) for one in allocating if one.examples),
+    )
+
+
+def fuzzed(one: Adapter) -> Iterator[str]:
+    """The cells of an adapter's fuzzing."""
+    named = [one.examples.get(name, 0) for name in ("pass", "known failure", "unsupported")]
+    total = sum(one.examples.values())
+    for number in (one.steps, total, *named, total - sum(named)):
+        yield f"{number:,}"
+
+
+def findings(adapters: Path) -> Iterator[str]:
+    """The smallest case of each finding, which says what should be."""
+    yield "## Findings\n\nWhat should be, and is not: the smallest cases, for `numaproof replay`.\n"
+    rows = []
+    for path in sorted(adapters.glob("*/findings/*.yaml")):
+        name = path.parents[1].name
+        for case in yaml.safe_load(path.read_text(encoding="utf-8"))["cases"]:
+            cited = ", ".join(
+                f"[{one}](requirements.md#{one.lower()})" for one in case["requirements"]
+            )
+            where = f"../adapters/{name}/findings/{path.name}"
+            rows.append(row(name, f"[{case['title']}]({where})", cited))
+    yield from table(("", "case", "requirements"), rows)
+
+
+def main(words: Sequence[str]) -> str:
+    """The page of the reports in a folder."""
+    found = [read(one) for one in sorted(Path(words[0]).iterdir()) if (one / "check").is_dir()]
+    lines = [HEADING, *discoverers(found), *allocators(found), *findings(HERE)]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(main(sys.argv[1:]))
