@@ -31,7 +31,7 @@ require (
 	github.com/gogo/protobuf v1.3.2 // indirect
 	github.com/golang/groupcache v0.0.0-20210331224755-41bb18bfe9da // indirect
 	github.com/golang/protobuf v1.5.2 // indirect
-	github.com/google/cadvisor v0.44.2 // indirect
+	github.com/google/cadvisor v0.44.2
 	github.com/google/gnostic v0.6.9 // indirect
 	github.com/google/go-cmp v0.5.9 // indirect
 	github.com/google/gofuzz v1.2.0 // indirect
@@ -43,7 +43,7 @@ require (
 	github.com/josharian/intern v1.0.0 // indirect
 	github.com/jpillora/backoff v1.0.0 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
-	github.com/kubewharf/katalyst-api v0.5.0 // indirect
+	github.com/kubewharf/katalyst-api v0.5.0
 	github.com/mailru/easyjson v0.7.7 // indirect
 	github.com/matttproud/golang_protobuf_extensions v1.0.2 // indirect
 	github.com/mistifyio/go-zfs v2.1.2-0.20190413222219-f784269be439+incompatible // indirect
@@ -109,11 +109,11 @@ require (
 	k8s.io/component-base v0.25.0 // indirect
 	k8s.io/component-helpers v0.24.16 // indirect
 	k8s.io/cri-api v0.24.6 // indirect
-	k8s.io/klog/v2 v2.80.1 // indirect
+	k8s.io/klog/v2 v2.80.1
 	k8s.io/kube-aggregator v0.24.6 // indirect
 	k8s.io/kube-openapi v0.0.0-20221012153701-172d655c2280 // indirect
 	k8s.io/kube-scheduler v0.24.6 // indirect
-	k8s.io/kubelet v0.24.6 // indirect
+	k8s.io/kubelet v0.24.6
 	k8s.io/kubernetes v1.24.16 // indirect
 	k8s.io/metrics v0.25.0 // indirect
 	k8s.io/mount-utils v0.24.16 // indirect

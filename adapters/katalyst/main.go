@@ -1,14 +1,13 @@
-// The native policy of katalyst-core's CPU plugin behind numaproof's protocol. With the argument
-// `verbatim` the plugin gets the kubelet's configuration as it is; otherwise see spelledOut.
+// The native policy of katalyst-core's CPU plugin behind numaproof's protocol. It refuses
+// reservedSystemCPUs without quantities that agree with it, so it gets those that do; with the argument
+// `verbatim` it gets the configuration as it is.
 package main
 
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"os"
-	"path/filepath"
 	"strconv"
 
 	info "github.com/google/cadvisor/info/v1"
@@ -36,11 +35,10 @@ const wholeCores, acrossNodes = "full-pcpus-only", "distribute-cpus-across-numa"
 var hello = adapter.Hello{
 	Protocol: 1, Name: "katalyst", Version: "0.5.0", Language: "Go",
 	Kubernetes: []string{"1.30"}, Level: "placement",
-	Operations: []string{"start", "admit", "remove", "state", "hints", "assign"},
+	Operations: []string{"start", "admit", "remove", "state", "assign"},
 	Policies:   adapter.Policies{CPU: []string{"static"}},
 	Options:    adapter.Options{CPU: []string{wholeCores, acrossNodes}}, Features: &[]string{"restart"},
-	Homepage: "https://github.com/kubewharf/katalyst-core",
-	Issues:   "https://github.com/kubewharf/katalyst-core/issues",
+	Homepage: "https://github.com/kubewharf/katalyst-core", Issues: "https://github.com/kubewharf/katalyst-core/issues",
 }
 
 // node is a native policy, what it shows of its state, and the containers of the pods on its node.
@@ -56,41 +54,40 @@ func main() {
 	n := &node{}
 	adapter.Serve(hello, map[string]adapter.Handler{
 		"start": adapter.On(n.start), "admit": adapter.On(n.admit), "remove": adapter.On(n.remove),
-		"state": adapter.On(n.state), "hints": adapter.On(n.hints), "assign": adapter.On(assign),
+		"state": adapter.On(n.state), "assign": adapter.On(assign),
 	})
 }
 
 // discovered is what the agent makes of cAdvisor's answer.
 func discovered(described adapter.MachineInfo) *machine.KatalystMachineInfo {
-	found := &machine.KatalystMachineInfo{MachineInfo: &info.MachineInfo{}}
-	adapter.Convert(described, found.MachineInfo)
-	var err error
-	found.CPUTopology, found.MemoryTopology, err = machine.Discover(found.MachineInfo)
+	raw := &info.MachineInfo{}
+	adapter.Convert(described, raw)
+	cpus, memory, err := machine.Discover(raw)
 	adapter.Check(err)
-	return found
+	return &machine.KatalystMachineInfo{MachineInfo: raw, CPUTopology: cpus, MemoryTopology: memory}
 }
 
-func on(options map[string]string, name string) bool {
+func asked(options map[string]string, name string) bool {
 	value, _ := strconv.ParseBool(options[name])
 	return value
 }
 
 // take calls what NativePolicy.takeByTopology calls with these options.
-func take(topology *machine.CPUTopology, free adapter.CPUSet, count int, options map[string]string) (adapter.CPUSet, error) {
+func take(on *machine.CPUTopology, free adapter.CPUSet, count int, options map[string]string) (adapter.CPUSet, error) {
 	available, group := machine.NewCPUSet(free...), 1
-	if on(options, wholeCores) {
-		group = topology.CPUsPerCore()
+	if asked(options, wholeCores) {
+		group = on.CPUsPerCore()
 	}
-	if on(options, acrossNodes) {
-		cpus, err := calculator.TakeByTopologyNUMADistributed(topology, available, count, group)
+	if asked(options, acrossNodes) {
+		cpus, err := calculator.TakeByTopologyNUMADistributed(on, available, count, group)
 		return cpus.ToSliceInt(), err
 	}
-	cpus, err := calculator.TakeByTopologyNUMAPacked(topology, available, count)
+	cpus, err := calculator.TakeByTopologyNUMAPacked(on, available, count)
 	return cpus.ToSliceInt(), err
 }
 
 func assign(args adapter.AssignArgs) adapter.Answer {
-	if on(args.Options, wholeCores) {
+	if asked(args.Options, wholeCores) {
 		return adapter.NotSupported("assign with full-pcpus-only, which is a matter of the policy")
 	}
 	cpus, err := take(discovered(args.Machine).CPUTopology, args.Available, args.Count, args.Options)
@@ -109,18 +106,20 @@ func (n *node) start(args adapter.StartArgs) adapter.Answer {
 	}
 	found, options, conf := discovered(*args.Machine), settings.CPUManagerPolicyOptions, config.NewConfiguration()
 	conf.GenericQRMPluginConfiguration.StateFileDirectory = args.StateDir
-	conf.QRMPluginSocketDirs = []string{filepath.Join(args.StateDir, "sockets")}
-	conf.EnableFullPhysicalCPUsOnly = on(options, wholeCores)
-	conf.CPUAllocationOption = map[bool]string{false: "packed", true: "distributed"}[on(options, acrossNodes)]
-	if len(os.Args) < 2 || os.Args[1] != "verbatim" {
-		spelledOut(&settings)
+	conf.QRMPluginSocketDirs = []string{args.StateDir}
+	conf.EnableFullPhysicalCPUsOnly = asked(options, wholeCores)
+	conf.CPUAllocationOption = map[bool]string{false: "packed", true: "distributed"}[asked(options, acrossNodes)]
+	all := args.Machine.CPUs()
+	reserved := adapter.ReadConfig(args.Config).Reserved(all)
+	if settings.ReservedSystemCPUs != "" && (len(os.Args) < 2 || os.Args[1] != "verbatim") {
+		count := strconv.Itoa(len(reserved))
+		settings.KubeReserved, settings.SystemReserved = map[string]string{"cpu": count}, nil
 	}
-	agentOf := &metaagent.MetaAgent{
-		KatalystMachineInfo: found, KubeletConfigFetcher: fetcher.NewFakeKubeletConfigFetcher(settings),
-	}
+	about := &metaagent.MetaAgent{KatalystMachineInfo: found}
+	about.KubeletConfigFetcher = fetcher.NewFakeKubeletConfigFetcher(settings)
 	_, component, err := nativepolicy.NewNativePolicy(&agent.GenericContext{
 		GenericContext: &base.GenericContext{EmitterPool: metricspool.DummyMetricsEmitterPool{}},
-		MetaServer:     &metaserver.MetaServer{ConfigurationManager: &kcc.DummyConfigurationManager{}, MetaAgent: agentOf},
+		MetaServer:     &metaserver.MetaServer{MetaAgent: about, ConfigurationManager: &kcc.DummyConfigurationManager{}},
 	}, conf, nil, "cpu_plugin")
 	if err != nil {
 		return adapter.StartRefused("cpu", err.Error())
@@ -134,28 +133,13 @@ func (n *node) start(args adapter.StartArgs) adapter.Answer {
 	}
 	for uid := range n.kept.GetPodEntries() { // as clearResidualState does, by and by
 		if n.pods[uid] == nil {
-			n.leave(uid)
+			n.remove(adapter.RemoveArgs{UID: uid})
 		}
 	}
-	all := args.Machine.CPUs() // the plugin tells how many are allocatable, but not which
-	reserved := adapter.ReadConfig(args.Config).Reserved(all)
-	if settings.ReservedSystemCPUs == "" {
+	if settings.ReservedSystemCPUs == "" { // the plugin tells how many are reserved, but not which
 		reserved = adapter.Must(take(found.CPUTopology, all, len(reserved), options))
 	}
 	return adapter.OK(adapter.NewStarted(all, all.Without(reserved)))
-}
-
-// spelledOut says in words that the plugin understands how many CPUs reservedSystemCPUs reserves, and
-// that no quantity of CPU is none.
-func spelledOut(settings *kubelet.KubeletConfiguration) {
-	if named := adapter.Must(adapter.ParseCPUSet(settings.ReservedSystemCPUs)); len(named) > 0 {
-		settings.KubeReserved, settings.SystemReserved = map[string]string{"cpu": strconv.Itoa(len(named))}, nil
-	}
-	for _, amounts := range []map[string]string{settings.KubeReserved, settings.SystemReserved} {
-		if amounts != nil && amounts["cpu"] == "" {
-			amounts["cpu"] = "0"
-		}
-	}
 }
 
 // request is what the kubelet asks the plugin for a container.
@@ -177,9 +161,9 @@ func (n *node) admit(args adapter.AdmitArgs) adapter.Answer {
 	n.pods[pod.Metadata.UID] = pod.Spec.Containers
 	for _, container := range pod.Spec.Containers {
 		if _, err := n.plugin.Allocate(context.Background(), request(pod, container)); err != nil {
-			n.leave(pod.Metadata.UID)
+			n.remove(adapter.RemoveArgs{UID: pod.Metadata.UID})
 			reason := adapter.UnexpectedAdmissionError
-			if threads := (nativepolicy.SMTAlignmentError{}); errors.As(err, &threads) {
+			if threads, broken := err.(nativepolicy.SMTAlignmentError); broken {
 				reason = threads.Type()
 			}
 			return adapter.AdmissionRefused(reason, err.Error())
@@ -188,57 +172,29 @@ func (n *node) admit(args adapter.AdmitArgs) adapter.Answer {
 	return adapter.OK(adapter.Admitted{Containers: n.shown(pod.Metadata.UID)})
 }
 
-func (n *node) hints(args struct {
-	Pod       json.RawMessage
-	Container string
-}) adapter.Answer {
-	pod := adapter.ReadPod(args.Pod)
-	for _, container := range pod.Spec.Containers {
-		if container.Name != args.Container {
-			continue
-		}
-		cpu := adapter.ProviderHints{}
-		answer := adapter.Must(n.plugin.GetTopologyHints(context.Background(), request(pod, container)))
-		if given := answer.ResourceHints["cpu"]; given != nil { // no list is no preference
-			cpu["cpu"] = []adapter.Hint{}
-			for _, hint := range given.Hints {
-				nodes := machine.NewCPUSetUint64(hint.Nodes...).ToSliceInt()
-				cpu["cpu"] = append(cpu["cpu"], adapter.Hint{NUMA: nodes, Preferred: hint.Preferred})
-			}
-		}
-		return adapter.OK(map[string]adapter.ProviderHints{"cpu": cpu, "memory": {}})
-	}
-	return adapter.NotSupported("hints for init containers and for whole pods")
-}
-
 func (n *node) remove(args adapter.RemoveArgs) adapter.Answer {
-	n.leave(args.UID)
+	adapter.Must(n.plugin.RemovePod(context.Background(), &api.RemovePodRequest{PodUid: args.UID}))
+	delete(n.pods, args.UID)
 	return adapter.OK(adapter.Done{})
 }
 
-func (n *node) leave(uid string) {
-	adapter.Must(n.plugin.RemovePod(context.Background(), &api.RemovePodRequest{PodUid: uid}))
-	delete(n.pods, uid)
-}
-
 func (n *node) state(adapter.NoArgs) adapter.Answer {
-	pods := map[string]map[string]adapter.ContainerState{}
+	pods, shared := map[string]map[string]adapter.ContainerState{}, n.kept.GetMachineState().GetDefaultCPUSet()
 	for uid := range n.pods {
 		pods[uid] = n.shown(uid)
 	}
-	return adapter.OK(adapter.State{Shared: n.shared(), Pods: pods})
+	return adapter.OK(adapter.State{Shared: shared.ToSliceInt(), Pods: pods})
 }
 
-func (n *node) shared() adapter.CPUSet { return n.kept.GetMachineState().GetDefaultCPUSet().ToSliceInt() }
-
 func (n *node) shown(uid string) map[string]adapter.ContainerState {
-	containers := map[string]adapter.ContainerState{}
+	containers, shared := map[string]adapter.ContainerState{}, n.kept.GetMachineState().GetDefaultCPUSet()
 	for _, one := range n.pods[uid] {
 		var own adapter.CPUSet
-		if entry := n.kept.GetAllocationInfo(uid, one.Name); entry != nil && entry.OwnerPoolName == state.PoolNameDedicated {
+		entry := n.kept.GetAllocationInfo(uid, one.Name)
+		if entry != nil && entry.OwnerPoolName == state.PoolNameDedicated {
 			own = entry.AllocationResult.ToSliceInt()
 		}
-		containers[one.Name] = adapter.NewContainerState(own, n.shared())
+		containers[one.Name] = adapter.NewContainerState(own, shared.ToSliceInt())
 	}
 	return containers
 }
