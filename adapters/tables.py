@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from numaproof.reports.board.data import kind_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
@@ -68,8 +70,8 @@ def kind(event: dict[str, Any]) -> str:
     """What became of a case run, in the words of the tables."""
     if event["outcome"] != "known failure":
         return str(event["outcome"])
-    begins = event["reason"].partition(":")[0]
-    return begins if begins in KINDS else KINDS[0]
+    said, _ = kind_of(event["reason"])
+    return said if said in KINDS else KINDS[0]
 
 
 def read(folder: Path) -> Adapter:

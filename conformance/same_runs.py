@@ -25,14 +25,14 @@ from numaproof.conformance.claims.needs import CHECKPOINT_FILES, EarlierStart
 from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.execution.runner import play_case, reproduce
 from numaproof.conformance.judging import entitlement
-from numaproof.conformance.judging.invariants import memory_file, node
+from numaproof.conformance.judging.invariants import files, memory_file, node
 from numaproof.conformance.judging.known_defects import known_defects
 from numaproof.protocol import messages
 from numaproof.reference.noting.notes import Notes
 from numaproof.reference.noting.reference import NotingReference
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from numaproof.conformance.cases.schema import Case
@@ -111,16 +111,25 @@ class SameRuns:
 
 def _says_the_same(name: str, one: bytes, other: bytes) -> bool:
     try:
-        return _SAID[name](one) == _SAID[name](other)
+        return said(name, one) == said(name, other)
     except (msgspec.DecodeError, ValueError):
         return False
 
 
-_SAID: Mapping[str, Callable[[bytes], object]] = {
-    node.CPU_FILE: node.content_of,
-    memory_file.FILE_NAME: memory_file.content_of,
+def said(name: str, text: str | bytes) -> files.File:
+    """What invariants read of the file with this name.
+
+    Raises:
+        ValueError: it cannot be read.
+        msgspec.DecodeError: likewise.
+    """
+    return files.read(text, _READ_AS[name])
+
+
+_READ_AS: Mapping[str, type[files.File]] = {
+    node.CPU_FILE: node.CPUFile,
+    memory_file.FILE_NAME: memory_file.Content,
 }
-"""What invariants read of a file, by its name."""
 
 
 def _judged_alike(played: PlayedCase, machine: MachineInfo, other: str) -> bool:

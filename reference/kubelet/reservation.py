@@ -26,7 +26,8 @@ def reserved_cpus(
 ) -> Fraction:
     """The CPU reservation in CPUs; 0 for none.
 
-    CPUs reserved by name replace both amounts. Each amount counts as the release has it counted.
+    CPUs reserved by name replace both amounts. `counted` tells what an amount
+    counts in the release.
 
     Raises:
         ConfigError: a CPU reserved by name is not online, or an amount is invalid.

@@ -18,10 +18,9 @@ from numaproof.conformance.execution.harness_run import HarnessRun
 from numaproof.conformance.execution.machines import ProfileMachine
 from numaproof.conformance.execution.run import reference
 from numaproof.conformance.judging import entitlement
-from numaproof.conformance.judging.invariants import memory_file, node
 from numaproof.conformance.judging.sides import KUBELET
 from numaproof.conformance.requirements import Registry
-from numaproof.conformance.same_runs import NotingInProcess, SameRuns
+from numaproof.conformance.same_runs import NotingInProcess, SameRuns, said
 from numaproof.protocol.releases import RELEASES
 from numaproof.reference.cpu.assignment import Assignment
 from numaproof.reference.departures import formats, releases
@@ -93,13 +92,7 @@ def calls(finished: CaseFinished) -> list[Any]:
 def plain(answer: dict[str, Any]) -> dict[str, Any]:
     """An answer with what its files say instead of their texts."""
     files = answer.get("files") or {}
-    return {**answer, "files": {name: READ[name](text) for name, text in files.items()}}
-
-
-READ: dict[str, Callable[[str], object]] = {
-    node.CPU_FILE: node.content_of,
-    memory_file.FILE_NAME: memory_file.content_of,
-}
+    return {**answer, "files": {name: said(name, text) for name, text in files.items()}}
 
 
 def compare(folder: Path, names: Sequence[str], count: int, seed: int) -> int:

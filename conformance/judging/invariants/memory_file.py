@@ -1,7 +1,4 @@
-"""The Memory Manager's checkpoint file: its tables add up, and say what containers have.
-
-Where a file has a part ``data``, that is what the kubelet believes.
-"""
+"""The Memory Manager's checkpoint file: its tables add up, and say what containers have."""
 
 from __future__ import annotations
 
@@ -11,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from numaproof.conformance.judging.entitlement import gives_budgets
+from numaproof.conformance.judging.invariants import files
 from numaproof.conformance.judging.invariants.view import Violation
 from numaproof.protocol.sets import NUMASet
 
@@ -50,10 +48,9 @@ class WrittenBlock(msgspec.Struct, frozen=True, rename="camel"):
     size: int
 
 
-class Content(msgspec.Struct, frozen=True, rename="camel"):
+class Content(files.File, frozen=True, rename="camel"):
     """What the file holds, as far as it is looked at; null stands for nothing."""
 
-    data: str = ""
     machine_state: dict[int, WrittenNode] | None = None
     entries: dict[str, dict[str, tuple[WrittenBlock, ...]]] | None = None
 
@@ -99,18 +96,7 @@ def _content(view: View) -> Content | None:
         msgspec.DecodeError: likewise.
     """
     text = view.state.files.get(FILE_NAME)
-    return None if text is None else content_of(text)
-
-
-def content_of(text: str | bytes) -> Content:
-    """What such a file says.
-
-    Raises:
-        ValueError: it cannot be read.
-        msgspec.DecodeError: likewise.
-    """
-    content = msgspec.json.decode(text, type=Content)
-    return msgspec.json.decode(content.data, type=Content) if content.data else content
+    return None if text is None else files.read(text, Content)
 
 
 def _entries(view: View, content: Content) -> Iterator[Violation]:

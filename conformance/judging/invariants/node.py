@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from numaproof.conformance.judging.entitlement import is_static, keeps_memory
+from numaproof.conformance.judging.invariants import files
 from numaproof.conformance.judging.invariants.view import Violation, named
 
 if TYPE_CHECKING:
@@ -18,10 +19,9 @@ if TYPE_CHECKING:
 CPU_FILE = "cpu_manager_state"
 
 
-class CPUFile(msgspec.Struct, frozen=True, rename="camel"):
-    data: str = ""
+class CPUFile(files.File, frozen=True, rename="camel"):
     default_cpu_set: str = ""
-    entries: dict[str, dict[str, str]] = {}
+    entries: dict[str, dict[str, str]] = msgspec.field(default_factory=dict)
 
 
 def listed(view: View) -> Iterator[Violation]:
@@ -54,7 +54,7 @@ def on_state(view: View) -> Iterator[Violation]:
     if text is None or not view.exact or not is_static(view.config):
         return
     try:
-        content = content_of(text)
+        content = files.read(text, CPUFile)
     except (msgspec.DecodeError, ValueError) as error:
         yield Violation("cpu-file-readable", "CPU-CHECKPOINT-001", f"{CPU_FILE}: {error}")
         return
@@ -71,18 +71,6 @@ def on_state(view: View) -> Iterator[Violation]:
             f"{CPU_FILE} has {said} and shares {content.default_cpu_set}, the state has {held}"
             f" and shares {view.state.shared}",
         )
-
-
-def content_of(text: str | bytes) -> CPUFile:
-    """What the CPU Manager's file says.
-
-    Raises:
-        ValueError: it cannot be read.
-        msgspec.DecodeError: likewise.
-    """
-    content = msgspec.json.decode(text, type=CPUFile)
-    # Where a file has this part, that is what the kubelet believes.
-    return msgspec.json.decode(content.data, type=CPUFile) if content.data else content
 
 
 def on_change(before: View, after: View) -> Iterator[Violation]:
