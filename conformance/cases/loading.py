@@ -6,6 +6,7 @@ file that `numaproof fuzz` writes holds one case in the same form.
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,7 @@ class CaseFile(Written, frozen=True):
     defaults: Defaults = Defaults()
 
 
+@cache
 def bundled_cases() -> tuple[Case, ...]:
     """The project's own cases, in the order of their files' names.
 

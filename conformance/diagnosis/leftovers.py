@@ -7,6 +7,7 @@ others do there meanwhile cannot be told apart.
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 _MOST = 20_000
@@ -36,13 +37,16 @@ class Leftovers:
         self._here = Path.cwd()
         self._home = Path(os.environ.get("HOME") or "/nonexistent")
         self._in_home = self._seen_at_home()
-        # Everybody writes to a home directory; nothing deep below it is the program's for sure.
-        self._is_home = self._here.resolve() == self._home.resolve()
-        self._before: Seen = {} if self._is_home else seen(self._here, _DEPTH)
+        # Everybody writes to a home directory, and to one like /tmp, whose sticky bit keeps users
+        # apart; nothing deep below it is the program's for sure.
+        self._is_everybodys = self._here.resolve() == self._home.resolve() or bool(
+            self._here.stat().st_mode & stat.S_ISVTX
+        )
+        self._before: Seen = {} if self._is_everybodys else seen(self._here, _DEPTH)
 
     def here(self) -> list[str]:
-        """What is new or has changed in the working directory."""
-        now = {} if self._is_home else seen(self._here, _DEPTH)
+        """What is new or has changed in the working directory, if that is not everybody's."""
+        now = {} if self._is_everybodys else seen(self._here, _DEPTH)
         return _changed(self._before, now)
 
     def temporary(self) -> list[str]:

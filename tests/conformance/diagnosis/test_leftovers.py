@@ -75,6 +75,15 @@ def test_a_working_directory_at_home_is_named_once(
     assert leftovers.at_home() == ["~/state"]
 
 
+def test_what_others_do_in_a_working_directory_for_all_is_not_the_programs(
+    here: Path, tmp_path: Path
+) -> None:
+    here.chmod(0o1777)
+    leftovers = Leftovers(tmp_path / "temporary")
+    (here / "of-another-user").mkdir()
+    assert leftovers.here() == []
+
+
 @pytest.mark.usefixtures("home")
 def test_a_program_that_keeps_its_state_at_home_is_told(examined_text: Examine) -> None:
     text = 'import os, pathlib\npathlib.Path.home().joinpath(".pods").touch()\n'
