@@ -49,6 +49,12 @@ def board(*, paths: tuple[Path, ...], out: Path, data: Path | None, as_json: boo
     registry = tuple(one.event() for one in load_registry().requirements)
     reading = read(paths, Known(registry, case_text))
     made = board_of(reading)
+    for run in reading.passed_over:
+        click.echo(
+            f"numaproof: the whole run in the board data stays, for the reports of"
+            f" {run.author.name} {run.author.version} are incomplete: {run.gaps[0]}",
+            err=True,
+        )
     write_site(made, out)
     if data is not None:
         write_data(reading, data)

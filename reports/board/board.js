@@ -60,7 +60,7 @@
 
   if (form) {
     form.hidden = false;
-    const wanted = decodeURIComponent(location.search.slice(1));
+    const wanted = location.search.slice(1); // a slug, which needs no decoding
     const choice = form.elements.implementation;
     if (choice && [...choice.options].some((option) => option.value === wanted)) choice.value = wanted;
     form.addEventListener("input", apply);

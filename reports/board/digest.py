@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 import yaml
@@ -42,6 +43,8 @@ DISCOVERY = "Discovery"
 
 MOST_FINDINGS = 200
 _SIGNATURES = 20
+_CHOOSING = ("--machine", "--select", "--exclude")
+_QUICK = "--quick"
 _CLAIMS = 40
 
 
@@ -95,7 +98,25 @@ def _author(summary: Summary, folder: str) -> Author:
 def _gaps(summary: Summary) -> Iterator[str]:
     if summary.started and summary.started.implementation is None:
         yield "The program did not answer hello."
+    if summary.started and (chosen := _chosen(summary.started.command)):
+        yield f"Only a part was asked for: {chosen}"
     yield from summary.gaps
+
+
+def _chosen(command: str) -> str:
+    """The options of a command line that leave something out."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return ""
+    found: list[str] = []
+    for word, after in zip(words, [*words[1:], ""], strict=True):
+        option, _, value = word.partition("=")
+        if option in _CHOOSING:
+            found += [option, value or after]
+        elif option == _QUICK:
+            found.append(option)
+    return shlex.join(found)
 
 
 def _plain(tallies: Mapping[str, OutcomeTally]) -> dict[str, Tally]:

@@ -70,8 +70,16 @@ class RunsRead:
     @property
     def runs(self) -> tuple[RunData, ...]:
         """The runs: board data of what has reports, too, is what these were before."""
-        new = {data_name(run) for run in self.reported}
-        return (*self.reported, *(run for run in self.kept if data_name(run) not in new))
+        over = self.passed_over
+        reported = [run for run in self.reported if run not in over]
+        new = {data_name(run) for run in reported}
+        return (*reported, *(run for run in self.kept if data_name(run) not in new))
+
+    @property
+    def passed_over(self) -> tuple[RunData, ...]:
+        """Incomplete reports of which board data has the whole run, which says more."""
+        whole = {data_name(run) for run in self.kept if not run.gaps}
+        return tuple(run for run in self.reported if run.gaps and data_name(run) in whole)
 
     @property
     def others(self) -> tuple[ReportedRequirement, ...]:

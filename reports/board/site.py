@@ -124,7 +124,7 @@ class Board:
 
     def _plain(self, one: BoardImplementation) -> dict[str, Any]:
         newest = one.newest
-        met, asked = newest.met
+        met = newest.met
         return {
             "name": one.name,
             "version": newest.author.version,
@@ -133,7 +133,11 @@ class Board:
             "level": newest.level,
             "complete": not newest.gaps,
             "case_runs": dict(newest.score.counts),
-            "requirements": {"met": met, "asked": asked},
+            "requirements": {
+                "met": met.documented,
+                "as_kubelet": met.as_kubelet,
+                "asked": met.asked,
+            },
             "findings": self.found(one),
             "releases": [entry.kubernetes for entry in one.current],
             "page": f"implementations/{one.slug}.html",
@@ -293,15 +297,16 @@ def _page(name: str, board: Board, root: str = "", **more: Any) -> str:
 
 
 def _badge_text(entry: Entry) -> str:
-    met, asked = entry.met
-    said = f"{met:,} of {asked:,} requirements" if asked else "nothing tested"
-    return f"{said}, incomplete" if entry.gaps else said
+    met = entry.met
+    said = f"{met.documented:,} of {met.asked:,} requirements" if met.asked else "nothing tested"
+    if met.as_kubelet:  # a badge has room for so much
+        said = f"{met.documented:,} of {met.asked:,} met, {met.as_kubelet:,} as the kubelet"
+    return f"incomplete: {said}" if entry.gaps else said
 
 
 def _badge(entry: Entry) -> str:
-    met, asked = entry.met
     counts = entry.score.counts
-    colour = "#1a7a43" if asked and met == asked and not entry.gaps else "#9a6200"
+    colour = "#1a7a43" if entry.met.is_all and not entry.gaps else "#9a6200"
     if counts.get("failed") or counts.get("crash"):
         colour = "#b3232e"
     return shield(f"kubernetes {entry.kubernetes}", _badge_text(entry), colour)

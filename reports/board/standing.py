@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from numaproof.protocol.events import GOOD
 from numaproof.protocol.messages import LEVELS
@@ -142,10 +142,32 @@ class Entry:
         return Score({state: counts[state] for state in STATES if counts.get(state)})
 
     @property
-    def met(self) -> tuple[int, int]:
-        """The requirements that it meets, and those that it was asked about."""
-        asked = [one for one in self.states.values() if one not in {"unsupported", "untested"}]
-        return sum(one in {"pass", "expected"} for one in asked), len(asked)
+    def met(self) -> Met:
+        """How many of the requirements that it was asked about it meets."""
+        return Met.of(Counter(self.states.values()))
+
+
+class Met(NamedTuple):
+    """Requirements by how they are met.
+
+    `documented` are met as documented; `as_kubelet` are broken by named defects of the release
+    alone, as its kubelet does; `asked` are all that were asked about.
+    """
+
+    documented: int
+    as_kubelet: int
+    asked: int
+
+    @classmethod
+    def of(cls, states: Mapping[State, int]) -> Met:
+        """How requirements are met, of which so many are in each state."""
+        asked = sum(states.values()) - states.get("unsupported", 0) - states.get("untested", 0)
+        return cls(states.get("pass", 0), states.get("expected", 0), asked)
+
+    @property
+    def is_all(self) -> bool:
+        """Whether something was asked about, and nothing else became of it."""
+        return self.documented + self.as_kubelet == self.asked > 0
 
 
 def _run_counts(run: RunData) -> Iterator[tuple[State, int]]:

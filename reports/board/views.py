@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from numaproof.reports.board.data import KINDS
-from numaproof.reports.board.standing import STATES
+from numaproof.reports.board.standing import STATES, Met
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -90,8 +90,9 @@ def tally_text(tally: Tally) -> str:
 
 def met_text(entry: Entry) -> str:
     """How many requirements an entry meets, of those that it was asked about."""
-    met, asked = entry.met
-    return f"{met:,} of {asked:,}" if asked else "nothing asked"
+    met = entry.met
+    said = f"{met.documented:,} of {met.asked:,}" if met.asked else "nothing asked"
+    return f"{said}, {met.as_kubelet:,} as the kubelet" if met.as_kubelet else said
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,12 @@ class ShownFinding:
             return f"numaproof replay {self.file} {rest}"
         return f"numaproof check --select {case} {rest}" if one.case else ""
 
+    @property
+    def also(self) -> tuple[str, ...]:
+        """The requirements that its other cases cite and its smallest does not."""
+        cited = {name for one in self.finding.cases for name in one.requirements}
+        return tuple(sorted(cited - set(self.finding.requirements)))
+
     def citing(self, requirement: str) -> tuple[FoundIn, ...]:
         """Its cases that cite a requirement."""
         return tuple(one for one in self.finding.cases if requirement in one.requirements)
@@ -160,36 +167,58 @@ def shown_findings(implementations: Iterable[BoardImplementation]) -> tuple[Show
 
 @dataclass(frozen=True)
 class VersionChange:
-    """What is different between a version and the one before it."""
+    """What is different between a version and the one before it: requirements by their ids.
+
+    Of those that both were asked about, `better` and `worse` are met by one more than by the other;
+    to break one by a named defect alone is between to meet it and not to.
+    """
 
     since: Entry
     better: tuple[str, ...]
     worse: tuple[str, ...]
+    newly_asked: tuple[str, ...]
+    no_longer_asked: tuple[str, ...]
+
+    @property
+    def is_any(self) -> bool:
+        """Whether anything is different."""
+        return bool(self.better or self.worse or self.newly_asked or self.no_longer_asked)
 
 
 def changes(one: BoardImplementation) -> list[tuple[Entry, VersionChange | None]]:
-    """The versions of an implementation, the newest first, each with what it changed."""
+    """The versions of an implementation, the newest first, each with what it changed.
+
+    A version is compared with the one before that was checked at the same level.
+    """
     made: list[tuple[Entry, VersionChange | None]] = []
     for number, entry in enumerate(one.entries):
-        before = one.entries[number + 1] if number + 1 < len(one.entries) else None
+        older = (old for old in one.entries[number + 1 :] if old.level == entry.level)
+        before = next(older, None)
         made.append((entry, None if before is None else _change(before, entry)))
     return made
 
 
 def _change(before: Entry, after: Entry) -> VersionChange:
-    good = {"pass", "expected"}
-    asked = sorted(
-        one
-        for one in before.states.keys() & after.states.keys()
-        if "unsupported" not in {before.states[one], after.states[one]}
-    )
-    was = {one: before.states[one] in good for one in asked}
-    now = {one: after.states[one] in good for one in asked}
+    was, now = _asked(before), _asked(after)
+    both = was.keys() & now.keys()
     return VersionChange(
         before,
-        tuple(one for one in asked if now[one] and not was[one]),
-        tuple(one for one in asked if was[one] and not now[one]),
+        better=tuple(sorted(one for one in both if now[one] > was[one])),
+        worse=tuple(sorted(one for one in both if now[one] < was[one])),
+        newly_asked=tuple(sorted(now.keys() - both)),
+        no_longer_asked=tuple(sorted(was.keys() - both)),
     )
+
+
+def _asked(entry: Entry) -> dict[str, int]:
+    """How far each requirement is met that an entry was asked about."""
+    far: dict[State, int] = {"pass": 2, "expected": 1}
+    states = entry.states.items()
+    return {
+        name: far.get(state, 0)
+        for name, state in states
+        if state not in {"unsupported", "untested"}
+    }
 
 
 @dataclass(frozen=True)
@@ -209,10 +238,8 @@ class Area:
 
     def met(self, entry: Entry) -> str:
         """The requirements met of those asked about; empty if nothing was asked."""
-        counts = self.counts(entry)
-        asked = len(self.requirements) - counts.get("unsupported", 0) - counts.get("untested", 0)
-        good = counts.get("pass", 0) + counts.get("expected", 0)
-        return f"{good}/{asked}" if asked else ""
+        met = Met.of(self.counts(entry))
+        return f"{met.documented}/{met.asked}" if met.asked else ""
 
 
 def areas(requirements: Iterable[ReportedRequirement]) -> tuple[Area, ...]:

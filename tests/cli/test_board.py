@@ -71,6 +71,7 @@ def test_reports_of_runs_become_a_site(
     assert ended.err == ""
     reference, ours = ended.json()["implementations"]
     assert reference["requirements"]["met"] == reference["requirements"]["asked"] > 0
+    assert not reference["complete"]  # a machine alone, and some cases
     assert ours["version"] == "0.10"
     assert ours["case_runs"]["failed"] > 0
     assert ours["findings"] == {"failed": 1}
@@ -79,7 +80,7 @@ def test_reports_of_runs_become_a_site(
         made
     )
     page = made[ours["page"]].decode()
-    assert page.index(">0.10<") < page.index(">0.9<")
+    assert page.index(">0.10 <") < page.index(">0.9 <")
     assert "<code>example-guaranteed-" in page
     assert "https://sharer.example" in made["index.html"].decode()
     assert b"requirements" in made[ours["badge"]]
@@ -229,5 +230,20 @@ def test_board_data_is_found_below_a_folder(command: Command, reports: Path) -> 
     assert site(Path("worse")) != site(Path("site"))
     assert command("board", "a", reports, "--out", "site", "--data", "a/b/data").code == 0
     ended = command("board", "a", "--out", "again")
+    assert ended.err == ""
     assert ended.out.startswith("1 run of 1 implementation: ")
     assert site(Path("again")) == site(Path("site"))
+
+
+def test_reports_of_a_part_leave_the_data_of_a_whole_run(command: Command, reports: Path) -> None:
+    command("board", reports, "--out", "site", "--data", "data.json")
+    whole = json.loads(Path("data.json").read_text())
+    del whole["runs"][0]["gaps"]
+    whole["runs"][0]["outcomes"]["pass"] = 1000
+    Path("data.json").write_text(json.dumps(whole))
+    ended = command("board", "data.json", reports, "--out", "again", "--json")
+    assert "the whole run in the board data stays" in ended.err
+    assert f"--machine laptop-4c8t --select {CASE}" in ended.err
+    (one,) = ended.json()["implementations"]
+    assert one["complete"]
+    assert one["case_runs"]["pass"] == 1000

@@ -31,8 +31,9 @@ from numaproof.reports.board.data import (
     kind_of,
 )
 from numaproof.reports.board.digest import run_data
-from numaproof.reports.board.standing import Score, implementations, version_key, worst
-from numaproof.reports.board.views import bars, changes, shown_findings
+from numaproof.reports.board.reading import Known, RunsRead
+from numaproof.reports.board.standing import Met, Score, implementations, version_key, worst
+from numaproof.reports.board.views import bars, changes, met_text, shown_findings
 from numaproof.reports.summary import summarize
 
 if TYPE_CHECKING:
@@ -219,7 +220,50 @@ def test_runs_of_one_version_are_added_and_the_same_run_counts_once() -> None:
     (one,) = implementations([first, other, first])
     assert one.newest.requirements == {"R": {"pass": 2, "fail": 1}}
     assert one.newest.score.counts == {"failed": 1, "pass": 2}
-    assert one.newest.met == (0, 1)
+    assert one.newest.met == Met(0, 0, 1)
+
+
+def test_what_a_kubelet_breaks_by_a_named_defect_is_not_met_as_documented() -> None:
+    outcomes: Any = {
+        "A": {"pass": 1},
+        "B": {"pass": 1, "expected failure": 1},
+        "C": {"unsupported": 1},
+    }
+    (one,) = implementations([data(requirements=outcomes)])
+    assert one.newest.met == Met(documented=1, as_kubelet=1, asked=2)
+    assert one.newest.met.is_all
+    assert met_text(one.newest) == "1 of 2, 1 as the kubelet"
+    (none,) = implementations([data(requirements={"C": {"unsupported": 1}})])
+    assert not none.newest.met.is_all
+    assert met_text(none.newest) == "nothing asked"
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("numaproof check --implementation './it --machine x'", ()),
+        ("numaproof check '", ()),
+        ("numaproof check --quick", ("--quick",)),
+        (
+            "numaproof check --select=static-* --machine 'a b'",
+            ("--select 'static-*' --machine 'a b'",),
+        ),
+    ],
+)
+def test_a_run_of_a_part_is_incomplete(
+    stream: MakeStream, run: MakeRun, command: str, said: tuple[str, ...]
+) -> None:
+    made = digest(stream(run(), start={"command": command}))
+    assert made.gaps == tuple(f"Only a part was asked for: {one}" for one in said)
+
+
+def test_a_part_does_not_take_the_place_of_a_whole_run() -> None:
+    whole, part = data(outcomes={"pass": 9}), data(gaps=("Only a part.",))
+    known = Known((), no_text)
+    assert RunsRead(known, [part], [whole]).runs == (whole,)
+    assert RunsRead(known, [part], [whole]).passed_over == (part,)
+    assert RunsRead(known, [part], [part]).passed_over == ()
+    assert RunsRead(known, [whole], [part]).runs == (whole,)
 
 
 def test_known_failures_are_scored_by_their_kinds() -> None:
@@ -236,13 +280,50 @@ def test_names_that_look_alike_have_pages_of_their_own() -> None:
 
 
 def test_history_says_what_a_version_changed() -> None:
-    old = data("1.0", requirements={"A": {"fail": 1}, "B": {"pass": 1}, "C": {"unsupported": 1}})
-    new = data("1.1", requirements={"A": {"pass": 1}, "B": {"crash": 1}, "C": {"pass": 1}})
-    (one,) = implementations([old, new])
-    (_, change), (_, first) = changes(one)
+    before: Any = {
+        "A": {"fail": 1},
+        "B": {"pass": 1},
+        "C": {"unsupported": 1},
+        "D": {"pass": 1},
+        "E": {"pass": 1},
+        "F": {"expected failure": 1},
+        "G": {"pass": 1},
+    }
+    after: Any = {
+        "A": {"pass": 1},
+        "B": {"crash": 1},
+        "C": {"fail": 1},
+        "D": {"unsupported": 1},
+        "E": {"expected failure": 1},
+        "F": {"pass": 1},
+        "G": {"pass": 1},
+        "H": {"pass": 1},
+    }
+    old, new = data("1.0", requirements=before), data("1.1", requirements=after)
+    other = data("1.1", requirements=after, level="admission")
+    (one,) = implementations([old, new, other])
+    (_, change), (_, elsewhere), (_, first) = changes(one)
     assert change is not None
-    assert (change.better, change.worse) == (("A",), ("B",))
+    assert change.is_any
+    assert (change.better, change.worse) == (("A", "F"), ("B", "E"))
+    assert (change.newly_asked, change.no_longer_asked) == (("C", "H"), ("D",))
+    assert elsewhere is None
     assert first is None
+
+
+def test_a_version_like_the_one_before_changed_nothing() -> None:
+    same: Any = {"A": {"pass": 1}, "B": {"unsupported": 1}}
+    (one,) = implementations([data("1", requirements=same), data("2", requirements=same)])
+    (_, change), _ = changes(one)
+    assert change is not None
+    assert not change.is_any
+
+
+def test_a_finding_names_the_requirements_of_all_its_cases() -> None:
+    where = tuple(FoundIn(name, "fail", ("m",), ("R", name)) for name in ("Z", "S"))
+    found = BoardFinding("failed", "fail", "t", {"s": 2}, requirements=("R", "S"), cases=where)
+    (one,) = shown_findings(implementations([data(findings=(found,))]))
+    assert one.also == ("Z",)
 
 
 def test_a_finding_in_several_releases_is_one() -> None:
