@@ -46,6 +46,7 @@ def discovered(root: Path | TreePath) -> object:
         return str(error).replace(str(root), "ROOT")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not TREES, reason=f"no recorded trees in {SHARED}/machines/trees")
 @pytest.mark.parametrize("archive", TREES, ids=lambda path: path.name.removesuffix(".tar.xz"))
 def test_a_recorded_machine_is_captured_with_every_fact(archive: Path) -> None:
@@ -60,6 +61,7 @@ def test_a_recorded_machine_is_captured_with_every_fact(archive: Path) -> None:
             assert discovered(again) == discovered(root)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", bundled_profiles())
 def test_a_bundled_machine_is_captured_from_its_own_tree(name: str) -> None:
     profile = load_profile(name)

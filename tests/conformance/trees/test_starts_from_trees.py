@@ -195,6 +195,7 @@ def test_nodes_may_be_listed_by_their_ids_unless_a_kubelet_lists_them(tmp_path: 
     assert ends == {"placement": "pass", "kubelet": "fail"}
 
 
+@pytest.mark.slow
 def test_the_same_third_of_all_case_runs_starts_from_a_tree_every_time(tmp_path: Path) -> None:
     machines = [
         ProfileMachine(fakesys.load_profile(name), tmp_path) for name in fakesys.bundled_profiles()
