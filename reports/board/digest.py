@@ -110,7 +110,7 @@ def _chosen(command: str) -> str:
     except ValueError:
         return ""
     found: list[str] = []
-    for word, after in zip(words, [*words[1:], ""], strict=True):
+    for word, after in zip(words, [*words, ""][1:], strict=True):
         option, _, value = word.partition("=")
         if option in _CHOOSING:
             found += [option, value or after]

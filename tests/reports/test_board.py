@@ -243,6 +243,7 @@ def test_what_a_kubelet_breaks_by_a_named_defect_is_not_met_as_documented() -> N
     [
         ("numaproof check --implementation './it --machine x'", ()),
         ("numaproof check '", ()),
+        ("", ()),
         ("numaproof check --quick", ("--quick",)),
         (
             "numaproof check --select=static-* --machine 'a b'",
