@@ -299,7 +299,8 @@ def _page(name: str, board: Board, root: str = "", **more: Any) -> str:
 def _badge_text(entry: Entry) -> str:
     met = entry.met
     said = f"{met.documented:,} of {met.asked:,} requirements" if met.asked else "nothing tested"
-    if met.as_kubelet:  # a badge has room for so much
+    if met.as_kubelet:
+        # The word "requirements", too, would be more than a badge shows.
         said = f"{met.documented:,} of {met.asked:,} met, {met.as_kubelet:,} as the kubelet"
     return f"incomplete: {said}" if entry.gaps else said
 

@@ -35,6 +35,9 @@ State = Literal[
 STATES: tuple[State, ...] = get_args(State)
 """The states, the worst first."""
 
+NOT_ASKED: frozenset[State] = frozenset({"unsupported", "untested"})
+"""The states of what an implementation was not asked about."""
+
 
 @dataclass(frozen=True)
 class Score:
@@ -161,7 +164,7 @@ class Met(NamedTuple):
     @classmethod
     def of(cls, states: Mapping[State, int]) -> Met:
         """How requirements are met, of which so many are in each state."""
-        asked = sum(states.values()) - states.get("unsupported", 0) - states.get("untested", 0)
+        asked = sum(count for state, count in states.items() if state not in NOT_ASKED)
         return cls(states.get("pass", 0), states.get("expected", 0), asked)
 
     @property

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from numaproof.reports.board.data import KINDS
-from numaproof.reports.board.standing import STATES, Met
+from numaproof.reports.board.standing import NOT_ASKED, STATES, Met
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -214,11 +214,7 @@ def _asked(entry: Entry) -> dict[str, int]:
     """How far each requirement is met that an entry was asked about."""
     far: dict[State, int] = {"pass": 2, "expected": 1}
     states = entry.states.items()
-    return {
-        name: far.get(state, 0)
-        for name, state in states
-        if state not in {"unsupported", "untested"}
-    }
+    return {name: far.get(state, 0) for name, state in states if state not in NOT_ASKED}
 
 
 @dataclass(frozen=True)
