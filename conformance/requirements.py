@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from functools import cache
 from importlib import resources
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from numaproof.inputs import documents, fitting
 from numaproof.protocol import events
+from numaproof.protocol.discovery import DISCOVERED
 from numaproof.protocol.messages import LEVELS, Level
 from numaproof.protocol.releases import RELEASES
 
@@ -22,6 +24,14 @@ if TYPE_CHECKING:
 
 PLANNED = "planned"
 """The maturity of what is announced for a release that is yet to come."""
+
+NODE_IDS = "node_ids"
+"""The ids of NUMA nodes, apart from their CPUs: whoever discovers ``nodes`` tells them."""
+
+ASPECTS: Mapping[str, str] = MappingProxyType(
+    {**{name: name for name in DISCOVERED}, NODE_IDS: "nodes"}
+)
+"""What of a machine a requirement may be about, and what ``hello`` calls it."""
 
 # `pkg/kubelet/cm/cpumanager/cpu_manager.go, manager.Start, v1.36.3`, and more after a semicolon.
 _CITATION = re.compile(r"[\w./-]+\.go, \w+(\.\w+)?, v\d+\.\d+\.\d+(; .+)?")
@@ -43,7 +53,9 @@ class SourceDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Requirement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One normative statement. `id` never changes; `level` is the lowest that reveals a violation.
 
-    `untested` says why no case can test it; `releases` says what differs by release.
+    `untested` says why no case can test it; `releases` says what differs by release. One that is
+    about discovery names in `discovers` the fields of a machine that it is about, by any of which
+    a violation shows.
     """
 
     id: str
@@ -57,6 +69,7 @@ class Requirement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     also: tuple[str, ...] = ()
     untested: str | None = None
     releases: dict[str, Any] = msgspec.field(default_factory=dict)
+    discovers: tuple[str, ...] = ()
 
     @property
     def planned(self) -> bool:
@@ -145,6 +158,11 @@ def _wrong_rows(registry: Registry) -> list[str]:
             f"requirement {row.id} cites the unknown document {key}"
             for key in (row.document, *row.also)
             if key not in registry.documents
+        ]
+        found += [
+            f"requirement {row.id} is about the unknown field {one} of a machine"
+            for one in row.discovers
+            if one not in ASPECTS
         ]
         if row.planned and (row.since is None or row.since in RELEASES):
             found.append(

@@ -156,6 +156,10 @@ class CaseFinished(Event, frozen=True, tag="case finished", omit_defaults=True):
     implementation does not make, `declined` those that it makes and answered ``unsupported``;
     `agreed` is the highest level at which no answer differs from the reference's; `same_as` names
     the release in which this very run was played, where it was not played again.
+
+    Of the `requirements`, `unseen` are about what the implementation does not find out about a
+    machine, and `kept` are met although the run failed: what they are about was discovered as it
+    is, and something else was not.
     """
 
     case: str
@@ -178,6 +182,19 @@ class CaseFinished(Event, frozen=True, tag="case finished", omit_defaults=True):
     agreed: Level | None = None
     parted: Parted | None = None
     same_as: str = ""
+    unseen: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+
+    def outcome_of(self, requirement: str) -> Outcome:
+        """How the run ended for one of the requirements that it is about."""
+        if requirement in self.unseen:
+            return "unsupported"
+        return "pass" if requirement in self.kept else self.outcome
+
+    @property
+    def broken(self) -> tuple[str, ...]:
+        """The requirements for which the run ended as it did: all that are neither of these."""
+        return tuple(one for one in self.requirements if self.outcome_of(one) == self.outcome)
 
 
 class DivergenceFound(Event, frozen=True, tag="divergence found", omit_defaults=True):

@@ -98,7 +98,7 @@ def case_failure(summary: Summary, run: CaseFinished) -> Failure:
         area=summary.area(run),
         outcome=run.outcome,
         message=run.message,
-        requirements=summary.named(run.requirements),
+        requirements=summary.named(run.broken),
         steps=run.steps,
         pictures=run.pictures,
         stderr=run.stderr,

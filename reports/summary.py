@@ -243,7 +243,7 @@ def summarize(events: Iterable[AnyEvent]) -> Summary:
         matrix=_by(zip(areas, (run.machine for run in runs), strict=True), outcomes),
         by_requirement=_by(
             (one for run in runs for one in dict.fromkeys(run.requirements)),
-            (run.outcome for run in runs for _ in dict.fromkeys(run.requirements)),
+            (run.outcome_of(one) for run in runs for one in dict.fromkeys(run.requirements)),
         ),
         requirements=known,
         runs=tuple(runs),

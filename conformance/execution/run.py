@@ -24,15 +24,17 @@ from numaproof.conformance.execution.pictures import pictures
 from numaproof.conformance.execution.player import Player
 from numaproof.conformance.execution.session import Session
 from numaproof.conformance.execution.shown import bounded, cut, told
-from numaproof.conformance.judging import known_defects, signatures
+from numaproof.conformance.judging import discovered, known_defects, signatures
 from numaproof.conformance.judging.invariant_checker import InvariantChecker
 from numaproof.conformance.judging.oracle import Oracle
 from numaproof.conformance.judging.sides import DOCUMENTED, KUBELET, Sides
+from numaproof.conformance.requirements import load_registry
 from numaproof.conformance.trees.described import tree_of
 from numaproof.conformance.trees.machine_trees import MadeTree
 from numaproof.folders.scratch import make_folder
 from numaproof.folders.state_directory import StateDirectory
 from numaproof.protocol import events, messages
+from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.messages import LEVELS
 from numaproof.reference.implementation import Reference
 
@@ -45,9 +47,9 @@ if TYPE_CHECKING:
     from numaproof.conformance.judging.invariants import Violation
     from numaproof.conformance.judging.oracle import AnswerJudge, SteeredImplementation
     from numaproof.conformance.judging.sides import Side
+    from numaproof.conformance.requirements import Requirement
     from numaproof.conformance.trees.machine_trees import MachineTree
     from numaproof.protocol.events import JudgedAs, Outcome, Picture
-    from numaproof.protocol.machine import MachineInfo
     from numaproof.protocol.messages import Hello, Level
 
 
@@ -267,6 +269,28 @@ class Run:
         if result.outcome != "fail":
             return own
         return tuple(dict.fromkeys((*(one.requirement for one in self._unexplained()), *own)))
+
+    def unseen(self) -> tuple[str, ...]:
+        """The requirements of the case that are about what is not discovered."""
+        seen = self.target.capabilities.discovers
+        return () if seen is None else discovered.unseen_requirements(self._rows(), seen)
+
+    def kept(self, result: RunResult) -> tuple[str, ...]:
+        """The requirements of the case that a machine discovered wrongly meets all the same."""
+        session = self.player.session
+        last = session.calls[-1] if session.calls else None
+        if result.outcome != "fail" or last is None or last.operation != "discover":
+            return ()
+        answer, right = last.answer, session.oracle and session.oracle.answer
+        if not isinstance(answer, MachineInfo) or not isinstance(right, MachineInfo):
+            return ()
+        return discovered.kept_requirements(
+            self._rows(), answer, right, self.target.capabilities.discovers
+        )
+
+    def _rows(self) -> list[Requirement]:
+        rows = load_registry().by_id()
+        return [rows[one] for one in self.case.requirements if one in rows]
 
     def _unexplained(self) -> list[Violation]:
         """The broken invariants that no known defect explains."""

@@ -127,6 +127,8 @@ def play_case(
         declined=session.declined,
         agreed=session.agreed if harness_run.target.oracle else None,
         parted=run.parted(result),
+        unseen=run.unseen(),
+        kept=run.kept(result),
     )
     return PlayedCase(run, finished)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from numaproof.conformance.requirements import ASPECTS, NODE_IDS
 from numaproof.protocol import codec
 from numaproof.protocol.discovery import DISCOVERED
 from numaproof.protocol.sets import CPUSet
@@ -15,6 +16,7 @@ from numaproof.protocol.sets import CPUSet
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
+    from numaproof.conformance.requirements import Requirement
     from numaproof.protocol.machine import Core, HugePages, MachineInfo, UncoreCache
 
 
@@ -35,6 +37,34 @@ def difference(left: MachineInfo, right: MachineInfo, fields: Collection[str]) -
             if one[key] != other[key]:
                 return f"{name} of {key} is {one[key]!r} against {other[key]!r}"
     return None
+
+
+def differing(left: MachineInfo, right: MachineInfo, fields: Collection[str]) -> frozenset[str]:
+    """The names of what two machines differ in, of the fields that are seen.
+
+    What is told of each CPU, or each node, is compared where both sides have it: a CPU too many is
+    a difference of `nodes` and `cores` alone. Of nodes there are `node_ids`, too.
+    """
+    one, other = _views(left, fields), _views(right, fields)
+    found = {name for name in one if _part(name, one[name], other[name])}
+    if "nodes" in one and one["nodes"].keys() != other["nodes"].keys():
+        found.add(NODE_IDS)
+    return frozenset(found)
+
+
+def _part(name: str, one: Any, other: Any) -> bool:
+    if name in _OF_EACH and one and other:
+        return any(one[key] != other[key] for key in one.keys() & other.keys())
+    return bool(one != other)
+
+
+_OF_EACH = frozenset(
+    {
+        *("node_memory", "node_hugepages", "distances", "node_caches"),
+        *("core_ids", "socket_ids", "caches", "uncore_caches"),
+    }
+)
+"""Fields of each node and of each CPU."""
 
 
 def _views(machine: MachineInfo, fields: Collection[str]) -> dict[str, Any]:
@@ -111,6 +141,54 @@ def _shown(
     for one in sorted(caches or (), key=_key):
         shown = {"size": one.size, "type": one.type, "level": one.level}
         yield one, {"id": one.id, **shown} if named else shown
+
+
+# The requirements that it bears on: a whole machine is about many, and one wrong field breaks few
+
+
+def unseen_requirements(
+    requirements: Collection[Requirement], discovers: Collection[str] | None
+) -> tuple[str, ...]:
+    """The ids of those about fields none of which an implementation discovers.
+
+    Args:
+        requirements: those of a case.
+        discovers: the fields that it discovers; None for all.
+    """
+    if discovers is None:
+        return ()
+    return tuple(
+        row.id
+        for row in requirements
+        if row.discovers and not any(ASPECTS[one] in discovers for one in row.discovers)
+    )
+
+
+def kept_requirements(
+    requirements: Collection[Requirement],
+    answer: MachineInfo,
+    right: MachineInfo,
+    discovers: Collection[str] | None,
+) -> tuple[str, ...]:
+    """The ids of those that a wrongly discovered machine meets all the same.
+
+    None where the difference is in no field, as in the order of nodes.
+
+    Args:
+        requirements: those of a case.
+        answer: the machine as an implementation discovered it.
+        right: the machine as it is.
+        discovers: the fields that are compared; None for all.
+    """
+    fields = DISCOVERED if discovers is None else discovers
+    wrong = differing(answer, right, fields)
+    if not wrong:
+        return ()
+    return tuple(
+        row.id
+        for row in requirements
+        if any(ASPECTS[one] in fields for one in row.discovers) and wrong.isdisjoint(row.discovers)
+    )
 
 
 # A machine as a case describes it

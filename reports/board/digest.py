@@ -223,20 +223,22 @@ def _played(failure: Failure) -> str:
 
 
 def _cases(failures: Iterable[Failure]) -> tuple[FoundIn, ...]:
-    machines: dict[tuple[str, str], list[str]] = {}
-    firsts: dict[tuple[str, str], Failure] = {}
+    """Where failures were found: a case once for each set of requirements that it breaks."""
+    machines: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+    discovering: set[str] = set()
     for one in failures:
         if one.name:
-            key = (one.name, one.outcome)
-            firsts.setdefault(key, one)
-            machines.setdefault(key, []).append(_name(one.machine))
+            broken = tuple(_name(row.id) for row in one.requirements)
+            machines.setdefault((one.name, one.outcome, broken), []).append(_name(one.machine))
+            if one.area == DISCOVERY:
+                discovering.add(one.name)
     return tuple(
         FoundIn(
-            case=_name(one.name),
-            outcome=one.outcome,
-            machines=tuple(sorted(machines[key])),
-            requirements=tuple(_name(row.id) for row in one.requirements),
-            discovers=one.area == DISCOVERY,
+            case=_name(name),
+            outcome=outcome,
+            machines=tuple(sorted(several)),
+            requirements=broken,
+            discovers=name in discovering,
         )
-        for key, one in firsts.items()
+        for (name, outcome, broken), several in machines.items()
     )

@@ -97,8 +97,12 @@ def test_a_requirement_is_as_bad_as_its_worst_case_run() -> None:
 
 def test_a_score_is_never_rounded_up_to_all() -> None:
     assert Score({"pass": 9999, "failed": 1}).percent == "99.9 %"
-    assert Score({"pass": 9, "expected": 1, "unsupported": 5}).percent == "100 %"
+    assert Score({"pass": 9, "unsupported": 5}).percent == "100 %"
     assert Score({"unsupported": 5}).percent == ""
+
+
+def test_a_score_counts_neither_own_rules_nor_a_kubelets_defects_as_documented() -> None:
+    assert Score({"pass": 8, "expected": 1, "own rules": 1}).percent == "80 %"
 
 
 def test_a_bar_has_what_passed_first_and_nothing_that_was_not_asked() -> None:

@@ -54,7 +54,12 @@ def discovered(
     numbers = count()
     laptop = ProfileMachine(fakesys.load_profile("laptop-4c8t"), tmp_path / "tree")
 
-    def play(text: str, change: Callable[[Any], Any] = half_blind, **hello: Any) -> Any:
+    def play(
+        text: str,
+        change: Callable[[Any], Any] = half_blind,
+        about: tuple[str, ...] = (),
+        **hello: Any,
+    ) -> Any:
         program = InProcess(lambda: changed(discover=change))
         claims = {
             "level": "placement",
@@ -65,7 +70,9 @@ def discovered(
         }
         target = make_target(program, **claims)
         assert laptop.info
-        run = Run(target, make_case(text), laptop.info, laptop.tree, tmp_path / str(next(numbers)))
+        case = make_case(text)
+        case = msgspec.structs.replace(case, requirements=about or case.requirements)
+        run = Run(target, case, laptop.info, laptop.tree, tmp_path / str(next(numbers)))
         return run.play(), run
 
     return play
@@ -118,3 +125,49 @@ def test_managers_are_told_of_the_machine_where_not_all_is_discovered(discovered
     result, run = discovered("tree: true\nsteps: [{start: {}}]")
     assert result.outcome == "pass"
     assert run.player.session.calls[0].args.machine is not None
+
+
+WHOLE = "steps: [{discover: {}}]"
+ABOUT = (
+    *("DISCOVERY-001", "DISCOVERY-002", "DISCOVERY-011", "DISCOVERY-016", "DISCOVERY-018"),
+    "CPU-NONE-001",
+)
+
+
+def test_what_is_wrong_of_a_machine_breaks_the_requirements_that_are_about_it(
+    discovered: Play,
+) -> None:
+    seen = (*SEEN, "num_sockets", "node_memory")
+    result, run = discovered(WHOLE, about=ABOUT, discovers=seen)
+    assert result.message == "differs from the reference: num_sockets is 0 against 1"
+    assert run.unseen() == ("DISCOVERY-011",)
+    assert run.kept(result) == ("DISCOVERY-001", "DISCOVERY-002")
+    # Who discovers everything is not excused, but for what is right.
+    result, run = discovered(WHOLE, about=ABOUT, discovers=None)
+    assert run.unseen() == ()
+    assert run.kept(result) == ("DISCOVERY-001",)
+
+
+def test_a_run_that_passes_or_gets_no_machine_keeps_nothing_in_spite_of_it(
+    discovered: Play,
+) -> None:
+    result, run = discovered(WHOLE, about=ABOUT)
+    assert (result.outcome, run.kept(result)) == ("pass", ())
+    assert run.unseen() == ("DISCOVERY-011", "DISCOVERY-016", "DISCOVERY-018")
+    result, run = discovered(WHOLE, lambda _: messages.StartRefused("discovery", "no"), ABOUT)
+    assert (result.outcome, run.kept(result)) == ("fail", ())
+    result, run = discovered("steps: [{start: {}}]", about=ABOUT)
+    assert run.kept(result) == ()
+
+
+def test_a_difference_in_no_field_breaks_every_requirement(discovered: Play) -> None:
+    def reordered(found: messages.Answer) -> messages.Answer:
+        assert isinstance(found, MachineInfo)
+        (node,) = found.topology or ()
+        cores = tuple(reversed(node.cores or ()))
+        return msgspec.structs.replace(
+            found, topology=(msgspec.structs.replace(node, cores=cores),)
+        )
+
+    result, run = discovered(WHOLE, reordered, ABOUT, discovers=None, level="kubelet")
+    assert (result.outcome, run.kept(result)) == ("fail", ())

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from builders.machines import regular
-from numaproof.conformance.judging.discovered import difference, seen_in
+from numaproof.conformance.judging.discovered import difference, differing, seen_in
 from numaproof.protocol.discovery import DISCOVERED
 from numaproof.protocol.machine import Core, HugePages, MachineInfo, UncoreCache
 
@@ -77,6 +77,29 @@ def test_a_difference_is_seen_by_whoever_claims_it_and_by_nobody_else(name: str)
     of_nodes = {one for one in DISCOVERED if one.startswith("node")} | {"distances"}
     others = DISCOVERED.keys() - {name} - (of_nodes if name == "nodes" else set())
     assert difference(CHANGES[name], MACHINE, others) is None
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_difference_is_named_by_the_field_that_it_is_in(name: str) -> None:
+    found = differing(CHANGES[name], MACHINE, DISCOVERED)
+    if name == "cache_ids":
+        assert found == {"caches"}
+    else:
+        assert found == {name} | ({"node_ids"} if name == "nodes" else set())
+
+
+def test_a_cpu_too_many_is_no_difference_of_what_others_have() -> None:
+    nodes = [*(MACHINE.topology or ())]
+    cores = nodes[0].cores or ()
+    more = Core(core_id=9, thread_ids=(99,), socket_id=7, uncore_caches=None, caches=(L1,))
+    found = differing(node(0, cores=(*cores, more)), MACHINE, DISCOVERED)
+    assert found == {"nodes", "cores"}
+
+
+def test_who_tells_no_cpus_tells_nothing_of_them() -> None:
+    empty = msgspec.structs.replace(MACHINE, topology=())
+    found = differing(empty, MACHINE, ("nodes", "cores", "caches", "node_memory", "num_cores"))
+    assert found == {"nodes", "node_ids", "cores", "caches", "node_memory"}
 
 
 def test_cores_are_known_by_their_threads() -> None:
