@@ -48,7 +48,10 @@ FileText = Annotated[str, msgspec.Meta(max_length=MOST_TEXT + 100)]
 Tally = dict[Outcome, int]
 """Counts of case runs, or of generated scenarios, by outcome."""
 
-_KIND = re.compile(r"(finding|own rules|crash)\s*:\s*", re.IGNORECASE)
+WORDED: tuple[Kind, ...] = ("finding", "own rules", "crash")
+"""The kinds that the reason of a known failure names with its first words."""
+
+_KIND = re.compile(rf"({'|'.join(WORDED)})\s*:\s*", re.IGNORECASE)
 
 
 def kind_of(reason: str) -> tuple[Kind, str]:
@@ -87,9 +90,10 @@ class MachineSize(_Compact, frozen=True):
 
 
 class FoundIn(_Compact, frozen=True):
-    """A case that shows a finding, and the machines on which it does.
+    """A case that shows a finding, and the machines on which it does so for one cause.
 
-    `discovers` is whether it is about discovery.
+    `requirements` are those that it breaks there, `signature` is the cause; `discovers` is whether
+    it is about discovery.
     """
 
     case: Name
@@ -97,6 +101,7 @@ class FoundIn(_Compact, frozen=True):
     machines: tuple[Name, ...]
     requirements: tuple[Name, ...]
     discovers: bool = False
+    signature: Line = ""
 
 
 class BoardFinding(_Compact, frozen=True):

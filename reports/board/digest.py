@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
+import msgspec
 import yaml
 
 from numaproof.protocol.events import GOOD
@@ -223,22 +224,20 @@ def _played(failure: Failure) -> str:
 
 
 def _cases(failures: Iterable[Failure]) -> tuple[FoundIn, ...]:
-    """Where failures were found: a case once for each set of requirements that it breaks."""
-    machines: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
-    discovering: set[str] = set()
+    """Where failures were found: a case once for each cause, and what it breaks."""
+    found: dict[FoundIn, list[str]] = {}
     for one in failures:
         if one.name:
-            broken = tuple(_name(row.id) for row in one.requirements)
-            machines.setdefault((one.name, one.outcome, broken), []).append(_name(one.machine))
-            if one.area == DISCOVERY:
-                discovering.add(one.name)
+            where = FoundIn(
+                case=_name(one.name),
+                outcome=one.outcome,
+                machines=(),
+                requirements=tuple(_name(row.id) for row in one.requirements),
+                discovers=one.area == DISCOVERY,
+                signature=one_line(one.signature, MOST_LINE),
+            )
+            found.setdefault(where, []).append(_name(one.machine))
     return tuple(
-        FoundIn(
-            case=_name(name),
-            outcome=outcome,
-            machines=tuple(sorted(several)),
-            requirements=broken,
-            discovers=name in discovering,
-        )
-        for (name, outcome, broken), several in machines.items()
+        msgspec.structs.replace(where, machines=tuple(sorted(machines)))
+        for where, machines in found.items()
     )

@@ -133,7 +133,13 @@ def test_failures_are_findings_with_their_cases_and_machines(
     assert (found.kind, found.outcome, found.case) == ("failed", "fail", "static.exclusive")
     assert found.signatures == {"admit: cpus differs": 2}
     assert found.cases == (
-        FoundIn("static.exclusive", "fail", ("desktop", "server"), ("STATIC-1",)),
+        FoundIn(
+            "static.exclusive",
+            "fail",
+            ("desktop", "server"),
+            ("STATIC-1",),
+            signature="admit: cpus differs",
+        ),
     )
     assert found.played
     assert "- admit:" in found.text

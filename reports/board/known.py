@@ -1,0 +1,73 @@
+"""A file of known failures to start from: what is known on a board of an implementation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import yaml
+
+from numaproof.reports.board.data import WORDED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numaproof.reports.board.data import BoardFinding
+    from numaproof.reports.board.standing import Entry
+
+SCENARIO = "scenario"
+"""What a file of known failures calls every generated scenario."""
+
+Row = dict[str, str]
+"""An entry of the file."""
+
+
+def known_failures(entry: Entry) -> str:
+    """The file of known failures by which a check of an implementation passes; empty for none.
+
+    What a kubelet does by a named defect needs no entry. A case whose failures with one cause have
+    several reasons has an entry for each machine.
+    """
+    rows = list(_rows(entry))
+    if not rows:
+        return ""
+    said = f"{entry.author.name} {entry.author.version}, Kubernetes {entry.kubernetes}"
+    head = f"# What is known of {said}, level {entry.level}, for `--known-failures`.\n"
+    return head + yaml.safe_dump(
+        {"known_failures": rows}, sort_keys=False, width=100, allow_unicode=True
+    )
+
+
+def _rows(entry: Entry) -> Iterator[Row]:
+    findings = [one for one in entry.findings if one.kind != "expected"]
+    reasons: dict[tuple[str, str], set[str]] = {}
+    for finding in findings:
+        for where in finding.cases:
+            reasons.setdefault((where.case, where.signature), set()).add(_reason(finding))
+    written: set[tuple[str, ...]] = set()
+    for finding in findings:
+        for row in _of(finding, reasons):
+            key = (row["case"], row.get("machine", "*"), row["signature"])
+            if row["signature"] and key not in written:
+                written.add(key)
+                yield row
+
+
+def _of(finding: BoardFinding, reasons: dict[tuple[str, str], set[str]]) -> Iterator[Row]:
+    reason = _reason(finding)
+    if not finding.cases:
+        for signature in finding.signatures:
+            yield {"case": SCENARIO, "signature": signature, "reason": reason}
+    for where in finding.cases:
+        last = {"signature": where.signature, "reason": reason}
+        if len(where.machines) > 1 and len(reasons[where.case, where.signature]) == 1:
+            yield {"case": where.case, **last}
+            continue
+        for machine in where.machines:
+            yield {"case": where.case, "machine": machine, **last}
+
+
+def _reason(finding: BoardFinding) -> str:
+    """The reason as it was written, or what is wrong where nobody has given one."""
+    if finding.reason and finding.kind in WORDED:
+        return f"{finding.kind}: {finding.reason}"
+    return finding.reason or finding.message or finding.outcome

@@ -1,0 +1,91 @@
+"""The file of known failures that a board has for each implementation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from numaproof.conformance.known_failures import entries
+from numaproof.conformance.known_failures.verdicts import KnownFailures
+from numaproof.reports.board.digest import run_data
+from numaproof.reports.board.known import known_failures
+from numaproof.reports.board.standing import implementations
+from numaproof.reports.summary import summarize
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conftest import MakeDivergence, MakeRun, MakeStarted, MakeStream
+
+    from numaproof.protocol.events import AnyEvent
+
+
+def file_of(events: list[AnyEvent]) -> str:
+    (one,) = implementations([run_data(summarize(events), "folder", lambda _: "")])
+    return known_failures(one.newest)
+
+
+def test_a_check_by_the_file_of_a_board_knows_every_failure_by_its_reason(
+    stream: MakeStream, run: MakeRun, tmp_path: Path
+) -> None:
+    half = {"signature": "admit: cpus differs", "message": "half a core"}
+    runs = [
+        run("fail", **half),
+        run("fail", machine="server", **half),
+        run("known failure", case="other", reason="finding: half", signature="admit: half"),
+        run(
+            "known failure",
+            case="other",
+            machine="server",
+            reason="own rules: ours",
+            signature="admit: half",
+        ),
+        run("crash", case="third", signature="crash: index out of range", message="it ended"),
+        run("expected failure", case="fourth", defect="leaks-cpus", signature="state: leak"),
+        run(case="fifth"),
+    ]
+    path = tmp_path / "known-failures.yaml"
+    path.write_text(file_of(stream(*runs)))
+    known = KnownFailures(entries.read(path))
+    bare = [
+        msgspec.structs.replace(one, outcome="fail", reason="")
+        for one in runs
+        if one.outcome not in {"pass", "expected failure"}
+    ]
+    judged = [known.judged(one) for one in bare]
+    assert [(one.outcome, one.reason) for one in judged] == [
+        ("known failure", "half a core"),
+        ("known failure", "half a core"),
+        ("known failure", "finding: half"),
+        ("known failure", "own rules: ours"),
+        ("known failure", "it ended"),
+    ]
+    assert list(known.missing(0.0)) == []
+    assert "leaks-cpus" not in path.read_text()
+
+
+def test_one_entry_is_about_all_machines_where_the_reason_is_one(
+    stream: MakeStream, run: MakeRun
+) -> None:
+    known = {"reason": "finding: half", "signature": "admit: half"}
+    text = file_of(
+        stream(run("known failure", **known), run("known failure", machine="server", **known))
+    )
+    assert text.splitlines()[1:] == [
+        "known_failures:",
+        "- case: static.exclusive",
+        "  signature: 'admit: half'",
+        "  reason: 'finding: half'",
+    ]
+
+
+def test_what_fuzzing_found_is_known_of_every_scenario(
+    started: MakeStarted, divergence: MakeDivergence
+) -> None:
+    text = file_of([started(kind="fuzz"), divergence(signature="admit: cpus differs")])
+    assert "- case: scenario\n  signature: 'admit: cpus differs'\n" in text
+
+
+def test_who_has_no_failures_needs_no_file(stream: MakeStream, run: MakeRun) -> None:
+    assert file_of(stream(run())) == ""
