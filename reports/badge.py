@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
 
+from numaproof.reports.story import all_failures
 from numaproof.reports.untrusted import one_line
 from numaproof.reports.wording import claimed
 
@@ -63,7 +64,7 @@ def _message(summary: Summary) -> str:
         case "passed":
             return f"{summary.tally.passed:,} passed"
         case "failed":
-            bad = max(summary.tally.bad, len(summary.divergences))
+            bad = max(summary.tally.bad, len(all_failures(summary)))
             return f"{bad:,} of {summary.tally.total:,} failed"
         case _:
             return summary.verdict

@@ -16,7 +16,7 @@ from numaproof.reports.drawing import draw_svg
 from numaproof.reports.headline import counts_line
 from numaproof.reports.html_failures import failure_cards
 from numaproof.reports.pages import environment, own_file, source_hash
-from numaproof.reports.story import source
+from numaproof.reports.story import all_failures, source
 from numaproof.reports.summary import OUTCOMES
 from numaproof.reports.untrusted import visible
 from numaproof.reports.wording import (
@@ -64,6 +64,7 @@ def html(summary: Summary) -> str:
         reached=reached_lines(summary.reached) if summary.reached else (),
         cards=cards,
         remaining=remaining,
+        failed=len(all_failures(summary)),
         defects=_defects(summary),
         sides=_sides(summary),
         area_numbers={area: number for number, area in enumerate(_areas(summary))},

@@ -2,8 +2,8 @@
 
 There is a test suite for each requirement area and a test case for each case on a machine. A wrong
 answer is a ``failure``; a program that broke, or a case that never ran, is an ``error``; an
-unsupported case or an expected failure is ``skipped`` with its reason. An incomplete run, or one
-that tested nothing, has an additional error.
+unsupported case, an expected failure or a known one is ``skipped`` with its reason. An incomplete
+run, or one that tested nothing, has an additional error.
 """
 
 from __future__ import annotations
@@ -104,7 +104,10 @@ def _fuzz_cases(summary: Summary) -> list[ET.Element]:
         cases.append(_element(summary.kind, f"{summary.tally.total} examples", summary.seconds))
     for divergence in summary.divergences:
         case = _element(summary.kind, divergence.title, 0)
-        if divergence.outcome not in GOOD:
+        if divergence.outcome == "known failure":
+            said = _message("known failure", divergence.message)
+            ET.SubElement(case, "skipped", message=said)
+        elif divergence.outcome not in GOOD:
             _add_failure(case, divergence_failure(summary, divergence))
         if divergence.stderr:
             ET.SubElement(case, "system-err").text = both_ends(divergence.stderr, _LOG)

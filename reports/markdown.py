@@ -100,6 +100,8 @@ def _head(summary: Summary) -> Iterator[str]:
     yield from _claims(summary)
     if summary.known_failures:
         yield from _known(summary)
+    if summary.known_examples:
+        yield from _known_examples(summary)
     if summary.reached is not None and summary.reached.examples:
         examples = plural(summary.reached.examples, "example")
         yield f"<details><summary>Covered in {examples}</summary>"
@@ -149,6 +151,16 @@ def _known(summary: Summary) -> Iterator[str]:
         (
             (code(name), escaped(why, 240), str(count))
             for (name, why), count in list(counts.items())[:_LISTED]
+        ),
+    )
+
+
+def _known_examples(summary: Summary) -> Iterator[str]:
+    yield from _table(
+        ["Known failure", "", "smallest example"],
+        (
+            (code(one.signature), escaped(one.message, 240), code(one.file or ""))
+            for one in summary.known_examples[:_LISTED]
         ),
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from numaproof.protocol.events import GOOD
 from numaproof.reports.values import Difference, compact, differences, without_machine
 from numaproof.reports.wording import taken_side
 
@@ -142,7 +143,11 @@ def all_failures(summary: Summary) -> tuple[Failure, ...]:
     """Every failure of a run: case runs first, then divergences, each in order."""
     return (
         *(case_failure(summary, run) for run in summary.failures),
-        *(divergence_failure(summary, one) for one in summary.divergences),
+        *(
+            divergence_failure(summary, one)
+            for one in summary.divergences
+            if one.outcome not in GOOD
+        ),
     )
 
 

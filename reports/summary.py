@@ -128,6 +128,11 @@ class Summary:
         return self.started.kind if self.started else "check"
 
     @property
+    def known_examples(self) -> tuple[DivergenceFound, ...]:
+        """The known failures that fuzzing met, each by its smallest example."""
+        return tuple(one for one in self.divergences if one.outcome == "known failure")
+
+    @property
     def failed(self) -> bool:
         """Whether anything was found wrong, complete run or not."""
         return self.tally.bad > 0 or any(one.outcome not in GOOD for one in self.divergences)
@@ -166,8 +171,13 @@ class Summary:
             "machines": {name: dict(tally.counts) for name, tally in self.machines.items()},
             "failures": [_plain_run(run) for run in self.failures],
             "expected_failures": [_plain_run(run) for run in self.expected_failures],
-            "known_failures": [_plain_run(run) for run in self.known_failures],
-            "divergences": [_plain_divergence(one) for one in self.divergences],
+            "known_failures": [
+                *(_plain_run(run) for run in self.known_failures),
+                *(_plain_divergence(one) for one in self.known_examples),
+            ],
+            "divergences": [
+                _plain_divergence(one) for one in self.divergences if one.outcome != "known failure"
+            ],
             "by_chance": [_plain_chance(one) for one in self.by_chance],
             "reached": _plain_reached(self.reached),
             "untested": list(self.untested),
@@ -340,6 +350,7 @@ def _plain_divergence(found: DivergenceFound) -> dict[str, Any]:
         "outcome": found.outcome,
         "requirements": list(found.requirements),
         "message": found.message,
+        "signature": found.signature,
         "file": found.file,
         "reproduce": found.reproduce,
     }

@@ -149,7 +149,7 @@ class Terminal:
                 elif event.outcome not in GOOD:
                     self._failure(f"{event.case} on {event.machine}", event)
                 self._advance(event.at, f"{event.case} on {event.machine}")
-            case events.DivergenceFound():
+            case events.DivergenceFound() if event.outcome not in GOOD:
                 self._failure(event.title, event)
             case events.Progress():
                 self._done = event.done

@@ -140,6 +140,14 @@ def _expected(summary: Summary) -> Iterator[Text]:
     for name, count in causes.items():
         told = one_line(name, _VALUE)
         yield Text(f"{SYMBOLS['known failure']} known failure {told}: {count}", "yellow")
+    for found in summary.known_examples[:_NAMES]:
+        told = one_line(found.signature, _VALUE)
+        yield Text(f"{SYMBOLS['known failure']} known failure {told}", "yellow")
+        yield Text(f"  {one_line(found.reason or found.message, _VALUE)}")
+        if found.file:
+            yield _whole("  case file: ", found.file)
+    if (left := len(summary.known_examples) - _NAMES) > 0:
+        yield Text(f"{plural(left, 'more known failure')} in the reports.", "yellow")
 
 
 def _by_chance(summary: Summary) -> Iterator[Text]:

@@ -11,6 +11,7 @@ import msgspec
 from numaproof.conformance.cases.schema import Case
 from numaproof.conformance.execution.run import Run, RunResult
 from numaproof.conformance.execution.scenario import Scenario
+from numaproof.conformance.fuzzing.exploration import ScenarioRun
 from numaproof.folders.scratch import scratch_folder
 
 if TYPE_CHECKING:
@@ -109,3 +110,12 @@ class ExampleRun:
         """The steps so far as a scenario."""
         case = msgspec.structs.replace(self.inner.case, level="invariants", steps=tuple(self.steps))
         return Scenario(case, self.machine)
+
+    def played(self) -> ScenarioRun:
+        """The same, with how it ended."""
+        return ScenarioRun(self.scenario(), self._result, self.inner)
+
+    @property
+    def size(self) -> int:
+        """How much there is to read."""
+        return len(msgspec.json.encode((self.machine, self.steps)))

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-import msgspec
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import seed as with_seed
 from hypothesis.errors import Flaky
@@ -25,10 +24,11 @@ from numaproof.conformance.fuzzing.coverage import CoverageTotals, features_of_a
 from numaproof.conformance.fuzzing.determinism import REPEATS, DeterminismCheck, Nondeterminism
 from numaproof.conformance.fuzzing.example_databases import Scoped
 from numaproof.conformance.fuzzing.example_run import ExampleFailedError, ExampleRun, IdleRun
-from numaproof.conformance.fuzzing.exploration import Explorer, ScenarioRun
+from numaproof.conformance.fuzzing.exploration import Explorer
 from numaproof.conformance.fuzzing.fuzz_finding import FuzzFinding
 from numaproof.conformance.fuzzing.fuzz_options import CI, Budget, FuzzOptions
 from numaproof.conformance.fuzzing.interrupts import Interrupts
+from numaproof.conformance.fuzzing.known_examples import KnownExamples
 from numaproof.conformance.fuzzing.state_machine import TARGETS, NodeMachine
 from numaproof.conformance.known_failures.verdicts import KNOWN, KnownFailures
 from numaproof.folders.scratch import scratch_folder
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from numaproof.conformance.execution.harness_run import HarnessRun
     from numaproof.conformance.fuzzing.coverage import Feature
+    from numaproof.conformance.fuzzing.exploration import ScenarioRun
     from numaproof.protocol.events import Outcome
     from numaproof.protocol.machine import MachineInfo
 
@@ -60,6 +61,8 @@ def fuzz(
     harness_run: HarnessRun, budget: Budget, seed: int, findings: Path, options: FuzzOptions = CI
 ) -> Iterator[events.AnyEvent]:
     """Fuzzes a target and yields what happens; stops at the first finding unless told to go on.
+
+    Of each known failure that was met, the smallest example comes at the end.
 
     A target without `start` is asked what needs no node. One that only discovers cannot be fuzzed:
     that counts as one unsupported example. Without a database and a budget of seconds the same seed
@@ -83,25 +86,28 @@ def fuzz(
         search = _Search(harness_run, budget, scratch, options, seeds.getrandbits(32), interrupts)
         kept = Scoped(options.database, harness_run.target) if options.database else None
         number = done = 0
-        while not search.over and budget.left(done, harness_run.elapsed()):
-            count = budget.batch(done, len(aims))
-            try:
+        try:
+            while not search.over and budget.left(done, harness_run.elapsed()):
+                count = budget.batch(done, len(aims))
                 interrupts.check()
                 _batch(search, seeds.getrandbits(64), count, aims[number % len(aims)], kept)
                 played = min(count, search.taken())
                 number, done = number + 1, done + played
                 found = search.finding()
-            except KeyboardInterrupt:
-                if interrupted := search.as_it_was_found():
-                    yield search.accepted.judged_scenario(interrupted.event(harness_run, findings))
-                raise
-            outcomes += search.passed_over(played - bool(found))
-            if found:
-                outcomes[found.outcome] += 1
-                yield search.accepted.judged_scenario(found.event(harness_run, findings))
-                if kept:
-                    kept.keep()
+                outcomes += search.passed_over(played - bool(found))
+                if found:
+                    outcomes[found.outcome] += 1
+                    yield search.event(found, findings)
+                    if kept:
+                        kept.keep()
+                yield events.Progress(at=harness_run.elapsed(), done=done)
+            search.shrink_known()
+        except KeyboardInterrupt:
+            left = (search.as_it_was_found(), *search.met.findings())
+            yield from (search.event(one, findings) for one in left if one)
             yield events.Progress(at=harness_run.elapsed(), done=done)
+            raise
+        yield from (search.event(one, findings) for one in search.met.findings())
         outcomes["pass"] = done - outcomes.total()
     yield search.coverage.event(harness_run.elapsed())
     yield harness_run.ended(outcomes, claims=search.claims.review())
@@ -112,7 +118,8 @@ class _Search:
     """What a run has found and reached, and how often it may still try to make that smaller.
 
     `known` are the causes found so far, and those that the project's own file names, each with the
-    outcome that another example counts with which fails for it. `interrupts` end the run.
+    outcome that another example counts with which fails for it; `met` are the smallest examples of
+    the latter. `interrupts` end the run.
     """
 
     harness_run: HarnessRun
@@ -126,6 +133,7 @@ class _Search:
     nondeterminism: Nondeterminism | None = None
     accepted: KnownFailures = field(init=False)
     known: dict[str, Outcome] = field(init=False)
+    met: KnownExamples = field(default_factory=KnownExamples)
     found: int = 0
     _passed_over: list[Outcome] = field(default_factory=list)
     _left: int = SHRINKS
@@ -179,6 +187,8 @@ class _Search:
             return
         session = run.inner.player.session
         self.coverage.add({**features, **features_of_answers(session.calls)}, values)
+        if run.known_outcome == KNOWN:
+            self.met.add(run)
         if run.known_outcome:
             self._passed_over.append(run.known_outcome)
             return
@@ -188,7 +198,9 @@ class _Search:
         every = self.options.replay_every
         if every and (self.coverage.examples + self.offset) % every == 0:
             found = self._determinism.nondeterminism(run.scenario(), run.inner, times=1)
-            if found and found.signature not in self.known:
+            if found and self.known.get(found.signature) == KNOWN:
+                self.met.add_finding(FuzzFinding.of_nondeterminism(found))
+            elif found and found.signature not in self.known:
                 self.nondeterminism = found
                 raise _EnoughError
 
@@ -212,6 +224,10 @@ class _Search:
                 self.known[first.signature] = first.result.outcome
         if nondeterminism:
             found = FuzzFinding.of_nondeterminism(self._determinism.smallest(nondeterminism))
+        if found and self.known.get(found.signature) == KNOWN:
+            self.met.add_finding(found)
+            self._passed_over.append(KNOWN)
+            found = None
         if found:
             self.known[found.signature] = found.outcome
             self.found += 1
@@ -224,22 +240,28 @@ class _Search:
 
     def _first(self) -> ScenarioRun:
         """The smallest failure that Hypothesis found."""
-        found = min(self.failed, key=_size)
-        return ScenarioRun(found.run.scenario(), found.result, found.run.inner)
+        return min((found.run for found in self.failed), key=attrgetter("size")).played()
 
     def _smallest(self, first: ScenarioRun) -> ScenarioRun:
         """The same made smaller; where that ends in a known cause, with its own cause kept."""
-        explorer = Explorer(self.harness_run.target, self.scratch / f"smaller-{self._number}")
-        self._number += 1
+        explorer = self._explorer()
         smallest = explorer.smallest(first)
         if smallest.signature in self.known:
             return explorer.smallest(first, way=attrgetter("signature"))
         return smallest
 
+    def _explorer(self) -> Explorer:
+        self._number += 1
+        return Explorer(self.harness_run.target, self.scratch / f"smaller-{self._number}")
 
-def _size(found: ExampleFailedError) -> int:
-    """How much there is to read."""
-    return len(msgspec.json.encode((found.run.machine, found.run.steps)))
+    def shrink_known(self) -> None:
+        """Makes the examples of known failures smaller, unless only so much time is left."""
+        if self.budget.seconds is None:
+            self.met.shrink(self._explorer(), self.coverage.examples)
+
+    def event(self, found: FuzzFinding, findings: Path) -> events.DivergenceFound:
+        """Writes the case file of a finding, and returns what is told of it."""
+        return self.accepted.judged_scenario(found.event(self.harness_run, findings))
 
 
 def _batch(

@@ -164,6 +164,24 @@ def test_other_answers_in_another_process_have_an_outcome_of_their_own(
     assert 'type="nondeterministic"' in (REPORT / "junit.xml").read_text()
 
 
+def test_other_answers_in_another_process_may_be_known(command: Command) -> None:
+    stages = ("stage config", "stage cpu")
+    causes = [
+        f"nondeterministic at start: refused at {one} against refused at {other}"
+        for one, other in (stages, stages[::-1])
+    ]
+    entries = [{"case": "scenario", "signature": one, "reason": "finding: x"} for one in causes]
+    Path("known.yaml").write_text(json.dumps({"known_failures": entries}))
+    known = ("--known-failures", "known.yaml", "--replay-every", "4")
+    ended = command("fuzz", "--max-examples", "10", *known, *refusing(), "--json")
+    assert ended.code == 0
+    told = ended.json()
+    assert told["divergences"] == []
+    one, *_ = told["known_failures"]
+    assert one["signature"] in causes
+    assert one["reproduce"].startswith("numaproof fuzz ")
+
+
 def test_nothing_is_played_again_where_that_is_not_wanted(command: Command) -> None:
     assert command("fuzz", "--max-examples", "10", "--replay-every", "0", *refusing()).code == 0
     assert len(list(Path("lives").iterdir())) == 1
@@ -209,6 +227,43 @@ def test_it_goes_on_after_a_finding_and_reports_each_cause_once(command: Command
     assert sum(told["outcomes"].values()) == 30
     assert told["outcomes"]["fault"] > 2
     assert len(list((REPORT / "findings").iterdir())) == 2
+
+
+def test_known_failures_are_shown_with_their_reasons_replayed_and_promoted(
+    command: Command,
+) -> None:
+    entries = [
+        {"case": "scenario", "signature": f"fault at start: the policy {one} broke", "reason": why}
+        for one, why in (("none", "crash: none"), ("static", "own rules: no CPUs"))
+    ]
+    Path("known.yaml").write_text(json.dumps({"known_failures": entries}))
+    args = (*with_two_bugs(), "--known-failures", "known.yaml")
+    ended = command("fuzz", *args)
+    assert ended.code == 0
+    assert "FAULT" not in ended.out
+    told = ended.out[ended.out.index("≈") :].splitlines()
+    assert told[:2] == [
+        "≈ known failure fault at start: the policy none broke",
+        "  crash: none",
+    ]
+    assert told[2].startswith("  case file: numaproof-report/fuzz/findings/fuzz-")
+    assert "Passed: 30 examples (" in ended.out
+
+    files = sorted((REPORT / "findings").iterdir())
+    board = command("board", REPORT, "--out", "site", "--json").json()
+    assert board["implementations"][0]["findings"] == {"crash": 1, "own rules": 1}
+    page = Path("site/findings.html").read_text()
+    assert "cpuManagerPolicy: static" in page
+    assert page.count("numaproof replay cases/two-") == 2
+
+    assert len(files) == 2
+    program = args[:2]
+    for file in files:
+        again = command("replay", file, *program, "--out", "again")
+        assert again.code == 1
+        assert "the policy" in again.out
+        name = ("--id", f"start-{file.stem}", "--requirement", "CPU-STATIC-001")
+        assert command("promote", file, *name, *program).code == 0
 
 
 def test_findings_of_an_earlier_run_are_removed_and_other_files_stay(command: Command) -> None:
