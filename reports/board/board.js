@@ -1,5 +1,6 @@
 "use strict";
 // Filters, moves between cells and shows what is behind one. Every page is complete without it.
+// The address has the filter (?outcome=finding&text=cache) and the cell (#REQUIREMENT/implementation).
 (() => {
   const form = document.getElementById("filter");
   const table = document.getElementById("matrix");
@@ -12,21 +13,43 @@
   const texts = new Map(rows.map((row) => [row, (table ? row.cells[0] : row).textContent.toLowerCase()]));
   const cellsOf = (row) => [...row.cells].slice(1);
   const linkOf = (cell) => cell.querySelector("a") || cell;
+  const panel = document.getElementById("details");
+  const UNTESTED = "untested: in no case of the run";
   let reached = null;
+
+  // With a script a cell is a place on this page, also one of which there is no more to read. One of
+  // them is in the order of tabs.
+  const openHere = (cell) => {
+    let link = cell.querySelector("a");
+    if (!link) {
+      link = document.createElement("a");
+      link.title = UNTESTED;
+      link.append(...cell.childNodes);
+      cell.append(link);
+    }
+    link.href = `#${encodeURI(cell.id)}`;
+  };
+
+  if (table)
+    for (const row of rows)
+      for (const cell of cellsOf(row)) {
+        if (panel) openHere(cell);
+        linkOf(cell).tabIndex = -1;
+      }
 
   // Filtering
 
   const value = (name) => (form.elements[name] ? form.elements[name].value : "");
 
   const fitsCard = (card) =>
-    (!value("outcome") || card.dataset.kind === value("outcome")) &&
+    (!value("kind") || card.dataset.kind === value("kind")) &&
     (!value("implementation") || card.dataset.i === value("implementation"));
 
   const fitsRow = (row) => {
     const group = row.parentElement.dataset.area;
     if (value("area") && group !== value("area")) return false;
     if (value("document") && row.dataset.document !== value("document")) return false;
-    const outcome = value("outcome");
+    const outcome = value("outcome") && form.elements.outcome.selectedOptions[0].dataset.state;
     let any = !outcome;
     cellsOf(row).forEach((cell) => {
       const fits = !outcome || cell.classList.contains(outcome);
@@ -54,25 +77,70 @@
     if (table)
       for (const body of table.tBodies) body.hidden = ![...body.rows].some((row) => !row.hidden && rows.includes(row));
     if (table) keepReachable();
-    shown.textContent = count === rows.length ? "" : `${count.toLocaleString("en")} of ${rows.length.toLocaleString("en")} shown`;
+    const all = rows.length.toLocaleString("en");
+    shown.textContent = count === rows.length ? `all ${all} shown` : `${count.toLocaleString("en")} of ${all} shown`;
     nothing.hidden = count > 0;
+  };
+
+  // The filter in the address
+
+  const FIELDS = ["text", "area", "document", "outcome", "kind", "implementation"];
+  const MOST = 200; // characters of a text that an address may ask for
+  const fields = form ? FIELDS.map((name) => form.elements.namedItem(name)).filter(Boolean) : [];
+  let kept = true;
+
+  const takes = (field, said) => !field.options || [...field.options].some((option) => option.value === said);
+
+  const readAddress = () => {
+    const asked = new URLSearchParams(location.search);
+    for (const field of fields) {
+      const said = (asked.get(field.name) || "").slice(0, MOST);
+      field.value = takes(field, said) ? said : "";
+    }
+    // `?my-driver` is a column, too.
+    const choice = form.elements.namedItem("implementation");
+    if (choice && !choice.value)
+      for (const [name, said] of asked) if (!said && takes(choice, name)) choice.value = name;
+  };
+
+  const replaceAddress = (part, said) => {
+    const address = new URL(location.href);
+    address[part] = said;
+    try {
+      history.replaceState(null, "", address);
+    } catch {
+      kept = false; // by a browser that allows it nowhere on a disk, or not as often
+    }
+  };
+
+  const writeAddress = () => {
+    const said = fields.filter((field) => field.value).map((field) => [field.name, field.value]);
+    replaceAddress("search", String(new URLSearchParams(said)));
+  };
+
+  const applyAndWrite = () => {
+    apply();
+    writeAddress();
   };
 
   if (form) {
     form.hidden = false;
-    const wanted = location.search.slice(1); // a slug, which needs no decoding
-    const choice = form.elements.implementation;
-    if (choice && [...choice.options].some((option) => option.value === wanted)) choice.value = wanted;
-    form.addEventListener("input", apply);
+    readAddress();
+    form.addEventListener("input", applyAndWrite);
     form.addEventListener("submit", (event) => event.preventDefault());
-    form.addEventListener("reset", () => setTimeout(apply));
+    form.addEventListener("reset", () => setTimeout(applyAndWrite));
+    window.addEventListener("popstate", () => {
+      if (!kept) return;
+      readAddress();
+      apply();
+    });
     apply();
   }
 
   // The cell that a fragment names, and what is behind it
 
-  const panel = document.getElementById("details");
   const findings = panel ? JSON.parse(document.getElementById("cells").textContent) : [];
+  const FEW = 4; // machines that are named at once
   let current = null;
 
   const made = (name, text, parent) => {
@@ -94,7 +162,15 @@
       if (!requirements.includes(requirement)) continue;
       const item = made("li", "", list);
       made("code", name, item);
-      item.append(` ${outcome} on ${machines.join(", ")}`);
+      item.append(` ${outcome} on `);
+      const names = machines.join(", ");
+      if (machines.length <= FEW) {
+        item.append(names);
+        continue;
+      }
+      const more = made("details", "", item);
+      made("summary", `${machines.length} machines`, more);
+      more.append(names);
     }
     if (one.kind !== "expected") {
       const link = made("a", "The finding, with its smallest case", made("p", "", section));
@@ -120,8 +196,10 @@
     made("p", row.querySelector(".sentence").textContent, panel);
     const source = made("p", row.querySelector(".says .quiet").textContent, panel);
     source.className = "quiet";
+    const [state, ...outcomes] = linkOf(cell).title.split(": ");
     const said = made("p", "", panel);
-    made("b", linkOf(cell).title || "in no case of the run", said);
+    made("span", `${cell.textContent} ${state}`, said).className = `state ${cell.classList[0]}`;
+    said.append(` ${outcomes.join(": ")}`);
     for (const one of findings)
       if (one.implementation === slug && one.cases.some((found) => found[3].includes(row.id)))
         panel.append(finding(one, row.id));
@@ -132,7 +210,12 @@
 
   const reset = () => {
     form.reset();
-    apply();
+    applyAndWrite();
+  };
+
+  const unmark = () => {
+    mark(null);
+    if (panel) panel.hidden = true;
   };
 
   const mark = (cell) => {
@@ -150,8 +233,7 @@
     }
     const target = id && document.getElementById(id);
     if (!target) {
-      mark(null);
-      if (panel) panel.hidden = true;
+      unmark();
       return;
     }
     for (let around = target; around; around = around.parentElement) if (around.tagName === "DETAILS") around.open = true;
@@ -162,18 +244,20 @@
       if (panel) show(target);
       put(target);
       target.scrollIntoView({ block: "start", inline: "nearest" });
-    } else target.scrollIntoView({ block: "start" });
+    } else {
+      unmark();
+      target.scrollIntoView({ block: "start" });
+    }
   };
 
   function leave() {
-    panel.hidden = true;
     const cell = current;
-    mark(null);
-    history.replaceState(null, "", `${location.pathname}${location.search}`);
+    unmark();
+    replaceAddress("hash", "");
     if (cell) linkOf(cell).focus();
   }
 
-  // Moving between cells: one of them is in the order of tabs
+  // Moving between cells
 
   function reach(cell) {
     if (reached) linkOf(reached).tabIndex = -1;
@@ -208,13 +292,6 @@
   const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
   if (table) {
-    for (const row of rows)
-      for (const cell of cellsOf(row)) {
-        linkOf(cell).tabIndex = -1;
-        // With a script, a cell is a place on this page.
-        if (panel && cell.firstElementChild) cell.firstElementChild.href = `#${encodeURI(cell.id)}`;
-      }
-    keepReachable();
     for (const hint of document.querySelectorAll(".keys")) hint.hidden = false;
     table.addEventListener("click", (event) => {
       const cell = event.target.closest("tbody td[id]");
@@ -241,6 +318,17 @@
       event.preventDefault();
       move(cell, ...STEPS[event.key]);
     }
+  });
+
+  // Paper has no summaries to click on.
+
+  let closed = [];
+  window.addEventListener("beforeprint", () => {
+    closed = [...document.querySelectorAll("details.card:not([open])")];
+    for (const card of closed) card.open = true;
+  });
+  window.addEventListener("afterprint", () => {
+    for (const card of closed) card.open = false;
   });
 
   window.addEventListener("hashchange", go);

@@ -15,7 +15,7 @@ from numaproof.inputs import door
 from numaproof.inputs.errors import DocumentError
 from numaproof.reports.badge import shield
 from numaproof.reports.board.data import KINDS, data_name, encoded
-from numaproof.reports.board.standing import STATES, Score, implementations, worst
+from numaproof.reports.board.standing import NOT_ASKED, STATES, Score, implementations, worst
 from numaproof.reports.board.views import (
     MEANINGS,
     SIGNS,
@@ -27,6 +27,7 @@ from numaproof.reports.board.views import (
     good_first,
     met_text,
     shown_findings,
+    size_text,
     state_number,
     tally_text,
 )
@@ -49,6 +50,9 @@ _PACKAGE = "numaproof.reports.board"
 _MARK = '<meta name="generator" content="numaproof board">'
 _OWN = ("implementations/*.html", "badges/*.svg", "cases/*.yaml")
 """What a site has as many of as it has implementations or findings."""
+
+OWN_MACHINE = "its own machine"
+"""What a case run names that brings its machine with it, as recordings do."""
 
 _LABELS: Mapping[State, str] = {"pass": "agrees"}
 _DISCOVERY: tuple[State, ...] = tuple(one for one in STATES if one != "expected")
@@ -79,13 +83,35 @@ class Board:
 
     @cached_property
     def machines(self) -> Mapping[str, MachineSize | None]:
-        """The machines of all runs, the smallest first."""
+        """The machines that a run describes or has discovered, the smallest first.
+
+        What cannot be discovered has no size, and comes last.
+        """
         found: dict[str, MachineSize | None] = {}
-        for one in self.implementations:
-            for run in one.newest.runs:
-                for name in (*run.machines, *run.discovery):
+        for run in self._newest_runs:
+            for name in (*run.machines, *run.discovery):
+                if name != OWN_MACHINE and (name in run.sizes or name in run.discovery):
                     found[name] = run.sizes.get(name) or found.get(name)
         return {name: found[name] for name in sorted(found, key=lambda one: _size(found, one))}
+
+    @cached_property
+    def elsewhere(self) -> tuple[str, ...]:
+        """What case runs name that is no machine of the catalogue, such as a case's own."""
+        named = {name for run in self._newest_runs for name in run.machines}
+        return tuple(sorted(named - self.machines.keys()))
+
+    @property
+    def tested(self) -> int:
+        """The requirements that any implementation was asked about."""
+        states = [one.newest.states for one in self.implementations]
+        return sum(
+            any(found.get(one.id, "untested") not in NOT_ASKED for found in states)
+            for one in self.requirements
+        )
+
+    @property
+    def _newest_runs(self) -> Iterator[RunData]:
+        return (run for one in self.implementations for run in one.newest.runs)
 
     def found(self, one: BoardImplementation) -> dict[str, int]:
         """The findings of an implementation by kind."""
@@ -145,9 +171,9 @@ class Board:
         }
 
 
-def _size(found: Mapping[str, MachineSize | None], name: str) -> tuple[int, str]:
+def _size(found: Mapping[str, MachineSize | None], name: str) -> tuple[bool, int, str]:
     size = found[name]
-    return (size.cpus if size else 0), name
+    return size is None or not size.cpus, size.cpus if size else 0, name
 
 
 def board_of(reading: RunsRead) -> Board:
@@ -262,6 +288,7 @@ def _machines_page(board: Board) -> str:
         machines=board.machines,
         discovered={name for one in discoverers for name in one.newest.discovery},
         labels=_LABELS,
+        own_machine=OWN_MACHINE,
         discovery_states=_DISCOVERY,
     )
 
@@ -326,6 +353,7 @@ _ENVIRONMENT.filters |= {
     "machines": _machines,
     "met": met_text,
     "number": state_number,
+    "size": size_text,
     "source": source,
     "tally": tally_text,
     "web_address": is_web_address,

@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING
 
 from numaproof.reports.board.data import KINDS
 from numaproof.reports.board.standing import NOT_ASKED, STATES, Met
+from numaproof.reports.layout import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from numaproof.protocol.events import ReportedRequirement
-    from numaproof.reports.board.data import BoardFinding, FoundIn, Kind, Tally
+    from numaproof.reports.board.data import BoardFinding, FoundIn, Kind, MachineSize, Tally
     from numaproof.reports.board.standing import BoardImplementation, Entry, State
 
 SIGNS: Mapping[State, str] = {
     "failed": "✗",
     "crash": "†",
-    "finding": "✗",
+    "finding": "!",
     "known failure": "~",
     "own rules": "◇",
     "expected": "≈",
@@ -86,6 +87,14 @@ def state_number(state: State) -> int:
 def tally_text(tally: Tally) -> str:
     """The outcomes of a tally in words."""
     return ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(tally.items()))
+
+
+def size_text(size: MachineSize | None) -> str:
+    """How large a machine is, as far as that can be discovered."""
+    if size is None:
+        return ""
+    parts = ((size.cpus, "CPU"), (size.nodes, "NUMA node"), (size.sockets, "socket"))
+    return ", ".join(plural(count, word) for count, word in parts if count)
 
 
 def met_text(entry: Entry) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from builders import boards
 from builders.machines import regular
 from numaproof.protocol.events import (
     CaseFinished,
@@ -21,7 +23,10 @@ from numaproof.protocol.machine import HugePages, MachineInfo, UncoreCache
 from numaproof.protocol.messages import Hello, Options, Policies
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import Browser
 
     from numaproof.protocol.events import AnyEvent, Outcome
 
@@ -182,3 +187,31 @@ def divergence() -> MakeDivergence:
         return DivergenceFound(**fields | changes)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A site of seventeen implementations."""
+    return boards.written(tmp_path_factory.mktemp("board"))
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A Chromium of this machine's."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("needs Chromium (Debian: apt-get install chromium)")
+    with playwright.sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def visit(browser: Browser, site: Path) -> Iterator[boards.Visit]:
+    """A visit in a large window."""
+    made = boards.Visit(browser, site, viewport={"width": 1400, "height": 900})
+    yield made
+    assert made.complaints == []
+    made.context.close()

@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 import re
-import shutil
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import pytest
 
+from builders.boards import CELL, FOUND, Visit
 from numaproof.conformance.requirements import load_registry
-from numaproof.reports.board.data import (
-    Author,
-    BoardFinding,
-    FoundIn,
-    MachineSize,
-    RunData,
-    encoded,
-)
-from numaproof.reports.board.reading import Known, read
-from numaproof.reports.board.site import board_of, write_site
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
-    from playwright.sync_api import Browser, Locator, Page
+    from playwright.sync_api import Browser, Page
 
 pytestmark = pytest.mark.commands
 
@@ -36,159 +25,6 @@ PAGES = (
     "machines.html",
     "implementations/pinner.html",
 )
-CELL = "CPU-STATIC-002/pinner"
-FOUND = "takes half a core, <b>if</b> asked for one"
-
-
-def pinner(version: str = "1.1", **more: Any) -> RunData:
-    """An allocator that fails, that has rules of its own, and that passes."""
-    told = (
-        BoardFinding(
-            kind="finding",
-            outcome="known failure",
-            title="Whole CPUs are exclusive",
-            signatures={"admit: cpus differs": 2},
-            reason=FOUND,
-            message="containers.app.cpus: expected 2-3, got 2",
-            case="static-whole",
-            machine="laptop-4c8t",
-            text="cases:\n- id: static-whole\n",
-            requirements=("CPU-STATIC-002",),
-            cases=(
-                FoundIn(
-                    "static-whole",
-                    "known failure",
-                    ("dgx-spark-gb10", "laptop-4c8t"),
-                    ("CPU-STATIC-002",),
-                ),
-            ),
-        ),
-        BoardFinding(
-            kind="failed",
-            outcome="crash",
-            title="Memory is pinned",
-            signatures={"crash at admit: exit code 2": 1},
-            cases=(FoundIn("memory-pinned", "crash", ("laptop-4c8t",), ("MEM-STATIC-001",)),),
-        ),
-        BoardFinding(
-            kind="expected",
-            outcome="expected failure",
-            title="A core is taken as a whole",
-            signatures={"invariant exclusive-to-one": 1},
-            reason="free-core-by-average",
-            cases=(
-                FoundIn("free-cores", "expected failure", ("laptop-4c8t",), ("CPU-STATIC-004",)),
-            ),
-        ),
-    )
-    fields: dict[str, Any] = {
-        "kind": "check",
-        "author": Author("pinner", version, "Go", ("start", "admit"), "https://pinner.example/"),
-        "kubernetes": "1.36",
-        "level": "placement",
-        "numaproof": "0.1.0",
-        "outcomes": {"pass": 200, "known failure": 2, "crash": 1, "expected failure": 1},
-        "requirements": {
-            "CPU-STATIC-001": {"pass": 9},
-            "CPU-STATIC-002": {"pass": 7, "known failure": 2},
-            "CPU-STATIC-003": {"unsupported": 7},
-            "CPU-STATIC-004": {"expected failure": 1},
-            "MEM-STATIC-001": {"crash": 1},
-        },
-        "machines": {"laptop-4c8t": {"pass": 100, "crash": 1}, "dgx-spark-gb10": {"pass": 100}},
-        "findings": told,
-    }
-    return RunData(**fields | more)
-
-
-def reader(name: str, **discovery: Any) -> RunData:
-    """A program that discovers machines, with one of which it has rules of its own."""
-    machines = {f"machine-{number}": {"pass": 4} for number in range(60)}
-    machines["machine-7"] = {"pass": 3, "known failure": 1}
-    cites = ("DISCOVERY-002",)
-    where = FoundIn("discover-cores", "known failure", ("machine-7",), cites, discovers=True)
-    return RunData(
-        kind="check",
-        author=Author(name, "2.0", "C", ("discover",)),
-        kubernetes="1.37",
-        level="invariants",
-        numaproof="0.1.0",
-        outcomes={"pass": 239, "known failure": 1, **discovery},
-        requirements={"DISCOVERY-002": {"pass": 59, "known failure": 1}},
-        machines=machines,
-        discovery=machines,
-        sizes={name: MachineSize(8, 2, 1) for name in machines},
-        findings=(
-            BoardFinding(
-                kind="own rules",
-                outcome="known failure",
-                title="Cores are discovered",
-                signatures={"discover: cores differs": 1},
-                reason="counts no offline CPUs",
-                cases=(where,),
-            ),
-        ),
-    )
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A site of a dozen implementations."""
-    folder = tmp_path_factory.mktemp("board")
-    runs = [pinner(), pinner("1.0", requirements={"CPU-STATIC-001": {"fail": 1}})]
-    runs += [reader(f"a rather long name of a reader {number}") for number in range(11)]
-    (folder / "runs.board.json").write_bytes(encoded(runs))
-    registry = tuple(one.event() for one in load_registry().requirements)
-    board = board_of(read([folder / "runs.board.json"], Known(registry, lambda _: "")))
-    write_site(board, folder / "site")
-    return folder / "site"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """A Chromium of this machine's."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("needs Chromium (Debian: apt-get install chromium)")
-    with playwright.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        yield started
-        started.close()
-
-
-class Visit:
-    """A window on the site; what its scripts complain about, and what it loads, is kept."""
-
-    def __init__(self, browser: Browser, site: Path, **settings: Any) -> None:
-        self.site = site
-        self.context = browser.new_context(**settings)
-        self.page: Page = self.context.new_page()
-        self.complaints: list[str] = []
-        self.loaded: list[str] = []
-        self.page.on("console", lambda said: self.complaints.append(said.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("request", lambda asked: self.loaded.append(asked.url))
-
-    def open(self, name: str) -> Page:
-        self.page.goto((self.site / name).as_uri() if "#" not in name else self.address(name))
-        return self.page
-
-    def address(self, name: str) -> str:
-        path, _, rest = name.partition("#")
-        return f"{(self.site / path).as_uri()}#{rest}"
-
-    def cell(self, name: str) -> Locator:
-        return self.page.locator(f'[id="{name}"]')
-
-
-@pytest.fixture
-def visit(browser: Browser, site: Path) -> Iterator[Visit]:
-    """A visit in a large window."""
-    made = Visit(browser, site, viewport={"width": 1400, "height": 900})
-    yield made
-    assert made.complaints == []
-    made.context.close()
 
 
 def focused(page: Page) -> str:
@@ -236,7 +72,7 @@ def test_the_table_is_filtered_by_words_area_outcome_and_implementation(visit: V
     assert rows(page) == every
     page.select_option("[name=area]", label="Static policy")
     assert page.locator("#matrix tbody:visible").count() == 1
-    page.select_option("[name=outcome]", label="✗ finding")
+    page.select_option("[name=outcome]", label="! finding")
     assert rows(page) == 1
     page.click("[type=reset]")
     page.select_option("[name=implementation]", label="pinner")
@@ -248,7 +84,7 @@ def test_the_table_is_filtered_by_words_area_outcome_and_implementation(visit: V
 
 def test_the_overview_leads_to_a_column_of_the_table(visit: Visit) -> None:
     page = visit.open("index.html")
-    page.click("a[href='matrix.html?pinner']")
+    page.click("a[href='matrix.html?implementation=pinner']")
     page.wait_for_load_state()
     assert page.input_value("[name=implementation]") == "pinner"
 
@@ -256,7 +92,7 @@ def test_the_overview_leads_to_a_column_of_the_table(visit: Visit) -> None:
 def test_findings_are_filtered_by_kind(visit: Visit) -> None:
     page = visit.open("findings.html")
     every = page.locator(".card:visible").count()
-    page.select_option("[name=outcome]", label="finding")
+    page.select_option("[name=kind]", label="! finding")
     assert page.locator(".card:visible").count() == 1 < every
     page.click(".card:visible > summary")
     shown = page.locator(".card[open]").inner_text()
@@ -303,6 +139,9 @@ def test_a_link_to_a_cell_that_is_filtered_out_lifts_the_filter(visit: Visit) ->
 
 def test_the_table_is_used_with_the_keyboard_alone(visit: Visit) -> None:
     page = visit.open("matrix.html")
+    # One cell is in the order of tabs, not thousands.
+    in_order = page.locator("#matrix td > a:not([tabindex='-1']), #matrix td[tabindex='0']")
+    assert in_order.count() == 1
     page.keyboard.press("/")
     assert focused(page) == "text"
     page.keyboard.type("cpu-static-00/")
@@ -329,13 +168,12 @@ def test_the_table_is_used_with_the_keyboard_alone(visit: Visit) -> None:
     assert page.locator("#details").is_hidden()
     assert focused(page) == CELL
     assert page.evaluate("location.hash") == ""
-    # One cell is in the order of tabs, not thousands.
-    assert page.locator("#matrix td > a:not([tabindex='-1'])").count() == 1
+    assert in_order.count() == 1
 
 
 def test_machines_are_a_table_of_what_discoverers_agree_on(visit: Visit) -> None:
     page = visit.open("machines.html")
-    assert page.locator("#matrix tr.area").inner_text().count("59/60") == 11
+    assert page.locator("#matrix tr.area").inner_text().count("59/60") == 16
     page.fill("[name=text]", "machine-7")
     assert rows(page) == 1
     page.locator("#matrix td.s4 a").first.click()

@@ -1,0 +1,224 @@
+"""What the board's pages keep in the address, what a cell opens, and what is printed."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from builders.boards import CELL, FOUND, Visit
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from playwright.sync_api import Browser, Page
+
+pytestmark = pytest.mark.commands
+
+UNTESTED = "CPU-STATIC-005/pinner"
+HOSTILE = (
+    "?",
+    "?=",
+    "?%E0%A4%A",
+    "?&&&==%00",
+    "?outcome=%3Cimg%20src=x%20onerror=alert(1)%3E&area=-1&document=[object%20Object]",
+    "?implementation=__proto__&outcome=constructor&kind=toString&submit=1",
+    "?__proto__",
+    "?implementation=nobody",
+    "?outcome=s2",
+)
+
+
+def query(page: Page) -> str:
+    found: str = page.evaluate("location.search.slice(1)")
+    return found
+
+
+def rows(page: Page) -> int:
+    return page.locator("#matrix tbody tr:not(.area):visible").count()
+
+
+def set_filters(page: Page) -> dict[str, str]:
+    """The values of the fields of the filter that have one."""
+    found: dict[str, str] = page.evaluate(
+        "Object.fromEntries([...document.getElementById('filter').elements]"
+        ".filter((one) => one.name && one.value).map((one) => [one.name, one.value]))"
+    )
+    return found
+
+
+def test_a_filter_is_in_the_address_in_words(visit: Visit) -> None:
+    page = visit.open("matrix.html")
+    before = page.evaluate("history.length")
+    page.fill("[name=text]", "half a & b=c")
+    assert query(page) == "text=half+a+%26+b%3Dc"
+    page.fill("[name=text]", "exactly")
+    page.select_option("[name=area]", label="Static policy")
+    page.select_option("[name=document]", label="managers-uk")
+    page.select_option("[name=outcome]", label="! finding")
+    page.select_option("[name=implementation]", label="pinner")
+    assert query(page) == (
+        "text=exactly&area=Static+policy&document=managers-uk&outcome=finding&implementation=pinner"
+    )
+    assert rows(page) == 1
+    page.click("[type=reset]")
+    page.wait_for_url(lambda address: "?" not in address)
+    assert page.evaluate("history.length") == before
+
+
+def test_a_filtered_table_survives_a_reload_and_is_where_back_leads(visit: Visit) -> None:
+    page = visit.open("matrix.html")
+    page.fill("[name=text]", "static")
+    page.select_option("[name=outcome]", label="! finding")
+    filtered = {"text": "static", "outcome": "finding"}
+    page.reload()
+    assert (set_filters(page), rows(page)) == (filtered, 1)
+    page.click("nav >> text=Findings")
+    page.wait_for_url("**/findings.html")
+    page.go_back()
+    page.wait_for_url(lambda address: "matrix.html?" in address)
+    assert (set_filters(page), rows(page)) == (filtered, 1)
+
+
+def test_back_on_one_page_brings_back_its_filter(visit: Visit) -> None:
+    page = visit.open("matrix.html?text=cpu-static")
+    visit.cell(CELL).click()
+    page.wait_for_selector("#details:visible")
+    page.fill("[name=text]", "cpu-static-002")
+    assert query(page) == "text=cpu-static-002"
+    assert page.url.endswith(f"#{CELL}")
+    page.go_back()
+    page.wait_for_url(lambda address: "#" not in address)
+    assert set_filters(page) == {"text": "cpu-static"}
+    assert rows(page) > 1
+
+
+def test_links_to_cells_keep_the_filter(visit: Visit) -> None:
+    page = visit.open("matrix.html?implementation=pinner&outcome=finding")
+    visit.cell(CELL).click()
+    page.wait_for_selector("#details:visible")
+    assert page.url.endswith(f"?implementation=pinner&outcome=finding#{CELL}")
+    page.keyboard.press("Escape")
+    assert page.url.endswith("?implementation=pinner&outcome=finding")
+    assert set_filters(page) == {"implementation": "pinner", "outcome": "finding"}
+
+
+@pytest.mark.parametrize("old", ["pinner", "pinner=", "pinner&utm_source=mail"])
+def test_an_implementation_alone_is_a_query_too(visit: Visit, old: str) -> None:
+    for name in ("matrix.html", "findings.html"):
+        assert set_filters(visit.open(f"{name}?{old}")) == {"implementation": "pinner"}
+
+
+def test_findings_and_machines_keep_their_filters_too(visit: Visit) -> None:
+    page = visit.open("findings.html?kind=own+rules&text=offline")
+    assert set_filters(page) == {"kind": "own rules", "text": "offline"}
+    page.select_option("[name=kind]", label="! finding")
+    page.fill("[name=text]", "")
+    assert query(page) == "kind=finding"
+    assert page.locator(".card:visible").count() == 1
+    page = visit.open("machines.html?outcome=own+rules")
+    assert rows(page) == 1
+    page.select_option("[name=outcome]", label="✓ agrees")
+    assert query(page) == "outcome=pass"
+
+
+@pytest.mark.parametrize("asked", [*HOSTILE, "?text=" + "%F0%9F%98%80x" * 3000])
+def test_a_query_that_says_nothing_stops_nothing(visit: Visit, asked: str) -> None:
+    for name in ("matrix.html", "findings.html", "machines.html"):
+        page = visit.open(name + asked)
+        shown = set_filters(page)
+        assert shown.keys() <= {"text"}
+        assert len(shown.get("text", "")) <= 200
+        page.fill("[name=text]", "7")
+        assert query(page) == "text=7", name
+        assert page.locator("img").count() == 0
+
+
+def test_a_link_to_a_cell_that_the_query_hides_shows_it(visit: Visit) -> None:
+    page = visit.open(f"matrix.html?text=no+such+words&outcome=crash#{CELL}")
+    assert visit.cell(CELL).is_visible()
+    assert FOUND in page.locator("#details").inner_text()
+    page.wait_for_url(lambda address: "?" not in address)
+    assert page.url.endswith(f"#{CELL}")
+    assert set_filters(page) == {}
+
+
+def test_an_untested_cell_says_so(visit: Visit) -> None:
+    page = visit.open(f"matrix.html#{CELL}")
+    for how in ("click", "Enter", "link"):
+        if how == "click":
+            visit.cell(UNTESTED).click()
+        elif how == "Enter":
+            visit.cell("CPU-STATIC-004/pinner").locator("a").focus()
+            page.keyboard.press("ArrowDown")
+            page.keyboard.press("Enter")
+        else:
+            page = visit.open(f"matrix.html#{UNTESTED}")
+        page.wait_for_selector(f"td.here[id='{UNTESTED}']")
+        told = page.locator("#details").inner_text()
+        for said in ("CPU-STATIC-005", "untested", "in no case of the run"):
+            assert said in told
+        assert FOUND not in told
+        assert page.locator("td.here").count() == 1
+        page.keyboard.press("Escape")
+        assert page.locator("#details").is_hidden()
+
+
+def test_a_link_to_something_else_closes_the_details(visit: Visit) -> None:
+    page = visit.open(f"matrix.html#{CELL}")
+    page.evaluate("location.hash = 'CPU-STATIC-003'")
+    page.wait_for_selector("#details", state="hidden")
+    assert page.locator("td.here").count() == 0
+
+
+A4 = 1047
+"""The width of an A4 page across, without its margins, in pixels of CSS."""
+
+WIDE = ("index.html", "matrix.html", "machines.html", "implementations/pinner.html")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_tables_fit_on_paper(browser: Browser, site: Path, scheme: str) -> None:
+    visit = Visit(browser, site, viewport={"width": A4, "height": 718})
+    for name in WIDE:
+        page = visit.open(name)
+        page.emulate_media(media="print", color_scheme=scheme)
+        wide = page.locator("table").evaluate_all(
+            "(all) => all.map((one) => one.getBoundingClientRect().right)"
+        )
+        assert wide, name
+        assert max(wide) <= A4, name
+        hidden = page.locator(".scroll, thead th, tbody th").evaluate_all(
+            """(all) => all.map((one) => getComputedStyle(one))
+              .filter((one) => one.position === "sticky" || one.overflowX === "auto"
+                || one.maxHeight !== "none").length"""
+        )
+        assert hidden == 0, name
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") in (
+            "rgb(255, 255, 255)",
+            "rgba(0, 0, 0, 0)",
+        )
+        printed = page.pdf(prefer_css_page_size=True)
+        boxes = {tuple(map(float, one)) for one in re.findall(BOX, printed)}
+        assert boxes, name
+        assert all(width > height for width, height in boxes), name
+    visit.context.close()
+
+
+BOX = rb"/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]"
+
+
+def test_findings_are_printed_open(visit: Visit) -> None:
+    page = visit.open("findings.html")
+    page.locator(".card > summary").nth(1).click()
+    assert page.locator(".card[open]").count() == 1
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert page.locator(".card:not([open])").count() == 0
+    page.emulate_media(media="print")
+    heights = page.locator("pre").evaluate_all(
+        "(all) => all.map((one) => getComputedStyle(one).maxHeight)"
+    )
+    assert set(heights) == {"none"}
+    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert page.locator(".card[open]").count() == 1

@@ -1,0 +1,104 @@
+"""What a board's pages say, and the words and signs that they share; no browser is needed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from builders.boards import pinner, registry
+from numaproof.conformance.execution.machines import GivenMachine
+from numaproof.reports.board.data import Author, BoardFinding, FoundIn, MachineSize
+from numaproof.reports.board.site import OWN_MACHINE, Board, write_site
+from numaproof.reports.board.standing import implementations
+from numaproof.reports.board.views import MEANINGS, SIGNS, size_text
+
+if TYPE_CHECKING:
+    from numaproof.reports.board.data import RunData
+
+ADAPTERS = Path(__file__).parents[2] / "adapters"
+SIZE = MachineSize(cpus=8, nodes=2, sockets=1)
+
+
+def board(*runs: RunData) -> Board:
+    return Board(implementations(runs), registry(), len(runs))
+
+
+def pages(made: Board, folder: Path) -> dict[str, str]:
+    write_site(made, folder)
+    return {path.name: path.read_text() for path in folder.rglob("*.html")}
+
+
+def test_no_two_states_have_the_same_sign() -> None:
+    assert len(set(SIGNS.values())) == len(SIGNS)
+    assert SIGNS.keys() == MEANINGS.keys()
+
+
+def test_the_documents_table_has_the_signs() -> None:
+    text = (ADAPTERS.parent / "docs" / "board.md").read_text()
+    told = dict(re.findall(r"^\| (\S) \| ([a-z ]+) \|", text, re.MULTILINE))
+    assert told == {sign: state for state, sign in SIGNS.items()}
+
+
+def test_machines_are_what_runs_describe_or_discover(tmp_path: Path) -> None:
+    tally: Any = {"pass": 1}
+    names = ("laptop", "cannot-be-discovered", OWN_MACHINE, "a recording")
+    made = board(
+        pinner(
+            findings=(),
+            requirements={"CPU-STATIC-001": tally, "CPU-STATIC-002": {"unsupported": 3}},
+            machines=dict.fromkeys(names, tally),
+            discovery={"laptop": tally, "cannot-be-discovered": tally},
+            sizes={"laptop": SIZE, OWN_MACHINE: MachineSize(9, 9, 1)},
+        )
+    )
+    # What has no size stands behind what has one.
+    assert list(made.machines.items()) == [("laptop", SIZE), ("cannot-be-discovered", None)]
+    assert made.elsewhere == ("a recording", OWN_MACHINE)
+    shown = pages(made, tmp_path)
+    said = f"{len(registry()):,} documented requirements, of which 1 is tested here, on 2 machines"
+    assert said in shown["index.html"]
+    parts = re.split("<table|On no machine of the catalogue", shown["machines.html"])
+    _, first, second, other = parts
+    for table in (first, second):
+        assert "laptop" in table
+        assert OWN_MACHINE not in table
+    assert OWN_MACHINE in other
+    assert "a recording" in other
+
+
+def test_the_name_of_no_machine_is_the_harness_s() -> None:
+    assert GivenMachine.__dataclass_fields__["name"].default == OWN_MACHINE
+
+
+@pytest.mark.parametrize(
+    ("size", "said"),
+    [
+        (SIZE, "8 CPUs, 2 NUMA nodes, 1 socket"),
+        (MachineSize(4, 0, 0), "4 CPUs"),
+        (MachineSize(0, 3, 0), "3 NUMA nodes"),
+        (None, ""),
+    ],
+)
+def test_a_size_has_only_what_there_is(size: MachineSize | None, said: str) -> None:
+    assert size_text(size) == said
+
+
+def test_counts_of_findings_lead_to_them(tmp_path: Path) -> None:
+    where = (FoundIn("c", "known failure", ("m",), ("CPU-STATIC-001",)),)
+    found = BoardFinding("own rules", "known failure", "t", {"s": 1}, cases=where)
+    made = board(pinner(author=Author("a b", "1", "Go"), findings=(found,)))
+    index = pages(made, tmp_path)["index.html"]
+    assert 'href="findings.html?implementation=a-b&amp;kind=own%20rules"' in index
+    assert 'href="matrix.html?implementation=a-b"' in index
+
+
+def test_reasons_of_known_failures_stand_alone() -> None:
+    """A site shows them, and has none of the files beside them."""
+    citing = re.compile(r"\.yaml|\.md|findings?/|README")
+    for path in ADAPTERS.glob("*/known-failures.yaml"):
+        for one in yaml.safe_load(path.read_text())["known_failures"]:
+            assert not citing.search(one["reason"]), f"{path.parent.name}: {one['reason']}"
