@@ -180,6 +180,14 @@ def test_machines_are_a_table_of_what_discoverers_agree_on(visit: Visit) -> None
     assert page.locator(".card[open]").inner_text().count("counts no offline CPUs") >= 1
 
 
+def test_counts_of_neighbouring_cells_do_not_run_together(visit: Visit) -> None:
+    page = visit.open("machines.html")
+    paddings = page.locator(".counted tbody td").evaluate_all(
+        "(all) => all.map((one) => parseFloat(getComputedStyle(one).paddingLeft))"
+    )
+    assert min(paddings) >= 4
+
+
 def test_a_phone_scrolls_tables_and_no_page(browser: Browser, site: Path) -> None:
     visit = Visit(browser, site, viewport={"width": 400, "height": 800})
     for name in PAGES:
