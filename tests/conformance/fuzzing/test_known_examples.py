@@ -212,6 +212,15 @@ class Fragile(InProcess):
         return messages.Fault("no")
 
 
+def test_a_node_stays_started(
+    make_target: MakeTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(known_examples, "SHARE", 1)
+    (one,) = found(run(make_target(Fragile(Reference)), tmp_path, known(HINTS)))
+    (case,) = loading.read_file(Path(one.file or ""))
+    assert [step.verb for step in case.steps] == ["start", "hints"]
+
+
 def test_a_try_that_breaks_the_program_is_the_last(
     make_target: MakeTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
