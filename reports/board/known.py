@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 import yaml
@@ -35,6 +36,12 @@ def known_failures(entry: Entry) -> str:
     return head + yaml.safe_dump(
         {"known_failures": rows}, sort_keys=False, width=100, allow_unicode=True
     )
+
+
+def check_command(entry: Entry, file: str) -> str:
+    """The command that checks an implementation by its file; `CMD` stands for the program's."""
+    options = ("--kubernetes", entry.kubernetes, "--level", entry.level, "--known-failures", file)
+    return f'numaproof check --implementation "CMD" {shlex.join(options)}'
 
 
 def _rows(entry: Entry) -> Iterator[Row]:

@@ -15,6 +15,7 @@ from numaproof.inputs import door
 from numaproof.inputs.errors import DocumentError
 from numaproof.reports.badge import shield
 from numaproof.reports.board.data import KINDS, data_name, encoded
+from numaproof.reports.board.known import check_command, known_failures
 from numaproof.reports.board.standing import NOT_ASKED, STATES, Score, implementations, worst
 from numaproof.reports.board.views import (
     MEANINGS,
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 
 _PACKAGE = "numaproof.reports.board"
 _MARK = '<meta name="generator" content="numaproof board">'
-_OWN = ("implementations/*.html", "badges/*.svg", "cases/*.yaml")
+_OWN = ("implementations/*.html", "badges/*.svg", "cases/*.yaml", "known-failures/*.yaml")
 """What a site has as many of as it has implementations or findings."""
 
 OWN_MACHINE = "its own machine"
@@ -273,7 +274,11 @@ def _files(board: Board) -> Iterator[tuple[str, str]]:
             yield found.file, found.finding.text
     for one in board.implementations:
         yield f"badges/{one.slug}.svg", _badge(one.newest)
-        yield f"implementations/{one.slug}.html", _implementation_page(board, one, shared)
+        by_file = ""
+        if text := known_failures(one.newest):
+            yield f"known-failures/{one.slug}.yaml", text
+            by_file = check_command(one.newest, f"{one.slug}.yaml")
+        yield f"implementations/{one.slug}.html", _implementation_page(board, one, shared, by_file)
 
 
 def _machines_page(board: Board) -> str:
@@ -293,7 +298,9 @@ def _machines_page(board: Board) -> str:
     )
 
 
-def _implementation_page(board: Board, one: BoardImplementation, shared: Iterable[Any]) -> str:
+def _implementation_page(
+    board: Board, one: BoardImplementation, shared: Iterable[Any], by_file: str
+) -> str:
     newest = one.newest
     good = {"pass", "expected", "unsupported", "untested"}
     states = newest.states
@@ -315,6 +322,7 @@ def _implementation_page(board: Board, one: BoardImplementation, shared: Iterabl
         not_met=sorted(not_met, key=lambda pair: STATES.index(pair[1])),
         told={row.id for row, _ in not_met},
         areas=shared,
+        by_file=by_file,
     )
 
 
@@ -340,14 +348,20 @@ def _badge(entry: Entry) -> str:
     return shield(f"kubernetes {entry.kubernetes}", _badge_text(entry), colour)
 
 
-def _machines(cases: Iterable[FoundIn]) -> int:
-    """How many machines cases are about."""
-    return len({name for one in cases for name in one.machines})
+def _cases(places: Iterable[FoundIn]) -> int:
+    """How many cases show a finding, each of which may do so in several ways."""
+    return len({one.case for one in places})
+
+
+def _machines(places: Iterable[FoundIn]) -> int:
+    """On how many machines a finding shows."""
+    return len({name for one in places for name in one.machines})
 
 
 _ENVIRONMENT = environment(_PACKAGE)
 _ENVIRONMENT.filters |= {
     "bars": bars,
+    "cases": _cases,
     "counted": counted,
     "good_first": good_first,
     "machines": _machines,

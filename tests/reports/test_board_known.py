@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -10,6 +11,7 @@ from numaproof.conformance.known_failures import entries
 from numaproof.conformance.known_failures.verdicts import KnownFailures
 from numaproof.reports.board.digest import run_data
 from numaproof.reports.board.known import known_failures
+from numaproof.reports.board.site import Board, write_site
 from numaproof.reports.board.standing import implementations
 from numaproof.reports.summary import summarize
 
@@ -85,6 +87,24 @@ def test_what_fuzzing_found_is_known_of_every_scenario(
 ) -> None:
     text = file_of([started(kind="fuzz"), divergence(signature="admit: cpus differs")])
     assert "- case: scenario\n  signature: 'admit: cpus differs'\n" in text
+
+
+def test_a_site_has_the_file_and_the_command_that_reads_it(
+    stream: MakeStream, run: MakeRun, tmp_path: Path
+) -> None:
+    events = stream(run("fail", signature="admit: half"), start={"kubernetes": "1.37; rm -r ."})
+    made = implementations([run_data(summarize(events), "folder", lambda _: "")])
+    write_site(Board(made, (), 1), tmp_path)
+    page = html.unescape((tmp_path / "implementations" / "kubelet.html").read_text())
+    assert 'href="../known-failures/kubelet.yaml"' in page
+    asked = "--kubernetes '1.37; rm -r .' --level kubelet --known-failures kubelet.yaml"
+    assert f'numaproof check --implementation "CMD" {asked}</code>' in page
+    (entry,) = entries.read(tmp_path / "known-failures" / "kubelet.yaml")
+    assert entry.written.signature == "admit: half"
+    # What is known no more leaves no file behind.
+    good = implementations([run_data(summarize(stream(run())), "folder", lambda _: "")])
+    write_site(Board(good, (), 1), tmp_path)
+    assert list((tmp_path / "known-failures").iterdir()) == []
 
 
 def test_who_has_no_failures_needs_no_file(stream: MakeStream, run: MakeRun) -> None:
