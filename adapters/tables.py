@@ -31,7 +31,8 @@ ANSWERS = ("same", "other", "wrong", "crash")
 HEADING = """# What the other implementations do
 
 [Which they are, and how they are asked](others.md). `python adapters/tables.py DIR` writes this
-page from the reports of `adapters/others.py --out DIR` and the cases in `adapters/*/findings/`.
+page from the reports of `adapters/others.py --out DIR` and the cases in `adapters/*/findings/` and
+`adapters/*/own-rules/`.
 """
 
 
@@ -166,25 +167,33 @@ def fuzzed(one: Adapter) -> Iterator[str]:
         yield f"{number:,}"
 
 
-def findings(adapters: Path) -> Iterator[str]:
-    """The smallest case of each finding, which says what should be."""
-    yield "## Findings\n\nWhat should be, and is not: the smallest cases, for `numaproof replay`.\n"
-    rows = []
-    for path in sorted(adapters.glob("*/findings/*.yaml")):
-        name = path.parents[1].name
-        for case in yaml.safe_load(path.read_text(encoding="utf-8"))["cases"]:
-            cited = ", ".join(
-                f"[{one}](requirements.md#{one.lower()})" for one in case["requirements"]
-            )
-            where = f"../adapters/{name}/findings/{path.name}"
-            rows.append(row(name, f"[{case['title']}]({where})", cited))
-    yield from table(("", "case", "requirements"), rows)
+FOUND = {
+    "findings": "## Findings\n\nThe smallest cases of what is wrong, for `numaproof replay`.\n",
+    "own-rules": "\n## Own rules\n\nThe same of what kubelets do, and others need not.\n",
+}
+"""The folders of an adapter that have its smallest cases, each with its heading."""
+
+
+def smallest(adapters: Path) -> Iterator[str]:
+    """The smallest case of each finding, and of each rule of its own."""
+    for folder, heading in FOUND.items():
+        yield heading
+        rows = []
+        for path in sorted(adapters.glob(f"*/{folder}/*.yaml")):
+            name = path.parents[1].name
+            for case in yaml.safe_load(path.read_text(encoding="utf-8"))["cases"]:
+                cited = ", ".join(
+                    f"[{one}](requirements.md#{one.lower()})" for one in case["requirements"]
+                )
+                where = f"../adapters/{name}/{folder}/{path.name}"
+                rows.append(row(name, f"[{case['title']}]({where})", cited))
+        yield from table(("", "case", "requirements"), rows)
 
 
 def main(words: Sequence[str]) -> str:
     """The page of the reports in a folder."""
     found = [read(one) for one in sorted(Path(words[0]).iterdir()) if (one / "check").is_dir()]
-    lines = [HEADING, *discoverers(found), *allocators(found), *findings(HERE)]
+    lines = [HEADING, *discoverers(found), *allocators(found), *smallest(HERE)]
     return "\n".join(lines)
 
 
