@@ -38,8 +38,8 @@ ANCHOR = re.compile(r'<a id="([^"]+)"></a>')
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 OURS = re.compile(rf"(?<![\w/.~-])(?:{'|'.join(FOLDERS)})/[\w./*-]*\w\*?")
 SUFFIX = re.compile(r"(?:[\w.-]+/)*[\w-]+\.py|[\w.-]+(?:/[\w.-]+)+\.(?:yaml|md|sh|go)")
-ELSEWHERE = ("numaproof-report/", "pkg/", "sys/", "proc/")
-"""What paths in other trees begin with: reports, the kubelet's sources, machines."""
+ELSEWHERE = ("numaproof-report/", "pkg/", "site/", "sys/", "proc/")
+"""What paths in other trees begin with: reports, the kubelet's sources, a board, machines."""
 NAME = re.compile(r"(?<![\w./-])numaproof(?:\.[A-Za-z_]\w*)+")
 COMMAND = re.compile(r"(?<![\w./-])(?<!from )numaproof ([a-z].*)")
 
