@@ -21,6 +21,9 @@ VERSION = 1
 """The version of the format; a reader refuses others."""
 
 TAG = "numaproof board"
+_RECORDINGS = "recordings"
+"""The area of the requirement that every recording stands for."""
+
 SUFFIX = ".board.json"
 """What the names of files of board data end with, in a folder of them."""
 
@@ -161,6 +164,11 @@ class BoardData(_Compact, frozen=True, tag_field="data", tag=TAG):
     version: int
     requirements: tuple[ReportedRequirement, ...] = ()
     runs: tuple[RunData, ...] = ()
+
+
+def documented(requirement: ReportedRequirement) -> bool:
+    """Whether a document has a requirement: what recordings are checked for is in none."""
+    return bool(requirement.document) and requirement.area != _RECORDINGS
 
 
 def encoded(runs: Iterable[RunData], requirements: Iterable[ReportedRequirement] = ()) -> bytes:

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from numaproof.inputs import door
 from numaproof.inputs.errors import DocumentError
 from numaproof.reports.badge import shield
-from numaproof.reports.board.data import KINDS, data_name, encoded
+from numaproof.reports.board.data import KINDS, data_name, documented, encoded
 from numaproof.reports.board.known import check_command, known_failures
 from numaproof.reports.board.standing import NOT_ASKED, STATES, Score, implementations, worst
 from numaproof.reports.board.views import (
@@ -102,12 +102,17 @@ class Board:
         return tuple(sorted(named - self.machines.keys()))
 
     @property
+    def documented(self) -> tuple[ReportedRequirement, ...]:
+        """The requirements that a document has."""
+        return tuple(one for one in self.requirements if documented(one))
+
+    @property
     def tested(self) -> int:
-        """The requirements that any implementation was asked about."""
+        """Those of them that any implementation was asked about, in its newest runs."""
         states = [one.newest.states for one in self.implementations]
         return sum(
             any(found.get(one.id, "untested") not in NOT_ASKED for found in states)
-            for one in self.requirements
+            for one in self.documented
         )
 
     @property
@@ -179,7 +184,9 @@ def _size(found: Mapping[str, MachineSize | None], name: str) -> tuple[bool, int
 
 def board_of(reading: RunsRead) -> Board:
     """The board of what was read."""
-    return Board(implementations(reading.runs), reading.requirements, len(reading.runs))
+    undocumented = frozenset(one.id for one in reading.requirements if not documented(one))
+    made = implementations(reading.runs, undocumented)
+    return Board(made, reading.requirements, len(reading.runs))
 
 
 def write_site(board: Board, folder: Path) -> None:

@@ -66,12 +66,16 @@ class Score:
 
 @dataclass
 class Entry:
-    """The runs of one version of an implementation in one release, at one level."""
+    """The runs of one version of an implementation in one release, at one level.
+
+    `undocumented` are requirements that no document has, which do not count as requirements.
+    """
 
     author: Author
     kubernetes: str
     level: Level
     runs: list[RunData] = field(default_factory=list)
+    undocumented: frozenset[str] = frozenset()
 
     @cached_property
     def findings(self) -> tuple[BoardFinding, ...]:
@@ -147,7 +151,8 @@ class Entry:
     @property
     def met(self) -> Met:
         """How many of the requirements that it was asked about it meets."""
-        return Met.of(Counter(self.states.values()))
+        states = self.states.items()
+        return Met.of(Counter(state for one, state in states if one not in self.undocumented))
 
 
 class Met(NamedTuple):
@@ -254,10 +259,16 @@ def _parts(text: str) -> tuple[tuple[int, int, str], ...]:
     return tuple((1, int(one[:18]), "") if one.isdigit() else (0, 0, one) for one in words)
 
 
-def implementations(runs: Iterable[RunData]) -> tuple[BoardImplementation, ...]:
+def implementations(
+    runs: Iterable[RunData], undocumented: frozenset[str] = frozenset()
+) -> tuple[BoardImplementation, ...]:
     """The implementations that runs are about, in the order of their names.
 
     A run that is given twice counts once.
+
+    Args:
+        runs: the runs.
+        undocumented: the ids of requirements that no document has.
     """
     entries: dict[tuple[str, str, str, str], Entry] = {}
     seen: list[RunData] = []
@@ -266,7 +277,8 @@ def implementations(runs: Iterable[RunData]) -> tuple[BoardImplementation, ...]:
             continue
         seen.append(run)
         key = (run.author.name, run.author.version, run.kubernetes, run.level)
-        entry = entries.setdefault(key, Entry(run.author, run.kubernetes, run.level))
+        new = Entry(run.author, run.kubernetes, run.level, undocumented=undocumented)
+        entry = entries.setdefault(key, new)
         entry.runs.append(run)
     by_name: dict[str, list[Entry]] = {}
     for entry in entries.values():

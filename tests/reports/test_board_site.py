@@ -11,9 +11,11 @@ import yaml
 
 from builders.boards import pinner, registry
 from numaproof.conformance.execution.machines import GivenMachine
+from numaproof.protocol.events import ReportedRequirement
 from numaproof.reports.board.data import Author, BoardFinding, FoundIn, MachineSize
-from numaproof.reports.board.site import OWN_MACHINE, Board, write_site
-from numaproof.reports.board.standing import implementations
+from numaproof.reports.board.reading import Known, RunsRead
+from numaproof.reports.board.site import OWN_MACHINE, Board, board_of, write_site
+from numaproof.reports.board.standing import Met, implementations
 from numaproof.reports.board.views import MEANINGS, SIGNS, size_text
 
 if TYPE_CHECKING:
@@ -68,6 +70,27 @@ def test_machines_are_what_runs_describe_or_discover(tmp_path: Path) -> None:
         assert OWN_MACHINE not in table
     assert OWN_MACHINE in other
     assert "a recording" in other
+
+
+def test_what_no_document_has_is_in_no_count_of_requirements(tmp_path: Path) -> None:
+    tally: Any = {"pass": 1}
+    recorded = ReportedRequirement("RECORDED", "recordings", "As recorded.", "fixtures", "")
+    bare = ReportedRequirement("OURS", "ours", "As we like it.", "", "")
+    asked: Any = {"CPU-STATIC-001": tally, "RECORDED": {"fail": 1}, "OURS": tally}
+    run = pinner(findings=(), requirements=asked)
+    known = Known((*registry(), bare), lambda _: "")
+    reading = RunsRead(known, [run])
+    reading.add([recorded])
+    made = board_of(reading)
+    (one,) = made.implementations
+    assert one.newest.met == Met(documented=1, as_kubelet=0, asked=1)
+    assert made.plain()["implementations"][0]["requirements"]["asked"] == 1
+    shown = pages(made, tmp_path)
+    said = f"{len(registry()):,} documented requirements, of which 1 is tested"
+    assert said in shown["index.html"]
+    assert "1 of 1 requirements" in (tmp_path / "badges" / "pinner.svg").read_text()
+    # It has its row, and what became of it.
+    assert 'id="RECORDED/pinner" class="s0"' in shown["matrix.html"]
 
 
 def test_the_name_of_no_machine_is_the_harness_s() -> None:
