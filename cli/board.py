@@ -51,8 +51,8 @@ def board(*, paths: tuple[Path, ...], out: Path, data: Path | None, as_json: boo
     made = board_of(reading)
     for run in reading.passed_over:
         click.echo(
-            f"numaproof: the whole run in the board data stays, for the reports of"
-            f" {run.author.name} {run.author.version} are incomplete: {run.gaps[0]}",
+            f"numaproof: an incomplete run of {run.author.name} {run.author.version} is left out,"
+            f" for there is a whole one: {run.gaps[0]}",
             err=True,
         )
     write_site(made, out)

@@ -192,7 +192,11 @@ def slug(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text.lower())[:60].strip("-") or "unnamed"
 
 
+def run_key(run: RunData) -> tuple[str, ...]:
+    """What runs have in common of which one takes the place of another."""
+    return run.author.name, run.author.version, run.kubernetes, run.level, run.kind
+
+
 def data_name(run: RunData) -> str:
     """What a run's own file of board data is called."""
-    parts = (run.author.name, run.author.version, run.kubernetes, run.level, run.kind)
-    return "-".join(slug(one) for one in parts) + SUFFIX
+    return "-".join(slug(one) for one in run_key(run)) + SUFFIX

@@ -22,7 +22,7 @@ from numaproof.reports.board.data import (
     TAG,
     VERSION,
     BoardData,
-    data_name,
+    run_key,
 )
 from numaproof.reports.board.digest import run_data
 from numaproof.reports.files import EVENTS
@@ -72,14 +72,18 @@ class RunsRead:
         """The runs: board data of what has reports, too, is what these were before."""
         over = self.passed_over
         reported = [run for run in self.reported if run not in over]
-        new = {data_name(run) for run in reported}
-        return (*reported, *(run for run in self.kept if data_name(run) not in new))
+        new = {run_key(run) for run in reported}
+        kept = (run for run in self.kept if run_key(run) not in new and run not in over)
+        return (*reported, *kept)
 
     @property
     def passed_over(self) -> tuple[RunData, ...]:
-        """Incomplete reports of which board data has the whole run, which says more."""
-        whole = {data_name(run) for run in self.kept if not run.gaps}
-        return tuple(run for run in self.reported if run.gaps and data_name(run) in whole)
+        """Incomplete runs of which there is a whole one, which says more."""
+        runs = (*self.reported, *self.kept)
+        whole = {run_key(run) for run in runs if not run.gaps}
+        again = {run_key(run) for run in self.reported if not run.gaps}
+        old = (run for run in self.kept if run_key(run) not in again)
+        return tuple(run for run in (*self.reported, *old) if run.gaps and run_key(run) in whole)
 
     @property
     def others(self) -> tuple[ReportedRequirement, ...]:

@@ -277,6 +277,19 @@ def test_a_part_does_not_take_the_place_of_a_whole_run() -> None:
     assert RunsRead(known, [whole], [part]).runs == (whole,)
 
 
+def test_a_part_is_not_added_to_a_whole_run() -> None:
+    whole, part = data(outcomes={"pass": 9}), data(gaps=("Only a part.",))
+    other = data(kind="fuzz", gaps=("Only a part.",))
+    known = Known((), no_text)
+    for reported, kept in (([part, whole, other], []), ([], [part, whole, other])):
+        found = RunsRead(known, reported, kept)
+        assert found.runs == (whole, other)
+        assert found.passed_over == (part,)
+    # Names that have one slug are two.
+    alike = data(author=Author("Pinner", "1.0", "Go"), gaps=("Only a part.",))
+    assert RunsRead(known, [whole, alike], []).passed_over == ()
+
+
 def test_known_failures_are_scored_by_their_kinds() -> None:
     where = (FoundIn("c", "known failure", ("a", "b"), ("R",)),)
     found = BoardFinding("own rules", "known failure", "t", {"s": 2}, cases=where)
