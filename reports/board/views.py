@@ -14,7 +14,7 @@ from numaproof.reports.layout import plural
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from numaproof.protocol.events import ReportedRequirement
+    from numaproof.protocol.events import Outcome, ReportedRequirement
     from numaproof.reports.board.data import BoardFinding, FoundIn, Kind, MachineSize, Tally
     from numaproof.reports.board.standing import BoardImplementation, Entry, State
 
@@ -86,7 +86,23 @@ def state_number(state: State) -> int:
 
 def tally_text(tally: Tally) -> str:
     """The outcomes of a tally in words."""
-    return ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(tally.items()))
+    return ", ".join(_outcome_text(*one) for one in sorted(tally.items()))
+
+
+def _outcome_text(outcome: Outcome, count: int) -> str:
+    one, several = _OUTCOMES.get(outcome, (outcome, f"{outcome}s"))
+    return f"{count:,} {one if count == 1 else several}"
+
+
+_OUTCOMES: Mapping[Outcome, tuple[str, str]] = {
+    "pass": ("passed", "passed"),
+    "fail": ("failed", "failed"),
+    "crash": ("crash", "crashes"),
+    "unsupported": ("unsupported", "unsupported"),
+    "not run": ("not run", "not run"),
+    "nondeterministic": ("nondeterministic", "nondeterministic"),
+}
+"""Outcomes that are said in other words, of one case run and of several."""
 
 
 def size_text(size: MachineSize | None) -> str:
@@ -122,6 +138,16 @@ class ShownFinding:
         """What it is about, in a line."""
         one = self.finding
         return one.reason or next(iter(one.signatures), "") or one.message or one.title
+
+    @property
+    def extent(self) -> str:
+        """How many failures there are, or how they were found: of these only examples are kept."""
+        if self.finding.cases:
+            return plural(self.finding.count, "failure")
+        compared = [one for one in self.entry.runs if one.kind == "diff"]
+        if any(self.finding in one.findings for one in compared):
+            return "found by comparison"
+        return "found by fuzzing"
 
     @property
     def file(self) -> str:

@@ -16,10 +16,10 @@ from numaproof.reports.board.data import Author, BoardFinding, FoundIn, MachineS
 from numaproof.reports.board.reading import Known, RunsRead
 from numaproof.reports.board.site import OWN_MACHINE, Board, board_of, write_site
 from numaproof.reports.board.standing import Met, implementations
-from numaproof.reports.board.views import MEANINGS, SIGNS, size_text
+from numaproof.reports.board.views import MEANINGS, SIGNS, size_text, tally_text
 
 if TYPE_CHECKING:
-    from numaproof.reports.board.data import RunData
+    from numaproof.reports.board.data import RunData, Tally
 
 ADAPTERS = Path(__file__).parents[2] / "adapters"
 SIZE = MachineSize(cpus=8, nodes=2, sockets=1)
@@ -117,6 +117,39 @@ def test_counts_of_findings_lead_to_them(tmp_path: Path) -> None:
     index = pages(made, tmp_path)["index.html"]
     assert 'href="findings.html?implementation=a-b&amp;kind=own%20rules"' in index
     assert 'href="matrix.html?implementation=a-b"' in index
+
+
+def test_what_fuzzing_found_has_no_count_but_of_scenarios(tmp_path: Path) -> None:
+    found = BoardFinding("finding", "known failure", "t", {"cpus differ": 77}, reason="two owners")
+    outcomes: Any = {"pass": 47, "known failure": 353, "unsupported": 1}
+    none: Any = {"requirements": {}, "machines": {}}
+    shown = pages(
+        board(
+            pinner(kind="fuzz", findings=(found,), outcomes=outcomes, **none),
+            pinner(author=Author("other", "1", "C"), kind="diff", findings=(found,), **none),
+        ),
+        tmp_path,
+    )
+    for name in ("findings.html", "pinner.html"):
+        assert "1.36 · found by fuzzing</span>" in shown[name]
+        assert "77" not in shown[name]
+    assert "1.36 · found by comparison</span>" in shown["other.html"]
+    said = "Fuzzing: 353 known failures, 47 passed, 1 unsupported</p>"
+    assert said in shown["pinner.html"]
+    assert "Comparison: " in shown["other.html"]
+
+
+@pytest.mark.parametrize(
+    ("tally", "said"),
+    [
+        ({"fail": 1, "pass": 2, "crash": 1}, "1 crash, 1 failed, 2 passed"),
+        ({"crash": 2, "known failure": 1}, "2 crashes, 1 known failure"),
+        ({"time-out": 2, "expected failure": 1}, "1 expected failure, 2 time-outs"),
+        ({}, ""),
+    ],
+)
+def test_a_tally_is_said_in_words(tally: Tally, said: str) -> None:
+    assert tally_text(tally) == said
 
 
 def test_reasons_of_known_failures_stand_alone() -> None:
