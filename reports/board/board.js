@@ -208,6 +208,12 @@
     panel.hidden = false;
   };
 
+  // In a wide window the details are on the side where the cell is not.
+  const putBeside = (cell) => {
+    const { left, right } = cell.getBoundingClientRect();
+    panel.classList.toggle("left", (left + right) / 2 > window.innerWidth / 2);
+  };
+
   const reset = () => {
     form.reset();
     applyAndWrite();
@@ -244,6 +250,7 @@
       if (panel) show(target);
       put(target);
       target.scrollIntoView({ block: "start", inline: "nearest" });
+      if (panel) putBeside(target);
     } else {
       unmark();
       target.scrollIntoView({ block: "start" });

@@ -129,6 +129,27 @@ def test_a_link_to_a_cell_shows_it_and_survives_a_reload(
     visit.context.close()
 
 
+def test_details_are_beside_their_cell(browser: Browser, site: Path) -> None:
+    visit = Visit(browser, site, viewport={"width": 1280, "height": 900})
+    first = "CPU-STATIC-002/a-rather-long-name-of-a-reader-0"
+    for how in ("link", "click"):
+        for name in (CELL, first):
+            if how == "link":
+                visit.page.goto("about:blank")
+                page = visit.open(f"matrix.html#{name}")
+            else:
+                visit.cell(name).click()
+            page.wait_for_selector(f"td.here[id='{name}']")
+            panel, cell = page.locator("#details").bounding_box(), visit.cell(name).bounding_box()
+            assert panel
+            assert cell
+            if name == CELL:
+                assert panel["x"] < panel["x"] + panel["width"] <= cell["x"]
+            else:
+                assert cell["x"] + cell["width"] <= panel["x"]
+    visit.context.close()
+
+
 def test_a_link_to_a_cell_that_is_filtered_out_lifts_the_filter(visit: Visit) -> None:
     page = visit.open("matrix.html")
     page.fill("[name=text]", "no such words")
