@@ -18,12 +18,14 @@ if TYPE_CHECKING:
 SCENARIO = "scenario"
 """What a file of known failures calls every generated scenario."""
 
+_NO_REASON = "not accounted for yet"
+
 Row = dict[str, str]
 """An entry of the file."""
 
 
 def known_failures(entry: Entry) -> str:
-    """The file of known failures by which a check of an implementation passes; empty for none.
+    """The file of known failures by which an implementation passes; empty for none.
 
     What a kubelet does by a named defect needs no entry. A case whose failures with one cause have
     several reasons has an entry for each machine.
@@ -38,10 +40,13 @@ def known_failures(entry: Entry) -> str:
     )
 
 
-def check_command(entry: Entry, file: str) -> str:
-    """The command that checks an implementation by its file; `CMD` stands for the program's."""
+def commands(entry: Entry, file: str) -> dict[str, str]:
+    """The commands that its file is for, each with its line; `CMD` stands for the program's."""
+    scenarios = {row["case"] == SCENARIO for row in _rows(entry)}
     options = ("--kubernetes", entry.kubernetes, "--level", entry.level, "--known-failures", file)
-    return f'numaproof check --implementation "CMD" {shlex.join(options)}'
+    rest = f'--implementation "CMD" {shlex.join(options)}'
+    named = (("check", False), ("fuzz", True))
+    return {name: f"numaproof {name} {rest}" for name, which in named if which in scenarios}
 
 
 def _rows(entry: Entry) -> Iterator[Row]:
@@ -74,7 +79,7 @@ def _of(finding: BoardFinding, reasons: dict[tuple[str, str], set[str]]) -> Iter
 
 
 def _reason(finding: BoardFinding) -> str:
-    """The reason as it was written, or what is wrong where nobody has given one."""
+    """The reason as it was written; what one run says in its place is none of the others'."""
     if finding.reason and finding.kind in WORDED:
         return f"{finding.kind}: {finding.reason}"
-    return finding.reason or finding.message or finding.outcome
+    return finding.reason or _NO_REASON

@@ -15,7 +15,7 @@ from numaproof.inputs import door
 from numaproof.inputs.errors import DocumentError
 from numaproof.reports.badge import shield
 from numaproof.reports.board.data import KINDS, data_name, documented, encoded
-from numaproof.reports.board.known import check_command, known_failures
+from numaproof.reports.board.known import commands, known_failures
 from numaproof.reports.board.standing import NOT_ASKED, STATES, Score, implementations, worst
 from numaproof.reports.board.views import (
     MEANINGS,
@@ -281,10 +281,10 @@ def _files(board: Board) -> Iterator[tuple[str, str]]:
             yield found.file, found.finding.text
     for one in board.implementations:
         yield f"badges/{one.slug}.svg", _badge(one.newest)
-        by_file = ""
+        by_file = {}
         if text := known_failures(one.newest):
             yield f"known-failures/{one.slug}.yaml", text
-            by_file = check_command(one.newest, f"{one.slug}.yaml")
+            by_file = commands(one.newest, f"{one.slug}.yaml")
         yield f"implementations/{one.slug}.html", _implementation_page(board, one, shared, by_file)
 
 
@@ -306,7 +306,7 @@ def _machines_page(board: Board) -> str:
 
 
 def _implementation_page(
-    board: Board, one: BoardImplementation, shared: Iterable[Any], by_file: str
+    board: Board, one: BoardImplementation, shared: Iterable[Any], by_file: Mapping[str, str]
 ) -> str:
     newest = one.newest
     good = {"pass", "expected", "unsupported", "untested"}

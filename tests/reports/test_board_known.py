@@ -57,11 +57,11 @@ def test_a_check_by_the_file_of_a_board_knows_every_failure_by_its_reason(
     ]
     judged = [known.judged(one) for one in bare]
     assert [(one.outcome, one.reason) for one in judged] == [
-        ("known failure", "half a core"),
-        ("known failure", "half a core"),
+        ("known failure", "not accounted for yet"),
+        ("known failure", "not accounted for yet"),
         ("known failure", "finding: half"),
         ("known failure", "own rules: ours"),
-        ("known failure", "it ended"),
+        ("known failure", "not accounted for yet"),
     ]
     assert list(known.missing(0.0)) == []
     assert "leaks-cpus" not in path.read_text()
@@ -79,6 +79,17 @@ def test_one_entry_is_about_all_machines_where_the_reason_is_one(
         "- case: static.exclusive",
         "  signature: 'admit: half'",
         "  reason: 'finding: half'",
+    ]
+
+
+def test_the_message_of_one_run_is_no_reason_for_others(stream: MakeStream, run: MakeRun) -> None:
+    told = "boom [known.yaml:2: known until 2027-03-01: fix it, or move the date]"
+    one = run("fail", signature="admit: half", message=told)
+    text = file_of(stream(one, run("fail", signature="admit: half", machine="server")))
+    assert text.splitlines()[2:] == [
+        "- case: static.exclusive",
+        "  signature: 'admit: half'",
+        "  reason: not accounted for yet",
     ]
 
 
@@ -101,10 +112,35 @@ def test_a_site_has_the_file_and_the_command_that_reads_it(
     assert f'numaproof check --implementation "CMD" {asked}</code>' in page
     (entry,) = entries.read(tmp_path / "known-failures" / "kubelet.yaml")
     assert entry.written.signature == "admit: half"
+    assert "numaproof fuzz" not in page
+    assert "<code>check</code> then fails only on new failures:" in page
     # What is known no more leaves no file behind.
     good = implementations([run_data(summarize(stream(run())), "folder", lambda _: "")])
     write_site(Board(good, (), 1), tmp_path)
     assert list((tmp_path / "known-failures").iterdir()) == []
+
+
+def test_what_fuzzing_found_is_known_of_fuzzing(
+    started: MakeStarted,
+    stream: MakeStream,
+    run: MakeRun,
+    divergence: MakeDivergence,
+    tmp_path: Path,
+) -> None:
+    def page(*streams: list[AnyEvent]) -> str:
+        runs = [run_data(summarize(events), "folder", lambda _: "") for events in streams]
+        write_site(Board(implementations(runs), (), 1), tmp_path)
+        return html.unescape((tmp_path / "implementations" / "kubelet.html").read_text())
+
+    fuzzed = [started(kind="fuzz"), divergence(signature="admit: cpus differs")]
+    given = '--implementation "CMD" --kubernetes 1.35 --level kubelet --known-failures kubelet.yaml'
+    alone = page(fuzzed)
+    assert f"<code>numaproof fuzz {given}</code>" in alone
+    assert "numaproof check" not in alone
+    assert "<code>fuzz</code> then fails only on new failures:" in alone
+    both = page(fuzzed, stream(run("fail", signature="admit: half")))
+    assert f"<code>numaproof check {given}\nnumaproof fuzz {given}</code>" in both
+    assert "<code>check</code> and <code>fuzz</code> then fail only on new failures:" in both
 
 
 def test_who_has_no_failures_needs_no_file(stream: MakeStream, run: MakeRun) -> None:
