@@ -48,7 +48,10 @@ Paragraph = Annotated[str, msgspec.Meta(max_length=MOST_PARAGRAPH)]
 FileText = Annotated[str, msgspec.Meta(max_length=MOST_TEXT + 100)]
 """A file, and the note where it is cut."""
 
-Tally = dict[Outcome, int]
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+"""A count, as large as other readers of JSON have it exactly."""
+
+Tally = dict[Outcome, Count]
 """Counts of case runs, or of generated scenarios, by outcome."""
 
 WORDED: tuple[Kind, ...] = ("finding", "own rules", "crash")
@@ -118,7 +121,7 @@ class BoardFinding(_Compact, frozen=True):
     kind: Kind
     outcome: Outcome
     title: Line
-    signatures: dict[Line, int]
+    signatures: dict[Line, Count]
     reason: Paragraph = ""
     message: Paragraph = ""
     case: Name = ""
@@ -155,7 +158,7 @@ class RunData(_Compact, frozen=True):
     sizes: dict[Name, MachineSize] = msgspec.field(default_factory=dict)
     findings: tuple[BoardFinding, ...] = ()
     gaps: tuple[Line, ...] = ()
-    left_out: int = 0
+    left_out: Count = 0
 
 
 class BoardData(_Compact, frozen=True, tag_field="data", tag=TAG):
