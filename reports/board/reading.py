@@ -196,7 +196,8 @@ def _read_stream(path: Path, found: RunsRead) -> None:
     events = _events(path)
     first = next(events, None)
     if first is None:
-        raise DocumentError(str(path), 0, "", "it is empty: the run was killed", "repeat the run")
+        has = "has no whole line" if path.stat().st_size else "is empty"
+        raise DocumentError(str(path), 0, "", f"it {has}: the run was killed", "repeat the run")
     whole = chain((first,), events)
     if isinstance(first, CampaignPlanned):
         journal: Iterator[CampaignEvent] = whole  # type: ignore[assignment]
