@@ -14,7 +14,7 @@ from markupsafe import Markup
 from numaproof.inputs import door
 from numaproof.inputs.errors import DocumentError
 from numaproof.reports.badge import shield
-from numaproof.reports.board.data import KINDS, data_name, documented, encoded
+from numaproof.reports.board.data import KINDS, documented
 from numaproof.reports.board.known import commands, known_failures
 from numaproof.reports.board.standing import NOT_ASKED, STATES, Score, implementations, worst
 from numaproof.reports.board.views import (
@@ -203,30 +203,6 @@ def write_site(board: Board, folder: Path) -> None:
         part = path.with_name(f".{path.name}.part")
         part.write_bytes(visible(text).encode())
         part.replace(path)
-
-
-def write_data(reading: RunsRead, path: Path) -> None:
-    """Writes board data: one file if its name ends with ``.json``, else a folder of files.
-
-    Raises:
-        OSError: a file cannot be written.
-    """
-    one_file = path.name.endswith(".json")
-    entries = [
-        run for one in implementations(reading.runs) for entry in one.entries for run in entry.runs
-    ]
-    others = reading.others
-    if one_file:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(encoded(entries, others))
-        return
-    path.mkdir(parents=True, exist_ok=True)
-    taken: dict[str, list[RunData]] = {}
-    for run in entries:
-        taken.setdefault(data_name(run), []).append(run)
-    for name, runs in taken.items():
-        cited = {cited for run in runs for cited in run.requirements}
-        (path / name).write_bytes(encoded(runs, [one for one in others if one.id in cited]))
 
 
 def _clear(folder: Path) -> None:

@@ -204,6 +204,9 @@ def test_what_is_no_run_is_refused_with_what_to_do(command: Command, reports: Pa
     assert f"{stream}:2: no event: " in refused("reports")
     stream.write_bytes(whole.partition(b"\n")[2])
     assert f"{stream}:1: the stream has no beginning" in refused("reports")
+    stream.write_bytes(whole.partition(b"\n")[0])
+    said = f"{stream}: it has no whole line: the run was killed (repeat the run)"
+    assert said in refused("reports")
     stream.write_bytes(b"")
     assert f"{stream}: it is empty: the run was killed (repeat the run)" in refused("reports")
 
@@ -216,6 +219,37 @@ def test_a_folder_with_anything_else_is_left_alone(command: Command, reports: Pa
     assert ended.code == 2
     assert "site: there is something in it that is no board" in ended.err
     assert site(Path("site")) == {"implementations/mine.html": b"mine"}
+
+
+def test_only_board_data_is_overwritten(command: Command, reports: Path) -> None:
+    notes = Path("notes.json")
+    for kept in ('{"mine": 1}', '{"data":"mine","version":1}', "no JSON", "", '["a"]'):
+        notes.write_text(kept)
+        ended = command("board", reports, "--out", "site", "--data", notes)
+        assert ended.code == 2, kept
+        assert "notes.json: there is something in it that is no board data" in ended.err
+        assert notes.read_text() == kept
+        assert not Path("site").exists()
+    Path("folder.json").mkdir()
+    assert command("board", reports, "--out", "site", "--data", "folder.json").code == 2
+    assert not Path("site").exists()
+    # Board data is, of whatever version.
+    notes.write_text('{"version":0,"data":"numaproof board","more":1}')
+    for _ in range(2):
+        assert command("board", reports, "--out", "site", "--data", notes).code == 0
+    assert '"version":1' in notes.read_text()
+
+
+@pytest.mark.parametrize("count", [-1, 2**53 + 1])
+def test_counts_that_cannot_be_are_refused(command: Command, reports: Path, count: int) -> None:
+    command("board", reports, "--out", "other", "--data", "data.json")
+    one = json.loads(Path("data.json").read_text())
+    one["runs"][0]["outcomes"]["pass"] = count
+    Path("data.json").write_text(json.dumps(one))
+    ended = command("board", "data.json", "--out", "site")
+    assert ended.code == 2
+    assert "data.json: no board data: Expected `int` " in ended.err
+    assert "at `$.runs[0].outcomes[...]`" in ended.err
 
 
 def test_board_data_is_found_below_a_folder(command: Command, reports: Path) -> None:
