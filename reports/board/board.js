@@ -97,8 +97,12 @@
       const said = (asked.get(field.name) || "").slice(0, MOST);
       field.value = takes(field, said) ? said : "";
     }
-    // `?my-driver` is a column, too.
+    // An implementation's name as it is shown is the same choice, and `?my-driver` is a column, too.
     const choice = form.elements.namedItem("implementation");
+    if (choice && !choice.value) {
+      const named = [...choice.options].find((option) => option.value && option.text === asked.get(choice.name));
+      if (named) choice.value = named.value;
+    }
     if (choice && !choice.value)
       for (const [name, said] of asked) if (!said && takes(choice, name)) choice.value = name;
   };

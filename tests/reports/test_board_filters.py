@@ -110,6 +110,14 @@ def test_an_implementation_alone_is_a_query_too(visit: Visit, old: str) -> None:
         assert set_filters(visit.open(f"{name}?{old}")) == {"implementation": "pinner"}
 
 
+def test_an_implementation_is_asked_for_by_its_name_too(visit: Visit) -> None:
+    name = "a rather long name of a reader 3"
+    short = {"implementation": name.replace(" ", "-")}
+    for page in ("matrix.html", "findings.html"):
+        for asked in (name.replace(" ", "+"), name.replace(" ", "%20"), short["implementation"]):
+            assert set_filters(visit.open(f"{page}?implementation={asked}")) == short
+
+
 def test_findings_and_machines_keep_their_filters_too(visit: Visit) -> None:
     page = visit.open("findings.html?kind=own+rules&text=offline")
     assert set_filters(page) == {"kind": "own rules", "text": "offline"}
