@@ -110,6 +110,26 @@ def test_a_size_has_only_what_there_is(size: MachineSize | None, said: str) -> N
     assert size_text(size) == said
 
 
+def test_where_no_case_was_run_the_pages_say_so(tmp_path: Path) -> None:
+    none: Any = {"findings": (), "requirements": {}, "machines": {}}
+    author = Author("all else", "1", "C", ("discover",), discovers=("nodes", "cores"))
+    shown = pages(
+        board(
+            pinner(kind="fuzz", **none),
+            pinner(author=author, outcomes={"unsupported": 3}, gaps=("A part.",), **none),
+        ),
+        tmp_path,
+    )
+    for name in ("index.html", "pinner.html"):
+        assert "No cases were run." in shown[name]
+    for name in ("index.html", "all-else.html"):
+        assert "No claimed cases were run." in shown[name]
+    assert not [name for name, text in shown.items() if "of 0 case runs" in text]
+    assert "Machine fields it discovers: nodes, cores." in shown["all-else.html"]
+    said = "Parts of their newest runs are missing; the figures may be too high."
+    assert said in shown["index.html"]
+
+
 def test_counts_of_findings_lead_to_them(tmp_path: Path) -> None:
     where = (FoundIn("c", "known failure", ("m",), ("CPU-STATIC-001",)),)
     found = BoardFinding("own rules", "known failure", "t", {"s": 1}, cases=where)
