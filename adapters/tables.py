@@ -85,7 +85,7 @@ def read(folder: Path) -> Adapter:
             version, level = event["implementation"]["version"], event["level"]
         elif event["event"] == "case finished":
             cases[kind(event)] += 1
-            machines[kind(event)] += event["case"].startswith(DISCOVERY)
+            machines[kind(event)] += event["case"] == DISCOVERY
     counts = folder / "assign" / "assignments.yaml"
     answers = yaml.safe_load(counts.read_text(encoding="utf-8")) if counts.exists() else {}
     examples: dict[str, int] = {}

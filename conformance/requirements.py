@@ -26,12 +26,23 @@ PLANNED = "planned"
 """The maturity of what is announced for a release that is yet to come."""
 
 NODE_IDS = "node_ids"
-"""The ids of NUMA nodes, apart from their CPUs: whoever discovers ``nodes`` tells them."""
+"""The ids of NUMA nodes, apart from their CPUs."""
 
-ASPECTS: Mapping[str, str] = MappingProxyType(
-    {**{name: name for name in DISCOVERED}, NODE_IDS: "nodes"}
+MISSING_CPUS, EXTRA_CPUS = "missing_cpus", "extra_cpus"
+"""CPUs of a machine that are not discovered, and CPUs that are and should not be."""
+
+UNTOLD_CACHES = "untold_caches"
+"""Caches where a machine's files do not tell of any that count."""
+
+ASPECTS: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        **{name: frozenset({name}) for name in DISCOVERED},
+        NODE_IDS: frozenset({"nodes"}),
+        **dict.fromkeys((MISSING_CPUS, EXTRA_CPUS), frozenset({"nodes", "cores"})),
+        UNTOLD_CACHES: frozenset({"caches", "uncore_caches", "node_caches"}),
+    }
 )
-"""What of a machine a requirement may be about, and what ``hello`` calls it."""
+"""What of a machine a requirement may be about, and the names in ``hello`` any of which tell it."""
 
 # `pkg/kubelet/cm/cpumanager/cpu_manager.go, manager.Start, v1.36.3`, and more after a semicolon.
 _CITATION = re.compile(r"[\w./-]+\.go, \w+(\.\w+)?, v\d+\.\d+\.\d+(; .+)?")
@@ -54,8 +65,8 @@ class Requirement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One normative statement. `id` never changes; `level` is the lowest that reveals a violation.
 
     `untested` says why no case can test it; `releases` says what differs by release. One that is
-    about discovery names in `discovers` the fields of a machine that it is about, by any of which
-    a violation shows.
+    about discovery names in `discovers` the `ASPECTS` of a machine that it is about, by any of
+    which a violation shows; `everywhere` is whether it is about every machine.
     """
 
     id: str
@@ -70,6 +81,7 @@ class Requirement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     untested: str | None = None
     releases: dict[str, Any] = msgspec.field(default_factory=dict)
     discovers: tuple[str, ...] = ()
+    everywhere: bool = False
 
     @property
     def planned(self) -> bool:

@@ -16,7 +16,7 @@ from numaproof.protocol.sets import CPUSet
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from numaproof.protocol.machine import Core, MachineInfo, Node
+    from numaproof.protocol.machine import MachineInfo, Node
 
 Property = int | bool
 
@@ -86,7 +86,6 @@ class Facts:
             "numa_nodes": len(self.nodes),
             "cpu_nodes": len(with_cpus),
             "memory_only_nodes": len(self.nodes) - len(with_cpus),
-            "cached_cores": sum(bool(core.caches) for core in self._listed_cores),
             "uncore_caches": len(self.uncore_caches),
             "smt": max(sizes, default=1),
             "cpus_per_node": max(map(len, with_cpus), default=0),
@@ -99,10 +98,6 @@ class Facts:
             "hugepage_sizes": len(self.hugepages),
             "equidistant": _equidistant(self._memory_nodes),
         }
-
-    @property
-    def _listed_cores(self) -> list[Core]:
-        return [core for node in self.machine.topology or () for core in node.cores or ()]
 
     @property
     def _memory_nodes(self) -> list[Node]:

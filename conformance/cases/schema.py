@@ -350,7 +350,6 @@ class Machines(Written, frozen=True):
     numa_nodes: Comparison | None = None
     cpu_nodes: Comparison | None = None
     memory_only_nodes: Comparison | None = None
-    cached_cores: Comparison | None = None
     uncore_caches: Comparison | None = None
     smt: Comparison | None = None
     cpus_per_node: Comparison | None = None

@@ -34,8 +34,6 @@ from numaproof.conformance.trees.machine_trees import MadeTree
 from numaproof.folders.scratch import make_folder
 from numaproof.folders.state_directory import StateDirectory
 from numaproof.protocol import events, messages
-from numaproof.protocol.machine import MachineInfo
-from numaproof.protocol.messages import LEVELS
 from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:
@@ -50,6 +48,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.requirements import Requirement
     from numaproof.conformance.trees.machine_trees import MachineTree
     from numaproof.protocol.events import JudgedAs, Outcome, Picture
+    from numaproof.protocol.machine import MachineInfo
     from numaproof.protocol.messages import Hello, Level
 
 
@@ -268,25 +267,27 @@ class Run:
         own = self.case.requirements
         if result.outcome != "fail":
             return own
-        return tuple(dict.fromkeys((*(one.requirement for one in self._unexplained()), *own)))
+        broken = [one.requirement for one in self._unexplained()]
+        if set(own) <= {*self.kept(result), *self.unseen()}:
+            broken += discovered.broken_everywhere(self._wrong(result))
+        return tuple(dict.fromkeys((*broken, *own)))
 
     def unseen(self) -> tuple[str, ...]:
         """The requirements of the case that are about what is not discovered."""
-        seen = self.target.capabilities.discovers
-        return () if seen is None else discovered.unseen_requirements(self._rows(), seen)
+        return discovered.unseen_requirements(self._rows(), self.target.capabilities.discovers)
 
     def kept(self, result: RunResult) -> tuple[str, ...]:
         """The requirements of the case that a machine discovered wrongly meets all the same."""
+        seen = self.target.capabilities.discovers
+        return discovered.kept_requirements(self._rows(), self._wrong(result), seen)
+
+    def _wrong(self, result: RunResult) -> frozenset[str]:
+        """What is wrong of the machine that the last call discovered."""
         session = self.player.session
-        last = session.calls[-1] if session.calls else None
-        if result.outcome != "fail" or last is None or last.operation != "discover":
-            return ()
-        answer, right = last.answer, session.oracle and session.oracle.answer
-        if not isinstance(answer, MachineInfo) or not isinstance(right, MachineInfo):
-            return ()
-        return discovered.kept_requirements(
-            self._rows(), answer, right, self.target.capabilities.discovers
-        )
+        if result.outcome != "fail" or not session.calls:
+            return frozenset()
+        right, seen = session.oracle and session.oracle.answer, self.target.capabilities.discovers
+        return discovered.differing(session.calls[-1].answer, right, seen)
 
     def _rows(self) -> list[Requirement]:
         rows = load_registry().by_id()
@@ -379,10 +380,10 @@ def _judge(target: Target, scratch: Path) -> AnswerJudge | None:
 
 def _silent(target: Target, scratch: Path) -> Oracle | None:
     """Compares where nothing is compared yet, to see what more could be claimed."""
-    if target.oracle is None or target.level != LEVELS[0]:
+    if target.oracle is None or target.level != messages.LEVELS[0]:
         return None
     seen = target.capabilities.discovers
-    return Oracle(target.oracle(DOCUMENTED), _made(scratch / "silent"), LEVELS[-1], seen)
+    return Oracle(target.oracle(DOCUMENTED), _made(scratch / "silent"), messages.LEVELS[-1], seen)
 
 
 def _steps(session: Session) -> tuple[events.ReportedCall, ...]:

@@ -8,16 +8,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from numaproof.conformance.requirements import ASPECTS, NODE_IDS
+from numaproof.conformance.requirements import (
+    ASPECTS,
+    EXTRA_CPUS,
+    MISSING_CPUS,
+    NODE_IDS,
+    UNTOLD_CACHES,
+    load_registry,
+)
 from numaproof.protocol import codec
 from numaproof.protocol.discovery import DISCOVERED
+from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.sets import CPUSet
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from numaproof.conformance.requirements import Requirement
-    from numaproof.protocol.machine import Core, HugePages, MachineInfo, UncoreCache
+    from numaproof.protocol.machine import Core, HugePages, UncoreCache
 
 
 def difference(left: MachineInfo, right: MachineInfo, fields: Collection[str]) -> str | None:
@@ -39,32 +47,85 @@ def difference(left: MachineInfo, right: MachineInfo, fields: Collection[str]) -
     return None
 
 
-def differing(left: MachineInfo, right: MachineInfo, fields: Collection[str]) -> frozenset[str]:
-    """The names of what two machines differ in, of the fields that are seen.
+def differing(
+    left: object, right: object, discovers: Collection[str] | None = None
+) -> frozenset[str]:
+    """The aspects in which a machine differs from what it is; none if either side is no machine.
 
-    What is told of each CPU, or each node, is compared where both sides have it: a CPU too many is
-    a difference of `nodes` and `cores` alone. Of nodes there are `node_ids`, too.
+    What is told of CPUs and nodes is compared for those that both sides have, so that a CPU too
+    many, or a node of another id, is a difference of that alone.
+
+    Args:
+        left: the machine as it was discovered, or another answer.
+        right: the machine as it is, or another answer.
+        discovers: the fields that are seen; None for all.
     """
+    if not (isinstance(left, MachineInfo) and isinstance(right, MachineInfo)):
+        return frozenset()
+    fields = DISCOVERED if discovers is None else discovers
     one, other = _views(left, fields), _views(right, fields)
-    found = {name for name in one if _part(name, one[name], other[name])}
+    apart = {"cores", *_OF_CACHES}
+    found = {name for name in one if name not in apart and _differ(name, one, other)}
+    cpus = tuple(CPUSet(_of_cpus(side)) for side in (left, right))
+    sides = _grouped(left, cpus[1]), _grouped(right, cpus[0])
+    if "cores" in one and (sides[0] != sides[1] or bool(cpus[0]) != bool(cpus[1])):
+        found.add("cores")
+    for name in _OF_CACHES & one.keys():
+        found |= _differing_caches(name, one[name], other[name])
     if "nodes" in one and one["nodes"].keys() != other["nodes"].keys():
         found.add(NODE_IDS)
+    if {"nodes", "cores"} & one.keys():
+        found |= {MISSING_CPUS} if cpus[1] - cpus[0] else set()
+        found |= {EXTRA_CPUS} if cpus[0] - cpus[1] else set()
     return frozenset(found)
 
 
-def _part(name: str, one: Any, other: Any) -> bool:
-    if name in _OF_EACH and one and other:
-        return any(one[key] != other[key] for key in one.keys() & other.keys())
-    return bool(one != other)
+def _of_cpus(machine: MachineInfo) -> Iterator[int]:
+    for node in machine.topology or ():
+        yield from _cpus(node.cores)
+
+
+def _differ(name: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether a field differs, where both sides say something of a node or a CPU."""
+    mine, its = one[name], other[name]
+    if name not in _OF_EACH or not (mine and its):
+        return bool(mine != its)
+    if name == "nodes":
+        mine, its = (
+            {key: CPUSet.parse(cpus) for key, cpus in side.items()} for side in (mine, its)
+        )
+        common = CPUSet.union(mine.values()) & CPUSet.union(its.values())
+        mine, its = ({key: cpus & common for key, cpus in side.items()} for side in (mine, its))
+    return any(mine[key] != its[key] for key in mine.keys() & its.keys())
+
+
+def _grouped(machine: MachineInfo, known: CPUSet) -> list[str]:
+    """The cores of a machine, of which only CPUs are seen that the other side knows, too."""
+    cores = [core for node in machine.topology or () for core in node.cores or ()]
+    sets = (CPUSet(core.thread_ids or ()) & known for core in cores)
+    return sorted(str(cpus) for cpus in sets if cpus)
+
+
+def _differing_caches(
+    name: str, one: Mapping[int, Sequence[object]], other: Mapping[int, Sequence[object]]
+) -> set[str]:
+    """How caches differ: in what they are, or in that there should be none."""
+    if not (one and other):
+        return {name} if one != other else set()
+    wrong = [key for key in one.keys() & other.keys() if one[key] != other[key]]
+    return {name if other[key] else UNTOLD_CACHES for key in wrong}
 
 
 _OF_EACH = frozenset(
     {
-        *("node_memory", "node_hugepages", "distances", "node_caches"),
-        *("core_ids", "socket_ids", "caches", "uncore_caches"),
+        *("nodes", "node_memory", "node_hugepages", "distances"),
+        *("core_ids", "socket_ids"),
     }
 )
-"""Fields of each node and of each CPU."""
+"""Fields of each node, and of each CPU; caches and cores apart."""
+
+_OF_CACHES = frozenset({"caches", "uncore_caches", "node_caches"})
+"""Fields of the caches of each CPU, or node."""
 
 
 def _views(machine: MachineInfo, fields: Collection[str]) -> dict[str, Any]:
@@ -157,17 +218,16 @@ def unseen_requirements(
     """
     if discovers is None:
         return ()
-    return tuple(
-        row.id
-        for row in requirements
-        if row.discovers and not any(ASPECTS[one] in discovers for one in row.discovers)
-    )
+    return tuple(row.id for row in requirements if row.discovers and not _seen(row, discovers))
+
+
+def _seen(row: Requirement, discovers: Collection[str]) -> bool:
+    return any(not ASPECTS[one].isdisjoint(discovers) for one in row.discovers)
 
 
 def kept_requirements(
     requirements: Collection[Requirement],
-    answer: MachineInfo,
-    right: MachineInfo,
+    wrong: Collection[str],
     discovers: Collection[str] | None,
 ) -> tuple[str, ...]:
     """The ids of those that a wrongly discovered machine meets all the same.
@@ -176,18 +236,25 @@ def kept_requirements(
 
     Args:
         requirements: those of a case.
-        answer: the machine as an implementation discovered it.
-        right: the machine as it is.
+        wrong: the aspects in which the machine is wrong.
         discovers: the fields that are compared; None for all.
     """
     fields = DISCOVERED if discovers is None else discovers
-    wrong = differing(answer, right, fields)
     if not wrong:
         return ()
     return tuple(
         row.id
         for row in requirements
-        if any(ASPECTS[one] in fields for one in row.discovers) and wrong.isdisjoint(row.discovers)
+        if _seen(row, fields) and frozenset(wrong).isdisjoint(row.discovers)
+    )
+
+
+def broken_everywhere(wrong: Collection[str]) -> tuple[str, ...]:
+    """The ids of the requirements about every machine that are broken by what is wrong of one."""
+    return tuple(
+        row.id
+        for row in load_registry().requirements
+        if row.everywhere and not frozenset(wrong).isdisjoint(row.discovers)
     )
 
 

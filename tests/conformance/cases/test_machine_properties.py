@@ -23,7 +23,6 @@ def test_a_regular_server_is_counted() -> None:
         "numa_nodes": 2,
         "cpu_nodes": 2,
         "memory_only_nodes": 0,
-        "cached_cores": 40,
         "uncore_caches": 0,
         "smt": 2,
         "cpus_per_node": 40,

@@ -148,6 +148,16 @@ def test_what_is_wrong_of_a_machine_breaks_the_requirements_that_are_about_it(
     assert run.kept(result) == ("DISCOVERY-001",)
 
 
+def test_what_a_case_is_not_about_breaks_what_is_about_every_machine(discovered: Play) -> None:
+    seen = (*SEEN, "num_sockets", "node_memory")
+    result, run = discovered(WHOLE, about=("DISCOVERY-001", "DISCOVERY-005"), discovers=seen)
+    assert run.requirements(result) == (
+        *("DISCOVERY-016", "DISCOVERY-018"),
+        *("DISCOVERY-001", "DISCOVERY-005"),
+    )
+    assert run.kept(result) == ("DISCOVERY-001", "DISCOVERY-005")
+
+
 def test_a_run_that_passes_or_gets_no_machine_keeps_nothing_in_spite_of_it(
     discovered: Play,
 ) -> None:

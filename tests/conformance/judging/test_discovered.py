@@ -11,6 +11,7 @@ from builders.machines import regular
 from numaproof.conformance.judging.discovered import difference, differing, seen_in
 from numaproof.protocol.discovery import DISCOVERED
 from numaproof.protocol.machine import Core, HugePages, MachineInfo, UncoreCache
+from numaproof.protocol.messages import StartRefused
 
 L3 = (UncoreCache(0, 1 << 20, "Unified", 3), UncoreCache(1, 1 << 20, "Unified", 3))
 L1 = UncoreCache(0, 32768, "Data", 1)
@@ -79,27 +80,60 @@ def test_a_difference_is_seen_by_whoever_claims_it_and_by_nobody_else(name: str)
     assert difference(CHANGES[name], MACHINE, others) is None
 
 
+WRONG = {
+    **{name: {name} for name in CHANGES},
+    "nodes": {"node_ids"},
+    "cache_ids": {"caches"},
+    "node_caches": {"untold_caches"},
+}
+
+
 @pytest.mark.parametrize("name", CHANGES)
-def test_a_difference_is_named_by_the_field_that_it_is_in(name: str) -> None:
-    found = differing(CHANGES[name], MACHINE, DISCOVERED)
-    if name == "cache_ids":
-        assert found == {"caches"}
-    else:
-        assert found == {name} | ({"node_ids"} if name == "nodes" else set())
+def test_a_difference_is_named_by_what_it_is_in(name: str) -> None:
+    assert differing(CHANGES[name], MACHINE) == WRONG[name]
+    assert differing(CHANGES[name], MACHINE, {"num_cores"}) == WRONG[name] & {"num_cores"}
+    assert differing(MACHINE, MACHINE) == set()
 
 
-def test_a_cpu_too_many_is_no_difference_of_what_others_have() -> None:
-    nodes = [*(MACHINE.topology or ())]
-    cores = nodes[0].cores or ()
+def test_a_cpu_too_many_or_too_few_is_no_difference_of_what_others_have() -> None:
+    cores = (MACHINE.topology or ())[0].cores or ()
     more = Core(core_id=9, thread_ids=(99,), socket_id=7, uncore_caches=None, caches=(L1,))
-    found = differing(node(0, cores=(*cores, more)), MACHINE, DISCOVERED)
-    assert found == {"nodes", "cores"}
+    assert differing(node(0, cores=(*cores, more)), MACHINE) == {"extra_cpus"}
+    bare = msgspec.structs.replace(MACHINE, topology=None)
+    fields = ("nodes", "cores", "node_memory", "core_ids", "num_cores")
+    assert differing(core(thread_ids=(1,)), MACHINE, fields) == {"missing_cpus"}
+    assert differing(bare, MACHINE, ("num_cores", "num_sockets")) == set()
+
+
+def test_a_core_split_in_two_is_a_difference_of_cores_alone() -> None:
+    first, *others = (MACHINE.topology or ())[0].cores or ()
+    halves = [msgspec.structs.replace(first, thread_ids=(cpu,)) for cpu in first.thread_ids or ()]
+    assert differing(node(0, cores=(*halves, *others)), MACHINE) == {"cores"}
+
+
+def test_a_cpu_on_another_node_is_a_difference_of_the_nodes() -> None:
+    here, there = (one.cores or () for one in MACHINE.topology or ())
+    nodes = [*(MACHINE.topology or ())]
+    nodes[0] = msgspec.structs.replace(nodes[0], cores=here[1:])
+    nodes[1] = msgspec.structs.replace(nodes[1], cores=(*there, here[0]))
+    moved = msgspec.structs.replace(MACHINE, topology=tuple(nodes))
+    assert differing(moved, MACHINE, ("nodes", "cores", "num_cores")) == {"nodes"}
+
+
+def test_caches_that_should_not_be_told_are_a_difference_of_their_own() -> None:
+    bare = core(caches=())
+    assert differing(MACHINE, bare) == {"untold_caches"}
+    assert differing(bare, MACHINE) == {"caches"}
 
 
 def test_who_tells_no_cpus_tells_nothing_of_them() -> None:
     empty = msgspec.structs.replace(MACHINE, topology=())
     found = differing(empty, MACHINE, ("nodes", "cores", "caches", "node_memory", "num_cores"))
-    assert found == {"nodes", "node_ids", "cores", "caches", "node_memory"}
+    assert found == {"nodes", "node_ids", "cores", "caches", "node_memory", "missing_cpus"}
+
+
+def test_a_refusal_differs_in_nothing_of_a_machine() -> None:
+    assert differing(StartRefused("discovery", "no"), MACHINE) == set()
 
 
 def test_cores_are_known_by_their_threads() -> None:
