@@ -34,7 +34,6 @@ SKIPPED = 77
 STEPS_OF_AN_EXAMPLE = 9
 """At least, of those that the allocators are asked."""
 FUZZED = frozenset({"start", "merge", "assign"})
-NODELESS = frozenset({"discover"})
 KNOWN = "known-failures.yaml"
 OPTIONS = "run.yaml"
 GREETING = {"id": 0, "op": "hello", "args": {"protocol": [1, 1], "harness": "numaproof"}}
@@ -95,9 +94,7 @@ def commands(
     numaproof = [sys.executable, "-m", "numaproof"]
     asked = ["--implementation", shlex.quote(str(program))]
     operations = frozenset(claims["operations"])
-    # Of whoever only discovers nothing else is asked; without the rest it is done sooner.
-    area = ["--select", "area:discovery"] if operations <= NODELESS else []
-    check = [*asked, *known, *area, *more.get("check", ())]
+    check = [*asked, *known, *more.get("check", ())]
     yield "check", [*numaproof, "check", *check, "--out", str(out / "check")]
     if operations & FUZZED:
         examples = ["--max-examples", str(-(-steps // STEPS_OF_AN_EXAMPLE)), "--seed", "1"]

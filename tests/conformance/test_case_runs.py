@@ -87,7 +87,8 @@ def test_what_comes_before_a_wrong_case_is_told(
 
 @pytest.mark.usefixtures("two_cores")
 def test_who_leaves_early_leaves_no_process(runs: list[SelectedCase], tmp_path: Path) -> None:
-    made = CaseRuns(runs, harness_run(), every_call=False, times=1)
+    # So many that neither process is done with its share when the first result comes.
+    made = CaseRuns(runs * 20, harness_run(), every_call=False, times=1)
     with closing(made.finished(tmp_path)) as finished:
         assert next(finished).case == runs[0].case.id
         assert len(multiprocessing.active_children()) == 2
