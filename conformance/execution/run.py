@@ -28,7 +28,6 @@ from numaproof.conformance.judging import discovered, known_defects, signatures
 from numaproof.conformance.judging.invariant_checker import InvariantChecker
 from numaproof.conformance.judging.oracle import Oracle
 from numaproof.conformance.judging.sides import DOCUMENTED, KUBELET, Sides
-from numaproof.conformance.requirements import load_registry
 from numaproof.conformance.trees.described import tree_of
 from numaproof.conformance.trees.machine_trees import MadeTree
 from numaproof.folders.scratch import make_folder
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
     from numaproof.conformance.judging.invariants import Violation
     from numaproof.conformance.judging.oracle import AnswerJudge, SteeredImplementation
     from numaproof.conformance.judging.sides import Side
-    from numaproof.conformance.requirements import Requirement
     from numaproof.conformance.trees.machine_trees import MachineTree
     from numaproof.protocol.events import JudgedAs, Outcome, Picture
     from numaproof.protocol.machine import MachineInfo
@@ -274,12 +272,13 @@ class Run:
 
     def unseen(self) -> tuple[str, ...]:
         """The requirements of the case that are about what is not discovered."""
-        return discovered.unseen_requirements(self._rows(), self.target.capabilities.discovers)
+        seen = self.target.capabilities.discovers
+        return discovered.unseen_requirements(self.case.requirements, seen)
 
     def kept(self, result: RunResult) -> tuple[str, ...]:
         """The requirements of the case that a machine discovered wrongly meets all the same."""
         seen = self.target.capabilities.discovers
-        return discovered.kept_requirements(self._rows(), self._wrong(result), seen)
+        return discovered.kept_requirements(self.case.requirements, self._wrong(result), seen)
 
     def _wrong(self, result: RunResult) -> frozenset[str]:
         """What is wrong of the machine that the last call discovered."""
@@ -288,10 +287,6 @@ class Run:
             return frozenset()
         right, seen = session.oracle and session.oracle.answer, self.target.capabilities.discovers
         return discovered.differing(session.calls[-1].answer, right, seen)
-
-    def _rows(self) -> list[Requirement]:
-        rows = load_registry().by_id()
-        return [rows[one] for one in self.case.requirements if one in rows]
 
     def _unexplained(self) -> list[Violation]:
         """The broken invariants that no known defect explains."""

@@ -6,6 +6,7 @@ known by their CPUs, and what is known of a core is said of each of its CPUs.
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 from numaproof.conformance.requirements import (
@@ -117,10 +118,7 @@ def _differing_caches(
 
 
 _OF_EACH = frozenset(
-    {
-        *("nodes", "node_memory", "node_hugepages", "distances"),
-        *("core_ids", "socket_ids"),
-    }
+    {"nodes", "node_memory", "node_hugepages", "distances", "core_ids", "socket_ids"}
 )
 """Fields of each node, and of each CPU; caches and cores apart."""
 
@@ -207,44 +205,50 @@ def _shown(
 # The requirements that it bears on: a whole machine is about many, and one wrong field breaks few
 
 
-def unseen_requirements(
-    requirements: Collection[Requirement], discovers: Collection[str] | None
-) -> tuple[str, ...]:
-    """The ids of those about fields none of which an implementation discovers.
+def unseen_requirements(ids: Iterable[str], discovers: Collection[str] | None) -> tuple[str, ...]:
+    """Those about fields none of which an implementation discovers.
 
     Args:
-        requirements: those of a case.
+        ids: the requirements of a case.
         discovers: the fields that it discovers; None for all.
     """
     if discovers is None:
         return ()
-    return tuple(row.id for row in requirements if row.discovers and not _seen(row, discovers))
+    return tuple(row.id for row in _rows(ids) if row.discovers and not _seen(row, discovers))
 
 
 def _seen(row: Requirement, discovers: Collection[str]) -> bool:
     return any(not ASPECTS[one].isdisjoint(discovers) for one in row.discovers)
 
 
+def _rows(ids: Iterable[str]) -> Iterator[Requirement]:
+    rows = _by_id()
+    return (rows[one] for one in ids if one in rows)
+
+
+@functools.cache
+def _by_id() -> Mapping[str, Requirement]:
+    return load_registry().by_id()
+
+
 def kept_requirements(
-    requirements: Collection[Requirement],
-    wrong: Collection[str],
-    discovers: Collection[str] | None,
+    ids: Iterable[str], wrong: Collection[str], discovers: Collection[str] | None
 ) -> tuple[str, ...]:
-    """The ids of those that a wrongly discovered machine meets all the same.
+    """Those that a wrongly discovered machine meets all the same.
 
     None where the difference is in no field, as in the order of nodes.
 
     Args:
-        requirements: those of a case.
+        ids: the requirements of a case.
         wrong: the aspects in which the machine is wrong.
         discovers: the fields that are compared; None for all.
     """
-    fields = DISCOVERED if discovers is None else discovers
     if not wrong:
         return ()
+    fields = DISCOVERED if discovers is None else discovers
     return tuple(
         row.id
-        for row in requirements
+        for row in _rows(ids)
         if _seen(row, fields) and frozenset(wrong).isdisjoint(row.discovers)
     )
 
