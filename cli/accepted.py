@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from numaproof.outputs import OUTPUT_FILE
+
 if TYPE_CHECKING:
     from numaproof.conformance.cases.schema import Case
     from numaproof.conformance.known_failures.entries import KnownFailureEntry
     from numaproof.conformance.known_failures.verdicts import KnownFailures
-    from numaproof.protocol.events import CaseFinished
+    from numaproof.protocol.events import AnyEvent, CaseFinished
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -56,14 +58,12 @@ class Accepted:
         files = dict.fromkeys(one for one in (self.file, self.written) if one and one.exists())
         return tuple(entry for file in files for entry in entries.read(file))
 
-    def write_from(self, out: Path) -> None:
-        """Adds what failed in a run, by the events in the folder of its reports; see `write`."""
+    def write_from(self, events: Sequence[AnyEvent]) -> None:
+        """Adds what failed in a run, by its events; see `write`."""
         if self.written is None:
             return
         from numaproof.protocol.events import GOOD, CaseFinished, DivergenceFound, RunEnded
-        from numaproof.reports.files import EVENTS, read_events
 
-        events = read_events(out / EVENTS)
         runs = [one for one in events if isinstance(one, CaseFinished)]
         found = [one for one in events if isinstance(one, DivergenceFound)]
         causes = {one.signature: one.message for one in found if one.outcome not in GOOD}
@@ -92,19 +92,22 @@ class Accepted:
         if not complete:
             click.echo(f"{self.written}: not written, as the run was cut short", err=True)
             return
-        from numaproof.conformance.cases.writing import put
         from numaproof.conformance.known_failures import writing
+        from numaproof.folders.output_files import update_file
         from numaproof.inputs import door
         from numaproof.reports.layout import plural
 
-        rows = writing.rows(runs, scenarios, self._entries())
-        name = str(self.written)
-        if self.written.exists():
-            text = writing.with_rows(door.read_text(self.written), rows, name)
-        else:
-            text = writing.first_file(rows, name, self.today)
-        put(text, self.written)
-        click.echo(f"{self.written}: {plural(len(rows), 'new known failure')}", err=True)
+        file = self.written
+        rows: list[writing.Row] = []
+
+        def text() -> str:
+            rows[:] = writing.rows(runs, scenarios, self._entries())
+            if file.exists():
+                return writing.with_rows(door.read_text(file), rows, str(file))
+            return writing.first_file(rows, str(file), self.today)
+
+        update_file(file, text)
+        click.echo(f"{file}: {plural(len(rows), 'new known failure')}", err=True)
 
 
 def known_failures_options(command: F) -> F:
@@ -119,7 +122,7 @@ def known_failures_options(command: F) -> F:
     @click.option(
         "--write-known-failures",
         "written",
-        type=click.Path(dir_okay=False, path_type=Path),
+        type=OUTPUT_FILE,
         help="Add the failures that are not known yet to a file for --known-failures, or make one.",
     )
     @click.option(

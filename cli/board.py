@@ -37,6 +37,7 @@ def board(*, paths: tuple[Path, ...], out: Path, data: Path | None, as_json: boo
     """
     from numaproof.conformance.cases import loading, naming, writing
     from numaproof.conformance.requirements import load_registry
+    from numaproof.folders.output_files import require_writable, require_writable_folder
     from numaproof.reports.board.data_files import refuse_others, write_data
     from numaproof.reports.board.reading import Known, read
     from numaproof.reports.board.site import board_of, write_site
@@ -44,6 +45,8 @@ def board(*, paths: tuple[Path, ...], out: Path, data: Path | None, as_json: boo
 
     if data is not None:
         refuse_others(data)
+        require = require_writable if data.suffix == ".json" else require_writable_folder
+        require(data)
     cases = {name: case for case in loading.bundled_cases() for name in naming.names(case)}
 
     def case_text(name: str) -> str:

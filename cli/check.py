@@ -102,6 +102,4 @@ def check(
                 )
             return play(runs, harness_run, kept, CheckOptions(times=repeat, known=known))
 
-        code = run_harness(start, target, out, as_json=as_json)
-    accepted.write_from(out)
-    return code
+        return run_harness(start, target, out, as_json=as_json, afterwards=accepted.write_from)

@@ -135,6 +135,12 @@ def fuzz(
     def start(harness_run: HarnessRun) -> Iterator[AnyEvent]:
         return fuzzing.fuzz(harness_run, budget, chosen, out / FINDINGS, options)
 
-    code = run_harness(start, target, out, as_json=as_json, added=added, findings=FOUND)
-    accepted.write_from(out)
-    return code
+    return run_harness(
+        start,
+        target,
+        out,
+        as_json=as_json,
+        added=added,
+        findings=FOUND,
+        afterwards=accepted.write_from,
+    )

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import sys
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from numaproof.outputs import out_option
+from numaproof.outputs import OUTPUT_FILE, out_option
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from click.shell_completion import CompletionItem
 
     from numaproof.conformance.seeded_bugs.kill_matrix import Row
@@ -72,7 +73,7 @@ def _complete(
 @out_option("gauntlet", "gauntlet.json and gauntlet.md, or requirements.json and requirements.md")
 @click.option(
     "--quick-set",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=OUTPUT_FILE,
     help="Choose the case runs of `numaproof check --quick` anew, write them to this file, and do"
     " nothing else.",
 )
@@ -189,9 +190,9 @@ def _prove(select: str, jobs: int, out: Path, *, json: bool) -> int:
 
 
 def _write_quick_set(file: Path, jobs: int) -> int:
-    from numaproof.conformance.cases import writing
     from numaproof.conformance.seeded_bugs import quick_cover
     from numaproof.conformance.seeded_bugs.catalogue import BUGS
+    from numaproof.folders.output_files import write_file
     from numaproof.reports.progress import Bar
 
     found = {}
@@ -200,7 +201,7 @@ def _write_quick_set(file: Path, jobs: int) -> int:
             found[bug] = killed
             bar.move(len(found), len(BUGS), bug)
     runs = quick_cover.cover(found)
-    writing.put(quick_cover.text(runs), file)
+    write_file(file, quick_cover.text(runs))
     survivors = [bug.id for bug in BUGS if not found[bug.id]]
     click.echo(f"{file}: {len(runs)} case runs catch {len(BUGS) - len(survivors)} seeded bugs")
     if survivors:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from numaproof.outputs import follow
@@ -34,6 +35,7 @@ def run_harness(
     added: Iterable[str] = (),
     calls: bool = False,
     findings: str = "",
+    afterwards: Callable[[tuple[AnyEvent, ...]], None] | None = None,
 ) -> int:
     """Runs a campaign and reports it; the exit code.
 
@@ -48,6 +50,7 @@ def run_harness(
         added: what the command needs besides what was typed to do the same again.
         calls: whether to show every call.
         findings: the id of the cases that the command writes to the folder; empty for none.
+        afterwards: called with all events of the run.
 
     Raises:
         click.ClickException: the options do not fit the implementation, or each other.
@@ -60,12 +63,13 @@ def run_harness(
     from numaproof.reports.files import clear_reports
 
     clear_reports(out)
+    report = partial(follow, out=out, as_json=as_json, findings=findings, afterwards=afterwards)
     registry = load_registry()
     began = time.monotonic()
     try:
         with open_target(**target) as opened:
             harness_run = HarnessRun(opened, registry, command_line(added), VERSION)
-            return follow(make(harness_run), out, as_json=as_json, calls=calls, findings=findings)
+            return report(make(harness_run), calls=calls)
     except ImplementationFailure as failure:
         failed = FailedHandshake(
             failure=failure,
@@ -76,4 +80,4 @@ def run_harness(
             level=target["level"] or LEVELS[-1],
             seconds=time.monotonic() - began,
         )
-        return follow(failed.events(), out, as_json=as_json, findings=findings)
+        return report(failed.events())

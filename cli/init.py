@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import click
 
+from numaproof.outputs import OUTPUT_FOLDER
 from numaproof.protocol.releases import NEWEST
 
 SOURCE_FILE = "requirements-conformance.txt"
@@ -139,7 +141,7 @@ def _installed_from() -> str:
 
 
 @click.command()
-@click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
+@click.argument("folder", metavar="DIR", type=OUTPUT_FOLDER)
 @click.option(
     "--language",
     type=click.Choice(tuple(SKELETONS)),
@@ -164,7 +166,7 @@ def init(folder: Path, language: str, name: str | None, source: str | None) -> N
       numaproof init my-driver --language go
       numaproof init my-driver --language rust --source git+https://example.com/numaproof@v1
     """
-    called = folder.resolve().name if name is None else name
+    called = Path(os.path.realpath(folder)).name if name is None else name
     if not _NAME.fullmatch(called):
         hint = "letters, digits, dots, dashes and underscores"
         raise click.BadParameter(f"{called!r} is not a name of {hint}", param_hint="--name")
@@ -209,6 +211,8 @@ def _write(folder: Path, texts: dict[str, str]) -> list[Path]:
         click.ClickException: one of them is there already.
         OSError: one of them cannot be written.
     """
+    from numaproof.folders.output_files import write_file
+
     paths = {folder / path: text for path, text in texts.items()}
     there = [str(path) for path in paths if path.exists() or path.is_symlink()]
     if there:
@@ -218,11 +222,9 @@ def _write(folder: Path, texts: dict[str, str]) -> list[Path]:
     written = []
     try:
         for path, text in paths.items():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("x", encoding="utf-8") as file:
-                written.append(path)
-                file.write(text)
-    except OSError:
+            write_file(path, text, new=True)
+            written.append(path)
+    except BaseException:
         for path in written:
             path.unlink()
         raise

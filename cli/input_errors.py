@@ -8,6 +8,7 @@ from numaproof.conformance.differential.recordings import RecordingError
 from numaproof.conformance.promotion.rehearsal import PromotionError
 from numaproof.fakesys import DocumentError, ProfileError, TreeError, WriteError
 from numaproof.fleet.journal import JournalError
+from numaproof.folders.output_folder import FolderInUseError
 from numaproof.reference.cadvisor.discovery import DiscoveryError
 from numaproof.reference.departures.releases import UnknownReleaseError
 from numaproof.reports.files import EventsError
@@ -23,6 +24,7 @@ INPUT_ERRORS = (
     DiscoveryError,
     DocumentError,
     EventsError,
+    FolderInUseError,
     JournalError,
     NoStateError,
     ProfileError,

@@ -1,13 +1,15 @@
-"""Where the events of a run go: the terminal, the folder of reports, and JSON for programs."""
+"""Where commands write: files and folders that users name, the terminal, and JSON for programs."""
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -22,6 +24,41 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+class _OutputPath(click.Path):
+    """A path to write to, refused before the work begins if that cannot be written."""
+
+    def __init__(self, *, folder: bool) -> None:
+        super().__init__(file_okay=not folder, dir_okay=folder, path_type=Path)
+        self._folder = folder
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """The path."""
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        if ctx and ctx.resilient_parsing:  # for completion, which loads as little as possible
+            return path
+        from numaproof.folders.output_files import require_writable, require_writable_folder
+
+        try:
+            (require_writable_folder if self._folder else require_writable)(path)
+        except OSError as error:
+            self.fail(f"cannot write {error.filename}: {error.strerror}", param, ctx)
+        return path
+
+
+OUTPUT_FILE = _OutputPath(folder=False)
+OUTPUT_FOLDER = _OutputPath(folder=True)
+
+
+def require_new(file: Path) -> None:
+    """Checks that there is no such file, for commands that never overwrite one.
+
+    Raises:
+        click.UsageError: there is.
+    """
+    if file.exists() or file.is_symlink():
+        raise click.UsageError(f"{file} already exists; remove it or choose another name")
+
+
 REPORTS = Path("numaproof-report")
 """The folder of all reports; each command has one of its own in it, unless --out names another."""
 
@@ -29,14 +66,31 @@ REPORTS = Path("numaproof-report")
 def out_option(
     command: str, contents: str = "events.jsonl, junit.xml, report.html, report.md and badge.svg"
 ) -> Callable[[F], F]:
-    """The option that names the folder of a command's reports."""
+    """The option that names the folder of a command's reports, which no other run may write to.
+
+    Raises:
+        FolderInUseError: another run is writing to it.
+    """
     default = REPORTS / command
-    return click.option(
+    option = click.option(
         "--out",
-        type=click.Path(file_okay=False, path_type=Path),
+        type=OUTPUT_FOLDER,
         default=default,
         help=f"Folder for {contents} (default: {default}).",
     )
+
+    def decorated(function: F) -> F:
+        @option
+        @wraps(function)
+        def holding(*args: Any, out: Path, **options: Any) -> Any:
+            from numaproof.folders.output_folder import held_folder
+
+            with held_folder(out):
+                return function(*args, out=out, **options)
+
+        return cast("F", holding)
+
+    return decorated
 
 
 repeat_option = click.option(
@@ -71,14 +125,15 @@ def follow(
     as_json: bool,
     calls: bool = False,
     findings: str = "",
+    afterwards: Callable[[tuple[AnyEvent, ...]], None] | None = None,
 ) -> int:
     """Shows and records events as they arrive and returns the exit code of the run.
 
     With `calls`, every call is shown. Where `findings` is the id of the cases that the command
-    writes, those of an earlier run are removed. An interrupt ends the run early; what was measured
-    so far is reported as incomplete.
+    writes, those of an earlier run are removed. `afterwards` is called with all events. An
+    interrupt ends the run early; what was measured so far is reported as incomplete.
     """
-    from numaproof.reports.files import EVENTS, Recorder, read_events
+    from numaproof.reports.files import Recorder
     from numaproof.reports.groups import causes
     from numaproof.reports.summary import summarize
     from numaproof.reports.terminal import Terminal
@@ -99,13 +154,16 @@ def follow(
             cut = RunEnded(at=at, complete=False, outcomes=done, message="interrupted")
             recorder.record(cut)
             terminal.show(cut)
-    summary = summarize(read_events(out / EVENTS))
+    recorded = recorder.events()
+    summary = summarize(recorded)
     if as_json:
         found = [group.plain() for group in causes(summary)]
         click.echo(codec.encode({**summary.plain(), "causes": found}))
     elif summary.verdict == "nothing tested":
         # Exit code 2: whoever keeps only standard error learns why.
         click.echo("numaproof: nothing was tested: no case ran, or none is supported", err=True)
+    if afterwards:
+        afterwards(recorded)
     return summary.exit_code
 
 

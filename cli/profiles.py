@@ -10,6 +10,7 @@ import click
 
 from numaproof.drawings import show_machine
 from numaproof.machine_names import MACHINE, load_machine, named_tree
+from numaproof.outputs import OUTPUT_FILE, require_new
 from numaproof.protocol import codec
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ def validate(files: Sequence[Path]) -> None:
 )
 @click.option(
     "--to",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=OUTPUT_FILE,
     help="File to write (default: standard output).",
 )
 def capture(source: str, name: str | None, to: Path | None) -> None:
@@ -148,11 +149,12 @@ def capture(source: str, name: str | None, to: Path | None) -> None:
       numaproof profile capture / --to build-server.yaml
     """
     from numaproof import fakesys
+    from numaproof.folders.output_files import write_file
     from numaproof.folders.trees import FolderTree
     from numaproof.reference.cadvisor.discovery import discover
 
-    if to is not None and to.exists():
-        raise click.UsageError(f"{to} already exists; remove it or choose another name")
+    if to is not None:
+        require_new(to)
     with fakesys.open_tree(source) as folder, named_tree(source):
         root = FolderTree.root(folder, source)
         made = fakesys.capture(root, name or _name_for(to or Path(source).resolve()))
@@ -164,7 +166,7 @@ def capture(source: str, name: str | None, to: Path | None) -> None:
     if to is None:
         click.echo(text.encode(), nl=False)  # YAML is UTF-8, whatever the terminal is
     else:
-        to.write_text(text, encoding="utf-8")
+        write_file(to, text, new=True)
         click.echo(f"wrote {to}")
 
 

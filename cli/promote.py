@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from numaproof.outputs import OUTPUT_FILE
 from numaproof.protocol.messages import LEVELS, Level
 from numaproof.protocol.releases import RELEASES
 from numaproof.selecting import complete_requirement
@@ -67,7 +68,7 @@ def _defects() -> list[str]:
 )
 @click.option(
     "--into",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=OUTPUT_FILE,
     help=f"Case file to add to (default: {_OWN}; in a checkout, {_CHECKOUT}/promoted.yaml).",
 )
 @click.option(
@@ -117,21 +118,18 @@ def promote(
       numaproof promote finding.yaml --id topo-one-node --requirement TOPO-POLICY-004 \\
         --implementation "./my-driver" --into my-cases.yaml
     """
-    from numaproof.conformance.cases import loading, writing
     from numaproof.conformance.cases.errors import located
     from numaproof.conformance.promotion import appending
     from numaproof.conformance.promotion.promotion import Wanted
     from numaproof.conformance.promotion.promotion import promote as promoted
     from numaproof.conformance.promotion.rehearsal import PromotionError
     from numaproof.conformance.requirements import load_registry
+    from numaproof.folders.output_files import update_file
     from numaproof.reports.untrusted import one_line
 
     finding = _finding(file)
     target = into or (_CHECKOUT / "promoted.yaml" if _CHECKOUT.is_dir() else _OWN)
-    text = _text(target)
-    bundled = loading.bundled_cases()
-    others = (*bundled, *(loading.parse(text, str(target)) if text else ()))
-    taken = [name for case in others for name in (case.id, *case.aliases)]
+    taken = _taken(target)
     try:
         with (
             named_failure(),
@@ -148,8 +146,13 @@ def promote(
     except PromotionError as error:
         raise PromotionError(f"{file}: {error}") from None
     case = made.case
-    target.parent.mkdir(parents=True, exist_ok=True)
-    writing.put(appending.appended(text, case, str(target)), target)
+
+    def text() -> str:
+        if case.id in _taken(target):
+            raise PromotionError(f"{target}: another command has just added {case.id}")
+        return appending.appended(_text(target), case, str(target))
+
+    update_file(target, text)
     click.echo(f"{target}: {case.id}, level {case.level}, {', '.join(case.requirements)}")
     if made.failure:
         said = one_line(f"{made.failure.outcome}: {made.failure.message}", _LONGEST)
@@ -172,6 +175,15 @@ def _finding(file: Path) -> Case:
     if len(cases) != 1:
         raise PromotionError(f"{file} has {len(cases)} cases; expected one: remove the others")
     return cases[0]
+
+
+def _taken(file: Path) -> list[str]:
+    """The ids and aliases of bundled cases and of those in a file, if there is one."""
+    from numaproof.conformance.cases import loading
+
+    text = _text(file)
+    own = loading.parse(text, str(file)) if text else ()
+    return [name for case in (*loading.bundled_cases(), *own) for name in (case.id, *case.aliases)]
 
 
 def _text(file: Path) -> str:

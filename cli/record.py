@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import datetime as dt
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from numaproof.outputs import OUTPUT_FILE, require_new
 from numaproof.protocol.releases import RELEASES
 from numaproof.seeds import SeedsParam
 from numaproof.targets import named_failure, open_target, timeout_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from numaproof.conformance.differential.recordings import Recording
     from numaproof.conformance.execution.run import Target
@@ -34,9 +35,9 @@ _TOGETHER = 25
 )
 @click.option(
     "--out",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=OUTPUT_FILE,
     required=True,
-    help="File to write, such as kubelet-1.36.jsonl.xz.",
+    help="New file to write, such as kubelet-1.36.jsonl.xz.",
 )
 @click.option(
     "--seeds",
@@ -84,6 +85,7 @@ def record(
     from numaproof.folders.scratch import scratch_folder
     from numaproof.metadata import VERSION
 
+    require_new(out)
     day = (date or dt.datetime.now(dt.UTC)).date().isoformat()
     with (
         named_failure(),

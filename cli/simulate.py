@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from numaproof.machine_names import discover_machine, node_devices_option, node_machine_option
+from numaproof.outputs import OUTPUT_FILE
 from numaproof.protocol import codec
 from numaproof.targets import release_option
 from numaproof.user_files import USER_FILE, UserFile, asking_of, check_read_once
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from numaproof.inputs.documents import Document
     from numaproof.reports.answers import AnswerReport
     from numaproof.simulation import pods
@@ -44,7 +46,7 @@ _WHOLE = 2000
 @click.option("--explain", is_flag=True, help="Explain admissions as well as refusals.")
 @click.option(
     "--out",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=OUTPUT_FILE,
     metavar="FILE.html|FILE.svg",
     help="Also write a page or a drawing.",
 )
@@ -77,6 +79,7 @@ def simulate(
         --devices vendor.example/nic=2@0 --out node.html pods.yaml
       numaproof simulate --machine laptop-4c8t --config kubelet.yaml --json - < pods.yaml
     """
+    from numaproof.folders.output_files import write_file
     from numaproof.folders.scratch import scratch_folder
     from numaproof.reports import answer_page
     from numaproof.reports.untrusted import visible
@@ -102,7 +105,7 @@ def simulate(
             raise
     told = answer(found, question, machine)
     if out is not None:
-        out.write_text(visible(answer_page.WRITERS[out.suffix](told)), encoding="utf-8")
+        write_file(out, visible(answer_page.WRITERS[out.suffix](told)))
     if as_json:
         click.echo(codec.encode(found))
     else:

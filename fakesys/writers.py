@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from numaproof.fakesys.entries import Directory, Symlink
 from numaproof.fakesys.tree import Tree
+from numaproof.folders.output_files import write_file
 
 if TYPE_CHECKING:
     from pyfakefs.fake_filesystem import FakeFilesystem
@@ -73,9 +74,11 @@ def _fill(tree: Tree, base: str) -> None:
         for path, entry in tree.items():
             parent, _, name = path.rpartition("/")
             if parent != current:
-                os.close(handle)
                 _make(base, parent, made)
-                current, handle = parent, os.open(f"{base}/{parent}", os.O_RDONLY)
+                # Closed once, also if this is interrupted: another file may get its number.
+                left, handle = handle, os.open(f"{base}/{parent}", os.O_RDONLY)
+                current = parent
+                os.close(left)
             if isinstance(entry, Symlink):
                 os.symlink(entry.target, name, dir_fd=handle)
             elif isinstance(entry, Directory):
@@ -83,11 +86,17 @@ def _fill(tree: Tree, base: str) -> None:
             else:
                 file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644, dir_fd=handle)
                 try:
-                    os.write(file, entry)
+                    _write_all(file, entry)
                 finally:
                     os.close(file)
     finally:
         os.close(handle)
+
+
+def _write_all(file: int, content: bytes) -> None:
+    """Writes everything; on a full disk, the first call may write a part without an error."""
+    while content:
+        content = content[os.write(file, content) :]
 
 
 def _make(base: str, directory: str, made: set[str]) -> None:
@@ -109,18 +118,11 @@ def write_tar(tree: Tree, path: str | os.PathLike[str]) -> None:
         raise WriteError(f"{target} must end in {', '.join(_SUFFIXES)}")
     if target.exists():
         raise WriteError(f"{target} exists; use a new file")
-    data = compress(_tar(tree))
-    beside = ""
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, beside = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        os.close(descriptor)
-        Path(beside).write_bytes(data)
-        Path(beside).chmod(0o644)
-        Path(beside).replace(target)
+        write_file(target, compress(_tar(tree)), new=True)
+    except FileExistsError:
+        raise WriteError(f"{target} exists; use a new file") from None
     except OSError as error:
-        if beside:
-            Path(beside).unlink(missing_ok=True)
         raise WriteError(f"cannot write {target}: {error.strerror}") from None
 
 

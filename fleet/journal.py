@@ -16,6 +16,7 @@ import msgspec
 
 from numaproof.fleet.journal_lines import JournalLines, sealed
 from numaproof.fleet.summary import FinishedUnits
+from numaproof.folders.output_files import naming, write_file
 from numaproof.inputs import door
 from numaproof.protocol import codec
 from numaproof.protocol.campaign import CampaignPlanned, UnitEvent, UnitFinished
@@ -95,10 +96,11 @@ class Journal:
 
     def _append(self, lines: bytes) -> None:
         """Writes whole lines after those that are kept, in the place of anything else."""
-        self._file.truncate(self._kept)
-        unwritten = memoryview(lines)
-        while unwritten:
-            unwritten = unwritten[self._file.write(unwritten) :]
+        with naming(self.path):
+            self._file.truncate(self._kept)
+            unwritten = memoryview(lines)
+            while unwritten:
+                unwritten = unwritten[self._file.write(unwritten) :]
         self._kept += len(lines)
 
     def __enter__(self) -> Self:
@@ -182,7 +184,7 @@ class Journal:
         if ended.unit in self.finished.done:
             return None
         for name, text in result.files.items():
-            _write_whole(self.folder / name, text.encode())
+            write_file(self.folder / name, text)
         now = self.seconds
         stamped = [msgspec.structs.replace(event, at=now) for event in events]
         self._append(sealed(stamped, msgspec.structs.replace(ended, at=now), self._plan))
@@ -208,10 +210,3 @@ def _unit_event(line: bytes) -> UnitEvent:
 def _shown(value: object) -> str:
     text = codec.encode(value).decode()
     return text if len(text) < 80 else f"{text[:79]}…"  # noqa: PLR2004 - columns of a terminal
-
-
-def _write_whole(path: Path, content: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    part.write_bytes(content)
-    part.replace(path)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from numaproof.folders.output_files import clear_partials, write_file
 from numaproof.protocol import codec
 from numaproof.reports.layout import plural
 from numaproof.reports.untrusted import one_line, visible
@@ -84,9 +85,7 @@ def write_summary(summary: CampaignSummary, folder: Path) -> None:
     """
     text = visible(as_text(summary)).encode()
     for name, content in ((SUMMARY, as_json(summary)), (_TEXT, text)):
-        part = folder / f".{name}.part"
-        part.write_bytes(content)
-        part.replace(folder / name)
+        write_file(folder / name, content)
 
 
 def clear_summary(folder: Path) -> None:
@@ -97,4 +96,4 @@ def clear_summary(folder: Path) -> None:
     """
     for name in (SUMMARY, _TEXT):
         (folder / name).unlink(missing_ok=True)
-        (folder / f".{name}.part").unlink(missing_ok=True)
+    clear_partials(folder)

@@ -1,16 +1,18 @@
 """The reports of a run as files: written during the run, or regenerated from its events.
 
 ``events.jsonl`` grows line by line, so a run that is killed keeps everything recorded so far. The
-other files are generated from it when the run ends, each written atomically.
+other files are made when the run ends, each written atomically, from the run's own events: another
+process may have replaced the file.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Self
 
 import msgspec
 
+from numaproof.folders.output_files import clear_partials, naming, write_file
 from numaproof.protocol import codec, events
 from numaproof.reports.badge import badge
 from numaproof.reports.html import html
@@ -21,9 +23,9 @@ from numaproof.reports.untrusted import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from io import FileIO
     from pathlib import Path
     from types import TracebackType
-    from typing import BinaryIO
 
     from numaproof.protocol.events import AnyEvent
     from numaproof.reports.summary import Summary
@@ -53,7 +55,7 @@ def clear_reports(folder: Path) -> None:
     """
     for name in FILES:
         (folder / name).unlink(missing_ok=True)
-        _part(folder / name).unlink(missing_ok=True)
+    clear_partials(folder)
 
 
 class Recorder:
@@ -72,14 +74,16 @@ class Recorder:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._stream: BinaryIO | None = None
+        self._stream: FileIO | None = None
+        self._lines: list[bytes] = []
+        self._size = 0
         self._latest = 0.0
 
     def __enter__(self) -> Self:
         """Opens the stream."""
         self.folder.mkdir(parents=True, exist_ok=True)
         clear_reports(self.folder)
-        self._stream = (self.folder / EVENTS).open("wb")
+        self._stream = (self.folder / EVENTS).open("wb", buffering=0)
         return self
 
     def __exit__(
@@ -92,13 +96,22 @@ class Recorder:
         if self._stream is not None:
             self._stream.close()
             self._stream = None
-            render(self.folder / EVENTS, self.folder)
+            # An error in the block says more than that the reports cannot be written either.
+            with suppress(OSError) if error else nullcontext():
+                write_reports(summarize(self.events()), self.folder)
+
+    def events(self) -> tuple[AnyEvent, ...]:
+        """Everything recorded, as a reader of the file gets it."""
+        return tuple(events.read_lines(self._lines))
 
     def record(self, event: AnyEvent) -> None:
-        """Writes an event to the file at once.
+        """Writes an event to the file at once; a line that does not fit on the disk is cut off.
 
         Progress is not kept. An end with an earlier time than other events, as an interrupted run
         may have, gets the latest time seen.
+
+        Raises:
+            OSError: it cannot be written; names the file.
         """
         if self._stream is None:
             raise ValueError("the recorder is not open")
@@ -106,8 +119,19 @@ class Recorder:
         if isinstance(event, events.RunEnded):
             event = msgspec.structs.replace(event, at=self._latest)
         if not isinstance(event, events.Progress):
-            self._stream.write(events.write_line(event))
-            self._stream.flush()
+            self._append(self._stream, events.write_line(event))
+
+    def _append(self, stream: FileIO, line: bytes) -> None:
+        with naming(self.folder / EVENTS):
+            unwritten = memoryview(line)
+            try:
+                while unwritten:
+                    unwritten = unwritten[stream.write(unwritten) :]
+            except OSError:
+                stream.truncate(self._size)
+                raise
+        self._size += len(line)
+        self._lines.append(line)
 
 
 def read_events(path: Path) -> tuple[AnyEvent, ...]:
@@ -145,25 +169,7 @@ def write_reports(summary: Summary, folder: Path, names: Iterable[str] = tuple(_
     Raises:
         OSError: a report cannot be written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     for name in names:
         made = _MAKERS[name](summary)
         text = made.decode() if isinstance(made, bytes) else made
-        _replace(folder / name, visible(text).encode())
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Replaces a file atomically: a reader sees the old one or the new one."""
-    part = _part(path)
-    try:
-        part.write_bytes(content)
-        part.replace(path)
-    except OSError:
-        with suppress(OSError):
-            part.unlink()
-        raise
-
-
-def _part(path: Path) -> Path:
-    """What a report is called until it is whole."""
-    return path.with_name(f".{path.name}.part")
+        write_file(folder / name, visible(text))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from numaproof.folders.output_files import write_file
 from numaproof.protocol import codec
 from numaproof.reports.layout import plural
 from numaproof.reports.markdown import code, escaped
@@ -33,9 +34,8 @@ def write_files(matrix: Matrix, folder: Path) -> None:
     Raises:
         OSError: a file cannot be written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / JSON).write_bytes(as_json(matrix))
-    (folder / MARKDOWN).write_text(as_markdown(matrix), encoding="utf-8")
+    write_file(folder / JSON, as_json(matrix))
+    write_file(folder / MARKDOWN, as_markdown(matrix))
 
 
 def line(hunt: Hunt) -> str:

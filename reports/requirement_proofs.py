@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TextIO
 import msgspec
 from rich.progress import TimeElapsedColumn
 
+from numaproof.folders.output_files import write_file
 from numaproof.protocol import codec
 from numaproof.reports.layout import plural
 from numaproof.reports.markdown import code, escaped
@@ -33,9 +34,8 @@ def write_files(proofs: RequirementProofs, folder: Path) -> None:
     Raises:
         OSError: a file cannot be written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / JSON).write_bytes(as_json(proofs))
-    (folder / MARKDOWN).write_text(as_markdown(proofs), encoding="utf-8")
+    write_file(folder / JSON, as_json(proofs))
+    write_file(folder / MARKDOWN, as_markdown(proofs))
 
 
 def as_text(proofs: RequirementProofs) -> str:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 # Trees are tens of thousands of small files: keep them in memory where the system has room.
 _IN_MEMORY = Path("/dev/shm")  # noqa: S108 - pytest makes a folder of its own in it
@@ -31,3 +36,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if any(item.path.is_relative_to(folder) for folder in _COMMANDS):
             item.add_marker(pytest.mark.commands)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 1 MiB; skips the test where none can be mounted."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    options = ("-t", "tmpfs", "-o", "size=1m", "tmpfs")
+    try:
+        subprocess.run(["mount", *options, folder], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("mounting a file system needs root")
+    yield folder
+    subprocess.run(["umount", "--lazy", folder], check=True)

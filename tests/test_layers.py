@@ -29,7 +29,7 @@ LAYERS = {
     "conformance": ("protocol", "folders", "reference", "fixtures", "inputs", "fakesys"),
     "simulation": ("protocol", "folders", "reference", "inputs", "fakesys"),
     "fleet": ("protocol", "folders", "reference", "inputs", "fakesys", "conformance"),
-    "reports": ("protocol", "inputs"),
+    "reports": ("protocol", "folders", "inputs"),
 }
 """The folders of ARCHITECTURE.md and what each may import; the command imports them all."""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import yaml
+
+from numaproof.folders.output_files import write_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,25 +23,7 @@ def write(case: Case, path: Path) -> None:
     Raises:
         OSError: the file can't be written.
     """
-    put(text(case), path)
-
-
-def put(content: str, path: Path) -> None:
-    """Puts a text in the place of a file; never half of it.
-
-    Raises:
-        OSError: the file can't be written.
-    """
-    place = path.resolve()
-    partial = place.with_name(place.name + ".partial")
-    try:
-        partial.write_text(content, encoding="utf-8", newline="")
-        if place.exists():
-            shutil.copymode(place, partial)
-        partial.replace(place)
-    except OSError:
-        partial.unlink(missing_ok=True)
-        raise
+    write_file(path, text(case))
 
 
 LONGEST_TITLE = 200

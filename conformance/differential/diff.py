@@ -242,7 +242,6 @@ def _found(
     scenario, played = found.smallest(scratch, options.tries)
     title = f"{found.named.name}: {played.message}"
     case = shrinking.case_of(scenario, title)
-    options.findings.mkdir(parents=True, exist_ok=True)
     file = options.findings / writing.name_of(case)
     writing.write(case, file)
     return events.DivergenceFound(

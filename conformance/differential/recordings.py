@@ -18,6 +18,7 @@ import msgspec
 from numaproof.conformance.cases import checking
 from numaproof.conformance.cases.schema import Case
 from numaproof.conformance.execution.implementation import BrokeProtocol
+from numaproof.folders.output_files import write_file
 from numaproof.inputs import door, errors
 from numaproof.protocol import codec, messages
 from numaproof.protocol.releases import RELEASES
@@ -100,16 +101,14 @@ def kept_answer(answer: messages.Answer) -> dict[str, Any]:
 
 
 def write(path: Path, source: Source, recordings: Iterable[Recording]) -> None:
-    """Writes a file of recordings, atomically.
+    """Writes a new file of recordings, atomically.
 
     Raises:
-        OSError: the file cannot be written.
+        OSError: there is such a file, or it cannot be written.
     """
     lines = [codec.encode(source), *(_line(one) for one in recordings)]
     packed = lzma.compress(b"\n".join(lines) + b"\n", preset=9 | lzma.PRESET_EXTREME)
-    partial = path.with_name(path.name + ".partial")
-    partial.write_bytes(packed)
-    partial.replace(path)
+    write_file(path, packed, new=True)
 
 
 def _line(recording: Recording) -> bytes:

@@ -69,7 +69,6 @@ class FuzzFinding:
 
     def event(self, harness_run: HarnessRun, findings: Path) -> events.DivergenceFound:
         """Writes the case file and returns the event about it."""
-        findings.mkdir(parents=True, exist_ok=True)
         file = findings / writing.name_of(self.case)
         writing.write(self.case, file)
         words = ("numaproof", "replay", str(file), *harness_run.target.options())

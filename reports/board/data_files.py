@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from numaproof.folders.output_files import write_file
 from numaproof.inputs import door
 from numaproof.inputs.errors import DocumentError
 from numaproof.reports.board.data import TAG, data_name, encoded
@@ -56,13 +57,11 @@ def write_data(reading: RunsRead, path: Path) -> None:
     ]
     others = reading.others
     if _is_file(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(encoded(entries, others))
+        write_file(path, encoded(entries, others))
         return
-    path.mkdir(parents=True, exist_ok=True)
     taken: dict[str, list[RunData]] = {}
     for run in entries:
         taken.setdefault(data_name(run), []).append(run)
     for name, runs in taken.items():
         cited = {cited for run in runs for cited in run.requirements}
-        (path / name).write_bytes(encoded(runs, [one for one in others if one.id in cited]))
+        write_file(path / name, encoded(runs, [one for one in others if one.id in cited]))

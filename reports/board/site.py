@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from numaproof.folders.output_files import clear_partials, write_file
 from numaproof.inputs import door
 from numaproof.inputs.errors import DocumentError
 from numaproof.reports.badge import shield
@@ -190,33 +191,38 @@ def board_of(reading: RunsRead) -> Board:
 
 
 def write_site(board: Board, folder: Path) -> None:
-    """Writes the site into a folder, in the place of an earlier one.
+    """Writes the site into a folder, replacing an earlier one.
+
+    Pages that only the earlier site had are removed last. So a full disk never leaves a folder that
+    the same command refuses, or fewer pages than before.
 
     Raises:
         DocumentError: there is something else in the folder.
         OSError: a file cannot be written.
     """
-    _clear(folder)
+    _require_own(folder)
+    written = set()
     for name, text in _files(board):
         path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(f".{path.name}.part")
-        part.write_bytes(visible(text).encode())
-        part.replace(path)
-
-
-def _clear(folder: Path) -> None:
-    """Removes the pages of an earlier site, of which there may have been more."""
-    index = folder / "index.html"
-    if not folder.is_dir() or not any(folder.iterdir()):
-        return
-    if not index.is_file() or _MARK not in _beginning(index):
-        fix = "name another folder, or empty this one"
-        raise DocumentError(str(folder), 0, "", "there is something in it that is no board", fix)
+        write_file(path, visible(text))
+        written.add(path)
     for pattern in _OWN:
-        for path in folder.glob(pattern):
+        for path in {*folder.glob(pattern)} - written:
             with suppress(OSError):
                 path.unlink()
+
+
+def _require_own(folder: Path) -> None:
+    """Checks that a folder has an earlier site, or nothing, and clears what a kill left there."""
+    index = folder / "index.html"
+    if not folder.is_dir():
+        return
+    clear_partials(folder)
+    for pattern in _OWN:
+        clear_partials((folder / pattern).parent)
+    if any(folder.iterdir()) and not (index.is_file() and _MARK in _beginning(index)):
+        fix = "name another folder, or empty this one"
+        raise DocumentError(str(folder), 0, "", "there is something in it that is no board", fix)
 
 
 def _beginning(path: Path) -> str:
@@ -226,9 +232,10 @@ def _beginning(path: Path) -> str:
 
 def _files(board: Board) -> Iterator[tuple[str, str]]:
     shared = areas(board.requirements)
+    # First: it marks the folder as a board, also if the disk is full before the site is complete.
+    yield "index.html", _page("index.html", board)
     yield "board.css", own_file("board.css", _PACKAGE)
     yield "board.js", own_file("board.js", _PACKAGE)
-    yield "index.html", _page("index.html", board)
     cells = json.dumps(cell_data(board.findings), ensure_ascii=True, separators=(",", ":"))
     yield (
         "matrix.html",

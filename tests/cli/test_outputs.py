@@ -38,7 +38,7 @@ def test_reports_never_stay_for_a_run_that_does_not_come_about(
 ) -> None:
     out = tmp_path / "out"
     assert command("check", *small, "--out", out).code == 0
-    (out / ".report.md.part").touch()
+    (out / ".numaproof-0123456789ab.part").touch()
     (out / "mine").touch()
     assert command("check", *small, "--out", out, "--implementation", "/no/program").code == 2
     assert [file.name for file in out.iterdir()] == ["mine"]

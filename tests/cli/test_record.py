@@ -52,8 +52,16 @@ def test_a_scenario_without_an_answer_is_left_out_and_reported(
         """
     )
     args = ("--implementation", faulty, "--seeds", "3:4", "--merges", "0:30")
-    ended = command("record", *args, "--out", "mine.jsonl.xz")
+    ended = command("record", *args, "--out", "other.jsonl.xz")
     assert "skipped merges 25: merge ended in a fault: boom" in ended.err
+
+
+def test_a_recording_never_replaces_a_file(command: Command, program: Program) -> None:
+    Path("mine.jsonl.xz").write_text("mine")
+    ended = command("record", "--implementation", program(HONEST), "--out", "mine.jsonl.xz")
+    assert ended.code == 2
+    assert "mine.jsonl.xz already exists; remove it or choose another name" in ended.err
+    assert Path("mine.jsonl.xz").read_text() == "mine"
 
 
 def test_recordings_are_an_area_of_the_check(command: Command) -> None:

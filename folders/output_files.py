@@ -1,0 +1,239 @@
+"""Writes the files that commands are asked for: whole or not at all.
+
+A file is written next to its target under a temporary name and then renamed. If anything fails, the
+temporary file is removed and the earlier file is intact. Every error names the target.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import secrets
+import stat
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_PARTIAL, _SUFFIX = ".numaproof-", ".part"
+"""The first and last characters of temporary names; a killed command can leave such a file."""
+
+_NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK})
+"""Errors of file systems without hard links."""
+
+_KINDS = {
+    stat.S_IFDIR: "a directory",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+def write_file(path: Path, content: str | bytes, *, new: bool = False) -> None:
+    """Writes a file, atomically; a symbolic link keeps pointing to the file it points to.
+
+    Missing folders are created; an existing file keeps its permissions. Characters of text that
+    UTF-8 cannot encode, as in file names that are not UTF-8, are escaped.
+
+    Args:
+        path: the target.
+        content: of the file; text becomes UTF-8.
+        new: whether an existing file is an error instead of being replaced.
+
+    Raises:
+        FileExistsError: there is such a file, and it should be new.
+        OSError: the file cannot be written; names the target.
+    """
+    data = content.encode(errors="backslashreplace") if isinstance(content, str) else content
+    with naming(path):
+        target = _resolved(path)
+        found = _require_regular(target)
+        if new and (found or path.is_symlink()):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial = target.with_name(f"{_PARTIAL}{secrets.token_hex(6)}{_SUFFIX}")
+        number = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        try:
+            with os.fdopen(number, "wb") as file:
+                file.write(data)
+                file.flush()
+                if found:
+                    os.fchmod(number, stat.S_IMODE(found.st_mode))
+                # A full disk may show only now.
+                os.fsync(number)
+            (_link if new else os.replace)(partial, target)
+        except BaseException:
+            with suppress(OSError):
+                partial.unlink()
+            raise
+
+
+def update_file(path: Path, make: Callable[[], str]) -> None:
+    """Replaces a file with text made from its content, while other processes wait to do the same.
+
+    Args:
+        path: the file; it need not exist.
+        make: reads the file if there is one and returns the new text. It is called again if another
+            process replaced or created the file first.
+
+    Raises:
+        OSError: the file cannot be written; names the target.
+    """
+    while True:
+        with suppress(_Outpaced), _locked(path) as there:
+            text = make()
+            try:
+                write_file(path, text, new=not there)
+            except FileExistsError:
+                raise _Outpaced from None
+            return
+
+
+class _Outpaced(Exception):  # noqa: N818 - it never leaves this module
+    """Another process replaced or created a file first."""
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[bool]:
+    """Locks a file, and yields whether there is one."""
+    with naming(path):
+        try:
+            _require_regular(_resolved(path))
+            lock = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except FileNotFoundError:
+            lock = -1
+    if lock < 0:
+        yield False
+        return
+    try:
+        with suppress(OSError):  # not every file system has locks
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        with naming(path):
+            try:
+                if not os.path.samestat(os.fstat(lock), path.stat()):
+                    raise _Outpaced
+            except FileNotFoundError:
+                raise _Outpaced from None
+        yield True
+    finally:
+        os.close(lock)
+
+
+def require_writable(path: Path) -> None:
+    """Checks, before long work, that a file can be written, without writing anything.
+
+    Missing folders above it are no error. What can be known only by writing, such as a full disk,
+    is not checked.
+
+    Raises:
+        OSError: the file cannot be written; names the file.
+    """
+    with naming(path):
+        target = _resolved(path)
+        _require_regular(target)
+    require_writable_folder(target.parent)
+
+
+def require_writable_folder(path: Path) -> None:
+    """Checks that files can be created in a folder, or that the folder can be created.
+
+    Raises:
+        OSError: they cannot be; names the folder.
+    """
+    with naming(path):
+        there = _resolved(path)
+        while not _exists(there):
+            there = there.parent
+    with naming(there):
+        if not there.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        if not os.access(there, os.W_OK | os.X_OK):
+            read_only = os.statvfs(there).f_flag & os.ST_RDONLY
+            code = errno.EROFS if read_only else errno.EACCES
+            raise OSError(code, os.strerror(code))
+
+
+def clear_partials(folder: Path) -> None:
+    """Removes temporary files that a killed command left in a folder.
+
+    Raises:
+        OSError: one cannot be removed.
+    """
+    for file in partials(folder):
+        file.unlink(missing_ok=True)
+
+
+def partials(folder: Path) -> Iterator[Path]:
+    """The temporary files in a folder, which only a command that is killed leaves there."""
+    return folder.glob(f"{_PARTIAL}*{_SUFFIX}")
+
+
+@contextmanager
+def naming(path: Path | str) -> Iterator[None]:
+    """Adds a file's name to the errors of a block that writes it.
+
+    Raises:
+        OSError: as raised in the block, of the same class, with the name.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from None
+
+
+def _resolved(path: Path) -> Path:
+    """Where a path leads.
+
+    Raises:
+        OSError: through a loop of symbolic links.
+    """
+    target = Path(os.path.realpath(path))  # `Path.resolve` raises RuntimeError for a loop
+    if target.is_symlink():
+        target.stat()
+    return target
+
+
+def _exists(path: Path) -> bool:
+    """Whether there is something; unlike `Path.exists`, says when this cannot be known."""
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _require_regular(target: Path) -> os.stat_result | None:
+    """What a target is, which must be a regular file or nothing.
+
+    Raises:
+        OSError: it is something else, or this cannot be known.
+    """
+    try:
+        found = target.stat()
+    except FileNotFoundError:
+        return None
+    kind = stat.S_IFMT(found.st_mode)
+    if kind == stat.S_IFDIR:
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if kind != stat.S_IFREG:
+        said = f"is {_KINDS.get(kind, 'something else')}, not a regular file; name another file"
+        raise OSError(errno.EINVAL, said)
+    return found
+
+
+def _link(partial: Path, target: Path) -> None:
+    """Gives a file its name, unless another has it."""
+    try:
+        os.link(partial, target)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        partial.rename(target)
+    else:
+        partial.unlink()

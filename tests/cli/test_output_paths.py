@@ -1,0 +1,134 @@
+"""Where output cannot be written: found before the work, named, and nothing earlier is lost."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from numaproof.conformance.differential.recordings import SUFFIX
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Command = Callable[..., Any]
+
+KUBELET = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+POD = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec: {containers: [{name: main, resources: {limits: {cpu: 1, memory: 1Gi}}}]}
+"""
+FINDING = """\
+cases:
+- id: fuzz
+  title: two pods have CPU 1
+  requirements: [CPU-STATIC-007]
+  level: invariants
+  machine:
+    num_cores: 2
+    num_sockets: 1
+    memory_capacity: 1073741824
+    topology:
+    - {node_id: 0, memory: 1073741824, cores: [
+        {core_id: 0, thread_ids: [0], socket_id: 0}, {core_id: 1, thread_ids: [1], socket_id: 0}]}
+  steps:
+  - start: {config: {cpuManagerPolicy: static, kubeReserved: {cpu: "1"}}}
+    expect: anything
+  - admit: {pod: a, containers: {app: {limits: {cpu: "1", memory: 64Mi}}}}
+    expect: anything
+"""
+
+
+@pytest.fixture
+def inputs(command: Command) -> None:  # noqa: ARG001 - in its folder
+    """The files that commands read, in the current directory."""
+    Path("kubelet.yaml").write_text(KUBELET)
+    Path("pod.yaml").write_text(POD)
+    Path("finding.yaml").write_text(FINDING)
+
+
+SIMULATE = ("simulate", "--machine", "laptop-4c8t", "--config", "kubelet.yaml", "pod.yaml")
+CHECK = ("check", "--machine", "laptop-4c8t", "--select", "example-*")
+
+TO_A_FILE: dict[str, tuple[Sequence[str], str]] = {
+    "check": ((*CHECK, "--write-known-failures"), "known.yaml"),
+    "simulate": ((*SIMULATE, "--out"), "node.html"),
+    "promote": (("promote", "finding.yaml", "--id", "mine-starts", "--into"), "cases.yaml"),
+    "record": (("record", "--implementation", "/no/program", "--out"), f"mine{SUFFIX}"),
+    "capture": (("profile", "capture", "/", "--to"), "mine.yaml"),
+    "quick set": (("gauntlet", "--quick-set"), "quick.yaml"),
+}
+"""Commands that write a file, each with the file's name; the last argument is its path."""
+
+TO_A_FOLDER: dict[str, Sequence[str]] = {
+    "check": (*CHECK, "--out"),
+    "fuzz": ("fuzz", "--max-examples", "1", "--out"),
+    "diff": ("diff", "--right", "/no/program", "--out"),
+    "replay": ("replay", "finding.yaml", "--out"),
+    "campaign": ("campaign", "--seeds", "0:1", "--out"),
+    "gauntlet": ("gauntlet", "--quick", "--out"),
+    "board": ("board", ".", "--out"),
+    "init": ("init", "--language", "python"),
+}
+
+
+@pytest.mark.usefixtures("inputs")
+@pytest.mark.parametrize("which", TO_A_FILE)
+def test_a_file_that_cannot_be_written_is_refused_before_the_work(
+    command: Command, which: str
+) -> None:
+    words, name = TO_A_FILE[which]
+    for folder in ("loop", "fifo", "file"):
+        Path(folder).mkdir()
+    Path("loop", name).symlink_to(name)
+    os.mkfifo(Path("fifo", name))
+    Path("file", "in the way").touch()
+    for path, said in {
+        f"loop/{name}": "Too many levels of symbolic links",
+        f"fifo/{name}": "is a FIFO, not a regular file",
+        f"file/in the way/{name}": "Not a directory",
+    }.items():
+        ended = command(*words, path)
+        assert ended.code == 2
+        assert said in ended.err
+        assert path.rpartition("/")[0] in ended.err
+        assert ended.out == ""
+
+
+@pytest.mark.usefixtures("inputs")
+@pytest.mark.parametrize("which", TO_A_FOLDER)
+def test_a_folder_that_cannot_be_written_is_refused_before_the_work(
+    command: Command, which: str
+) -> None:
+    Path("loop").symlink_to("loop")
+    Path("file").touch()
+    for path, said in {
+        "loop": "Too many levels of symbolic links",
+        "loop/out": "Too many levels of symbolic links",
+        "file/out": "Not a directory",
+    }.items():
+        ended = command(*TO_A_FOLDER[which], path)
+        assert ended.code == 2
+        assert said in ended.err
+        assert ended.out == ""
+
+
+@pytest.mark.usefixtures("inputs")
+@pytest.mark.parametrize("which", [*TO_A_FILE, "fuzz"])
+def test_a_name_that_is_not_utf_8_works(command: Command, which: str) -> None:
+    folder = Path(os.fsdecode(b"\xff"))
+    if which == "fuzz":
+        words, name = ("fuzz", "--max-examples", "1", "--out"), "events.jsonl"
+        ended = command(*words, folder)
+    elif which in {"record", "quick set"}:
+        pytest.skip("takes too long")
+    else:
+        words, name = TO_A_FILE[which]
+        ended = command(*words, folder / name)
+    assert ended.code == 0
+    assert (folder / name).is_file()
