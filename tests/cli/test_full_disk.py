@@ -83,8 +83,9 @@ def test_a_board_on_a_full_disk_is_replaced_once_there_is_room(
 ) -> None:
     assert command(*CHECK, "--out", "report").code == 0
     out = small_disk / "site"
-    fill(small_disk, leave=16)
-    assert FULL in command("board", "report", "--out", out).err
+    for pages in (1, 4, 8, 16, 32):
+        fill(small_disk, leave=pages)
+        assert FULL in command("board", "report", "--out", out).err
     (small_disk / "ballast").unlink()
     assert command("board", "report", "--out", out).code == 0
 
