@@ -43,7 +43,7 @@ def doctor(command: tuple[str, ...], timeout: float, *, as_json: bool) -> int:
     """
     from numaproof.conformance.diagnosis.examination import examine
     from numaproof.conformance.execution.implementation import CannotStartError
-    from numaproof.folders.scratch import scratch_folder
+    from numaproof.folders.scratch import require_room, scratch_folder
     from numaproof.metadata import VERSION
     from numaproof.reports.consoles import ShownConsole
     from numaproof.reports.diagnosis import diagnosis_lines
@@ -53,6 +53,8 @@ def doctor(command: tuple[str, ...], timeout: float, *, as_json: bool) -> int:
     try:
         with scratch_folder() as scratch:
             diagnosis = examine(words, timeout, f"numaproof {VERSION}", scratch)
+            if not diagnosis.healthy:
+                require_room(scratch)
     except CannotStartError as error:
         raise click.UsageError(f"{error}. {_cannot_start(words[0])}") from None
     if as_json:

@@ -1,4 +1,4 @@
-"""The errors that say what is wrong with a user's input, from all parts of the project."""
+"""The errors that say what a user has to fix: in an input, or on this machine."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from numaproof.conformance.promotion.rehearsal import PromotionError
 from numaproof.fakesys import DocumentError, ProfileError, TreeError, WriteError
 from numaproof.fleet.journal import JournalError
 from numaproof.folders.output_folder import FolderInUseError
+from numaproof.folders.scratch import ScratchError
 from numaproof.reference.cadvisor.discovery import DiscoveryError
 from numaproof.reference.departures.releases import UnknownReleaseError
 from numaproof.reports.files import EventsError
@@ -30,8 +31,9 @@ INPUT_ERRORS = (
     ProfileError,
     PromotionError,
     RecordingError,
+    ScratchError,
     TreeError,
     UnknownReleaseError,
     WriteError,
 )
-"""What can be wrong with a user's input; each error's message says what to fix."""
+"""Errors that end a command with exit code 2; each error's message says what to fix."""

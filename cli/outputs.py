@@ -133,6 +133,7 @@ def follow(
     writes, those of an earlier run are removed. `afterwards` is called with all events. An
     interrupt ends the run early; what was measured so far is reported as incomplete.
     """
+    from numaproof.folders.scratch import ScratchError
     from numaproof.reports.files import Recorder
     from numaproof.reports.groups import causes
     from numaproof.reports.summary import summarize
@@ -150,10 +151,12 @@ def follow(
                 terminal.show(event)
                 _count(done, event)
         except KeyboardInterrupt:
-            at = time.monotonic() - began
-            cut = RunEnded(at=at, complete=False, outcomes=done, message="interrupted")
+            cut = _cut(began, done, "interrupted")
             recorder.record(cut)
             terminal.show(cut)
+        except ScratchError as error:
+            recorder.record(_cut(began, done, str(error)))
+            raise
     recorded = recorder.events()
     summary = summarize(recorded)
     if as_json:
@@ -165,6 +168,11 @@ def follow(
     if afterwards:
         afterwards(recorded)
     return summary.exit_code
+
+
+def _cut(began: float, done: Counter[str], why: str) -> RunEnded:
+    """The end of a run that is cut short."""
+    return RunEnded(time.monotonic() - began, complete=False, outcomes=done, message=why)
 
 
 def _count(done: Counter[str], event: AnyEvent) -> None:

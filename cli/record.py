@@ -82,7 +82,7 @@ def record(
     """
     from numaproof.conformance.differential import recordings
     from numaproof.conformance.differential.recordings import FORMAT, Source
-    from numaproof.folders.scratch import scratch_folder
+    from numaproof.folders.scratch import require_room, scratch_folder
     from numaproof.metadata import VERSION
 
     require_new(out)
@@ -93,6 +93,7 @@ def record(
         scratch_folder() as scratch,
     ):
         kept = list(_recorded(target, seeds, merges, scratch))
+        require_room(scratch)
         source = Source(
             format=FORMAT,
             name=target.hello.name,

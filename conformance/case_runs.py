@@ -22,6 +22,7 @@ from numaproof.conformance.execution.parallel import ProcessWorker, spread
 from numaproof.conformance.execution.runner import play_case
 from numaproof.conformance.execution.scenario import Scenario
 from numaproof.conformance.fuzzing.determinism import DeterminismCheck
+from numaproof.folders.scratch import needing_room
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -113,7 +114,8 @@ class _Player:
         """Plays consecutive cases, until one can't be."""
         finished: list[CaseFinished] = []
         try:
-            finished.extend(map(self.finished, numbers))
+            with needing_room(self._scratch):
+                finished.extend(map(self.finished, numbers))
         except CaseError as error:
             return _Unit(numbers.start, finished, (error.case, error.step, error.message))
         return _Unit(numbers.start, finished)

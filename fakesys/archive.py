@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Protocol
 
 from numaproof.fakesys.members import BoundedHeader, TreeError, checked_members, plain_name
+from numaproof.folders.output_files import naming
 from numaproof.folders.scratch import scratch_folder
 from numaproof.inputs import door
 from numaproof.inputs.errors import DocumentError
@@ -57,7 +58,7 @@ def open_tree(path: str | os.PathLike[str]) -> Iterator[Path]:
         )
     with scratch_folder() as root:
         try:
-            with _opened(source, _SUFFIXES[kind]) as raw, _decompressed(raw, kind) as stream:
+            with _opened(source, _SUFFIXES[kind]) as raw, _decompressed(raw, kind, root) as stream:
                 _unpack(stream, root)
         except TreeError as error:
             raise TreeError(f"{source}: {error}") from None
@@ -109,13 +110,14 @@ _OPENERS: dict[str, Callable[[IO[bytes]], AbstractContextManager[_Readable]]] = 
 
 
 @contextmanager
-def _decompressed(raw: IO[bytes], kind: str) -> Iterator[IO[bytes]]:
+def _decompressed(raw: IO[bytes], kind: str, root: Path) -> Iterator[IO[bytes]]:
     open_stream = _OPENERS[_SUFFIXES[kind]]
-    with open_stream(raw) as stream, tempfile.TemporaryFile() as whole:
+    with open_stream(raw) as stream, tempfile.TemporaryFile(dir=root) as whole:
         # The archive is read twice (to check, then to write), so it is decompressed to a file once.
         bounded = _Bounded(stream)
         while chunk := bounded.read(1 << 20):
-            whole.write(chunk)
+            with naming(root):
+                whole.write(chunk)
         whole.seek(0)
         yield whole
 
@@ -131,7 +133,8 @@ def _unpack(stream: IO[bytes], root: Path) -> None:
                 content = archive.extractfile(member)
                 assert content is not None
                 target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(content.read())
+                with naming(target):
+                    target.write_bytes(content.read())
         # Links come last, so that nothing is ever written through one.
         for name, member in members.items():
             target = root / name

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from numaproof.fakesys.entries import Directory, Symlink
 from numaproof.fakesys.tree import Tree
-from numaproof.folders.output_files import write_file
+from numaproof.folders.output_files import naming, write_file
 
 if TYPE_CHECKING:
     from pyfakefs.fake_filesystem import FakeFilesystem
@@ -56,7 +56,8 @@ def write_directory(tree: Tree, path: str | os.PathLike[str]) -> None:
     except OSError as error:
         raise WriteError(f"cannot create {target}: {error.strerror}") from None
     try:
-        _fill(tree, str(beside))
+        with naming(beside):
+            _fill(tree, str(beside))
         beside.chmod(0o755)
         # Replaces an empty directory atomically, and fails if it has been filled meanwhile.
         beside.rename(target)

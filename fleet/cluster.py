@@ -24,7 +24,7 @@ import distributed
 from numaproof.conformance.execution.implementation import ImplementationFailure
 from numaproof.fleet.campaign import ClusterError, FailedUnit
 from numaproof.fleet.worker import UnitWorker, WorkerMismatchError, together
-from numaproof.folders.scratch import scratch_folder
+from numaproof.folders.scratch import ScratchError, scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -187,7 +187,7 @@ def _come(
             return results
         case "error":
             error = future.exception()
-            if isinstance(error, WorkerMismatchError | ImplementationFailure):
+            if isinstance(error, WorkerMismatchError | ImplementationFailure | ScratchError):
                 # It would say the same of every unit.
                 raise ClusterError(f"a worker cannot do its units: {error}")
             return [FailedUnit(one, f"{type(error).__name__}: {error}") for one in units]

@@ -30,6 +30,7 @@ from numaproof.conformance.requirements import Registry
 from numaproof.conformance.same_runs import NotingInProcess, SameRuns
 from numaproof.fleet.job import digest_of_cases
 from numaproof.folders.removal import remove_tree
+from numaproof.folders.scratch import needing_room
 from numaproof.protocol import campaign as events
 from numaproof.protocol import codec
 from numaproof.protocol.events import GOOD, DivergenceFound
@@ -207,13 +208,14 @@ class UnitWorker:
         scratch.mkdir()
         try:
             one = _UnitRun(target, scratch)
-            match unit:
-                case events.CaseSlice():
-                    one.add_cases(self._runs(unit), play)
-                case events.SeedSlice():
-                    one.add_seeds(unit)
-                case events.Shrink():
-                    one.add_smallest(unit)
+            with needing_room(scratch):
+                match unit:
+                    case events.CaseSlice():
+                        one.add_cases(self._runs(unit), play)
+                    case events.SeedSlice():
+                        one.add_seeds(unit)
+                    case events.Shrink():
+                        one.add_smallest(unit)
         finally:
             remove_tree(scratch)
         left = left_of(target.implementation)[before:]

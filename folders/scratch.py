@@ -2,10 +2,14 @@
 
 Each is locked for as long as its process lives. What a killed run has left is locked by nobody, and
 is removed by the next one; a folder that is in use is never touched.
+
+A temporary folder without room is a problem of the machine. Programs, configurations and cases look
+wrong because of it, so everybody who would blame them asks `require_room` first.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import logging
 import os
@@ -26,8 +30,68 @@ PREFIX = "numaproof-run-"
 _NEW = "numaproof-new-"
 _IN_MEMORY = "/dev/shm"  # noqa: S108 - a folder of our own is made in it
 _LOG = logging.getLogger("numaproof")
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})
+"""Errors of a file system that say nothing about who writes to it."""
+
+_ROOM = 1 << 20
+"""Bytes that a state directory and the files of a short run fit in."""
+
 _cleared: set[str] = set()
 _made: set[Path] = set()
+
+
+class ScratchError(Exception):
+    """A temporary folder cannot be written to; the message names it and says what to do."""
+
+
+def require_room(folder: Path) -> None:
+    """Checks that there is room in a temporary folder; one that is gone is no error.
+
+    Raises:
+        ScratchError: there is none.
+    """
+    try:
+        with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
+            os.posix_fallocate(file.fileno(), 0, _ROOM)
+    except OSError as error:
+        if error.errno in _FULL:
+            raise _unusable(folder, error) from None
+
+
+@contextmanager
+def needing_room(folder: Path) -> Iterator[None]:
+    """Blames a full disk for whatever goes wrong in a block that works in a temporary folder.
+
+    Raises:
+        ScratchError: something went wrong, and there is no room in the folder.
+    """
+    try:
+        yield
+    except ScratchError:
+        raise
+    except Exception as error:
+        if full := _full(error, folder):
+            raise _unusable(folder, full) from None
+        require_room(folder)
+        raise
+
+
+def _full(error: BaseException | None, folder: Path) -> OSError | None:
+    """The error of a full disk below a folder that led to another error; None if there is none."""
+    while error:
+        if isinstance(error, OSError) and error.errno in _FULL:
+            file = os.fsdecode(error.filename or "")
+            if Path(file).is_relative_to(folder):
+                return error
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def _unusable(folder: Path | str, error: OSError) -> ScratchError:
+    return ScratchError(
+        f"{folder}: {error.strerror or error}; temporary files need at least {_ROOM >> 20} MiB:"
+        " free some space, or set TMPDIR to another folder"
+    )
 
 
 @contextmanager
@@ -36,11 +100,18 @@ def scratch_folder() -> Iterator[Path]:
 
     A run writes tens of thousands of small files, which on a disk can take most of its time.
     ``TMPDIR`` overrides the place.
+
+    Raises:
+        ScratchError: it cannot be created, or has no room: at once, or when something goes wrong.
     """
     place = _place()
     _clear(place)
+    require_room(Path(place))
     # It gets its name with the lock on it: another run would remove it in between.
-    fresh = Path(tempfile.mkdtemp(prefix=_NEW, dir=place))
+    try:
+        fresh = Path(tempfile.mkdtemp(prefix=_NEW, dir=place))
+    except OSError as error:
+        raise _unusable(place, error) from None
     folder = fresh.with_name(PREFIX + fresh.name.removeprefix(_NEW))
     lock = os.open(fresh, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -48,7 +119,8 @@ def scratch_folder() -> Iterator[Path]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         fresh.rename(folder)
         _made.add(folder)
-        yield folder
+        with needing_room(folder):
+            yield folder
     finally:
         os.close(lock)
         for path in (fresh, folder):
@@ -58,8 +130,11 @@ def scratch_folder() -> Iterator[Path]:
 
 
 def _place() -> str:
-    in_memory = "TMPDIR" not in os.environ and os.access(_IN_MEMORY, os.W_OK | os.X_OK)
-    return _IN_MEMORY if in_memory else tempfile.gettempdir()
+    wanted = os.environ.get("TMPDIR")
+    if wanted is None and os.access(_IN_MEMORY, os.W_OK | os.X_OK):
+        return _IN_MEMORY
+    # Python would quietly take another place where this one is full.
+    return wanted if wanted and Path(wanted).is_dir() else tempfile.gettempdir()
 
 
 def _clear(place: str) -> None:

@@ -28,7 +28,7 @@ from numaproof.conformance.judging.oracle import DIFFERS, STATE_DIR, Oracle
 from numaproof.conformance.judging.sides import Sides
 from numaproof.conformance.judging.signatures import Evidence
 from numaproof.folders.removal import remove_tree
-from numaproof.folders.scratch import make_folder
+from numaproof.folders.scratch import make_folder, require_room
 from numaproof.folders.state_directory import StateDirectory
 from numaproof.protocol import codec, events, messages
 
@@ -167,10 +167,14 @@ def play(pair: Pair, scenario: Scenario, scratch: Path) -> LockstepResult:
 
     Raises:
         CaseError: the case cannot be played as written.
+        ScratchError: there is no room for temporary files.
     """
     folder = scratch / "lockstep"
     try:
-        return _LockstepRun(pair, scenario, folder).play()
+        result = _LockstepRun(pair, scenario, folder).play()
+        # On a full disk, both sides may agree that nothing works.
+        require_room(folder)
+        return result
     finally:
         remove_tree(folder)
 

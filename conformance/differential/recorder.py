@@ -11,13 +11,14 @@ from numaproof.conformance.cases.schema import Case, Step
 from numaproof.conformance.differential.compared_player import ComparedPlayer, UncheckedInvariants
 from numaproof.conformance.differential.recordings import RecordedCall, Recording, kept_answer
 from numaproof.conformance.execution.capabilities import NotSupportedError
-from numaproof.conformance.execution.implementation import Crashed
+from numaproof.conformance.execution.implementation import Crashed, ImplementationFailure
 from numaproof.conformance.execution.session import Session
 from numaproof.conformance.execution.shown import cut
 from numaproof.conformance.fuzzing.generation.alone import merge
 from numaproof.conformance.fuzzing.generation.choices import Seeded
 from numaproof.conformance.fuzzing.generation.scenarios import seeded_scenario
 from numaproof.folders.removal import remove_tree
+from numaproof.folders.scratch import require_room
 from numaproof.folders.state_directory import StateDirectory
 from numaproof.protocol import messages
 from numaproof.protocol.machine import MachineInfo
@@ -58,7 +59,14 @@ def record(target: Target, case: Case, seed: int | None, scratch: Path) -> Recor
         CaseError: the case cannot be played as written.
         ImplementationFailure: there was no answer, or it was a fault.
     """
-    case = msgspec.structs.replace(case, tree=False)
+    try:
+        return _recorded(target, msgspec.structs.replace(case, tree=False), seed, scratch)
+    except ImplementationFailure:
+        require_room(scratch)
+        raise
+
+
+def _recorded(target: Target, case: Case, seed: int | None, scratch: Path) -> Recording | None:
     assert case.machine is not None
     folder = scratch / "recording"
     try:

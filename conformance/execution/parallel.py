@@ -15,6 +15,8 @@ from multiprocessing import get_context
 from queue import Empty, Queue
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+from numaproof.folders.scratch import ScratchError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Sequence
     from multiprocessing.connection import Connection
@@ -50,6 +52,7 @@ def spread(
     Whoever closes the generator early, or is interrupted, stops what is under way.
 
     Raises:
+        ScratchError: a worker has no room for temporary files.
         WorkerError: a worker failed.
     """
     waiting: Queue[_Item] = Queue()
@@ -67,6 +70,8 @@ def spread(
     try:
         for _ in range(expected):
             came = results.get()
+            if isinstance(came, ScratchError):
+                raise came
             if isinstance(came, BaseException):
                 raise WorkerError(f"a worker failed: {came}") from came
             yield came[0]
@@ -117,6 +122,7 @@ class ProcessWorker(Generic[_Item, _Result]):
         """The result of one item.
 
         Raises:
+            ScratchError: there is no room for temporary files.
             WorkerError: doing it failed, or the process ended.
         """
         try:
@@ -129,6 +135,8 @@ class ProcessWorker(Generic[_Item, _Result]):
             # Raised below, without this one: its frames hold the buffer that was to be sent, which
             # would outlive them, and whose end Python complains of then.
             failed, result = True, "its process ended"
+        if isinstance(result, ScratchError):
+            raise result
         if failed:
             raise WorkerError(str(result))
         done: _Result = result
@@ -156,6 +164,8 @@ def _serve(pipe: Connection) -> None:
             try:
                 do = do or begin(*args)
                 answer = False, do(item)
+            except ScratchError as error:
+                answer = True, error
             except Exception:  # noqa: BLE001 - any failure is the worker's, told where it is awaited
                 answer = True, traceback.format_exc()
             pipe.send(answer)

@@ -30,7 +30,7 @@ from numaproof.conformance.judging.oracle import Oracle
 from numaproof.conformance.judging.sides import DOCUMENTED, KUBELET, Sides
 from numaproof.conformance.trees.described import tree_of
 from numaproof.conformance.trees.machine_trees import MadeTree
-from numaproof.folders.scratch import make_folder
+from numaproof.folders.scratch import make_folder, require_room
 from numaproof.folders.state_directory import StateDirectory
 from numaproof.protocol import events, messages
 from numaproof.reference.implementation import Reference
@@ -157,6 +157,7 @@ class Run:
         self.target = target
         self.case = case
         self.broke: RunResult | None = None
+        self._scratch = scratch
         self._known: frozenset[str] = frozenset()
         if target.judged_as == "kubelet":
             self._known = known_defects.known_defects(target.kubernetes)
@@ -250,6 +251,8 @@ class Run:
         return self._verdict(self._ended(action))
 
     def _verdict(self, ended: RunResult) -> RunResult:
+        if not ended.good:
+            require_room(self._scratch)
         player = self.player
         outcome, defect = known_defects.judge(ended.outcome, self.case, player.broken, self._known)
         sentences = {violation.sentence for violation in player.violations}

@@ -25,7 +25,7 @@ from numaproof.folders.output_files import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SMALL_DISK = 1024 * 1024
+SMALL_DISK = 4 * 1024 * 1024
 """Bytes of the file system of `small_disk`."""
 
 

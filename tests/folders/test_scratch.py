@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from numaproof import fakesys
 from numaproof.folders import removal, scratch
-from numaproof.folders.scratch import PREFIX, make_folder, scratch_folder
+from numaproof.folders.output_files import write_file
+from numaproof.folders.scratch import PREFIX, ScratchError, make_folder, scratch_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -115,3 +117,56 @@ def test_what_a_program_puts_in_the_place_of_a_folder_is_replaced(
         assert not folder.is_symlink()
     assert not any(outside.iterdir())
     assert not folder.exists()
+
+
+def fill(disk: Path, room: int) -> None:
+    """Leaves room for so many bytes."""
+    place = os.statvfs(disk)
+    (disk / "ballast").write_bytes(bytes(place.f_bavail * place.f_frsize - room))
+
+
+def test_a_place_without_room_is_refused(small_disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(small_disk))
+    with scratch_folder() as folder:
+        assert folder.parent == small_disk
+    fill(small_disk, 1 << 19)
+    with pytest.raises(ScratchError, match=f"^{small_disk}: No space left"), scratch_folder():
+        pass
+    assert [one.name for one in small_disk.iterdir()] == ["ballast"]
+
+
+def test_an_error_on_a_full_disk_is_that_of_the_disk(
+    small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(small_disk))
+
+    def blame() -> None:
+        with scratch_folder():
+            fill(small_disk, room)
+            raise ValueError("the configuration is wrong")
+
+    room = 0
+    with pytest.raises(ScratchError, match="No space left"):
+        blame()
+    (small_disk / "ballast").unlink()
+    room = 2 << 20
+    with pytest.raises(ValueError, match="the configuration is wrong"):
+        blame()
+
+
+def test_a_tree_that_did_not_fit_is_an_error_of_the_disk(
+    small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What had been written of it is removed by then, so that there is room again."""
+    monkeypatch.setenv("TMPDIR", str(small_disk))
+    fill(small_disk, 2 << 20)
+    tree = fakesys.Tree("large", {"sys/file": bytes(3 << 20)})
+    with pytest.raises(ScratchError, match="No space left"), scratch_folder() as folder:
+        fakesys.write_directory(tree, folder / "tree")
+
+
+def test_a_file_of_the_user_that_does_not_fit_is_not(small_disk: Path) -> None:
+    fill(small_disk, 0)
+    with pytest.raises(OSError, match="No space left") as error, scratch_folder():
+        write_file(small_disk / "file", "x")
+    assert error.value.filename == str(small_disk / "file")

@@ -7,11 +7,13 @@ import threading
 import time
 from contextlib import closing
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from numaproof.conformance.execution.parallel import ProcessWorker, WorkerError, spread
+from numaproof.folders.scratch import ScratchError, require_room
 
 
 def powers(base: int = 2) -> ProcessWorker[int, int]:
@@ -49,6 +51,12 @@ def test_every_item_is_done_once() -> None:
 def test_a_worker_that_fails_ends_it_all() -> None:
     with pytest.raises(WorkerError, match="unsupported operand"):
         list(spread(["one"], [ProcessWorker[Any, int](partial, pow, 2)]))
+
+
+def test_a_worker_without_temporary_files_is_no_worker_that_fails(small_disk: Path) -> None:
+    (small_disk / "ballast").write_bytes(bytes(7 << 19))
+    with pytest.raises(ScratchError, match=f"{small_disk}: No space left on device"):
+        list(spread([small_disk], [ProcessWorker[Path, None](partial, require_room)]))
 
 
 def test_a_process_that_ends_by_itself_is_a_worker_that_fails() -> None:
