@@ -263,7 +263,7 @@ def _report(
     from numaproof.reports.campaign import as_text, notes_text, write_summary
 
     write_summary(summary, out)
-    click.echo(summary_as_json(summary) if as_json else as_text(summary), nl=False)
+    click.echo(summary_as_json(summary) if as_json else as_text(summary, out), nl=False)
     if finished.same:
         told = f"{finished.same:,} case runs are the same as in another release: not played again"
         click.echo(told, err=as_json)

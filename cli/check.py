@@ -102,4 +102,12 @@ def check(
                 )
             return play(runs, harness_run, kept, CheckOptions(times=repeat, known=known))
 
-        return run_harness(start, target, out, as_json=as_json, afterwards=accepted.write_from)
+        return run_harness(
+            start,
+            target,
+            out,
+            as_json=as_json,
+            afterwards=accepted.write_from,
+            files=loading.files_by_id(own),
+            repeat=repeat,
+        )

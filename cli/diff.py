@@ -13,7 +13,7 @@ import click
 
 from numaproof.conformance.differential.diff_options import FILE, LIFE, START, TREE, TRIES, UPGRADE
 from numaproof.durations import Duration
-from numaproof.harness import run_harness
+from numaproof.harness import elsewhere, run_harness
 from numaproof.machine_names import MACHINE, named_machines
 from numaproof.outputs import FINDINGS, out_option
 from numaproof.protocol.messages import LEVELS
@@ -159,6 +159,7 @@ def diff(
     from numaproof.conformance.cases import loading
     from numaproof.conformance.cases.errors import located
     from numaproof.conformance.differential.diff_options import DiffOptions
+    from numaproof.conformance.execution.harness_run import timeout_options
     from numaproof.conformance.fuzzing.shrinking import DIFFERENCE
 
     if left and judged_as:
@@ -169,7 +170,8 @@ def diff(
     cases = tuple(chain.from_iterable(map(loading.read_file, written)))
     trees = tuple(file for file in files if file not in written)
     findings = out / FINDINGS
-    course = DiffOptions(findings, keep_going, tries, sides.options())
+    again = (*sides.options(), *timeout_options(timeout), *elsewhere("diff", out))
+    course = DiffOptions(findings, keep_going, tries, again)
     if (before or after) and kind != UPGRADE:
         raise click.UsageError("--from and --to need --kind upgrade")
     what = _What(cases, trees, tuple(machine_names), chosen, kind, (before, after))
@@ -178,7 +180,7 @@ def diff(
         return _events(sides, what, harness_run, course)
 
     # Findings that are compared again stay, and so do those beside them.
-    again = any(file.resolve().parent == findings.resolve() for file in files)
+    compared_again = any(file.resolve().parent == findings.resolve() for file in files)
     with located(written):
         return run_harness(
             start,
@@ -186,7 +188,7 @@ def diff(
             out,
             as_json=as_json,
             added=added,
-            findings="" if again else DIFFERENCE,
+            findings="" if compared_again else DIFFERENCE,
         )
 
 

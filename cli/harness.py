@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
+import os
 import sys
 import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from numaproof.outputs import follow
+from numaproof.outputs import REPORTS, follow
 from numaproof.protocol.messages import LEVELS
 from numaproof.protocol.releases import NEWEST
 from numaproof.targets import open_target
@@ -23,7 +23,20 @@ if TYPE_CHECKING:
 
 def command_line(added: Iterable[str] = ()) -> str:
     """The command as the user typed it, with what it takes to do the same again `added`."""
-    return shlex.join(["numaproof", *sys.argv[1:], *added])
+    from numaproof.conformance.execution.harness_run import quoted
+
+    return quoted(["numaproof", *sys.argv[1:], *added])
+
+
+def elsewhere(command: str, out: Path) -> tuple[str, ...]:
+    """The options with which a printed command does not write to the folder of this report.
+
+    Args:
+        command: the name of the printed command.
+        out: the folder of the report.
+    """
+    same = os.path.realpath(REPORTS / command) == os.path.realpath(out)
+    return ("--out", f"{out}-again") if same else ()
 
 
 def run_harness(
@@ -36,6 +49,8 @@ def run_harness(
     calls: bool = False,
     findings: str = "",
     afterwards: Callable[[tuple[AnyEvent, ...]], None] | None = None,
+    files: Mapping[str, str] | None = None,
+    repeat: int = 1,
 ) -> int:
     """Runs a campaign and reports it; the exit code.
 
@@ -51,12 +66,14 @@ def run_harness(
         calls: whether to show every call.
         findings: the id of the cases that the command writes to the folder; empty for none.
         afterwards: called with all events of the run.
+        files: where cases were read from, by their ids; those that are not in it are bundled.
+        repeat: how often each case is played.
 
     Raises:
         click.ClickException: the options do not fit the implementation, or each other.
     """
     from numaproof.conformance.execution.handshake import FailedHandshake
-    from numaproof.conformance.execution.harness_run import HarnessRun
+    from numaproof.conformance.execution.harness_run import HarnessRun, timeout_options
     from numaproof.conformance.execution.implementation import ImplementationFailure
     from numaproof.conformance.requirements import load_registry
     from numaproof.metadata import VERSION
@@ -68,16 +85,39 @@ def run_harness(
     began = time.monotonic()
     try:
         with open_target(**target) as opened:
-            harness_run = HarnessRun(opened, registry, command_line(added), VERSION)
+            harness_run = HarnessRun(
+                opened,
+                registry,
+                command_line(added),
+                VERSION,
+                files or {},
+                (
+                    *timeout_options(target["timeout"]),
+                    *(("--repeat", str(repeat)) if repeat > 1 else ()),
+                    *elsewhere("replay", out),
+                ),
+                command_line((*added, "--out", f"{out}-again")),
+            )
             return report(make(harness_run), calls=calls)
     except ImplementationFailure as failure:
         failed = FailedHandshake(
             failure=failure,
             registry=registry,
             command=command_line(added),
+            reproduce=_asking_hello(target, command_line((*added, "--out", f"{out}-again"))),
             version=VERSION,
             kubernetes=target["kubernetes"] or NEWEST,
             level=target["level"] or LEVELS[-1],
             seconds=time.monotonic() - began,
         )
         return report(failed.events())
+
+
+def _asking_hello(target: Mapping[str, Any], again: str) -> str:
+    """The command that shows how a program fails to answer `hello`; `again` if it has several."""
+    from numaproof.conformance.execution.harness_run import quoted, timeout_options
+
+    program = target["implementation"]
+    if not isinstance(program, str):
+        return again
+    return quoted(("numaproof", "doctor", *timeout_options(target["timeout"]), program))

@@ -6,9 +6,11 @@ cut short.
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -54,7 +56,10 @@ def cli() -> None:
 
 def main() -> NoReturn:
     """Runs the command with the arguments of the process and exits."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    for one in (signal.SIGTERM, signal.SIGHUP):
+        # Whoever ignores a closed terminal, as nohup does, has a reason.
+        if signal.getsignal(one) is not signal.SIG_IGN:
+            signal.signal(one, _interrupt)
     with shown_streams():
         code = _run()
     sys.exit(code)
@@ -74,6 +79,8 @@ def _run() -> int:
         code = CUT_SHORT
     except OSError as error:
         _drop_output()
+        if error.errno == errno.EIO and error.filename is None:
+            return CUT_SHORT  # the terminal is gone
         _complain(f"{error.filename or 'input or output'}: {error.strerror or error}")
         code = WRONG_INPUT
     except (click.Abort, KeyboardInterrupt):
@@ -100,7 +107,8 @@ def _drop_output() -> None:
 
 
 def _complain(message: str) -> None:
-    click.echo(f"numaproof: {message}", err=True)
+    with suppress(OSError):  # nobody may be left to read it
+        click.echo(f"numaproof: {message}", err=True)
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:

@@ -13,7 +13,7 @@ from numaproof.case import unknown_id
 from numaproof.harness import run_harness
 from numaproof.machine_names import machines_option, named_machines
 from numaproof.outputs import out_option, repeat_option
-from numaproof.protocol.events import CaseFinished
+from numaproof.protocol.releases import NEWEST
 from numaproof.selecting import complete_case, select_options, selection
 from numaproof.targets import target_options
 
@@ -63,7 +63,8 @@ def replay(
 
     FILE is a case file (written by `numaproof fuzz`, from the documentation, or your own) or a file
     of recordings, of which only those with a different answer are shown. CASE-ID is a bundled case,
-    played on --machine or on the first machine it applies to.
+    played on --machine or on the first machine it applies to, or a bundled recording of the release
+    (recorded-...).
 
     \b
     Examples:
@@ -76,7 +77,7 @@ def replay(
     from numaproof.conformance.execution import runner
     from numaproof.folders.scratch import scratch_folder
 
-    played = _Played.read(what, first=not machine_names)
+    played = _Played.read(what, target["kubernetes"] or NEWEST, first=not machine_names)
     wanted = selection(select, exclude, (*played.cases, *played.recordings), where=played.where)
     with located(played.own), played.located(), scratch_folder() as trees:
         machines = named_machines(machine_names, trees)
@@ -93,10 +94,17 @@ def replay(
                     f"no case{played.where} applies to Kubernetes {chosen.kubernetes}"
                     f" at level {chosen.level} on these machines"
                 )
-            made = check(runs, harness_run, recorded, CheckOptions(every_call=True, times=repeat))
-            return _replayed(made, harness_run)
+            return check(runs, harness_run, recorded, CheckOptions(every_call=True, times=repeat))
 
-        return run_harness(start, target, out, as_json=as_json, calls=True)
+        return run_harness(
+            start,
+            target,
+            out,
+            as_json=as_json,
+            calls=True,
+            files=played.files,
+            repeat=repeat,
+        )
 
 
 @dataclass(frozen=True)
@@ -113,22 +121,53 @@ class _Played:
     first: bool = False
 
     @classmethod
-    def read(cls, what: str, *, first: bool) -> _Played:
-        """The cases or recordings of a file, or the bundled case of an id.
+    def read(cls, what: str, kubernetes: str, *, first: bool) -> _Played:
+        """The cases or recordings of a file, or the bundled case or recording of an id.
+
+        Args:
+            what: the file, or the id.
+            kubernetes: the release of a bundled recording.
+            first: see above.
 
         Raises:
             click.UsageError: there is neither such a file nor such a case.
         """
         from numaproof.conformance.cases import loading
-        from numaproof.conformance.differential import recordings
+        from numaproof.conformance.differential import recording_check, recordings
 
         file = Path(what)
+        if not file.exists() and what.startswith(recording_check.PREFIX):
+            return cls._bundled_recording(what, kubernetes)
         if not file.exists():
             return cls(cases=(_bundled(what),), first=first)
         if file.name.endswith(recordings.SUFFIX):
             source, every = recordings.read(file)
             return cls(recordings=tuple(every), source=source, file=what)
         return cls(cases=loading.read_file(file), file=what)
+
+    @classmethod
+    def _bundled_recording(cls, name: str, kubernetes: str) -> _Played:
+        from numaproof.conformance.differential import recording_check, recordings
+
+        file = recordings.bundled_file(kubernetes)
+        source, every = recordings.read(file) if file.is_file() else (None, ())
+        found = tuple(one for one in every if recording_check.name_of(one) == name)
+        if not found:
+            raise click.UsageError(
+                f"there is no file {name!r}, and no such recording for Kubernetes {kubernetes}"
+            )
+        return cls(recordings=found, source=source)
+
+    @property
+    def files(self) -> dict[str, str]:
+        """The file, by the ids of what is in it; empty for what is bundled."""
+        from numaproof.conformance.differential import recording_check
+
+        names = (
+            *(one.id for one in self.cases),
+            *(recording_check.name_of(one) for one in self.recordings),
+        )
+        return dict.fromkeys(names, self.file) if self.file else {}
 
     @property
     def own(self) -> tuple[Path, ...]:
@@ -169,7 +208,7 @@ class _Played:
         source = self.source
         if source and source.kubernetes != target.kubernetes:
             raise click.UsageError(
-                f"{self.file} was recorded on Kubernetes {source.kubernetes}, not"
+                f"{self.file or 'it'} was recorded on Kubernetes {source.kubernetes}, not"
                 f" {target.kubernetes}; give --kubernetes {source.kubernetes}"
             )
 
@@ -184,14 +223,3 @@ def _bundled(name: str) -> Case:
     if Path(name).suffix or "/" in name:
         raise click.UsageError(f"there is no file {name!r}")
     raise click.UsageError(f"there is no file {name!r}, and {unknown_id(name, cases)}")
-
-
-def _replayed(events: Iterator[AnyEvent], harness_run: HarnessRun) -> Iterator[AnyEvent]:
-    """The events, in which this command is what runs a case again: the file is not bundled."""
-    import msgspec
-
-    for event in events:
-        if isinstance(event, CaseFinished):
-            yield msgspec.structs.replace(event, reproduce=harness_run.command)
-        else:
-            yield event

@@ -49,6 +49,9 @@ _LOST = (OSError, RuntimeError, CancelledError)
 """What Dask raises where a process that it talks to is gone, or ends before it has begun."""
 
 
+_FROM_TERMINAL = (signal.SIGINT, signal.SIGHUP)
+"""Signals that a terminal sends to every process started from it."""
+
 _NOTHING = logging.CRITICAL + 1
 """A level that nothing has."""
 
@@ -73,7 +76,8 @@ class _Plugin(distributed.WorkerPlugin):
         self._folder = Path(worker.local_directory) / f"{self.name}-{os.getpid()}"
         if self._ours and threading.current_thread() is threading.main_thread():
             # An interrupt at the terminal reaches every process; the campaign's own ends them.
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            for one in _FROM_TERMINAL:
+                signal.signal(one, signal.SIG_IGN)
 
     def teardown(self, worker: distributed.Worker) -> None:  # noqa: ARG002 - Dask's signature
         """Runs in the worker when it ends."""
@@ -339,8 +343,9 @@ def _quiet() -> Iterator[None]:
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
     """Processes started meanwhile leave interrupts at the terminal to the campaign itself."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    before = {one: signal.signal(one, signal.SIG_IGN) for one in _FROM_TERMINAL}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for one, handler in before.items():
+            signal.signal(one, handler)

@@ -238,7 +238,9 @@ class FinishedUnits:
         order = [*self.plan.machines, *sorted(machines - set(self.plan.machines))]
         shown: CaseFinished | DivergenceFound | ScenarioFailed = smallest or event
         at = self.plan.configurations[first[0]]
-        where = f"on {event.machine}" if isinstance(event, CaseFinished) else f"seed {first[1]}"
+        where = (
+            f"on {event.machine}" if isinstance(event, CaseFinished) else f"with seed {first[1]}"
+        )
         return CampaignFinding(
             signature=name,
             subject=event.case if isinstance(event, CaseFinished) else SCENARIO,

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import shlex
 import threading
 import time
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
 from itertools import count, groupby
 from typing import TYPE_CHECKING
 
 from numaproof.conformance.cases import loading, writing
-from numaproof.conformance.execution.harness_run import HarnessRun
+from numaproof.conformance.execution.harness_run import HarnessRun, timeout_options
 from numaproof.conformance.execution.implementation import (
     FROM_OUTSIDE,
     Implementation,
@@ -207,7 +206,7 @@ class UnitWorker:
         scratch = self._folder / f"unit-{next(self._number)}"
         scratch.mkdir()
         try:
-            one = _UnitRun(target, scratch)
+            one = _UnitRun(target, scratch, timeout_options(self._job.timeout))
             with needing_room(scratch):
                 match unit:
                     case events.CaseSlice():
@@ -235,7 +234,9 @@ class UnitWorker:
 class _UnitRun:
     """The events of a unit so far."""
 
-    def __init__(self, target: Target, scratch: Path) -> None:
+    def __init__(self, target: Target, scratch: Path, options: tuple[str, ...]) -> None:
+        registry = Registry(documents={}, requirements=())
+        self._harness_run = HarnessRun(target, registry, "", "", options=options)
         self._target = target
         self._scratch = scratch
         self._events: list[UnitEvent] = []
@@ -244,14 +245,11 @@ class _UnitRun:
         self._notes: list[str] = []
 
     def add_cases(self, runs: Iterator[SelectedCase], play: PlayCase) -> None:
-        registry = Registry(documents={}, requirements=())
-        campaign = HarnessRun(self._target, registry, "", "")
+        campaign = self._harness_run
         for number, run in enumerate(runs):
-            words = ("numaproof", "check", "--select", run.case.id, *self._target.options())
-            again = replace(campaign, command=shlex.join(words))
-            finished = first = play(run, again, self._scratch / str(number))
+            finished = first = play(run, campaign, self._scratch / str(number))
             if first.outcome in FROM_OUTSIDE:
-                finished = run_case(run, again, self._scratch / f"{number}-again")
+                finished = run_case(run, campaign, self._scratch / f"{number}-again")
                 self._compare(f"case {run.case.id}", first, finished)
             self._outcomes[finished.outcome] += 1
             self._events.append(finished)
@@ -294,7 +292,6 @@ class _UnitRun:
         case = played.case()
         name = f"{FINDINGS}/{writing.name_of(case)}"
         self._files[name] = writing.text(case)
-        words = ("numaproof", "replay", name, *self._target.options())
         self._events.append(
             DivergenceFound(
                 at=0.0,
@@ -307,7 +304,7 @@ class _UnitRun:
                 pictures=played.run.pictures(),
                 stderr=played.result.stderr,
                 file=name,
-                reproduce=shlex.join(words),
+                reproduce=self._harness_run.replay_file(name),
                 signature=played.signature,
                 parted=played.run.parted(played.result),
             )

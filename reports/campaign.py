@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -32,9 +33,14 @@ def as_json(summary: CampaignSummary) -> bytes:
     return msgspec.json.format(codec.encode(summary), indent=1) + b"\n"
 
 
-def as_text(summary: CampaignSummary) -> str:
-    """The summary for people, as lines."""
-    return "\n".join(_lines(summary)) + "\n"
+def as_text(summary: CampaignSummary, folder: Path | None = None) -> str:
+    """The summary for people, as lines.
+
+    Args:
+        summary: the summary.
+        folder: of the campaign, which case files are named with; None to name them as in it.
+    """
+    return "\n".join(_lines(summary, folder)) + "\n"
 
 
 def notes_text(notes: Sequence[str]) -> str:
@@ -47,7 +53,7 @@ def notes_text(notes: Sequence[str]) -> str:
     return "\n".join((f"{plural(len(notes), 'note')}, not counted as findings:", *lines)) + "\n"
 
 
-def _lines(summary: CampaignSummary) -> Iterator[str]:
+def _lines(summary: CampaignSummary, folder: Path | None) -> Iterator[str]:
     plan = summary.plan
     who = f"{plan.implementation.name} {plan.implementation.version}"
     yield f"{one_line(who, 80)}, {plural(len(plan.machines), 'machine')}"
@@ -62,15 +68,23 @@ def _lines(summary: CampaignSummary) -> Iterator[str]:
         return
     yield f"{plural(len(summary.findings), 'finding')}:"
     for finding in summary.findings:
-        yield from _finding(finding)
+        yield from _finding(finding, folder)
 
 
-def _finding(one: CampaignFinding) -> Iterator[str]:
+def _finding(one: CampaignFinding, folder: Path | None) -> Iterator[str]:
     yield f"  {one.signature} {one.outcome.upper()} {one_line(one.subject, 80)}"
     yield f"    {one_line(one.message, _LONGEST)}"
-    yield f"    {plural(one.count, 'time')}, first at {one.first}"
+    yield f"    {plural(one.count, 'time')}, first {one.first}"
     if one.reproduce:
-        yield f"    {one_line(one.reproduce, _LONGEST)}"
+        yield f"    {one_line(_reproduce(one, folder), _LONGEST)}"
+
+
+def _reproduce(one: CampaignFinding, folder: Path | None) -> str:
+    """The command that reproduces a finding, which names its file below the folder."""
+    if folder is None or not one.file:
+        return one.reproduce
+    named = shlex.quote(str(folder / one.file))
+    return one.reproduce.replace(f" {shlex.quote(one.file)} ", f" {named} ", 1)
 
 
 def _counts(counts: Mapping[Outcome, int]) -> str:

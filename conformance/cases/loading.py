@@ -88,6 +88,15 @@ def with_own(bundled: tuple[Case, ...], paths: Iterable[Path]) -> tuple[Case, ..
     return tuple(found)
 
 
+def files_by_id(paths: Iterable[Path]) -> dict[str, str]:
+    """The file that each case of a user's own files, or of all the files in folders, is in.
+
+    Raises:
+        documents.DocumentError: a file is not a table of cases.
+    """
+    return {case.id: str(file) for file in files_of(paths) for case in read_file(file)}
+
+
 def parse(text: str, file: str) -> tuple[Case, ...]:
     """The cases that a text holds; `file` is its name in messages.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -18,6 +17,7 @@ from numaproof.conformance.differential.chance import examine
 from numaproof.conformance.differential.diff_options import FILE, LIFE, START, TREE
 from numaproof.conformance.execution import machines
 from numaproof.conformance.execution.capabilities import Capabilities
+from numaproof.conformance.execution.harness_run import quoted
 from numaproof.conformance.execution.scenario import Scenario
 from numaproof.conformance.fuzzing import shrinking
 from numaproof.conformance.fuzzing.exploration import found_file, life, odd_start, tree, upgrade
@@ -206,7 +206,7 @@ def _expected(
         pictures=played.pictures,
         stderr=played.stderr,
         defect=played.defect,
-        reproduce=harness_run.command,
+        reproduce=harness_run.again or harness_run.command,
     )
 
 
@@ -254,7 +254,7 @@ def _found(
         pictures=played.pictures,
         stderr=played.stderr,
         file=str(file),
-        reproduce=shlex.join(("numaproof", "diff", str(file), *options.options)),
+        reproduce=quoted(("numaproof", "diff", str(file), *options.options)),
         signature=played.signature,
         parted=played.parted,
     )

@@ -30,6 +30,10 @@ REQUIREMENT = events.ReportedRequirement(
 """The requirement behind recordings, as reports show it; it comes from no document."""
 
 
+PREFIX = "recorded-"
+"""What the case ids of recordings begin with."""
+
+
 def of_target(target: Target) -> tuple[Recording, ...]:
     """The bundled recordings that a target must match.
 
@@ -45,7 +49,7 @@ def of_target(target: Target) -> tuple[Recording, ...]:
 
 def name_of(recording: Recording) -> str:
     """The case id of a recording."""
-    return f"recorded-{recording.case.id}"
+    return f"{PREFIX}{recording.case.id}"
 
 
 def compare(recording: Recording, target: Target, scratch: Path) -> LockstepResult:
@@ -81,7 +85,7 @@ def finished(recording: Recording, harness_run: HarnessRun, scratch: Path) -> ev
         steps=tuple(map(_turned, played.steps)) if shown else (),
         stderr=played.stderr,
         defect=played.defect,
-        reproduce=harness_run.command,
+        reproduce=harness_run.replay(name_of(recording)),
         signature=played.signature,
     )
 

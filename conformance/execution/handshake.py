@@ -28,7 +28,8 @@ class FailedHandshake:
     Attributes:
         failure: how the handshake failed.
         registry: the requirements, for the report.
-        command: what a person would type to do this again.
+        command: the command of the run.
+        reproduce: the command that shows the failure again.
         version: of this project.
         kubernetes: the release that was asked for.
         level: the level that was asked for.
@@ -38,6 +39,7 @@ class FailedHandshake:
     failure: ImplementationFailure
     registry: Registry
     command: str
+    reproduce: str
     version: str
     kubernetes: str
     level: Level
@@ -71,7 +73,7 @@ class FailedHandshake:
                 ),
             ),
             stderr=self.failure.stderr,
-            reproduce=self.command,
+            reproduce=self.reproduce,
             signature=signatures.signature(
                 Evidence(self.failure.outcome, str(self.failure), CASE, trace=self.failure.stderr)
             ),

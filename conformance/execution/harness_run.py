@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
@@ -18,6 +20,34 @@ if TYPE_CHECKING:
     from numaproof.protocol.machine import MachineInfo
 
 
+def quoted(words: Iterable[str]) -> str:
+    """A command line for a shell, in text that UTF-8 can encode whatever the names of files."""
+    return " ".join(map(_quoted, words))
+
+
+def _quoted(word: str) -> str:
+    content = os.fsencode(word)
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return f"$'{''.join(map(_escaped, content))}'"
+    return shlex.quote(word)
+
+
+def _escaped(byte: int) -> str:
+    shown = chr(byte)
+    return shown if shown.isascii() and (shown.isalnum() or shown in "-_./ ") else f"\\x{byte:02x}"
+
+
+DEFAULT_TIMEOUT = 30.0
+"""Seconds that one call may take, unless an option says otherwise."""
+
+
+def timeout_options(seconds: float) -> tuple[str, ...]:
+    """The option for a time limit; none for the default."""
+    return () if seconds == DEFAULT_TIMEOUT else ("--timeout", f"{seconds:g}s")
+
+
 @dataclass(frozen=True)
 class HarnessRun:
     """One run of the harness against one target.
@@ -27,13 +57,38 @@ class HarnessRun:
         registry: the requirements.
         command: the command line that repeats the run.
         version: of this project.
+        files: where cases were read from, by their ids; a case that is not in it is bundled.
+        options: more options for `numaproof replay`, such as a time limit.
+        again: the command line that repeats the run into another folder; `command` if empty.
     """
 
     target: Target
     registry: Registry
     command: str
     version: str
+    files: Mapping[str, str] = field(default_factory=dict)
+    options: tuple[str, ...] = ()
+    again: str = ""
     began: float = field(default_factory=time.monotonic)
+
+    def replay(self, case: str, *where: str) -> str:
+        """The command that replays one case, or recording, of this run.
+
+        Args:
+            case: its id.
+            where: options that name the machine; none if the case brings its own.
+        """
+        file = self.files.get(case)
+        return (
+            self.replay_file(file, "--select", case, *where) if file else self._replay(case, *where)
+        )
+
+    def replay_file(self, file: str, *options: str) -> str:
+        """The command that replays a file against the target of this run."""
+        return self._replay(f"./{file}" if file.startswith("-") else file, *options)
+
+    def _replay(self, *words: str) -> str:
+        return quoted(("numaproof", "replay", *words, *self.target.options(), *self.options))
 
     def elapsed(self) -> float:
         """Seconds since the run began."""

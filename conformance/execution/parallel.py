@@ -154,8 +154,10 @@ class ProcessWorker(Generic[_Item, _Result]):
 
 
 def _serve(pipe: Connection) -> None:
-    # A Ctrl-C at the terminal reaches every process; the first alone decides what it means.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A Ctrl-C at the terminal, or its end, reaches every process; the first alone decides what it
+    # means.
+    for one in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(one, signal.SIG_IGN)
     do: Callable[[Any], Any] | None = None
     with suppress(EOFError):
         begin, args = pipe.recv()

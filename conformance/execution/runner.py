@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -136,6 +135,5 @@ def play_case(
 def reproduce(one: SelectedCase, harness_run: HarnessRun) -> str:
     """The command that repeats just this run."""
     if isinstance(one.machine, GivenMachine):
-        return harness_run.command
-    which = ("--select", one.case.id, "--machine", one.machine.given or one.machine.name)
-    return shlex.join(("numaproof", "check", *which, *harness_run.target.options()))
+        return harness_run.replay(one.case.id)
+    return harness_run.replay(one.case.id, "--machine", one.machine.given or one.machine.name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,10 @@ if TYPE_CHECKING:
     from numaproof.conformance.fuzzing.determinism import Nondeterminism
     from numaproof.conformance.fuzzing.exploration import ScenarioRun
     from numaproof.protocol.machine import MachineInfo
+
+
+_REPEATS = 10
+"""Times to replay what is not answered alike each time."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,7 @@ class FuzzFinding:
         """Writes the case file and returns the event about it."""
         file = findings / writing.name_of(self.case)
         writing.write(self.case, file)
-        words = ("numaproof", "replay", str(file), *harness_run.target.options())
+        repeated = () if self.replays else ("--repeat", str(_REPEATS))
         return events.DivergenceFound(
             at=harness_run.elapsed(),
             title=self.case.title,
@@ -83,7 +86,7 @@ class FuzzFinding:
             pictures=self.pictures,
             stderr=self.stderr,
             file=str(file),
-            reproduce=shlex.join(words) if self.replays else harness_run.command,
+            reproduce=harness_run.replay_file(str(file), *repeated),
             signature=self.signature,
             parted=self.parted,
         )

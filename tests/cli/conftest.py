@@ -57,9 +57,10 @@ def command(
         assert isinstance(ended.value.code, int)
         return Ended(ended.value.code, written.out, written.err)
 
-    before = signal.getsignal(signal.SIGTERM)
+    before = {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGHUP)}
     yield run
-    signal.signal(signal.SIGTERM, before)
+    for one, handler in before.items():
+        signal.signal(one, handler)
 
 
 @pytest.fixture

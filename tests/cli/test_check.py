@@ -332,7 +332,7 @@ def test_malicious_text_is_inert_in_the_page(
     assert "&lt;script&gt;alert(1)" in page
 
 
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupt_is_3_and_what_was_measured_is_reported(
     program: Program, small: Small, finished: Finished, tmp_path: Path, sent: signal.Signals
 ) -> None:
@@ -353,7 +353,7 @@ def test_an_interrupt_is_3_and_what_was_measured_is_reported(
     assert script is not None
     out = tmp_path / "report"
     # A shell starts background jobs with SIGINT ignored, and these tests may run in one.
-    heeding = ("env", "--default-signal=INT")
+    heeding = ("env", "--default-signal=INT,HUP")
     running = subprocess.Popen(
         [
             *(*heeding, script, "check", *small, "--implementation", waiting, "--out", str(out)),

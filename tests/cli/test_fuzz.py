@@ -179,7 +179,7 @@ def test_other_answers_in_another_process_may_be_known(command: Command) -> None
     assert told["divergences"] == []
     one, *_ = told["known_failures"]
     assert one["signature"] in causes
-    assert one["reproduce"].startswith("numaproof fuzz ")
+    assert one["reproduce"].startswith(f"numaproof replay {one['file']} --repeat 10 ")
 
 
 def test_nothing_is_played_again_where_that_is_not_wanted(command: Command) -> None:

@@ -198,4 +198,4 @@ def test_an_argument_that_is_no_utf_8_is_shown_in_the_command_that_runs_it_again
     Path("mine.yaml").write_text(CASE % ("", "none"), encoding="utf-8")
     assert command("replay", "mine.yaml", "--out", "a\udcff").code == 0
     events = Path("a\udcff/events.jsonl").read_text(encoding="utf-8")
-    assert r"a\\udcff" in events
+    assert r"--out $'a\\xff'" in events

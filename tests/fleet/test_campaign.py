@@ -85,7 +85,9 @@ def test_all_outcomes_are_counted_and_what_fails_alike_is_one_finding(
     assert len(by_scenario[0].configurations) == 2
     by_case = [one for one in ordered.findings if one.subject != "scenario"]
     assert sum(one.count for one in by_case) == ordered.tally.cases.get("fault", 0)
-    assert all(one.reproduce.startswith("numaproof check --select") for one in by_case)
+    assert all(
+        one.reproduce.startswith(f"numaproof replay {one.subject} --machine ") for one in by_case
+    )
 
 
 def test_the_first_scenario_of_a_finding_is_shrunk_to_a_case_file(

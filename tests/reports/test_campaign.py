@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -20,9 +20,6 @@ from numaproof.protocol.campaign import (
 from numaproof.protocol.messages import Hello, Options, Policies
 from numaproof.reports.campaign import as_text, clear_summary, notes_text, write_summary
 from numaproof.reports.campaign_progress import CampaignProgress, Standing
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HELLO = Hello(
     protocol=1,
@@ -59,9 +56,10 @@ FINDING = CampaignFinding(
     outcome="crash",
     message="it \x1b[31mended",
     count=1,
-    first="seed 7, 1.36 kubelet",
+    first="with seed 7, 1.36 kubelet",
     configurations=("1.36 kubelet",),
-    reproduce="numaproof replay findings/x.yaml",
+    file="findings/x.yaml",
+    reproduce="numaproof replay findings/x.yaml --kubernetes 1.36",
 )
 TALLY = CampaignTally({"pass": 3}, {"crash": 1, "pass": 1})
 SUMMARY = CampaignSummary(
@@ -82,9 +80,12 @@ def test_the_summary_names_every_finding_and_how_to_see_it_again() -> None:
         "1 finding:",
         "  0123 CRASH scenario",
         "    it ⟨U+001B⟩[31mended",
-        "    1 time, first at seed 7, 1.36 kubelet",
-        "    numaproof replay findings/x.yaml",
+        "    1 time, first with seed 7, 1.36 kubelet",
+        "    numaproof replay findings/x.yaml --kubernetes 1.36",
     ]
+    assert as_text(SUMMARY, Path("my out")).endswith(
+        "    numaproof replay 'my out/findings/x.yaml' --kubernetes 1.36\n"
+    )
 
 
 def test_nothing_found_is_not_said_of_what_is_not_complete() -> None:

@@ -116,7 +116,7 @@ def test_a_case_with_a_machine_of_its_own_runs_on_that(
     assert isinstance(bad, events.CaseFinished)
     assert (good.outcome, bad.outcome) == ("pass", "fail")
     assert bad.machine == "its own machine"
-    assert bad.reproduce == "numaproof check"
+    assert bad.reproduce == "numaproof replay bad-case --kubernetes 1.35"
 
 
 def test_the_command_that_reproduces_a_case_names_all_that_matters(
@@ -135,7 +135,7 @@ def test_the_command_that_reproduces_a_case_names_all_that_matters(
     assert isinstance(finished, events.CaseFinished)
     words = shlex.split(finished.reproduce)
     assert shlex.join(words[:-1]) == (
-        "numaproof check --select good-case --machine dir/my.yaml --kubernetes 1.34"
+        "numaproof replay good-case --machine dir/my.yaml --kubernetes 1.34"
         " --level placement --as documented --implementation"
     )
     assert words[-1] == "'./my driver' --x"
@@ -183,6 +183,7 @@ def test_a_failed_greeting_is_a_complete_and_failed_run(kind: Any) -> None:
         failure=kind("it is gone", "last words"),
         registry=load_registry(),
         command="numaproof fuzz",
+        reproduce="numaproof doctor ./mine",
         version="0.1",
         kubernetes="1.35",
         level="kubelet",

@@ -214,7 +214,7 @@ def test_an_interrupt_in_the_callback_of_the_garbage_collector_is_only_noted() -
 
 
 @pytest.mark.parametrize("becomes", [_lost, _mistaken])
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupt_ends_the_run_also_where_it_is_lost_or_mistaken(
     becomes: Callable[[], None],
     sent: signal.Signals,
@@ -235,13 +235,13 @@ def test_an_interrupt_ends_the_run_also_where_it_is_lost_or_mistaken(
 
     target = make_target(InProcess(lambda: changed(state=interrupted)))
     harness_run = HarnessRun(target, load_registry(), "numaproof fuzz", "0.1")
-    before = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
+    before = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     for one in before:
         signal.signal(one, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
             list(fuzz(harness_run, Budget(60, None), 1, tmp_path / "findings"))
-        assert [signal.getsignal(one) for one in before] == [signal.default_int_handler] * 2
+        assert [signal.getsignal(one) for one in before] == [signal.default_int_handler] * 3
     finally:
         for one, handler in before.items():
             signal.signal(one, handler)

@@ -1,0 +1,67 @@
+"""A closed terminal ends a command as an interrupt does."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from numaproof.protocol.events import RunEnded
+from numaproof.reports.files import EVENTS, FILES, read_events
+
+Program = Callable[[str], str]
+
+COMMANDS = {
+    "check": ("check", "--machine", "laptop-4c8t", "--select", "example-*"),
+    "fuzz": ("fuzz", "--max-examples", "50"),
+}
+
+
+@pytest.mark.parametrize("errors", ["to the terminal", "to a file"])
+@pytest.mark.parametrize("which", COMMANDS)
+def test_a_closed_terminal_leaves_a_report_and_nothing_else(
+    program: Program, tmp_path: Path, which: str, errors: str
+) -> None:
+    script = shutil.which("numaproof", path=str(Path(sys.executable).parent))
+    assert script is not None
+    waits, temporary, out = tmp_path / "waits", tmp_path / "temporary", tmp_path / "out"
+    os.mkfifo(waits)
+    temporary.mkdir()
+    body = f"""
+        cases = open({str(tmp_path / "count")!r}, "a+b")
+        if request.op == "admit":
+            cases.write(b"x"); cases.flush()
+            if cases.tell() == 3:
+                open({str(waits)!r}, "w").close()
+                time.sleep(600)
+        answer(request)
+        """
+    terminal, theirs = os.openpty()
+    log = (tmp_path / "errors").open("w+")
+    running = subprocess.Popen(
+        [
+            *("setsid", "--ctty", "--wait", script, *COMMANDS[which]),
+            *("--implementation", program(body), "--out", str(out)),
+        ],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs if errors == "to the terminal" else log,
+        env=os.environ | {"TMPDIR": str(temporary)},
+    )
+    os.close(theirs)
+    waits.open().close()
+    os.close(terminal)
+    assert running.wait(timeout=60) == 3
+    assert [*temporary.iterdir()] == []
+    *_, end = read_events(out / EVENTS)
+    assert isinstance(end, RunEnded)
+    assert (end.complete, end.message) == (False, "interrupted")
+    assert {one.name for one in out.iterdir()} >= {*FILES}
+    log.seek(0)
+    assert log.read() == ""
+    log.close()
