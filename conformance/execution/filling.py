@@ -36,8 +36,15 @@ def filled_in(case: Case, machine: AnyMachine, scratch: Path) -> Case:
     Raises:
         CaseError: the case can't be played as it is written.
     """
-    kubernetes = next(one for one in reversed(RELEASES) if releases.includes(case.kubernetes, one))
-    target = reference_target(kubernetes, DOCUMENTED)
+    known = [one for one in RELEASES if releases.includes(case.kubernetes, one)]
+    if not known:
+        raise CaseError(
+            case.id,
+            0,
+            f"kubernetes: {case.kubernetes!r} allows no release that numaproof knows"
+            f" ({RELEASES[0]} to {RELEASES[-1]})",
+        )
+    target = reference_target(known[-1], DOCUMENTED)
     run = Run(target, case, machine.info or MachineInfo(), machine.tree, scratch)
     player = run.player
     steps: list[Step] = []
