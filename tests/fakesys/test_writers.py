@@ -113,10 +113,42 @@ def test_a_failed_write_leaves_nothing_behind(
         patch.setattr(os, "write", full)
         with pytest.raises(WriteError, match=r"cannot write .*: No space left on device"):
             write_directory(tree, tmp_path / "new")
-    monkeypatch.setattr(Path, "replace", lambda *_: full(0, b""))
+    monkeypatch.setattr(os, "link", lambda *_: full(0, b""))
     with pytest.raises(WriteError, match=r"cannot write .*: No space left on device"):
         write_tar(tree, tmp_path / "new.tar")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("raised", "told"),
+    [(OSError(28, "No space left on device"), "No space left"), (KeyboardInterrupt("now"), "now")],
+)
+def test_what_ends_a_write_is_told_and_no_handle_is_closed_twice(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, raised: BaseException, told: str
+) -> None:
+    made = os.mkdir
+    calls = 0
+
+    def failing(path: str, mode: int = 0o777) -> None:
+        nonlocal calls
+        calls += 1
+        if calls > 3:
+            raise raised
+        made(path, mode)
+
+    monkeypatch.setattr(os, "mkdir", failing)
+    with pytest.raises(WriteError if isinstance(raised, OSError) else type(raised), match=told):
+        write_directory(tree, tmp_path / "tree")
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_a_disk_that_takes_a_part_is_written_to_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = os.write
+    monkeypatch.setattr(os, "write", lambda file, content: written(file, content[:3]))
+    write_directory(Tree("mine", {"sys/file": b"more than three"}), tmp_path / "tree")
+    assert (tmp_path / "tree/sys/file").read_bytes() == b"more than three"
 
 
 @pytest.mark.parametrize("suffix", [".tar", ".tar.gz", ".tar.xz"])
