@@ -76,7 +76,8 @@ def _finding(one: CampaignFinding, folder: Path | None) -> Iterator[str]:
     yield f"    {one_line(one.message, _LONGEST)}"
     yield f"    {plural(one.count, 'time')}, first {one.first}"
     if one.reproduce:
-        yield f"    {one_line(_reproduce(one, folder), _LONGEST)}"
+        # Whole, for it is there to be copied.
+        yield f"    {visible(_reproduce(one, folder))}"
 
 
 def _reproduce(one: CampaignFinding, folder: Path | None) -> str:

@@ -21,17 +21,14 @@ if TYPE_CHECKING:
 
 
 def quoted(words: Iterable[str]) -> str:
-    """A command line for a shell, in text that UTF-8 can encode whatever the names of files."""
+    """A command line for a shell, on one line of printable text whatever the names of files."""
     return " ".join(map(_quoted, words))
 
 
 def _quoted(word: str) -> str:
-    content = os.fsencode(word)
-    try:
-        content.decode()
-    except UnicodeDecodeError:
-        return f"$'{''.join(map(_escaped, content))}'"
-    return shlex.quote(word)
+    if word.isprintable():
+        return shlex.quote(word)
+    return f"$'{''.join(map(_escaped, os.fsencode(word)))}'"
 
 
 def _escaped(byte: int) -> str:

@@ -141,7 +141,7 @@ def test_a_printed_command_reproduces_the_failure_and_leaves_the_report(
 
 
 def test_a_campaign_prints_commands_that_work_from_here(command: Command, program: Program) -> None:
-    wrong, out = program(FAULTY), Path("my campaign")
+    wrong, out = f"{program(FAULTY)} {'x' * 400}", Path("my  campaign")
     words = ("campaign", "--seeds", "0:5", "--no-cases", "--workers", "1", "--out", out)
     ended = command(*words, "--implementation", wrong)
     assert ended.code == 1
@@ -166,11 +166,13 @@ def test_a_campaign_prints_commands_for_cases(command: Command, program: Program
     assert "boom" in again.stdout
 
 
-@pytest.mark.parametrize("name", [b"plain", b"two words", b"it's", b"\xff\\'\n x", "é".encode()])
+@pytest.mark.parametrize(
+    "name", [b"plain", b"two words", b"it's", b"\xff\\'\n x", "é\u202e".encode()]
+)
 def test_a_shell_reads_any_name_that_is_printed(name: bytes) -> None:
     word = os.fsdecode(name)
     line = quoted(("printf", "%s", word))
-    assert line.encode().decode() == line
+    assert line.isprintable()
     told = subprocess.run(["bash", "-c", line], capture_output=True, check=True)
     assert told.stdout == name
 
