@@ -252,10 +252,20 @@ class FinishedUnits:
                 str(self.plan.configurations[one]) for one in sorted(configurations)
             ),
             machines=tuple(one for one in order if one in machines),
-            requirements=() if isinstance(shown, ScenarioFailed) else shown.requirements,
+            requirements=_requirements(shown),
             file=smallest.file if smallest else None,
             reproduce="" if isinstance(shown, ScenarioFailed) else shown.reproduce,
         )
+
+
+def _requirements(shown: CaseFinished | DivergenceFound | ScenarioFailed) -> tuple[str, ...]:
+    match shown:
+        case CaseFinished():
+            return shown.judged
+        case DivergenceFound():
+            return shown.requirements
+        case ScenarioFailed():
+            return ()
 
 
 def _sorted(counts: Mapping[Outcome, int]) -> dict[Outcome, int]:

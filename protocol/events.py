@@ -157,7 +157,9 @@ class CaseFinished(Event, frozen=True, tag="case finished", omit_defaults=True):
     `agreed` is the highest level at which no answer differs from the reference's; `same_as` names
     the release in which this very run was played, where it was not played again.
 
-    Of the `requirements`, `unseen` are about what the implementation does not find out about a
+    `requirements` are those of the case, the same however it ends; `violated` are requirements that
+    the answers of a failed run violated, of the case or others, the most telling first. Of the
+    `requirements`, `unseen` are about what the implementation does not find out about a
     machine, and `kept` are met although the run failed: what they are about was discovered as it
     is, and something else was not.
     """
@@ -184,9 +186,15 @@ class CaseFinished(Event, frozen=True, tag="case finished", omit_defaults=True):
     same_as: str = ""
     unseen: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
+    violated: tuple[str, ...] = ()
+
+    @property
+    def judged(self) -> tuple[str, ...]:
+        """The requirements that the run has an outcome for: those violated, then the case's."""
+        return tuple(dict.fromkeys((*self.violated, *self.requirements)))
 
     def outcome_of(self, requirement: str) -> Outcome:
-        """How the run ended for one of the requirements that it is about."""
+        """How the run ended for one of the requirements in `judged`."""
         if requirement in self.unseen:
             return "unsupported"
         return "pass" if requirement in self.kept else self.outcome
@@ -194,7 +202,7 @@ class CaseFinished(Event, frozen=True, tag="case finished", omit_defaults=True):
     @property
     def broken(self) -> tuple[str, ...]:
         """The requirements for which the run ended as it did: all that are neither of these."""
-        return tuple(one for one in self.requirements if self.outcome_of(one) == self.outcome)
+        return tuple(one for one in self.judged if self.outcome_of(one) == self.outcome)
 
 
 class DivergenceFound(Event, frozen=True, tag="divergence found", omit_defaults=True):

@@ -1,6 +1,8 @@
 """JUnit XML, as GitHub, GitLab and Jenkins read it.
 
-There is a test suite for each requirement area and a test case for each case on a machine. A wrong
+There is a test suite for each requirement area and a test case for each case on a machine. CI
+systems identify a test by its ``classname`` and ``name``, and drop all but one with the same. Here
+both depend on the case and the machine alone, and are unique; properties say what failed. A wrong
 answer is a ``failure``; a program that broke, or a case that never ran, is an ``error``; an
 unsupported case, an expected failure or a known one is ``skipped`` with its reason. An incomplete
 run, or one that tested nothing, has an additional error.
@@ -41,6 +43,7 @@ def junit(summary: Summary) -> bytes:
         _suite(root, summary.kind, _fuzz_cases(summary), summary)
     if problems := _run_errors(summary):
         _suite(root, "run", problems, summary)
+    _number_duplicates(root)
     for name in ("tests", "failures", "errors", "skipped"):
         root.set(name, str(sum(int(suite.get(name, "0")) for suite in root)))
     root.set("time", f"{summary.seconds:.3f}")
@@ -79,11 +82,11 @@ def _properties(summary: Summary) -> list[tuple[str, str]]:
 
 
 def _case(summary: Summary, run: CaseFinished, area: str) -> ET.Element:
-    case = _element(area, f"{run.case} [{run.machine}]", run.seconds)
+    name = f"{run.case} [{run.machine}]"
+    entry = run.outcome == "missing known failure"
+    case = _element(area, f"{name}: {run.signature}" if entry else name, run.seconds)
     if run.parted:
-        properties = ET.SubElement(case, "properties")
-        side = one_line(taken_side(run.parted), 500)
-        ET.SubElement(properties, "property", name="side", value=side)
+        _add_property(case, "side", taken_side(run.parted))
     if run.outcome == "unsupported":
         ET.SubElement(case, "skipped", message=_message("unsupported", run.message))
     elif run.outcome == "expected failure":
@@ -92,7 +95,9 @@ def _case(summary: Summary, run: CaseFinished, area: str) -> ET.Element:
     elif run.outcome == "known failure":
         ET.SubElement(case, "skipped", message=_message("known failure", run.message))
     elif run.outcome not in GOOD:
-        _add_failure(case, case_failure(summary, run))
+        failure = case_failure(summary, run)
+        _add_violated(case, failure)
+        _add_failure(case, failure)
     if run.stderr:
         ET.SubElement(case, "system-err").text = both_ends(run.stderr, _LOG)
     return case
@@ -100,15 +105,22 @@ def _case(summary: Summary, run: CaseFinished, area: str) -> ET.Element:
 
 def _fuzz_cases(summary: Summary) -> list[ET.Element]:
     cases = []
-    if summary.tally.total and not summary.failed:
-        cases.append(_element(summary.kind, f"{summary.tally.total} examples", summary.seconds))
+    if total := summary.tally.total:
+        played = _element(summary.kind, "examples", summary.seconds)
+        _add_property(played, "examples", str(total))
+        if total == summary.tally.of("unsupported"):
+            ET.SubElement(played, "skipped", message="unsupported")
+        cases.append(played)
     for divergence in summary.divergences:
-        case = _element(summary.kind, divergence.title, 0)
+        # Titles quote values, which differ from run to run.
+        case = _element(summary.kind, divergence.signature or divergence.title, 0)
         if divergence.outcome == "known failure":
             said = _message("known failure", divergence.message)
             ET.SubElement(case, "skipped", message=said)
         elif divergence.outcome not in GOOD:
-            _add_failure(case, divergence_failure(summary, divergence))
+            failure = divergence_failure(summary, divergence)
+            _add_violated(case, failure)
+            _add_failure(case, failure)
         if divergence.stderr:
             ET.SubElement(case, "system-err").text = both_ends(divergence.stderr, _LOG)
         cases.append(case)
@@ -117,9 +129,7 @@ def _fuzz_cases(summary: Summary) -> list[ET.Element]:
 
 def _add_failure(case: ET.Element, failure: Failure) -> None:
     if failure.signature:
-        properties = ET.SubElement(case, "properties")
-        value = one_line(failure.signature, 500)
-        ET.SubElement(properties, "property", name="signature", value=value)
+        _add_property(case, "signature", failure.signature)
     tag = "failure" if failure.outcome in FAILURES else "error"
     message = _message(failure.outcome, failure.message)
     found = ET.SubElement(case, tag, message=message, type=failure.outcome)
@@ -128,10 +138,11 @@ def _add_failure(case: ET.Element, failure: Failure) -> None:
 
 def _run_errors(summary: Summary) -> list[ET.Element]:
     cases = []
-    for gap in summary.gaps:
+    if gaps := " ".join(summary.gaps):
         case = _element("run", "the run is complete", 0)
-        error = ET.SubElement(case, "error", message=_message("incomplete", gap), type="incomplete")
-        error.text = f"The run is incomplete. {visible(gap)}"
+        message = _message("incomplete", gaps)
+        error = ET.SubElement(case, "error", message=message, type="incomplete")
+        error.text = f"The run is incomplete. {visible(gaps)}"
         cases.append(case)
     if not summary.gaps and summary.verdict == "nothing tested":
         case = _element("run", "something was tested", 0)
@@ -139,6 +150,37 @@ def _run_errors(summary: Summary) -> list[ET.Element]:
         ET.SubElement(case, "error", message=text, type="nothing tested").text = text
         cases.append(case)
     return cases
+
+
+def _add_violated(case: ET.Element, failure: Failure) -> None:
+    """What failed: the requirements, and their areas, which need not be that of the case."""
+    requirements = failure.requirements
+    for name, values in (
+        ("requirements", [one.id for one in requirements]),
+        ("requirement areas", [one.area for one in requirements]),
+    ):
+        if values:
+            _add_property(case, name, ", ".join(dict.fromkeys(values)))
+
+
+def _add_property(case: ET.Element, name: str, value: str) -> None:
+    properties = case.find("properties")
+    if properties is None:
+        properties = ET.SubElement(case, "properties")
+    ET.SubElement(properties, "property", name=name, value=one_line(value, 500))
+
+
+def _number_duplicates(root: ET.Element) -> None:
+    """Numbers the later ones of test cases with equal names, of which CI systems would keep one."""
+    used: set[tuple[str | None, str]] = set()
+    for case in root.iter("testcase"):
+        given = name = case.get("name", "")
+        number = 1
+        while (case.get("classname"), name) in used:
+            number += 1
+            name = f"{given} ({number})"
+        used.add((case.get("classname"), name))
+        case.set("name", name)
 
 
 def _element(area: str, name: str, seconds: float) -> ET.Element:

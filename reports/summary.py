@@ -34,6 +34,9 @@ OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 NO_AREA = "(no requirement)"
 """The area of a case that names no known requirement."""
 
+KNOWN_FAILURES = "known failures"
+"""The area of an entry for a known failure that no case run matched: the entry failed, no case."""
+
 Verdict = Literal["passed", "failed", "incomplete", "nothing tested"]
 """The result of a run. If everything was unsupported, nothing was tested."""
 
@@ -90,7 +93,8 @@ FAILURES: tuple[Outcome, ...] = (
 class Summary:
     """A stream of events, counted.
 
-    A case counts in the area of its first requirement, so the areas add up to the total. When
+    A case counts in the area of its first requirement, so the areas add up to the total, and a case
+    that fails stays where it counts when it passes. When
     fuzzing, `tally` counts examples, and `runs` and the tables by area, case and machine are
     empty; a scenario that ran into a named defect is among the `expected_failures`.
     `runs` holds the case runs in order and `failures` the bad ones among them; `gaps` says in
@@ -187,7 +191,7 @@ class Summary:
 
     def area(self, run: CaseFinished) -> str:
         """The area that a case run counts in."""
-        return area_of(run.requirements, self.requirements)
+        return area_of(run, self.requirements)
 
     def named(self, ids: Iterable[str]) -> tuple[ReportedRequirement, ...]:
         """The requirements with these ids; one missing from the registry has an empty source."""
@@ -198,9 +202,11 @@ class Summary:
         )
 
 
-def area_of(requirements: tuple[str, ...], known: Mapping[str, ReportedRequirement]) -> str:
-    """The area of the first known requirement of a case."""
-    return next((known[one].area for one in requirements if one in known), NO_AREA)
+def area_of(run: CaseFinished, known: Mapping[str, ReportedRequirement]) -> str:
+    """The area of the first known requirement of the case, however the run ended."""
+    if run.outcome == "missing known failure":
+        return KNOWN_FAILURES
+    return next((known[one].area for one in run.requirements if one in known), NO_AREA)
 
 
 def summarize(events: Iterable[AnyEvent]) -> Summary:
@@ -234,7 +240,7 @@ def summarize(events: Iterable[AnyEvent]) -> Summary:
     expected = tuple(run for run in runs if run.outcome == "expected failure")
     if fuzz:
         runs = []
-    areas = [area_of(run.requirements, known) for run in runs]
+    areas = [area_of(run, known) for run in runs]
     outcomes = [run.outcome for run in runs]
     in_order = _area_order(areas, known)
     tally = _examples(ended, divergences, done) if fuzz else _count(outcomes)
@@ -252,8 +258,8 @@ def summarize(events: Iterable[AnyEvent]) -> Summary:
         machines={name: of_machine[name] for name in machines if name in of_machine},
         matrix=_by(zip(areas, (run.machine for run in runs), strict=True), outcomes),
         by_requirement=_by(
-            (one for run in runs for one in dict.fromkeys(run.requirements)),
-            (run.outcome_of(one) for run in runs for one in dict.fromkeys(run.requirements)),
+            (one for run in runs for one in run.judged),
+            (run.outcome_of(one) for run in runs for one in run.judged),
         ),
         requirements=known,
         runs=tuple(runs),
@@ -337,6 +343,7 @@ def _plain_run(run: CaseFinished) -> dict[str, Any]:
         "machine": run.machine,
         "outcome": run.outcome,
         "requirements": list(run.requirements),
+        "violated": list(run.violated),
         "message": run.message,
         "defect": run.defect,
         "reproduce": run.reproduce,

@@ -128,7 +128,7 @@ def _counted(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     return {
-        key: {resource: len(ids) for resource, ids in inner.items()}
+        key: {resource: len(ids or ()) for resource, ids in inner.items()}
         if key == "devices" and isinstance(inner, dict)
         else _counted(inner)
         for key, inner in value.items()

@@ -263,15 +263,18 @@ class Run:
             ended = replace(ended, message=cut(broken[0].sentence))
         return replace(ended, outcome=outcome, defect=defect)
 
-    def requirements(self, result: RunResult) -> tuple[str, ...]:
-        """What the run is about: what a failed run broke, before what its case is there for."""
-        own = self.case.requirements
+    def violated(self, result: RunResult) -> tuple[str, ...]:
+        """The requirements that a failed run is known to violate, whatever its case is about.
+
+        They follow from broken invariants, and from a wrong machine where the case is about
+        nothing that is wrong with it. Empty unless the run failed.
+        """
         if result.outcome != "fail":
-            return own
-        broken = [one.requirement for one in self._unexplained()]
-        if set(own) <= {*self.kept(result), *self.unseen()}:
-            broken += discovered.broken_everywhere(self._wrong(result))
-        return tuple(dict.fromkeys((*broken, *own)))
+            return ()
+        violated = [one.requirement for one in self._unexplained()]
+        if set(self.case.requirements) <= {*self.kept(result), *self.unseen()}:
+            violated += discovered.broken_everywhere(self._wrong(result))
+        return tuple(dict.fromkeys(violated))
 
     def unseen(self) -> tuple[str, ...]:
         """The requirements of the case that are about what is not discovered."""

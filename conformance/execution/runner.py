@@ -113,7 +113,7 @@ def play_case(
         machine=one.machine.name,
         outcome=result.outcome,
         seconds=now - began,
-        requirements=run.requirements(result),
+        requirements=one.case.requirements,
         message=result.message,
         steps=run.steps() if shown or every_call else (),
         pictures=run.pictures() if shown else (),
@@ -128,6 +128,7 @@ def play_case(
         parted=run.parted(result),
         unseen=run.unseen(),
         kept=run.kept(result),
+        violated=run.violated(result),
     )
     return PlayedCase(run, finished)
 

@@ -43,7 +43,7 @@ def read(path: Path) -> Outcome:
                 outcome |= {"of": hello["name"], "version": hello["version"]}
                 outcome["kubernetes"] = event["kubernetes"]
             case "case finished":
-                named = event["requirements"]
+                named = [*event.get("violated", ()), *event["requirements"]]
                 if event["outcome"] != "unsupported":
                     played.update(named)
                 if event["outcome"] == "expected failure":

@@ -109,6 +109,16 @@ def test_a_case_counts_in_the_area_of_its_first_known_requirement(
     assert sum(tally.total for tally in summary.areas.values()) == summary.tally.total
 
 
+def test_a_case_has_one_area_however_it_ends(stream: MakeStream, run: MakeRun) -> None:
+    good, bad = (
+        summarize(stream(run(), one))
+        for one in (run(machine="server"), run("fail", machine="server", violated=("NONE-1",)))
+    )
+    totals = [{area: tally.total for area, tally in one.areas.items()} for one in (good, bad)]
+    assert totals[0] == totals[1] == {"static policy": 2}
+    assert bad.by_requirement["NONE-1"].counts == {"fail": 1}
+
+
 def test_counts_are_kept_by_case_machine_requirement_and_both_area_and_machine(
     stream: MakeStream, run: MakeRun
 ) -> None:

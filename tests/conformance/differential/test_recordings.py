@@ -196,6 +196,17 @@ def test_what_follows_from_other_devices_of_an_earlier_container_is_no_failure(
     assert recording_check._other_devices(step) is excused
 
 
+def test_a_resource_with_no_list_of_devices_counts_as_none() -> None:
+    answer = {"containers": {"a": {"devices": {"gpu": None}}}}
+    step = events.ReportedCall(
+        operation="admit",
+        args={"pod": {"spec": {"containers": [{"name": "a"}]}}},
+        answer=answer,
+        expected=admitted(a="d0 1"),
+    )
+    assert recording_check._other_devices(step) is False
+
+
 def _text(call: recordings.RecordedCall) -> str:
     devices = [
         container.get("devices")
