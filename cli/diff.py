@@ -143,8 +143,8 @@ def diff(
     """Make the same calls to two implementations and show the first answer that differs.
 
     The calls come from generated scenarios or from the cases in FILES (YAML). FILES that are
-    directories or tar archives are trees to discover. A difference is shrunk, shown side by side
-    and written to OUT/findings as a case file for `numaproof replay`.
+    directories or tar archives are trees to discover. A difference is shrunk for up to 60 s, shown
+    side by side and written to OUT/findings as a case file for `numaproof replay`.
 
     \b
     Examples:

@@ -43,7 +43,8 @@ _DEFAULT_DATABASE = ".numaproof/examples"
 @click.option(
     "--max-time",
     type=Duration(),
-    help="Stop after this time, such as 90s, 5m or 1h; runs then differ in how far they get.",
+    help="Stop after this time, such as 90s, 5m or 1h, which includes shrinking: new examples are"
+    " generated during the first nine tenths. Runs then differ in how far they get.",
 )
 @click.option(
     "--seed",

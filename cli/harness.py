@@ -79,10 +79,10 @@ def run_harness(
     from numaproof.metadata import VERSION
     from numaproof.reports.files import clear_reports
 
+    began = time.monotonic()
     clear_reports(out)
     report = partial(follow, out=out, as_json=as_json, findings=findings, afterwards=afterwards)
     registry = load_registry()
-    began = time.monotonic()
     try:
         with open_target(**target) as opened:
             harness_run = HarnessRun(
@@ -97,6 +97,7 @@ def run_harness(
                     *elsewhere("replay", out),
                 ),
                 command_line((*added, "--out", f"{out}-again")),
+                began=began,
             )
             return report(make(harness_run), calls=calls)
     except ImplementationFailure as failure:

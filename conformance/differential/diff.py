@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from numaproof.protocol.messages import Hello, Told
 
 _SHRINK_SECONDS = 60.0
+"""Time to make a difference smaller; `docs/fidelity.md` and the command's help name it."""
+
 _SHRINK_TRIES = 3
 """Playings of each scenario while it is shrunk: one that chance passes is merely not smaller."""
 
@@ -216,18 +218,23 @@ class _Found:
     named: NamedScenario
     played: LockstepResult
 
-    def smallest(self, scratch: Path, tries: int) -> tuple[Scenario, LockstepResult]:
-        """The smallest scenario that ends in the same way, and how it does."""
+    def smallest(self, scratch: Path, tries: int) -> tuple[Scenario, LockstepResult, bool]:
+        """The smallest scenario found that ends in the same way, and how it does.
+
+        The last value is whether the time ended the search.
+        """
 
         def shows(scenario: Scenario) -> bool:
             return self._same(scenario, scratch, min(tries, _SHRINK_TRIES)) is not None
 
         if self.played.outcome in _SLOW:
-            return self.named.scenario, self.played
+            return self.named.scenario, self.played, False
         search = shrinking.Shrinking(shows, _SHRINK_SECONDS)
         scenario = search.smallest(self.named.scenario)
         played = self._same(scenario, scratch, tries)
-        return (scenario, played) if played else (self.named.scenario, self.played)
+        if played is None:
+            scenario, played = self.named.scenario, self.played
+        return scenario, played, search.timed_out
 
     def _same(self, scenario: Scenario, scratch: Path, tries: int) -> LockstepResult | None:
         played = examine(self.pair, scenario, scratch, tries)
@@ -239,8 +246,10 @@ class _Found:
 def _found(
     found: _Found, harness_run: HarnessRun, options: DiffOptions, scratch: Path
 ) -> events.DivergenceFound:
-    scenario, played = found.smallest(scratch, options.tries)
+    scenario, played, cut_short = found.smallest(scratch, options.tries)
     title = f"{found.named.name}: {played.message}"
+    if cut_short:
+        title += f" ({shrinking.CUT_SHORT})"
     case = shrinking.case_of(scenario, title)
     file = options.findings / writing.name_of(case)
     writing.write(case, file)

@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 import shlex
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from numaproof.conformance.execution.implementation import left_of
+from numaproof.conformance.execution.time_limit import limited
 from numaproof.protocol import events
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from numaproof.conformance.execution.implementation import Implementation
     from numaproof.conformance.execution.run import Target
+    from numaproof.conformance.execution.time_limit import TimeLimit
     from numaproof.conformance.requirements import Registry
     from numaproof.protocol.machine import MachineInfo
 
@@ -57,6 +59,8 @@ class HarnessRun:
         files: where cases were read from, by their ids; a case that is not in it is bundled.
         options: more options for `numaproof replay`, such as a time limit.
         again: the command line that repeats the run into another folder; `command` if empty.
+        clock: the seconds that times are measured in.
+        began: when the run began, by that clock.
     """
 
     target: Target
@@ -66,6 +70,7 @@ class HarnessRun:
     files: Mapping[str, str] = field(default_factory=dict)
     options: tuple[str, ...] = ()
     again: str = ""
+    clock: Callable[[], float] = time.monotonic
     began: float = field(default_factory=time.monotonic)
 
     def replay(self, case: str, *where: str) -> str:
@@ -89,7 +94,12 @@ class HarnessRun:
 
     def elapsed(self) -> float:
         """Seconds since the run began."""
-        return time.monotonic() - self.began
+        return self.clock() - self.began
+
+    def within(self, limit: TimeLimit) -> HarnessRun:
+        """The same run, whose target answers until the time is over."""
+        implementation = limited(self.target.implementation, limit)
+        return replace(self, target=replace(self.target, implementation=implementation))
 
     def started(
         self,

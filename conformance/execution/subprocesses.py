@@ -11,6 +11,7 @@ after its answer does so before it reads the next request: what lies unread in t
 from __future__ import annotations
 
 import logging
+import math
 import time
 from typing import TYPE_CHECKING
 
@@ -54,11 +55,15 @@ class Subprocess:
     Args:
         command: the program and its arguments.
         timeout: seconds that one call may take.
+
+    Attributes:
+        patience: seconds that the next calls may take, if less.
     """
 
     def __init__(self, command: Sequence[str], timeout: float) -> None:
         self._command = tuple(command)
         self._timeout = timeout
+        self.patience = math.inf
         self._running: Process | None = None
         self._number = 0
         self._answered = ""
@@ -88,7 +93,8 @@ class Subprocess:
         request = codec.encode_request(self._number, operation, args)
         line = b""
         try:
-            line = process.exchange(request, time.monotonic() + self._timeout)
+            seconds = min(self._timeout, self.patience)
+            line = process.exchange(request, time.monotonic() + seconds)
             answer = codec.decode_answer(line, self._number, operation)
             return self._asked.checked(self._bounds.checked(answer))
         except (codec.ProtocolError, TimeoutError, EOFError) as error:

@@ -16,6 +16,7 @@ import msgspec
 
 from numaproof.conformance.cases.loading import applies
 from numaproof.conformance.execution.run import Run, RunResult
+from numaproof.conformance.execution.time_limit import OutOfTimeError
 from numaproof.conformance.fuzzing.shrinking import Shrinking
 from numaproof.conformance.judging import signatures
 from numaproof.conformance.judging.oracle import disagreement
@@ -48,6 +49,7 @@ class Nondeterminism:
         operation: of that call.
         message: how the answers differ, or how one of the runs broke.
         broke: how the program broke in one of the runs alone; None if it answered in both.
+        cut_short: whether the time ended the search for a smaller scenario.
     """
 
     scenario: Scenario
@@ -55,6 +57,7 @@ class Nondeterminism:
     operation: str
     message: str
     broke: RunResult | None = None
+    cut_short: bool = False
 
     @property
     def signature(self) -> str:
@@ -116,7 +119,10 @@ class DeterminismCheck:
             best = smaller
             return True
 
-        Shrinking(shows, tries=_TRIES).smallest(found.scenario)
+        try:
+            Shrinking(shows, tries=_TRIES).smallest(found.scenario)
+        except OutOfTimeError:
+            return replace(best, cut_short=True)
         return best
 
     def _played(self, scenario: Scenario) -> Run:

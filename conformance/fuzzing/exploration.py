@@ -6,7 +6,7 @@ them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ import msgspec
 from numaproof.conformance.execution.machines import ProfileMachine
 from numaproof.conformance.execution.run import Run
 from numaproof.conformance.execution.scenario import Scenario
+from numaproof.conformance.execution.time_limit import OutOfTimeError
 from numaproof.conformance.fuzzing.generation import trees
 from numaproof.conformance.fuzzing.generation.checkpoint_pairs import checkpoint_pair
 from numaproof.conformance.fuzzing.generation.choices import Seeded
@@ -83,6 +84,8 @@ class ScenarioRun:
     scenario: Scenario
     result: RunResult
     run: Run
+    cut_short: bool = False
+    """Whether the time ended the search for a smaller scenario that fails in the same way."""
 
     @property
     def broken(self) -> str:
@@ -149,7 +152,8 @@ class Explorer:
     ) -> ScenarioRun:
         """The smallest scenario found that fails in the same way.
 
-        The number of tries bounds the search, not time, so the result is reproducible.
+        The number of tries bounds the search, so the result is reproducible, unless the time of
+        the target is limited and ends it.
 
         Args:
             first: the failure.
@@ -167,5 +171,8 @@ class Explorer:
             return True
 
         most = _TRIES_OF_BROKEN.get(first.result.outcome, tries)
-        Shrinking(shows, tries=most).smallest(first.scenario)
+        try:
+            Shrinking(shows, tries=most).smallest(first.scenario)
+        except OutOfTimeError:
+            return replace(best, cut_short=True)
         return best

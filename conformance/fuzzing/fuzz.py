@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ from hypothesis.errors import Flaky
 from hypothesis.stateful import run_state_machine_as_test
 
 from numaproof.conformance.claims.review import ClaimsTally
+from numaproof.conformance.execution.time_limit import OutOfTimeError, TimeLimit
 from numaproof.conformance.fuzzing.coverage import CoverageTotals, features_of_answers
 from numaproof.conformance.fuzzing.determinism import REPEATS, DeterminismCheck, Nondeterminism
 from numaproof.conformance.fuzzing.example_databases import Scoped
@@ -75,6 +77,9 @@ def fuzz(
         findings: the directory in which the case file of a finding is written.
         options: what is kept, what is played a second time, and whether to go on.
     """
+    limit = TimeLimit(harness_run.elapsed)
+    if budget.seconds is not None:
+        harness_run = harness_run.within(limit)
     yield harness_run.started("fuzz", budget.examples or 0, {}, seed)
     if not harness_run.target.capabilities.can_be_fuzzed:
         yield harness_run.ended({"unsupported": 1})
@@ -83,7 +88,8 @@ def fuzz(
     aims = tuple(TARGETS)
     outcomes: Counter[str] = Counter()
     with scratch_folder() as scratch, Interrupts() as interrupts:
-        search = _Search(harness_run, budget, scratch, options, seeds.getrandbits(32), interrupts)
+        offset = seeds.getrandbits(32)
+        search = _Search(harness_run, budget, limit, scratch, options, offset, interrupts)
         kept = Scoped(options.database, harness_run.target) if options.database else None
         number = done = 0
         try:
@@ -119,11 +125,12 @@ class _Search:
 
     `known` are the causes found so far, and those that the project's own file names, each with the
     outcome that another example counts with which fails for it; `met` are the smallest examples of
-    the latter. `interrupts` end the run.
+    the latter. `interrupts` end the run, and `limit` ends what it is at.
     """
 
     harness_run: HarnessRun
     budget: Budget
+    limit: TimeLimit
     scratch: Path
     options: FuzzOptions
     offset: int
@@ -139,6 +146,8 @@ class _Search:
     _left: int = SHRINKS
     _taken: int = 0
     _number: int = 0
+    _playing: bool = False
+    _shrink_until: float | None = None
     _determinism: DeterminismCheck = field(init=False)
     claims: ClaimsTally = field(init=False)
 
@@ -166,13 +175,17 @@ class _Search:
     def open(self, machine: MachineInfo, *, from_tree: bool) -> ExampleRun | IdleRun:
         """A run of the next example, for as long as it is useful."""
         self.interrupts.check()
+        self._playing = False
         if self.failed:
+            self.limit.until = self._until()
             self._left -= 1
-        elif self._taken and self.budget.late(self.harness_run.elapsed()):
-            raise _EnoughError
+        elif self.coverage.examples:
+            self.limit.until = self.budget.search_until
+        self.limit.check()
         if self._left < 0:
             return IdleRun()
-        self._taken += not self.failed
+        self._playing = not self.failed
+        self._taken += self._playing
         target = self.harness_run.target
         return ExampleRun(target, machine, self.failed, self.known, from_tree=from_tree)
 
@@ -183,6 +196,7 @@ class _Search:
         values: Mapping[str, float],
     ) -> None:
         """Counts an example's coverage, and plays it again if it is its turn."""
+        self._playing = False
         if not isinstance(run, ExampleRun) or self.failed:
             return
         session = run.inner.player.session
@@ -204,24 +218,37 @@ class _Search:
                 self.nondeterminism = found
                 raise _EnoughError
 
+    def cut_short(self) -> None:
+        """Hears that the time ended what was going on; an example that it ended does not count."""
+        self._taken -= self._playing
+        self._playing = False
+
+    def _until(self) -> float:
+        """When to stop making a failure smaller that has just been found."""
+        if self._shrink_until is None:
+            keep_going = self.options.keep_going
+            elapsed = self.harness_run.elapsed()
+            self._shrink_until = self.budget.shrink_until(elapsed, keep_going=keep_going)
+        return self._shrink_until
+
     def finding(self) -> FuzzFinding | None:
         """What was found since this was asked last; its cause is known from then on.
 
         It is made small: first by Hypothesis, then by leaving out what can be. A failure that is
-        answered differently when it is played again is not taken for one.
+        answered differently when it is played again is not taken for one. Where the time ends that,
+        it is as small as it has become, and is taken for what it was found to be.
         """
         nondeterminism, found = self.nondeterminism, None
         if self.failed:
+            self.limit.until = self._until()
             first = self._first()
             smallest = self._smallest(first)
-            times = 1 if smallest.result.outcome == "time-out" else REPEATS
-            nondeterminism = self._determinism.nondeterminism(
-                smallest.scenario, smallest.run, times
-            )
+            nondeterminism = self._repeated(smallest)
             found = None if nondeterminism else FuzzFinding.of_failure(smallest)
             if nondeterminism:
                 # What one process alone fails for would be found again and again.
                 self.known[first.signature] = first.result.outcome
+        self.limit.until = self.budget.until
         if nondeterminism:
             found = FuzzFinding.of_nondeterminism(self._determinism.smallest(nondeterminism))
         if found and self.known.get(found.signature) == KNOWN:
@@ -232,7 +259,16 @@ class _Search:
             self.known[found.signature] = found.outcome
             self.found += 1
         self.failed, self.nondeterminism, self._left = [], None, SHRINKS
+        self._shrink_until = None
         return found
+
+    def _repeated(self, smallest: ScenarioRun) -> Nondeterminism | None:
+        """Other answers to the same calls, as far as there is time to look for them."""
+        self.limit.until = self.budget.until
+        times = 1 if smallest.result.outcome == "time-out" else REPEATS
+        with suppress(OutOfTimeError):
+            return self._determinism.nondeterminism(smallest.scenario, smallest.run, times)
+        return None
 
     def as_it_was_found(self) -> FuzzFinding | None:
         """What failed and could not be made smaller any more, for the run was interrupted."""
@@ -294,6 +330,8 @@ def _batch(
     )
     try:
         run_state_machine_as_test(with_seed(seed)(Node), settings=profile)
+    except OutOfTimeError:
+        search.cut_short()
     except (ExampleFailedError, _EnoughError):
         pass
     except (Flaky, BaseExceptionGroup):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from numaproof.conformance.cases import writing
+from numaproof.conformance.fuzzing import shrinking
 from numaproof.protocol import events
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class FuzzFinding:
     def of_failure(cls, played: ScenarioRun) -> FuzzFinding:
         result, run = played.result, played.run
         return cls(
-            played.case(),
+            _marked(played.case(), cut_short=played.cut_short),
             played.scenario.machine,
             result.outcome,
             run.steps(),
@@ -61,7 +62,7 @@ class FuzzFinding:
         )
         # A single run may pass.
         return cls(
-            case,
+            _marked(case, cut_short=nondeterminism.cut_short),
             nondeterminism.scenario.machine,
             nondeterminism.result.outcome,
             nondeterminism.steps,
@@ -90,3 +91,8 @@ class FuzzFinding:
             signature=self.signature,
             parted=self.parted,
         )
+
+
+def _marked(case: Case, *, cut_short: bool) -> Case:
+    title = f"{case.title} ({shrinking.CUT_SHORT})" if cut_short else case.title
+    return msgspec.structs.replace(case, title=title)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,9 +21,17 @@ REPLAY_EVERY = 25
 """One of so many passing examples is played a second time."""
 
 
+SEARCH, SHRINK, REPLAY = 0.9, 0.95, 0.98
+"""The shares of a limited time after which nothing is played to find a failure, to make one smaller
+and to repeat one; the rest is for ending the program."""
+
+
 @dataclass(frozen=True)
 class Budget:
-    """How long to fuzz: so many examples, or so many seconds, whichever ends first."""
+    """How long to fuzz: so many examples, or so many seconds, whichever ends first.
+
+    The seconds include making failures smaller and replaying them.
+    """
 
     examples: int | None
     seconds: float | None
@@ -34,8 +43,28 @@ class Budget:
         return (self.examples is None or done < self.examples) and not self.late(elapsed)
 
     def late(self, elapsed: float) -> bool:
-        """Whether the time is up."""
-        return self.seconds is not None and elapsed >= self.seconds
+        """Whether the time to look for failures is up."""
+        return elapsed >= self.search_until
+
+    @property
+    def search_until(self) -> float:
+        """When to stop looking for failures: the rest of the time is for making one smaller."""
+        return math.inf if self.seconds is None else self.seconds * SEARCH
+
+    def shrink_until(self, elapsed: float, *, keep_going: bool) -> float:
+        """When to stop making a failure smaller that was found after so many seconds.
+
+        What is left then is for replaying it, or half of it for looking for others.
+        """
+        if self.seconds is None:
+            return math.inf
+        until = self.seconds * SHRINK
+        return (elapsed + until) / 2 if keep_going and elapsed < until else until
+
+    @property
+    def until(self) -> float:
+        """When to stop repeating a failure."""
+        return math.inf if self.seconds is None else self.seconds * REPLAY
 
     def batch(self, done: int, targets: int) -> int:
         """How many examples come next: a few batches for each target, where there are enough."""

@@ -31,6 +31,10 @@ DIFFERENCE = "difference"
 """The id of a case in which two sides differ."""
 
 
+CUT_SHORT = "not fully shrunk: the time limit ended it"
+"""What a finding says that a longer search might make smaller."""
+
+
 @dataclass
 class Shrinking:
     """A search for the smallest scenario; it ends with what it has once a bound is reached.
@@ -40,11 +44,13 @@ class Shrinking:
             may raise a LookupError, a ValueError or a ProtocolError.
         seconds: how long to search.
         tries: how many scenarios to try. Without `seconds`, the result is reproducible.
+        timed_out: whether the time ended the search.
     """
 
     shows: Callable[[Scenario], bool]
     seconds: float = math.inf
     tries: float = math.inf
+    timed_out: bool = field(default=False, init=False)
     _left: float = field(default=math.inf, init=False)
     _sound: bool = field(default=False, init=False)
 
@@ -66,7 +72,8 @@ class Shrinking:
             while True:
                 candidates = smaller(scenario)
                 for number, candidate in enumerate(candidates):
-                    if time.monotonic() > deadline or self._left <= 0:
+                    self.timed_out = time.monotonic() > deadline
+                    if self.timed_out or self._left <= 0:
                         return scenario, False
                     # What did not work before the last success is left for the next pass.
                     if number >= skip and self._still_shows(candidate):

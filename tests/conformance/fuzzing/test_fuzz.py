@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -17,8 +18,9 @@ from numaproof.conformance.execution.harness_run import HarnessRun
 from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.execution.run import Target
 from numaproof.conformance.fuzzing.fuzz import fuzz
-from numaproof.conformance.fuzzing.fuzz_options import Budget
+from numaproof.conformance.fuzzing.fuzz_options import Budget, FuzzOptions
 from numaproof.conformance.fuzzing.interrupts import Interrupts
+from numaproof.conformance.fuzzing.shrinking import CUT_SHORT
 from numaproof.conformance.requirements import load_registry
 from numaproof.protocol import events, messages
 from numaproof.protocol.sets import CPUSet
@@ -146,6 +148,80 @@ def test_a_budget_of_time_ends_the_run_after_one_example_at_least(
     assert isinstance(ended, events.RunEnded)
     assert ended.complete
     assert ended.outcomes == {"pass": 1}
+
+
+class Clocked(Listening):
+    """Loses a CPU; a clock that is one second later after each call."""
+
+    calls: list[tuple[str, object]]
+
+    def call(self, operation: str, args: messages.Args) -> messages.Answer:
+        answer = super().call(operation, args)
+        return losing(answer) if isinstance(answer, messages.State) else answer
+
+
+def timed(
+    make_target: MakeTarget, findings: Path, seconds: float | None, *, keep_going: bool = False
+) -> tuple[list[events.AnyEvent], int]:
+    """The events of a run whose calls take a second each, and how long it took."""
+
+    class Clock(Clocked):
+        calls = []  # noqa: RUF012 - the clock of this run alone
+
+    target = make_target(InProcess(Clock), level="invariants")
+    Clock.calls.clear()
+    clocked = HarnessRun(
+        target, load_registry(), "numaproof fuzz", "0.1", lambda: len(Clock.calls), 0.0
+    )
+    examples = 60 if seconds is None else None
+    options = FuzzOptions(replay_every=0, keep_going=keep_going)
+    stream = list(fuzz(clocked, Budget(examples, seconds), 1, findings, options))
+    return stream, len(Clock.calls)
+
+
+def titles(stream: list[events.AnyEvent]) -> list[str]:
+    return [event.title for event in stream if isinstance(event, events.DivergenceFound)]
+
+
+def test_making_a_failure_smaller_is_part_of_the_time(
+    make_target: MakeTarget, tmp_path: Path
+) -> None:
+    stream, needed = timed(make_target, tmp_path, None)
+    (whole,) = titles(stream)
+    assert CUT_SHORT not in whole
+    # The failure is found early, and most of the time goes into making it smaller.
+    for share in (0.3, 0.6):
+        limit = int(needed * share)
+        stream, took = timed(make_target, tmp_path, limit)
+        (title,) = titles(stream)
+        assert took <= limit
+        assert title.endswith(f"({CUT_SHORT})")
+        assert summarize(stream).verdict == "failed"
+    stream, took = timed(make_target, tmp_path, 2 * needed)
+    assert titles(stream) == [whole]
+
+
+def test_a_failure_leaves_time_to_look_for_others(make_target: MakeTarget, tmp_path: Path) -> None:
+    _, needed = timed(make_target, tmp_path, None)
+    limit = int(needed * 0.6)
+    stream, took = timed(make_target, tmp_path, limit, keep_going=True)
+    assert took <= limit
+    (title,) = titles(stream)
+    assert title.endswith(f"({CUT_SHORT})")
+    assert summarize(stream).tally.total > 1
+    found = next(event for event in stream if isinstance(event, events.DivergenceFound))
+    assert found.at < 0.9 * limit
+
+
+def test_the_share_of_the_time_for_each_part_is_known() -> None:
+    budget = Budget(None, 100.0)
+    assert budget.search_until == 90.0
+    assert budget.shrink_until(20.0, keep_going=False) == 95.0
+    assert budget.shrink_until(20.0, keep_going=True) == 57.5
+    assert budget.shrink_until(99.0, keep_going=True) == 95.0
+    assert budget.until == 98.0
+    assert Budget(10, None).search_until == math.inf
+    assert Budget(10, None).shrink_until(20.0, keep_going=True) == math.inf
 
 
 def test_nothing_unclaimed_is_called(make_target: MakeTarget, tmp_path: Path) -> None:

@@ -84,7 +84,12 @@ def test_what_shows_nothing_smaller_stays_as_it_is(scenario: Scenario) -> None:
 
 
 def test_the_search_ends_when_its_time_is_over(scenario: Scenario) -> None:
-    assert Shrinking(lambda _: True, 0.0).smallest(scenario) == scenario
+    search = Shrinking(lambda _: True, 0.0)
+    assert search.smallest(scenario) == scenario
+    assert search.timed_out
+    search = Shrinking(lambda _: True, tries=1)
+    search.smallest(scenario)
+    assert not search.timed_out
 
 
 def test_the_case_of_a_scenario_brings_its_machine_and_expects_anything(scenario: Scenario) -> None:
