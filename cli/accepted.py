@@ -95,7 +95,7 @@ class Accepted:
         from numaproof.conformance.known_failures import writing
         from numaproof.folders.output_files import update_file
         from numaproof.inputs import door
-        from numaproof.reports.layout import plural
+        from numaproof.inputs.plurals import plural
 
         file = self.written
         rows: list[writing.Row] = []

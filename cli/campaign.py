@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from numaproof.accepted import Accepted, known_failures_options
+from numaproof.inputs.plurals import plural
 from numaproof.machine_names import MACHINE, named_machines
 from numaproof.outputs import clear_findings, out_option
 from numaproof.protocol.messages import LEVELS, Level
@@ -202,7 +203,7 @@ def _conduct(
             for damage in journal.damaged:
                 progress.line(one_line(f"{journal.path}: {damage}: done again", 200))
             if journal.finished.done:
-                progress.line(f"resumes after {len(journal.finished.done):,} units")
+                progress.line(f"resumes after {plural(len(journal.finished.done), 'unit')}")
             if journal.finished.summary().complete:
                 journal.end(complete=True)
                 return ""
@@ -242,7 +243,6 @@ def _follow(
 
 
 def _extent(spec: CampaignSpec, workers: WorkerPool) -> str:
-    from numaproof.reports.layout import plural
     from numaproof.reports.untrusted import one_line
 
     plan = spec.plan
@@ -265,7 +265,9 @@ def _report(
     write_summary(summary, out)
     click.echo(summary_as_json(summary) if as_json else as_text(summary, out), nl=False)
     if finished.same:
-        told = f"{finished.same:,} case runs are the same as in another release: not played again"
+        told = (
+            f"{plural(finished.same, 'case run')} not played again: the same as in another release"
+        )
         click.echo(told, err=as_json)
     click.echo(notes_text(finished.notes), nl=False, err=as_json)
     if cut:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from numaproof.commands import SentenceGroup
 from numaproof.machine_names import MACHINE, named_machines
 from numaproof.protocol import codec
 from numaproof.selecting import complete_case, complete_pattern, exclude_option, selection
@@ -39,7 +40,7 @@ _own_option = click.option(
 )
 
 
-@click.group("case")
+@click.group("case", cls=SentenceGroup)
 def case_group() -> None:
     """List and show the cases.
 

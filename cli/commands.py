@@ -86,7 +86,7 @@ COMMANDS = {
     ),
     "profile": Place(
         "numaproof.profiles:profile",
-        "List, show, export, validate and capture machine profiles.",
+        "List, show, validate and capture machine profiles, and write their trees.",
     ),
     "simulate": Place(
         "numaproof.simulate:simulate",
@@ -106,6 +106,19 @@ COMMANDS = {
     ),
 }
 """The subcommands of `numaproof` by name."""
+
+
+class SentenceGroup(click.Group):
+    """A group that lists each subcommand with the first sentence of its help, however long."""
+
+    def add_command(self, cmd: click.Command, name: str | None = None) -> None:
+        """Adds a subcommand."""
+        cmd.short_help = cmd.short_help or cmd.get_short_help_str(_LONGEST)
+        super().add_command(cmd, name)
+
+
+_LONGEST = 200
+"""Characters of a first sentence."""
 
 
 class _Deferred(click.Command):

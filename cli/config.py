@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from numaproof.commands import SentenceGroup
 from numaproof.machine_names import MACHINE, discover_machine
 from numaproof.protocol import codec
 from numaproof.targets import release_option
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 ERRORS = 1
 
 
-@click.group()
+@click.group(cls=SentenceGroup)
 def config() -> None:
     """Check kubelet configuration files.
 

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from numaproof.inputs.plurals import plural
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.table import Table
 
-    from numaproof.protocol.machine import MachineInfo
+    from numaproof.protocol.machine import HugePages, MachineInfo
 
 _MIB = 1 << 20
 
@@ -27,8 +29,8 @@ def show_machine(machine: MachineInfo) -> None:
     from numaproof.reports.terminal import PLAIN_WIDTH, as_plain, encodable, is_live
 
     click.echo(
-        f"{machine.num_cores} CPUs, {machine.num_physical_cores} cores, "
-        f"{machine.num_sockets} sockets by cAdvisor's count; "
+        f"{plural(machine.num_cores, 'CPU')}, {plural(machine.num_physical_cores, 'core')}, "
+        f"{plural(machine.num_sockets, 'socket')} by cAdvisor's count; "
         f"{machine.memory_capacity // _MIB} MiB of memory\n"
     )
     nodes = _nodes(machine)
@@ -52,16 +54,24 @@ def _nodes(machine: MachineInfo) -> Table:
     heads = ("node", "CPUs", "cores", "memory MiB", "huge pages", "distances")
     table = Table(*heads, box=box.SIMPLE)
     for node in sorted(machine.topology or (), key=lambda node: node.node_id):
-        pages = (f"{one.num_pages}x{one.page_size}Ki" for one in node.hugepages or ())
         table.add_row(
             str(node.node_id),
             str(facts.nodes[node.node_id]) or "none",
             str(len(node.cores or ())),
             str(node.memory // _MIB),
-            " ".join(pages),
+            _huge_pages(node.hugepages or ()),
             _distances(node.distances or ()),
         )
     return table
+
+
+def _huge_pages(pools: Sequence[HugePages]) -> str:
+    """The huge pages of a node, such as ``512 x 2 MiB``, without the sizes it has none of."""
+    from numaproof.reports.layout import bytes_text
+
+    pools = [one for one in pools if one.num_pages]
+    sizes = (f"{one.num_pages} x {bytes_text(one.page_size * 1024)}" for one in pools)
+    return ", ".join(sizes) or "none"
 
 
 _MOST_DISTANCES = 64

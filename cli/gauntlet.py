@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from numaproof.inputs.plurals import plural
 from numaproof.outputs import OUTPUT_FILE, out_option
 
 if TYPE_CHECKING:
@@ -203,7 +204,8 @@ def _write_quick_set(file: Path, jobs: int) -> int:
     runs = quick_cover.cover(found)
     write_file(file, quick_cover.text(runs))
     survivors = [bug.id for bug in BUGS if not found[bug.id]]
-    click.echo(f"{file}: {len(runs)} case runs catch {len(BUGS) - len(survivors)} seeded bugs")
+    caught = plural(len(BUGS) - len(survivors), "seeded bug")
+    click.echo(f"{file}: {plural(len(runs), 'case run')} catch {caught}")
     if survivors:
         click.echo(f"not caught: {', '.join(survivors)}", err=True)
     return _SURVIVED if survivors else 0

@@ -60,6 +60,10 @@ def main() -> NoReturn:
         # Whoever ignores a closed terminal, as nohup does, has a reason.
         if signal.getsignal(one) is not signal.SIG_IGN:
             signal.signal(one, _interrupt)
+    if os.environ.get("_NUMAPROOF_COMPLETE", "").startswith("fish"):
+        from numaproof import completion
+
+        completion.register()
     with shown_streams():
         code = _run()
     sys.exit(code)

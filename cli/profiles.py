@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from numaproof.commands import SentenceGroup
 from numaproof.drawings import show_machine
+from numaproof.inputs.plurals import plural
 from numaproof.machine_names import MACHINE, load_machine, named_tree
 from numaproof.outputs import OUTPUT_FILE, require_new
 from numaproof.protocol import codec
@@ -23,9 +25,9 @@ if TYPE_CHECKING:
 _OTHER_ARCHIVES = frozenset({".zip", ".tgz", ".txz", ".tbz2", ".7z", ".cpio"})
 
 
-@click.group()
+@click.group(cls=SentenceGroup)
 def profile() -> None:
-    """List, show, export, validate and capture machine profiles.
+    """List, show, validate and capture machine profiles, and write their trees.
 
     \b
     Example:
@@ -124,9 +126,9 @@ def validate(files: Sequence[Path]) -> None:
             wrong += 1
             click.echo(str(error), err=True)
         else:
-            click.echo(f"{file}: {chosen.name} is valid, with {machine.num_cores} CPUs")
+            click.echo(f"{file}: {chosen.name} is valid, with {plural(machine.num_cores, 'CPU')}")
     if wrong:
-        raise click.ClickException(f"{wrong} of {len(files)} files are not valid profiles")
+        raise click.ClickException(f"{wrong} of {plural(len(files), 'file')} not valid")
 
 
 @profile.command("capture")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from numaproof.outputs import OUTPUT_FILE
+from numaproof.inputs.plurals import plural
 from numaproof.protocol.messages import LEVELS, Level
 from numaproof.protocol.releases import RELEASES
 from numaproof.selecting import complete_requirement
@@ -173,7 +174,9 @@ def _finding(file: Path) -> Case:
 
     cases = loading.read_file(file)
     if len(cases) != 1:
-        raise PromotionError(f"{file} has {len(cases)} cases; expected one: remove the others")
+        raise PromotionError(
+            f"{file} has {plural(len(cases), 'case')}; expected one: remove the others"
+        )
     return cases[0]
 
 

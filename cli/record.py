@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from numaproof.outputs import OUTPUT_FILE, require_new
+from numaproof.inputs.plurals import plural
 from numaproof.protocol.releases import RELEASES
 from numaproof.seeds import SeedsParam
 from numaproof.targets import named_failure, open_target, timeout_option
@@ -106,7 +107,8 @@ def record(
     recordings.write(out, source, kept)
     calls = sum(len(one.calls) for one in kept)
     click.echo(
-        f"{out}: {len(kept)} cases, {calls:,} calls, {out.stat().st_size // 1024} KiB, "
+        f"{out}: {plural(len(kept), 'case')}, {plural(calls, 'call')}, "
+        f"{out.stat().st_size // 1024} KiB, "
         f"{source.name} {source.version} for Kubernetes {source.kubernetes}, {day}"
     )
     return 0

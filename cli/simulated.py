@@ -5,11 +5,11 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from numaproof.inputs.plurals import plural
 from numaproof.protocol import messages
 from numaproof.protocol.events import Owner
 from numaproof.reports.answers import AnswerReport, ContainerRow, Item, Mark, Story, StoryStep
 from numaproof.reports.drawing_stock import DrawnDevice, DrawnMemory, Stock
-from numaproof.reports.layout import plural
 from numaproof.reports.ownership import RESERVED
 from numaproof.simulation.amounts import nodes_text, size
 from numaproof.simulation.candidates import likewise

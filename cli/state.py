@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from numaproof.commands import SentenceGroup
 from numaproof.machine_names import MACHINE, discover_machine
 from numaproof.protocol import codec
 from numaproof.targets import release_option
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 TO_FIX = 1
 
 
-@click.group()
+@click.group(cls=SentenceGroup)
 def state() -> None:
     """Check the checkpoint files of a node.
 

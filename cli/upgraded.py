@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from numaproof.inputs.documents import dotted
-from numaproof.reports.layout import plural
+from numaproof.inputs.plurals import plural
 from numaproof.simulation.amounts import nodes_text, size
 from numaproof.simulation.checkpoints import STATE_DIR
 

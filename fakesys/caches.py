@@ -15,6 +15,7 @@ from numaproof.fakesys.machine import (
 from numaproof.fakesys.profile import CacheRow
 from numaproof.fakesys.ranges import Value, parse_list, parse_sequence
 from numaproof.fakesys.sizes import parse_kilobytes
+from numaproof.inputs.plurals import plural
 
 _Key = Callable[[Cpu], object]
 
@@ -71,7 +72,7 @@ def _ids(row: CacheRow, i: int, count: int, start: int) -> tuple[Value, ...]:
     if ids == (None,):
         return ids * count
     if len(ids) != count:
-        raise ProfileError(("caches", i, "ids"), f"expected {count} ids, got {len(ids)}")
+        raise ProfileError(("caches", i, "ids"), f"expected {plural(count, 'id')}, got {len(ids)}")
     return ids
 
 

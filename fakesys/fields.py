@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 from numaproof.fakesys.machine import MAX_CPUS, ProfileError
 from numaproof.fakesys.ranges import Value, format_list, parse_sequence
 from numaproof.inputs.documents import PathTuple
+from numaproof.inputs.plurals import plural
 
 _T = TypeVar("_T")
 
@@ -44,7 +45,9 @@ def spread(path: PathTuple, text: str | int, count: int, of: str) -> tuple[Value
         return values * count
     if len(values) != count:
         raise ProfileError(
-            path, f"{len(values)} values for {count} {of}", "use one for all, or one for each"
+            path,
+            f"{plural(len(values), 'value')} for {count} {of}",
+            "use one for all, or one for each",
         )
     return values
 

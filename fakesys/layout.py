@@ -12,6 +12,7 @@ from numaproof.fakesys.profile import CpuRow, Profile, Topology
 from numaproof.fakesys.ranges import Value, parse_list, parse_sequence
 from numaproof.fakesys.sizes import parse_kilobytes
 from numaproof.inputs.documents import PathTuple
+from numaproof.inputs.plurals import plural
 
 _IDS = (
     "socket",
@@ -131,7 +132,7 @@ def _core_ids(topology: Topology, cores: int) -> tuple[Value, ...]:
     if len(values) > cores or cores % len(values):
         raise ProfileError(
             path,
-            f"{cores} cores are not a multiple of {len(values)} core ids",
+            f"{plural(cores, 'core')} cannot share {plural(len(values), 'core id')} evenly",
             "list the ids of one die, one node, one socket, or of all cores",
         )
     return values
@@ -143,7 +144,7 @@ def _node_ids(topology: Topology) -> tuple[int, ...]:
     path = ("topology", "node_ids")
     ids = read(path, parse_list, str(topology.node_ids), MAX_NODES)
     if len(ids) != topology.nodes:
-        raise ProfileError(path, f"expected {topology.nodes} node ids, got {len(ids)}")
+        raise ProfileError(path, f"expected {plural(topology.nodes, 'node id')}, got {len(ids)}")
     return ids
 
 

@@ -10,6 +10,7 @@ from numaproof.fakesys.profile import DerivedDistances, NodeRow, Profile
 from numaproof.fakesys.ranges import parse_list
 from numaproof.fakesys.sizes import parse_kilobytes
 from numaproof.inputs.documents import PathTuple
+from numaproof.inputs.plurals import plural
 
 
 @dataclass
@@ -122,7 +123,9 @@ def _distances(
     rule = profile.distances or DerivedDistances()
     if not isinstance(rule, DerivedDistances):
         if len(rule) != len(order):
-            raise ProfileError(("distances",), f"got {len(rule)} rows, expected {len(order)}")
+            raise ProfileError(
+                ("distances",), f"got {plural(len(rule), 'row')}, expected {len(order)}"
+            )
         return rule
     return apply_distances(rule, [{cpus[cpu].socket for cpu in members[node]} for node in order])
 

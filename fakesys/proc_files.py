@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from numaproof.fakesys.machine import MAX_CPUS, Cpu, Machine, ProfileError
 from numaproof.fakesys.profile import CpuInfo, Profile
 from numaproof.fakesys.ranges import Value, parse_list, parse_sequence
+from numaproof.inputs.plurals import plural
 
 _X86_FLAGS = "fpu tsc msr pae cx8 apic cmov pat mmx fxsr sse sse2 ht"
 
@@ -71,7 +72,9 @@ def _ids(field: str, text: str | int | None, ids: list[Value]) -> Sequence[Value
     if len(values) == 1:
         return values * len(ids)
     if len(values) != len(ids):
-        raise ProfileError(("cpuinfo", field), f"expected {len(ids)} values, got {len(values)}")
+        raise ProfileError(
+            ("cpuinfo", field), f"expected {plural(len(ids), 'value')}, got {len(values)}"
+        )
     return values
 
 

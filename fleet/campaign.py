@@ -7,6 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
 from numaproof.fleet.worker import UnitResult
+from numaproof.inputs.plurals import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -63,7 +64,9 @@ def run(
         yield from _done(journal, journal.finished.shrinks(), workers, failed)
     if failed:
         told = "; ".join(f"{one.unit.id}: {one.why}" for one in islice(failed, _SHOWN))
-        journal.end(complete=False, message=f"{len(failed)} units could not be done: {told}")
+        journal.end(
+            complete=False, message=f"{plural(len(failed), 'unit')} could not be done: {told}"
+        )
     else:
         journal.end(complete=True)
 

@@ -16,6 +16,7 @@ import yaml
 
 from numaproof.inputs import door
 from numaproof.inputs.errors import DocumentError, PathTuple, dotted
+from numaproof.inputs.plurals import plural
 
 try:
     from yaml import CSafeLoader as _SafeLoader
@@ -237,7 +238,7 @@ class _Constructor:
         try:
             return _SCALARS[node.tag](node.value)
         except OverflowError:
-            shown = f"{node.value[:20]}... of {len(node.value):,} characters"
+            shown = f"{node.value[:20]}... of {plural(len(node.value), 'character')}"
             message = f"the number {shown} does not fit in 64 bits"
             raise self._error(node, path, message, "quote it if it is text") from None
         except ValueError:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numaproof.inputs.plurals import plural
+
 PathTuple = tuple[str | int, ...]
 """A field of a document, as the steps that lead to it."""
 
@@ -35,7 +37,7 @@ def shortened(text: str) -> str:
     """A text of which nobody wants to read a megabyte: its beginning, and its length."""
     if len(text) <= MOST_SHOWN:
         return text
-    return f"{text[:MOST_SHOWN]}... and {len(text) - MOST_SHOWN:,} more characters"
+    return f"{text[:MOST_SHOWN]}... and {plural(len(text) - MOST_SHOWN, 'more character')}"
 
 
 def dotted(path: PathTuple) -> str:

@@ -66,7 +66,7 @@ class MutationReport:
         ]
         found += [f"explained, but gone: {one.module}: {one.line}" for one in self.stale]
         if len(self.mutants) < self.size:
-            found.append(f"{self.size - len(self.mutants)} mutations have not been tried")
+            found.append(f"mutations not tried: {self.size - len(self.mutants)}")
         if self.share < GOAL:
             found.append(f"{self.share:.1%} killed, which is less than {GOAL:.0%}")
         return found

@@ -10,9 +10,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from numaproof.inputs.plurals import plural
 from numaproof.reports.answers import HEADS, SIGNS, shown
 from numaproof.reports.drawing import draw_text
-from numaproof.reports.layout import plural
 from numaproof.reports.untrusted import one_line, visible
 
 if TYPE_CHECKING:

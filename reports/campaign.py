@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from numaproof.folders.output_files import clear_partials, write_file
+from numaproof.inputs.plurals import plural
 from numaproof.protocol import codec
-from numaproof.reports.layout import plural
 from numaproof.reports.untrusted import one_line, visible
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
+from numaproof.inputs.plurals import plural
 from numaproof.reports.progress import Bar
 
 if TYPE_CHECKING:
@@ -80,4 +81,4 @@ class CampaignProgress(Bar):
             self.move(standing.done, standing.total, str(standing))
         elif standing.seconds >= self._next or standing.done == standing.total:
             self._next = standing.seconds + _SECONDS_BETWEEN
-            self.line(f"{standing.done:,} of {standing.total:,} units, {standing}")
+            self.line(f"{standing.done:,} of {plural(standing.total, 'unit')}, {standing}")

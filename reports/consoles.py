@@ -16,8 +16,15 @@ if TYPE_CHECKING:
     from rich.console import ConsoleOptions, RenderableType
 
 
+UNLIMITED = 10_000
+"""The width of what no terminal shows: lines are as long as they are, unless `COLUMNS` says."""
+
+
 class ShownConsole(Console):
     """rich's console, whose texts are made visible and never read as markup.
+
+    A terminal has its width. Anything else, such as a pipe, has the one in `COLUMNS`, or none, so
+    that tables are not squeezed into 80 columns.
 
     Args:
         stream: where to write (default: standard output).
@@ -28,6 +35,8 @@ class ShownConsole(Console):
         stream = sys.stdout if stream is None else stream
         chosen = {"highlight": False, "emoji": False, "markup": False, **options}
         super().__init__(file=getattr(stream, "styled", stream), **chosen)
+        if self._width is None and not self.is_terminal:
+            self.width = UNLIMITED
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from numaproof.reports.layout import plural
+from numaproof.inputs.plurals import plural
 from numaproof.reports.untrusted import one_line, visible
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from numaproof.folders.output_files import write_file
+from numaproof.inputs.plurals import plural
 from numaproof.protocol import codec
-from numaproof.reports.layout import plural
 from numaproof.reports.markdown import code, escaped
 
 if TYPE_CHECKING:

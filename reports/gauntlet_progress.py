@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from rich.progress import TimeElapsedColumn
 
+from numaproof.inputs.plurals import plural
 from numaproof.reports.gauntlet import line
 from numaproof.reports.progress import Bar
 
@@ -51,4 +52,4 @@ class GauntletProgress(Bar):
         if self.live:
             self.move(self._done, self._total, f"{self._survived} survived")
         elif self._done * _PARTS // self._total > (self._done - 1) * _PARTS // self._total:
-            self.line(f"{self._done} of {self._total} bugs, {self._survived} survived")
+            self.line(f"{self._done:,} of {plural(self._total, 'bug')}, {self._survived} survived")

@@ -13,7 +13,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from numaproof.reports.layout import plural
+from numaproof.inputs.plurals import plural
 from numaproof.reports.story import all_failures
 from numaproof.reports.untrusted import one_line, visible
 

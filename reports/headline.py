@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from numaproof.inputs.plurals import plural
 from numaproof.reports.groups import causes
-from numaproof.reports.layout import plural
 from numaproof.reports.wording import VERDICTS
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from numaproof.inputs.plurals import plural
 from numaproof.reports.drawing import draw_svg
 from numaproof.reports.groups import causes
 from numaproof.reports.logs import both_ends
@@ -142,5 +143,5 @@ def _near_changes(lines: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], 
         elif not kept or kept[-1][0] != "…":
             kept.append(("…", ""))
     if len(kept) > _DIFF:
-        kept = [*kept[:_DIFF], ("…", f"{len(kept) - _DIFF} more lines are in events.jsonl")]
+        kept = [*kept[:_DIFF], ("…", f"{plural(len(kept) - _DIFF, 'more line')} in events.jsonl")]
     return tuple((mark, shortened(line, 2_000)) for mark, line in kept)

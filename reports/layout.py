@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from numaproof.inputs.plurals import plural
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -158,7 +160,8 @@ def _cache_name(cache: UncoreCache, *, number: bool = False) -> str:
 
 
 def _pages(pages: HugePages) -> str:
-    return f"{pages.num_pages} huge pages of {bytes_text(pages.page_size * 1024)}"
+    size = bytes_text(pages.page_size * 1024)
+    return f"{plural(pages.num_pages, 'huge page')} of {size}"
 
 
 def _counts(machine: MachineInfo) -> str:
@@ -172,11 +175,6 @@ def _counts(machine: MachineInfo) -> str:
 def _size(cores: list[Core]) -> str:
     threads = sum(len(core.thread_ids or ()) for core in cores)
     return f"{plural(len(cores), 'core')}, {plural(threads, 'CPU')}"
-
-
-def plural(count: int, noun: str) -> str:
-    """A count and its noun, such as ``1 core`` or ``8 cores``."""
-    return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
 def bytes_text(size: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from numaproof.reports.layout import plural
+from numaproof.inputs.plurals import plural
 from numaproof.reports.untrusted import visible
 
 _WIDEST = 500

@@ -10,10 +10,10 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from numaproof.inputs.plurals import plural
 from numaproof.reports.drawing import draw_text
 from numaproof.reports.groups import causes
 from numaproof.reports.headline import verdict_line
-from numaproof.reports.layout import plural
 from numaproof.reports.logs import both_ends
 from numaproof.reports.story import plain_events, source
 from numaproof.reports.untrusted import one_line, shortened
@@ -64,7 +64,7 @@ def markdown(summary: Summary, limit: int = LIMIT) -> str:
     if left := sum(group.size for group in groups[len(shown) :]):
         total = sum(group.size for group in groups)
         shown.append(
-            f"_{left:,} of {total:,} failures are not shown here; "
+            f"_{left:,} of {plural(total, 'failure')} not shown here; "
             "see `report.html` and `events.jsonl`._\n"
         )
     title = ["## Failures\n"] if groups else []

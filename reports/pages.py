@@ -8,7 +8,7 @@ from importlib import resources
 
 import jinja2
 
-from numaproof.reports.layout import plural
+from numaproof.inputs.plurals import plural
 from numaproof.reports.untrusted import visible
 
 

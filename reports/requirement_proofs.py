@@ -9,8 +9,8 @@ import msgspec
 from rich.progress import TimeElapsedColumn
 
 from numaproof.folders.output_files import write_file
+from numaproof.inputs.plurals import plural
 from numaproof.protocol import codec
-from numaproof.reports.layout import plural
 from numaproof.reports.markdown import code, escaped
 from numaproof.reports.progress import Bar
 

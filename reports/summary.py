@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 import msgspec
 
+from numaproof.inputs.plurals import plural
 from numaproof.protocol.events import (
     GOOD,
     AnsweredByChance,
@@ -319,9 +320,10 @@ def _gaps(started: RunStarted | None, ended: RunEnded | None, tally: OutcomeTall
         return
     counted = sum(ended.outcomes.values())
     if counted != tally.total:
-        yield f"The last event counts {counted} case runs, but the stream has {tally.total}."
+        last = plural(counted, "case run")
+        yield f"The last event counts {last}, but the stream has {tally.total:,}."
     elif started is not None and started.kind == "check" and tally.total < started.total:
-        yield f"The stream has only {tally.total} of {started.total} case runs."
+        yield f"The stream has only {tally.total:,} of {plural(started.total, 'case run')}."
 
 
 def _plain_claims(ended: RunEnded | None) -> dict[str, Any] | None:

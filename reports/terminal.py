@@ -23,11 +23,11 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from numaproof.inputs.plurals import plural
 from numaproof.protocol import events
 from numaproof.protocol.events import GOOD
 from numaproof.reports.consoles import ShownConsole
 from numaproof.reports.groups import likeness
-from numaproof.reports.layout import plural
 from numaproof.reports.summary import summarize
 from numaproof.reports.terminal_summary import OUTCOME_STYLES, print_part, summary_parts
 from numaproof.reports.transcript import transcript
@@ -259,13 +259,17 @@ def show(lines: Iterable[Text], stream: TextIO | None = None) -> None:
     stream.flush()
 
 
-def as_plain(part: RenderableType, width: int = PLAIN_WIDTH) -> str:
-    """What rich prints for a renderable, without colour, `width` columns wide.
+def as_plain(part: RenderableType, width: int | None = None) -> str:
+    """What rich prints for a renderable, without colour.
 
-    A text that must not be wrapped may be longer.
+    Args:
+        part: the renderable.
+        width: in columns (default: that of `ShownConsole`).
     """
     written = StringIO()
-    console = ShownConsole(written, width=width, color_system=None, legacy_windows=False)
+    console = ShownConsole(
+        written, width=width, color_system=None, legacy_windows=False, force_terminal=False
+    )
     print_part(console, part)
     return "\n".join(line.rstrip() for line in written.getvalue().rstrip("\n").split("\n"))
 

@@ -10,10 +10,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from numaproof.inputs.plurals import plural
 from numaproof.reports.drawing import draw_text
 from numaproof.reports.groups import causes
 from numaproof.reports.headline import verdict_line
-from numaproof.reports.layout import plural
 from numaproof.reports.logs import both_ends
 from numaproof.reports.story import HarnessStep, source, told_steps
 from numaproof.reports.untrusted import one_line, shortened, visible
@@ -238,7 +238,7 @@ def _step(bad: BadStep, sides: tuple[str, str]) -> Iterator[Text]:
         yield Text(f"    {sides[0]:8} {one_line(one.expected, _VALUE)}", "green")
         yield Text(f"    {sides[1]:8} {one_line(one.got, _VALUE)}", "red")
     if len(found) > _LINES:
-        yield Text(f"  {len(found) - _LINES} more differences are in the reports")
+        yield Text(f"  {plural(len(found) - _LINES, 'more difference')} in the reports")
     if bad.answer:
         yield Text(f"    answer   {one_line(bad.answer, _VALUE)}")
 

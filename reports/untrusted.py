@@ -81,4 +81,4 @@ def shortened(text: str, limit: int, whole: str = "events.jsonl") -> str:
     shown = visible(text)
     if len(shown) <= limit:
         return shown
-    return f"{shown[:limit]}\n… {len(shown) - limit} more characters are in {whole}"
+    return f"{shown[:limit]}\n… cut after {limit:,} characters; {whole} has the whole text"

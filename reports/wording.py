@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from numaproof.reports.layout import plural
+from numaproof.inputs.plurals import plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from numaproof.inputs import documents
 from numaproof.inputs.documents import Document, DocumentError
+from numaproof.inputs.plurals import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,7 +70,7 @@ def configuration_document(text: str, file: str) -> Document:
     """
     found = list(parts(text, file))
     if len(found) != 1:
-        message = f"expected one KubeletConfiguration, got {len(found)} documents"
+        message = f"expected one KubeletConfiguration, got {plural(len(found), 'document')}"
         raise DocumentError(file, 0, "", message)
     (document,) = found
     content = mapping(document, document.data, ())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from numaproof.inputs.plurals import plural
 from numaproof.protocol.sets import CPUSet, NUMASet
 from numaproof.reference.cpu import options as cpu_options
 from numaproof.reference.cpu.topology import touching
@@ -198,7 +199,7 @@ def _topology(config: dict[str, Any], setup: NodeSetup) -> Iterator[Warning_]:
                 yield (key,), message, "remove it, or set a policy", TOPOLOGY
         if len(nodes) > _MANY_NODES:
             message = (
-                f"must be none on this machine with {len(nodes)} NUMA nodes, unless "
+                f"must be none on this machine with {plural(len(nodes), 'NUMA node')}, unless "
                 "max-allowable-numa-nodes is set"
             )
             yield ("topologyManagerPolicy",), message, "nothing to do if you want none", TOPOLOGY
@@ -215,7 +216,8 @@ def _topology(config: dict[str, Any], setup: NodeSetup) -> Iterator[Warning_]:
         yield path, message, "use policy none, or fewer NUMA nodes per socket", TOPOLOGY
     elif topology_options.MOST_NODES in given:
         message = (
-            f"has no effect: the machine has {len(nodes)} NUMA nodes, and 8 are always allowed"
+            f"has no effect: the machine has {plural(len(nodes), 'NUMA node')},"
+            " and 8 are always allowed"
         )
         path = ("topologyManagerPolicyOptions", topology_options.MOST_NODES)
         yield path, message, "remove it", TOPOLOGY
@@ -240,7 +242,7 @@ def _closest(setup: NodeSetup) -> Iterator[Warning_]:
         )
         yield path, message, "remove it", TOPOLOGY
     elif len(nodes) <= 2:  # noqa: PLR2004 - two nodes are one pair
-        message = f"has no effect: the machine has {len(nodes)} NUMA nodes"
+        message = f"has no effect: the machine has {plural(len(nodes), 'NUMA node')}"
         yield path, message, "remove it", TOPOLOGY
 
 

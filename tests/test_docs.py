@@ -133,15 +133,62 @@ def subcommand(words: list[str]) -> tuple[click.Command, list[str]]:
 def test_commands_and_their_options_exist(page: Path) -> None:
     for text in quoted(page):
         for line in COMMAND.findall(text.partition(" #")[0]):
-            try:
-                words = shlex.split(re.split(r"\s[|>&;]|\)", line)[0])
-            except ValueError:
-                continue  # prose
-            command, rest = subcommand(words)
-            known = {name for option in command.params for name in option.opts} | {"--help"}
-            known |= {name for option in command.params for name in option.secondary_opts}
-            used = {word.partition("=")[0] for word in rest if re.match("--[a-z]", word)}
-            assert used <= known, f"{line}: {sorted(used - known)}"
+            assert not command_line_problems(line), line
+
+
+def command_line_problems(line: str) -> set[str]:
+    """The options that a command line uses and its command lacks."""
+    try:
+        words = shlex.split(re.split(r"\s[|>&;]|\)", line)[0])
+    except ValueError:
+        return set()  # prose
+    command, rest = subcommand(words)
+    known = {name for option in command.params for name in option.opts} | {"--help"}
+    known |= {name for option in command.params for name in option.secondary_opts}
+    return {word.partition("=")[0] for word in rest if re.match("--[a-z]", word)} - known
+
+
+def all_commands(group: click.Group, *path: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Every command with the words that call it."""
+    yield path, group
+    for name in group.commands:
+        command, _ = subcommand([*path, name])
+        if isinstance(command, click.Group):
+            yield from all_commands(command, *path, name)
+        else:
+            yield (*path, name), command
+
+
+COMMANDS = dict(all_commands(cli))
+OPTIONS = {
+    name
+    for command in COMMANDS.values()
+    for one in command.params
+    for name in (*one.opts, *one.secondary_opts)
+} | {"--help"}
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_the_help_of_a_command_names_commands_and_options_that_exist(path: tuple[str, ...]) -> None:
+    command = COMMANDS[path]
+    texts = [command.help or "", *(getattr(one, "help", None) or "" for one in command.params)]
+    for text in texts:
+        for line in COMMAND.findall(text.replace("\\\n", " ")):
+            assert not command_line_problems(line.partition("`")[0]), line
+        prose = re.sub(r'^ *kubectl .*|"[^"]*"', "", text, flags=re.MULTILINE)
+        named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*[a-z]", prose))
+        assert named <= OPTIONS, text
+
+
+@pytest.mark.parametrize(
+    "path", [path for path, one in COMMANDS.items() if path and isinstance(one, click.Group)]
+)
+def test_the_verbs_of_a_group_are_its_commands(path: tuple[str, ...]) -> None:
+    group = COMMANDS[path]
+    assert isinstance(group, click.Group)
+    listed = re.match(r"(\w+(?:, \w+)*) and (\w+) ", group.help or "")
+    verbs = {*listed[1].lower().split(", "), listed[2]} if listed else set()
+    assert verbs <= set(group.commands)
 
 
 @pages

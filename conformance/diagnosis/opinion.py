@@ -17,6 +17,7 @@ from numaproof.conformance.diagnosis import told
 from numaproof.conformance.judging.entitlement import exclusive_counts, is_static, pod_resources
 from numaproof.conformance.judging.oracle import disagreement, without_path
 from numaproof.conformance.judging.pods import read
+from numaproof.inputs.plurals import plural
 from numaproof.protocol import messages
 from numaproof.protocol.discovery import discovers
 from numaproof.protocol.messages import LEVELS
@@ -168,7 +169,7 @@ class Opinion:
         for name, container in answer.containers.items():
             if name in due and len(container.exclusive) != due[name]:
                 moment.wrong(
-                    f"`{name}` has {len(container.exclusive)} exclusive CPUs"
+                    f"`{name}` has {plural(len(container.exclusive), 'exclusive CPU')}"
                     f" ({container.exclusive or 'none'}); it is due {due[name]}"
                 )
             beyond = container.exclusive - cpus.allocatable

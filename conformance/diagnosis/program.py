@@ -16,6 +16,7 @@ from numaproof.conformance.diagnosis import lines
 from numaproof.conformance.diagnosis.leftovers import Leftovers
 from numaproof.conformance.execution.implementation import ImplementationFailure
 from numaproof.conformance.execution.programs.process import Process, ending
+from numaproof.inputs.plurals import plural
 from numaproof.protocol import codec, messages
 from numaproof.protocol.diagnosis import Exchange, Finding
 
@@ -265,7 +266,7 @@ class Program:
             moment.wrong(f"no answer: the whole dialogue has taken {waited:.0f} s", "answer faster")
         elif partial:
             moment.wrong(
-                f"no whole line {limit}: {len(partial)} bytes came without a line break",
+                f"no whole line {limit}: {plural(len(partial), 'byte')} came without a line break",
                 "end each response with `\\n`, and flush",
             )
         elif late:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import shlex
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from numaproof.conformance.execution.implementation import left_of
-from numaproof.conformance.execution.time_limit import limited
 from numaproof.protocol import events
 
 if TYPE_CHECKING:
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 
     from numaproof.conformance.execution.implementation import Implementation
     from numaproof.conformance.execution.run import Target
-    from numaproof.conformance.execution.time_limit import TimeLimit
     from numaproof.conformance.requirements import Registry
     from numaproof.protocol.machine import MachineInfo
 
@@ -95,11 +93,6 @@ class HarnessRun:
     def elapsed(self) -> float:
         """Seconds since the run began."""
         return self.clock() - self.began
-
-    def within(self, limit: TimeLimit) -> HarnessRun:
-        """The same run, whose target answers until the time is over."""
-        implementation = limited(self.target.implementation, limit)
-        return replace(self, target=replace(self.target, implementation=implementation))
 
     def started(
         self,

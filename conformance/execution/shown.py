@@ -6,6 +6,8 @@ import zlib
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from numaproof.inputs.plurals import plural
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -21,7 +23,8 @@ def bounded(value: Any) -> Any:
     if isinstance(value, str) and len(value) > MOST_SHOWN:
         rest = value[MOST_SHOWN:]
         summed = zlib.crc32(rest.encode("utf-8", "surrogatepass"))
-        return f"{value[:MOST_SHOWN]}... and {len(rest):,} more characters (CRC {summed:08x})"
+        left_out = plural(len(rest), "more character")
+        return f"{value[:MOST_SHOWN]}... and {left_out} (CRC {summed:08x})"
     if isinstance(value, dict):
         more = len(value) - MOST_ITEMS
         made = {key: bounded(item) for key, item in islice(value.items(), MOST_ITEMS)}
@@ -50,7 +53,7 @@ def told(problems: Sequence[str]) -> tuple[str, ...]:
 def cut(text: str) -> str:
     """The beginning of a message of a program or about it."""
     more = len(text) - LONGEST_PROBLEM
-    return f"{text[:LONGEST_PROBLEM]}... and {more:,} more characters" if more > 0 else text
+    return f"{text[:LONGEST_PROBLEM]}... and {plural(more, 'more character')}" if more > 0 else text
 
 
 def replace_text(value: Any, old: str, new: str) -> Any:

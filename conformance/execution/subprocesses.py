@@ -25,6 +25,7 @@ from numaproof.conformance.execution.implementation import (
     hello_args,
 )
 from numaproof.conformance.execution.programs.process import Process, ending
+from numaproof.inputs.plurals import plural
 from numaproof.protocol import codec
 from numaproof.protocol.bounds import AnswerBounds
 from numaproof.protocol.told import AskedToTell
@@ -200,4 +201,6 @@ def _gone(process: Process, code: int | None, at: str) -> str:
 
 def _shown(line: bytes) -> str:
     text = line[:_SHOWN].decode("utf-8", "replace")
-    return f"{text!r}" + (f" and {len(line) - _SHOWN} bytes more" if len(line) > _SHOWN else "")
+    return f"{text!r}" + (
+        f" and {plural(len(line) - _SHOWN, 'more byte')}" if len(line) > _SHOWN else ""
+    )

@@ -16,8 +16,8 @@ import msgspec
 
 from numaproof.conformance.cases.loading import applies
 from numaproof.conformance.execution.run import Run, RunResult
-from numaproof.conformance.execution.time_limit import OutOfTimeError
 from numaproof.conformance.fuzzing.shrinking import Shrinking
+from numaproof.conformance.fuzzing.time_limit import OutOfTimeError
 from numaproof.conformance.judging import signatures
 from numaproof.conformance.judging.oracle import disagreement
 from numaproof.protocol import events, messages

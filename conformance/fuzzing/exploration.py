@@ -15,7 +15,6 @@ import msgspec
 from numaproof.conformance.execution.machines import ProfileMachine
 from numaproof.conformance.execution.run import Run
 from numaproof.conformance.execution.scenario import Scenario
-from numaproof.conformance.execution.time_limit import OutOfTimeError
 from numaproof.conformance.fuzzing.generation import trees
 from numaproof.conformance.fuzzing.generation.checkpoint_pairs import checkpoint_pair
 from numaproof.conformance.fuzzing.generation.choices import Seeded
@@ -23,6 +22,7 @@ from numaproof.conformance.fuzzing.generation.scenarios import discovery, seeded
 from numaproof.conformance.fuzzing.generation.starts import start
 from numaproof.conformance.fuzzing.generation.upgrades import seeded_upgrade
 from numaproof.conformance.fuzzing.shrinking import Shrinking, case_of
+from numaproof.conformance.fuzzing.time_limit import OutOfTimeError
 from numaproof.conformance.judging.oracle import DIFFERS
 from numaproof.protocol.machine import MachineInfo
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,6 @@ from hypothesis.errors import Flaky
 from hypothesis.stateful import run_state_machine_as_test
 
 from numaproof.conformance.claims.review import ClaimsTally
-from numaproof.conformance.execution.time_limit import OutOfTimeError, TimeLimit
 from numaproof.conformance.fuzzing.coverage import CoverageTotals, features_of_answers
 from numaproof.conformance.fuzzing.determinism import REPEATS, DeterminismCheck, Nondeterminism
 from numaproof.conformance.fuzzing.example_databases import Scoped
@@ -32,6 +31,7 @@ from numaproof.conformance.fuzzing.fuzz_options import CI, Budget, FuzzOptions
 from numaproof.conformance.fuzzing.interrupts import Interrupts
 from numaproof.conformance.fuzzing.known_examples import KnownExamples
 from numaproof.conformance.fuzzing.state_machine import TARGETS, NodeMachine
+from numaproof.conformance.fuzzing.time_limit import OutOfTimeError, TimeLimit, limited
 from numaproof.conformance.known_failures.verdicts import KNOWN, KnownFailures
 from numaproof.folders.scratch import scratch_folder
 from numaproof.protocol import events
@@ -79,7 +79,9 @@ def fuzz(
     """
     limit = TimeLimit(harness_run.elapsed)
     if budget.seconds is not None:
-        harness_run = harness_run.within(limit)
+        implementation = limited(harness_run.target.implementation, limit)
+        target = replace(harness_run.target, implementation=implementation)
+        harness_run = replace(harness_run, target=target)
     yield harness_run.started("fuzz", budget.examples or 0, {}, seed)
     if not harness_run.target.capabilities.can_be_fuzzed:
         yield harness_run.ended({"unsupported": 1})

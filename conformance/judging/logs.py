@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numaproof.inputs.plurals import plural
+
 STDERR_KEPT = 8 * 1024
 """Bytes kept of the beginning and of the end of what a program logs in a call, and before it."""
 
@@ -24,7 +26,8 @@ class _Clipped:
             del self._tail[:cut]
 
     def content(self) -> bytes:
-        gap = f"\n[... {self._lines} lines left out ...]\n".encode() if self._lines else b""
+        left_out = f"\n[... {plural(self._lines, 'line')} left out ...]\n"
+        gap = left_out.encode() if self._lines else b""
         return bytes(self._head) + gap + bytes(self._tail)
 
 

@@ -14,6 +14,7 @@ from markupsafe import Markup
 from numaproof.folders.output_files import clear_partials, write_file
 from numaproof.inputs import door
 from numaproof.inputs.errors import DocumentError
+from numaproof.inputs.plurals import plural
 from numaproof.reports.badge import shield
 from numaproof.reports.board.data import KINDS, documented
 from numaproof.reports.board.known import commands, known_failures
@@ -323,7 +324,11 @@ def _page(name: str, board: Board, root: str = "", **more: Any) -> str:
 
 def _badge_text(entry: Entry) -> str:
     met = entry.met
-    said = f"{met.documented:,} of {met.asked:,} requirements" if met.asked else "nothing tested"
+    said = (
+        f"{met.documented:,} of {plural(met.asked, 'requirement')}"
+        if met.asked
+        else "nothing tested"
+    )
     if met.as_kubelet:
         # The word "requirements", too, would be more than a badge shows.
         said = f"{met.documented:,} of {met.asked:,} met, {met.as_kubelet:,} as the kubelet"
@@ -331,9 +336,8 @@ def _badge_text(entry: Entry) -> str:
 
 
 def _badge(entry: Entry) -> str:
-    counts = entry.score.counts
     colour = "#1a7a43" if entry.met.is_all and not entry.gaps else "#9a6200"
-    if counts.get("failed") or counts.get("crash"):
+    if entry.failed:
         colour = "#b3232e"
     return shield(f"kubernetes {entry.kubernetes}", _badge_text(entry), colour)
 

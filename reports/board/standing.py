@@ -93,6 +93,11 @@ class Entry:
         """Why it is incomplete, in sentences."""
         return tuple(dict.fromkeys(gap for run in self.runs for gap in run.gaps))
 
+    @property
+    def failed(self) -> bool:
+        """Whether any of its runs failed, as its exit code said; known failures fail none."""
+        return any(outcome not in GOOD for run in self.runs for outcome in run.outcomes)
+
     @cached_property
     def requirements(self) -> Mapping[str, Tally]:
         """The outcomes of all case runs that cite each requirement."""

@@ -7,9 +7,9 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from numaproof.inputs.plurals import plural
 from numaproof.reports.board.data import KINDS
 from numaproof.reports.board.standing import NOT_ASKED, STATES, Met
-from numaproof.reports.layout import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

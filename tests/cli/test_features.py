@@ -26,6 +26,16 @@ def test_no_name_is_cut_in_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) ->
     assert set(FEATURES) <= set(words)
 
 
+def test_no_cell_is_folded_where_no_terminal_limits_the_width(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    lines = CliRunner().invoke(features).output.splitlines()
+    for name, feature in FEATURES.items():
+        (line,) = (one for one in lines if one.split()[:1] == [name])
+        assert feature.meaning in line
+
+
 def test_as_json_it_tells_all_of_each_feature() -> None:
     rows = json.loads(CliRunner().invoke(features, ["--json"]).output)
     assert [row["name"] for row in rows] == [*FEATURES]

@@ -18,6 +18,7 @@ from click.shell_completion import ShellComplete
 
 from numaproof import main as entry
 from numaproof.__main__ import run
+from numaproof.commands import COMMANDS
 from numaproof.main import cli
 from numaproof.metadata import VERSION
 
@@ -68,6 +69,42 @@ def test_an_unknown_command_is_2(command: Command) -> None:
 def test_names_are_completed(args: list[str], incomplete: str, expected: list[str]) -> None:
     complete = ShellComplete(cli, {}, "numaproof", "_NUMAPROOF_COMPLETE")
     assert [item.value for item in complete.get_completions(args, incomplete)] == expected
+
+
+SHELLS = ("bash", "fish", "zsh")
+
+
+def completed(shell: str, typed: str) -> str:
+    words = {"COMP_WORDS": typed, "COMP_CWORD": "" if shell == "fish" else str(typed.count(" "))}
+    asked = {"_NUMAPROOF_COMPLETE": f"{shell}_complete", **words}
+    ended = subprocess.run(
+        NUMAPROOF, capture_output=True, text=True, check=True, env={**os.environ, **asked}
+    )
+    return ended.stdout
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_completion_offers_every_command_with_its_whole_first_sentence(shell: str) -> None:
+    offered = completed(shell, "numaproof ")
+    for name, place in COMMANDS.items():
+        assert name in offered
+        assert shell == "bash" or place.summary in offered
+    ending = "validate\tCheck that profile files are well-formed and describe machines that can be"
+    assert shell != "fish" or ending in completed(shell, "numaproof profile ")
+
+
+def test_fish_shows_a_description_beyond_its_commas() -> None:
+    script = completed_source("fish")
+    assert 'string split --max 1 "," $completion' in script
+    assert 'string split ","' not in script
+
+
+def completed_source(shell: str) -> str:
+    asked = {"_NUMAPROOF_COMPLETE": f"{shell}_source"}
+    ended = subprocess.run(
+        NUMAPROOF, capture_output=True, text=True, check=True, env={**os.environ, **asked}
+    )
+    return ended.stdout
 
 
 def test_the_module_is_the_command() -> None:

@@ -88,9 +88,34 @@ def test_what_no_document_has_is_in_no_count_of_requirements(tmp_path: Path) -> 
     shown = pages(made, tmp_path)
     said = f"{len(registry()):,} documented requirements, of which 1 is tested"
     assert said in shown["index.html"]
-    assert "1 of 1 requirements" in (tmp_path / "badges" / "pinner.svg").read_text()
+    assert "1 of 1 requirement<" in (tmp_path / "badges" / "pinner.svg").read_text()
     # It has its row, and what became of it.
     assert 'id="RECORDED/pinner" class="s0"' in shown["matrix.html"]
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "colour"),
+    [
+        ({"pass": 3, "known failure": 1}, "#9a6200"),
+        ({"pass": 3, "known failure": 1, "crash": 1}, "#b3232e"),
+    ],
+)
+def test_a_badge_is_red_where_the_exit_code_is_and_not_for_a_known_crash(
+    outcomes: Any, colour: str, tmp_path: Path
+) -> None:
+    where = FoundIn("a-case", "known failure", ("laptop-4c8t",), ("CPU-STATIC-001",))
+    known = BoardFinding(
+        kind="crash",
+        outcome="known failure",
+        title="It crashes",
+        signatures={"crash at admit": 1},
+        reason="Crash: it ends",
+        cases=(where,),
+    )
+    asked: Any = {"CPU-STATIC-001": {"known failure": 1}, "CPU-STATIC-002": {"pass": 3}}
+    run = pinner(findings=(known,), requirements=asked, outcomes=outcomes)
+    pages(board_of(RunsRead(Known(registry(), lambda _: ""), [run])), tmp_path)
+    assert colour in (tmp_path / "badges" / "pinner.svg").read_text()
 
 
 def test_the_name_of_no_machine_is_the_harness_s() -> None:

@@ -264,7 +264,7 @@ def test_the_call_in_which_a_program_broke_is_marked(stream: MakeStream, story: 
 def test_a_long_difference_is_cut(stream: MakeStream, story: MakeRun) -> None:
     step = story().steps[1]
     long = type(step)("state", {}, {}, (), {f"key{number}": "x" * 100 for number in range(600)})
-    assert "more lines are in events.jsonl" in page(stream(story(steps=(long,)))).text
+    assert "more lines in events.jsonl" in page(stream(story(steps=(long,)))).text
 
 
 def test_a_machine_that_the_stream_does_not_describe_is_not_drawn(

@@ -31,4 +31,7 @@ def test_one_line_has_no_line_breaks_and_keeps_to_its_limit() -> None:
 
 def test_long_text_is_cut_with_a_note_of_where_the_whole_is() -> None:
     assert shortened("x" * 10, 10) == "x" * 10
-    assert shortened("x" * 15, 10) == "x" * 10 + "\n… 5 more characters are in events.jsonl"
+    assert (
+        shortened("x" * 15, 10)
+        == "x" * 10 + "\n… cut after 10 characters; events.jsonl has the whole text"
+    )

@@ -1,0 +1,23 @@
+"""Shell completion, as click writes it, with descriptions that keep their commas."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from click.shell_completion import FishComplete, add_completion_class
+
+
+class WholeFishComplete(FishComplete):
+    """Completion for fish that ends a line's kind at its first comma, and no more at others.
+
+    click's own script cuts descriptions and values at their first comma.
+    """
+
+    source_template: ClassVar[str] = FishComplete.source_template.replace(
+        'string split ","', 'string split --max 1 ","'
+    )
+
+
+def register() -> None:
+    """Lets click use these."""
+    add_completion_class(WholeFishComplete)
