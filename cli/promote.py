@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from numaproof.outputs import OUTPUT_FILE
 from numaproof.inputs.plurals import plural
+from numaproof.outputs import OUTPUT_FILE
 from numaproof.protocol.messages import LEVELS, Level
 from numaproof.protocol.releases import RELEASES
 from numaproof.selecting import complete_requirement

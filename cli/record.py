@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from numaproof.outputs import OUTPUT_FILE, require_new
 from numaproof.inputs.plurals import plural
+from numaproof.outputs import OUTPUT_FILE, require_new
 from numaproof.protocol.releases import RELEASES
 from numaproof.seeds import SeedsParam
 from numaproof.targets import named_failure, open_target, timeout_option

@@ -49,6 +49,11 @@ SOME_REFUSED = 1
     metavar="FILE.html|FILE.svg",
     help="Also write a page or a drawing.",
 )
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Exit with 1 also if a known defect of the kubelet shaped an answer.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 @click.argument("files", metavar="PODS...", type=USER_FILE, nargs=-1)
 def simulate(
@@ -62,14 +67,17 @@ def simulate(
     files: tuple[UserFile, ...],
     documented: bool,
     explain: bool,
+    strict: bool,
     as_json: bool,
 ) -> int:
     """Say whether a node would admit pods, what they would get, and if not, why.
 
     PODS are manifests of Pods and workloads, admitted in order; - reads standard input. A workload
-    counts as all of its replicas.
+    counts as all of its replicas. A warning names every known defect of the kubelet that makes an
+    answer differ from the documented one.
 
-    Exit codes: 0 all pods admitted, 1 a pod or the kubelet's start refused, 2 wrong input.
+    Exit codes: 0 all pods admitted, 1 a pod or the kubelet's start refused (with --strict, also a
+    warning), 2 wrong input.
 
     \b
     Examples:
@@ -86,7 +94,7 @@ def simulate(
     from numaproof.simulation import configuration_check, documents
     from numaproof.simulation import devices as given_devices
     from numaproof.simulation.admission import CannotAnswerError, Question
-    from numaproof.simulation.admission import simulate as run
+    from numaproof.simulation.simulate import simulate as run
 
     if out is not None and out.suffix not in answer_page.WRITERS:
         kinds = " or ".join(answer_page.WRITERS)
@@ -98,7 +106,7 @@ def simulate(
     question = Question(info, settings, kubernetes, documented, plugins)
     with scratch_folder() as folder, asking_of(document):
         try:
-            found = run(question, asked, str(folder), explain_all=explain)
+            found = run(question, asked, folder, explain_all=explain)
         except CannotAnswerError:
             configuration_check.judge(question)  # which raises it again with the field
             raise
@@ -111,7 +119,7 @@ def simulate(
         _show(told)
         if out is not None:
             click.echo(f"\nwrote {out}")
-    return 0 if found.admitted else SOME_REFUSED
+    return SOME_REFUSED if not found.admitted or (strict and found.warnings) else 0
 
 
 def _read(

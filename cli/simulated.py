@@ -5,13 +5,14 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from numaproof.defect_views import block_text, shaped_answers
 from numaproof.inputs.plurals import plural
 from numaproof.protocol import messages
 from numaproof.protocol.events import Owner
 from numaproof.reports.answers import AnswerReport, ContainerRow, Item, Mark, Story, StoryStep
 from numaproof.reports.drawing_stock import DrawnDevice, DrawnMemory, Stock
 from numaproof.reports.ownership import RESERVED
-from numaproof.simulation.amounts import nodes_text, size
+from numaproof.simulation.amounts import nodes_text
 from numaproof.simulation.candidates import likewise
 from numaproof.simulation.explanation import Allocation, ManagerHints
 
@@ -19,17 +20,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numaproof.protocol.machine import MachineInfo
-    from numaproof.protocol.sets import NUMASet
     from numaproof.simulation.admission import PodResult, Question, Simulation
     from numaproof.simulation.explanation import Candidate, Candidates, ExplanationStep, Preference
     from numaproof.simulation.holdings import NodeView
+    from numaproof.simulation.simulate import CheckedSimulation
 
 _MARKS: dict[Preference, Mark] = {"preferred": "good", "possible": "fair", "impossible": "bad"}
 _MOST_DEVICES = 4
 _CONFIG_CHECK = "run `numaproof config check` to see everything that is wrong, and how to fix it"
 
 
-def answer(found: Simulation, question: Question, machine: str) -> AnswerReport:
+def answer(found: CheckedSimulation, question: Question, machine: str) -> AnswerReport:
     """The answer about the machine that the user calls `machine`."""
     node, start = found.node, found.start
     setting = [("machine", machine), ("Kubernetes", question.kubernetes)]
@@ -38,7 +39,10 @@ def answer(found: Simulation, question: Question, machine: str) -> AnswerReport:
         said = f"{start.stage}: {start.message}"
         story = Story("KubeletConfiguration", False, said, "no pod can run", (), (_CONFIG_CHECK,))
         title = "The kubelet does not start"
-        return AnswerReport(title, False, tuple(setting), (), (story,), question.machine)
+        shaped = shaped_answers(found.warnings)
+        return AnswerReport(
+            title, False, tuple(setting), (), (story,), question.machine, shaped=shaped
+        )
     policies = node.policies
     setting += [
         ("CPU Manager", policies.cpu),
@@ -47,8 +51,11 @@ def answer(found: Simulation, question: Question, machine: str) -> AnswerReport:
     ]
     refused = sum(one.refusal is not None for one in found.pods)
     pods = plural(len(found.pods), "pod")
+    title = f"{refused} of {pods} refused" if refused else f"{pods} admitted, none refused"
+    if found.warnings:
+        title += f"; {plural(len(found.warnings), 'answer')} shaped by defects of the kubelet"
     return AnswerReport(
-        title=f"{refused} of {pods} refused" if refused else f"{pods} admitted, none refused",
+        title=title,
         good=found.admitted,
         setting=tuple(setting),
         rows=tuple(_rows(found)),
@@ -57,6 +64,7 @@ def answer(found: Simulation, question: Question, machine: str) -> AnswerReport:
         owners=tuple(_owners(found, node)),
         shared=str(node.shared),
         stock=_stock(node, question.machine),
+        shaped=shaped_answers(found.warnings),
     )
 
 
@@ -86,16 +94,10 @@ def _rows(found: Simulation) -> Iterator[ContainerRow]:
                 pod=name,
                 container=container,
                 cpus=str(held.exclusive) or "shared pool",
-                memory=", ".join(_block(block, numa) for block in held.memory),
+                memory=", ".join(block_text(block, numa) for block in held.memory),
                 devices=", ".join(_devices(held)),
                 aligned="" if numa is None else nodes_text(numa),
             )
-
-
-def _block(block: messages.MemoryBlock, aligned: NUMASet | None) -> str:
-    """What a block is of, and where unless it is where its container is aligned to."""
-    what = size(block.size) + ("" if block.type == "memory" else f" {block.type}")
-    return what if block.numa == aligned else f"{what} on {nodes_text(block.numa)}"
 
 
 def _devices(held: messages.Container) -> Iterator[str]:

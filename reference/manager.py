@@ -67,6 +67,10 @@ class Manager(ABC, Generic[State]):
     def end(self, uid: str, name: str) -> None:
         """Takes back what a container that has ended does not keep."""
 
+    def adopt(self, other: Self) -> None:
+        """Takes over what another manager has allocated, as if this one had allocated it."""
+        self.state = other.state
+
     def save(self) -> None:
         """Writes the checkpoint if the state has changed since it was last written.
 

@@ -163,6 +163,14 @@ class StartedNode:
             return self.providers
         return (self.cpus, self.memory)
 
+    def adopt(self, other: StartedNode) -> None:
+        """Takes over the pods of another node and all that they hold, but not its rules."""
+        self.pods, self.told = dict(other.pods), dict(other.told)
+        self.ended, self.affinity = set(other.ended), dict(other.affinity)
+        self.device_manager.adopt(other.device_manager)
+        self.cpus.adopt(other.cpus)
+        self.memory.adopt(other.memory)
+
     def save(self) -> None:
         """Writes the checkpoints that changed.
 

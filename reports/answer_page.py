@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from numaproof.reports.answers import HEADS, SIGNS, shown
+from numaproof.reports.answers import HEADS, SIGNS, mark_of, shown
 from numaproof.reports.drawing import draw_svg
 from numaproof.reports.pages import environment, own_file, source_hash
 
@@ -30,6 +30,7 @@ def html(answer: AnswerReport) -> str:
         .get_template("answer.html.j2")
         .render(
             answer=answer,
+            verdict=mark_of(answer),
             style=Markup(style),  # noqa: S704  # our own file
             style_hash=source_hash(style),
             signs=SIGNS,

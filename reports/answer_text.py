@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from numaproof.inputs.plurals import plural
-from numaproof.reports.answers import HEADS, SIGNS, shown
+from numaproof.reports.answers import HEADS, SIGNS, mark_of, shown
 from numaproof.reports.drawing import draw_text
 from numaproof.reports.untrusted import one_line, visible
 
@@ -20,7 +20,14 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from numaproof.reports.answers import AnswerReport, ContainerRow, Mark, Story, StoryStep
+    from numaproof.reports.answers import (
+        AnswerReport,
+        ContainerRow,
+        Mark,
+        ShapedAnswer,
+        Story,
+        StoryStep,
+    )
 
 _STYLES: dict[Mark, str] = {"good": "green", "fair": "yellow", "bad": "red"}
 _LONGEST = 80
@@ -31,7 +38,7 @@ def parts(answer: AnswerReport, *, width: int, color: bool) -> Iterator[Renderab
 
     `width` and `color` are the drawing's width in columns and whether it is coloured.
     """
-    mark: Mark = "good" if answer.good else "bad"
+    mark = mark_of(answer)
     head = Text(f"{SIGNS[mark]} {answer.title}", style=f"bold {_STYLES[mark]}")
     yield Group(head, Text(" · ".join(f"{name} {value}" for name, value in answer.setting), "dim"))
     if answer.rows:
@@ -47,6 +54,8 @@ def parts(answer: AnswerReport, *, width: int, color: bool) -> Iterator[Renderab
     yield Text.from_markup(drawing) if color else Text(drawing)
     for story in answer.stories:
         yield _story(story)
+    for shaped in answer.shaped:
+        yield _shaped(shaped)
 
 
 def _table(rows: tuple[ContainerRow, ...]) -> Table:
@@ -78,6 +87,22 @@ def _story(story: Story) -> RenderableType:
     if story.steps:
         lines.append(_indented(_steps(story.steps)))
     lines += [_indented(Text(f"Hint: {advice}.", "cyan")) for advice in story.advice]
+    return Group(*lines)
+
+
+def _shaped(shaped: ShapedAnswer) -> RenderableType:
+    name = f"{SIGNS['fair']} {one_line(shaped.subject, _LONGEST)}"
+    lines: list[RenderableType] = [
+        Text(name, style=f"bold {_STYLES['fair']}"),
+        _indented(Text(shaped.summary, "bold")),
+    ]
+    for what, kubelet, documented in shaped.differences:
+        lines.append(_indented(Text(f"{what}:")))
+        for side, text in (("kubelet", kubelet), ("documented", documented)):
+            lines.append(_indented(Text(f"  {side:<10}  {one_line(text, _LONGEST)}")))
+    for defect in shaped.defects:
+        where = " · ".join(filter(None, (defect.page, defect.issue)))
+        lines.append(_indented(Text(f"{defect.name}: {where}", "cyan")))
     return Group(*lines)
 
 

@@ -74,6 +74,32 @@ class Story:
 
 
 @dataclass(frozen=True, slots=True)
+class ShownDefect:
+    """A named defect of the kubelet, and where it is described: a page, and perhaps an issue."""
+
+    name: str
+    page: str
+    issue: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShapedAnswer:
+    """An answer that defects of the kubelet shaped.
+
+    Attributes:
+        subject: what the answer is about.
+        summary: what came about how, in one sentence.
+        differences: what differs, the kubelet's answer and the documented one.
+        defects: the defects.
+    """
+
+    subject: str
+    summary: str
+    differences: tuple[tuple[str, str, str], ...]
+    defects: tuple[ShownDefect, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class AnswerReport:
     """The whole answer; `setting` holds the names and values of what it applies to."""
 
@@ -86,6 +112,14 @@ class AnswerReport:
     owners: tuple[Owner, ...] = ()
     shared: str = ""
     stock: Stock = NOTHING
+    shaped: tuple[ShapedAnswer, ...] = ()
+
+
+def mark_of(answer: AnswerReport) -> Mark:
+    """Good, bad, or fair: the answer is good, but not by the documents."""
+    if not answer.good:
+        return "bad"
+    return "fair" if answer.shaped else "good"
 
 
 def shown(rows: tuple[ContainerRow, ...]) -> list[str]:

@@ -38,7 +38,8 @@ class CannotAnswerError(Exception):
 class Question(msgspec.Struct, frozen=True):
     """A node: its machine, its configuration, the release, and what its device plugins report.
 
-    With `documented`, the reference follows the documents instead of the kubelet's known defects.
+    With `documented`, the reference follows the documents instead of the kubelet's named defects;
+    for the defects named in `exceptions` it is the other way round.
     """
 
     machine: MachineInfo
@@ -46,6 +47,7 @@ class Question(msgspec.Struct, frozen=True):
     kubernetes: str
     documented: bool = False
     devices: tuple[messages.DeviceResource, ...] = ()
+    exceptions: frozenset[str] = frozenset()
 
 
 class PodResult(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -74,12 +76,13 @@ class Simulation(msgspec.Struct, frozen=True, omit_defaults=True):
         return started and all(one.refusal is None for one in self.pods)
 
 
-def simulate(
+def admit_all(
     question: Question, pods: Iterable[DescribedPod], state_dir: str, *, explain_all: bool = False
 ) -> Simulation:
     """Admits the pods in order; `state_dir` is an empty directory for the checkpoints.
 
-    Refusals are explained; with `explain_all`, admissions too.
+    Refusals are explained; with `explain_all`, admissions too. There are no warnings: they are
+    what `numaproof.simulation.simulate` adds.
 
     Raises:
         CannotAnswerError: the reference does not support what the configuration asks for.
@@ -89,12 +92,13 @@ def simulate(
         return Simulation(start)
     verdicts: list[PodResult] = []
     for pod in pods:
-        verdicts.append(_admit(reference, pod, verdicts[-1:], explain_all=explain_all))
+        verdicts.append(admit(reference, pod, verdicts[-1:], explain_all=explain_all))
     _answer(reference, "state", messages.NoArgs())
-    return Simulation(start, tuple(verdicts), view(_node(reference)))
+    return Simulation(start, tuple(verdicts), view(node_of(reference)))
 
 
-def _node(reference: Reference) -> StartedNode:
+def node_of(reference: Reference) -> StartedNode:
+    """The node of a reference that has started."""
     assert reference.node is not None
     return reference.node
 
@@ -107,7 +111,7 @@ def begin(
     Raises:
         CannotAnswerError: the reference does not support what the configuration asks for.
     """
-    reference = Reference(documented=question.documented)
+    reference = Reference(documented=question.documented, exceptions=question.exceptions)
     args = messages.StartArgs(
         config=question.config,
         state_dir=state_dir,
@@ -120,11 +124,15 @@ def begin(
     return reference, start
 
 
-def _admit(
+def admit(
     reference: Reference, asked: DescribedPod, last: list[PodResult], *, explain_all: bool
 ) -> PodResult:
-    """Admits a pod; `last` holds the previous verdict, if there is one."""
-    node = _node(reference)
+    """Admits a pod; `last` holds the previous verdict, if there is one.
+
+    Raises:
+        CannotAnswerError: the reference does not support what the pod asks for.
+    """
+    node = node_of(reference)
     pod = node.read_pod(asked.manifest)
     served = node.device_manager.state.serves
     missing = {name: n for name, n in requests.extended(pod).items() if not served(name)}

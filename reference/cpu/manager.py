@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from numaproof.reference.cpu import hints as cpu_hints
 from numaproof.reference.cpu.assignment import NotEnoughCPUsError
@@ -64,6 +64,11 @@ class CPUManager(ContainerManager[CPUState]):
             self.state = self._policy.share_out(self.state, pod)
         except (NotEnoughCPUsError, AccountingError) as error:
             raise unexpected(error) from None
+
+    def adopt(self, other: Self) -> None:
+        """Takes over what another manager has allocated, and what of it can be reused."""
+        super().adopt(other)
+        self.reuse = other.reuse
 
     def end(self, uid: str, name: str) -> None:
         """Takes back the container's CPUs; the policy none gave it none, and takes none back."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from numaproof.reference.devices import allocation
 from numaproof.reference.devices.allocation import Near
@@ -103,6 +103,11 @@ class DeviceManager(Manager[DeviceState]):
         """
         if self.state.held:
             self.state = self.state.reclaim(pods.keys())
+
+    def adopt(self, other: Self) -> None:
+        """Takes over what another manager has allocated and what its plugins report."""
+        super().adopt(other)
+        self.has_plugins, self._kept = other.has_plugins, other._kept
 
     def end(self, uid: str, name: str) -> None:
         """Leaves the container its devices until its pod leaves the node.

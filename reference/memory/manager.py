@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from numaproof.reference.manager import ContainerManager, unexpected
 from numaproof.reference.memory.requests import AllocationError
@@ -61,6 +61,11 @@ class MemoryManager(ContainerManager[MemoryState]):
             self.state = self._policy.allocate_pod(self.state, self.reuse, pod, affinity)
         except AllocationError as error:
             raise unexpected(error) from None
+
+    def adopt(self, other: Self) -> None:
+        """Takes over what another manager has allocated, and what of it can be reused."""
+        super().adopt(other)
+        self.reuse = other.reuse
 
     def end(self, uid: str, name: str) -> None:
         """Takes back the container's memory; the policy None gave it none, and takes none back."""

@@ -416,6 +416,60 @@ def test_a_file_of_another_kind_is_2(ask: Command) -> None:
     assert "must end with .html or .svg" in ended.err
 
 
+# Defects of the kubelet
+
+HYBRID = "core-i7-1270p"
+DEFECT = "free-core-by-average"
+
+
+def test_a_pod_with_a_reserved_cpu_is_said_to_be_due_to_a_defect(ask: Command) -> None:
+    ended = ask(PODS, machine=HYBRID)
+    assert ended.code == 0
+    assert "none refused; 4 answers shaped by defects of the kubelet" in ended.out
+    lines = [line.strip() for line in ended.out.splitlines()]
+    where = lines.index("~ Pod/default/db, container main")
+    assert lines[where + 1 : where + 5] == [
+        f"the kubelet does not keep to its documents here, because of {DEFECT}",
+        "exclusive CPUs:",
+        "kubelet     0-1",
+        "documented  8-9",
+    ]
+    assert "issues/140495" in lines[where + 5]
+
+
+def test_a_warning_has_the_defect_the_pod_and_both_answers(ask: Command) -> None:
+    first, second, *_ = ask(PODS, "--json", machine=HYBRID).json()["warnings"]
+    assert first["defects"] == [
+        {
+            "name": DEFECT,
+            "page": f"docs/findings.md#{DEFECT}",
+            "issue": "https://github.com/kubernetes/kubernetes/issues/140495",
+        }
+    ]
+    assert (first["part"], first["pod"], first["container"]) == (
+        "container",
+        "Pod/default/db",
+        "main",
+    )
+    assert (first["kubelet"]["exclusive"], first["documented"]["exclusive"]) == ("0-1", "8-9")
+    assert (first["follows"], second["follows"]) == (False, True)
+    assert second["pod"] == "Deployment/shop/web#1"
+
+
+def test_a_defect_is_1_only_when_that_is_asked_for(ask: Command) -> None:
+    assert ask(PODS, "--strict", machine=HYBRID).code == 1
+    assert ask(PODS, "--strict").code == 0
+    documented = ask(PODS, "--strict", "--documented", "--json", machine=HYBRID)
+    assert (documented.code, "warnings" in documented.json()) == (0, False)
+
+
+def test_the_page_has_a_link_to_the_issue_of_a_defect(ask: Command) -> None:
+    ask(PODS, "--out", "node.html", machine=HYBRID)
+    page = Path("node.html").read_text()
+    assert '<a href="https://github.com/kubernetes/kubernetes/issues/140495"' in page
+    assert "<td>0-1</td><td>8-9</td>" in page
+
+
 # Looks
 
 

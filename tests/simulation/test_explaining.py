@@ -15,7 +15,7 @@ from numaproof.protocol.sets import NUMASet
 from numaproof.reference.topology.hints import Demand, Need, Supply
 from numaproof.reference.topology.search.evaluation import listed
 from numaproof.simulation import devices
-from numaproof.simulation.admission import Question, Simulation, begin, simulate
+from numaproof.simulation.admission import Question, Simulation, admit_all, begin
 from numaproof.simulation.candidates import candidates
 from numaproof.simulation.explanation import Allocation, ManagerHints, Merge
 from numaproof.simulation.observation import observe
@@ -48,7 +48,7 @@ def pod(name: str, *limits: dict[str, Any], init: tuple[dict[str, Any], ...] = (
 
 def ask(asked: Question, *pods: DescribedPod, explain_all: bool = False) -> Simulation:
     with tempfile.TemporaryDirectory() as folder:
-        return simulate(asked, pods, folder, explain_all=explain_all)
+        return admit_all(asked, pods, folder, explain_all=explain_all)
 
 
 def why(asked: Question, *pods: DescribedPod) -> Explanation:

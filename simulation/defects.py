@@ -1,0 +1,99 @@
+"""Which named defects of the kubelet made its answers differ from the documented ones.
+
+A question is asked again of a kubelet without any defects. Only if its answers differ is the
+question asked once more for each defect of the release.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from numaproof.reference.departures.defects import DEFECTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping
+
+    from numaproof.reference.departures.departure import Defect
+
+Subject = TypeVar("Subject")
+"""What an answer is about."""
+
+PAGE = "docs/findings.md"
+"""Where every named defect is described."""
+
+
+class NamedDefect(msgspec.Struct, frozen=True):
+    """A defect: its name, the page that describes it, and its public issue (empty if none)."""
+
+    name: str
+    page: str
+    issue: str
+
+
+def of_releases(releases: Collection[str]) -> frozenset[str]:
+    """The names of the defects of any of these releases that end with an answer."""
+    return frozenset(
+        one.name for one in DEFECTS if one.answers and not set(releases).isdisjoint(one.releases)
+    )
+
+
+def differing(
+    kubelet: Mapping[Subject, object], documented: Mapping[Subject, object]
+) -> list[Subject]:
+    """What the kubelet answers differently from the documents, in the order of its answers."""
+    subjects = dict.fromkeys((*kubelet, *documented))
+    return [one for one in subjects if kubelet.get(one) != documented.get(one)]
+
+
+def attributed(
+    subjects: Iterable[Subject],
+    kubelet: Mapping[Subject, object],
+    releases: Collection[str],
+    ask: Callable[[frozenset[str]], Mapping[Subject, object]],
+) -> dict[Subject, tuple[NamedDefect, ...]]:
+    """The defects that made the kubelet's answers differ from the documented ones.
+
+    These are the defects without any one of which the kubelet would answer differently. Where it
+    takes the lack of several, they are a smallest set that still leads to the kubelet's answer.
+
+    Args:
+        subjects: what the documents answer differently.
+        kubelet: the answers of a kubelet with all its defects.
+        releases: the releases that take part.
+        ask: gives the answers of a kubelet that lacks the defects of these names.
+    """
+    wanted = list(subjects)
+    if not wanted:
+        return {}
+    names = sorted(of_releases(releases))
+    lacking = {name: ask(frozenset({name})) for name in names}
+    found = {}
+    for subject in wanted:
+        mine = kubelet.get(subject)
+        at_work = [name for name in names if lacking[name].get(subject) != mine]
+        found[subject] = tuple(map(_named, at_work or _least(subject, mine, names, ask)))
+    return found
+
+
+def _least(
+    subject: Subject,
+    mine: object,
+    names: list[str],
+    ask: Callable[[frozenset[str]], Mapping[Subject, object]],
+) -> list[str]:
+    """Defects that lead to an answer together, none of which can be spared."""
+    needed = list(names)
+    for name in names:
+        fewer = [one for one in needed if one != name]
+        if ask(frozenset(names) - frozenset(fewer)).get(subject) == mine:
+            needed = fewer
+    return needed
+
+
+_BY_NAME: Mapping[str, Defect] = {one.name: one for one in DEFECTS}
+
+
+def _named(name: str) -> NamedDefect:
+    return NamedDefect(name, f"{PAGE}#{name}", _BY_NAME[name].issue)

@@ -1,0 +1,125 @@
+"""Questions about a node that show a named defect, made of the defect's smallest case."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from numaproof import fakesys
+from numaproof.conformance.cases import loading
+from numaproof.conformance.execution import machines
+from numaproof.conformance.execution.machines import AnyMachine, GivenMachine, ProfileMachine
+from numaproof.conformance.execution.run import Run, reference_target
+from numaproof.conformance.judging.sides import KUBELET
+from numaproof.protocol.sets import CPUSet
+from numaproof.simulation.admission import Question
+from numaproof.simulation.pods import DescribedPod
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numaproof.conformance.cases.schema import Case
+    from numaproof.conformance.execution.implementation import InProcess
+    from numaproof.protocol import messages
+    from numaproof.protocol.machine import MachineInfo
+    from numaproof.reference.departures.departure import Defect
+
+FINDINGS = Path(__file__).parents[2] / "docs" / "findings"
+
+Asked = tuple[Question, tuple[DescribedPod, ...]]
+
+ALPHA = {"CPUManagerPolicyAlphaOptions": True, "CPUManagerPolicyBetaOptions": True}
+
+
+class _Recorder:
+    """The reference, and every call of it."""
+
+    def __init__(self, reference: InProcess) -> None:
+        self.reference = reference
+        self.calls: list[tuple[str, Any]] = []
+
+    def call(self, operation: str, args: messages.Args) -> messages.Answer:
+        self.calls.append((operation, args))
+        return self.reference.call(operation, args)
+
+    def favour(self, devices: Any) -> None:
+        self.reference.favour(devices)
+
+    def close(self) -> None:
+        self.reference.close()
+
+
+def calls(defect: Defect, folder: Path) -> list[tuple[str, Any]]:
+    """The calls of the smallest case of a defect, as the newest kubelet that has it gets them."""
+    (case,) = loading.read_file(FINDINGS / f"{defect.name}.yaml")
+    machine = _machine(case, folder)
+    target = reference_target(defect.releases[-1], KUBELET)
+    recorder = _Recorder(target.implementation)  # type: ignore[arg-type] # in this process
+    target = dataclasses.replace(target, implementation=recorder)
+    Run(target, case, machine.info, machine.tree, folder / "case").play()
+    return recorder.calls
+
+
+def _machine(case: Case, folder: Path) -> AnyMachine:
+    if case.machine is not None:
+        return GivenMachine(case.machine)
+    names = case.machines.names or ()
+    bundled = [ProfileMachine(fakesys.load_profile(name), folder / "tree") for name in names]
+    return machines.select(bundled, case)[0]
+
+
+def questions(defect: Defect, folder: Path) -> Iterator[Asked]:
+    """Questions that may show a defect: the start and the admissions at which its case begins.
+
+    An assignment becomes a node that has everything else reserved. A node has to reserve a CPU;
+    where that would spoil the case, each is tried, with pods of every size.
+    """
+    release = defect.releases[-1]
+    made = calls(defect, folder)
+    operation, args = made[0]
+    if operation == "assign":
+        yield from _assigned(args, release)
+        return
+    pods = []
+    for following, each in made[1:]:
+        if following in ("start", "remove"):
+            break
+        if following in ("admit", "hints"):
+            pods.append(DescribedPod(f"pod-{len(pods)}", each.pod))
+    yield Question(args.machine, args.config, release, devices=args.devices or ()), tuple(pods)
+
+
+def _assigned(args: messages.AssignArgs, release: str) -> Iterator[Asked]:
+    every = cpus(args.machine)
+    reserved = CPUSet.from_mask(every.mask & ~args.available.mask)
+    choices = (
+        [(reserved, args.count)]
+        if reserved
+        else [(CPUSet([cpu]), count) for count in range(args.count, 1, -1) for cpu in every]
+    )
+    for taken, count in choices:
+        config = {
+            "cpuManagerPolicy": "static",
+            "reservedSystemCPUs": str(taken),
+            "cpuManagerPolicyOptions": dict(args.options),
+            "featureGates": ALPHA,
+        }
+        yield Question(args.machine, config, release), (guaranteed("pod", count),)
+
+
+def cpus(machine: MachineInfo) -> CPUSet:
+    """All CPUs of a machine."""
+    return CPUSet(
+        cpu
+        for node in machine.topology or ()
+        for core in node.cores or ()
+        for cpu in core.thread_ids or ()
+    )
+
+
+def guaranteed(name: str, cpus: int) -> DescribedPod:
+    """A Guaranteed pod with one container."""
+    limits = {"cpu": str(cpus), "memory": "64Mi"}
+    spec = {"containers": [{"name": "app", "resources": {"limits": limits, "requests": limits}}]}
+    return DescribedPod(name, {"metadata": {"uid": name, "name": name}, "spec": spec})

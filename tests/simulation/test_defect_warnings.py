@@ -1,0 +1,103 @@
+"""No answer that a named defect of the kubelet shaped is given without a word about it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from builders import machines, seeding
+from numaproof.protocol import codec
+from numaproof.reference.departures.defects import DEFECTS
+from numaproof.reports import answer_page, answer_text
+from numaproof.reports.terminal import as_plain
+from numaproof.simulated import answer
+from numaproof.simulation.admission import Question
+from numaproof.simulation.simulate import simulate
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numaproof.reference.departures.departure import Defect
+    from numaproof.simulation.simulate import CheckedSimulation
+
+LEAVES = "no pod leaves the node that is simulated, so none comes back with its uid"
+RESTARTS = "the kubelet that is simulated starts once, on a node without files"
+
+OUT_OF_REACH = {
+    "reusable-cpus-counted-twice": LEAVES,
+    "reusable-memory-outlives-pod": LEAVES,
+    "quota-limits-exclusive-cpus": "the answer does not include the CFS quota",
+    "full-pcpus-only-refuses-own-pod": RESTARTS,
+    "strict-reservation-empty-pool-refused": RESTARTS,
+    "ended-init-served-again": RESTARTS,
+    "pod-level-cpus-taken-anew": RESTARTS,
+    "group-compared-by-node": RESTARTS,
+}
+"""The defects that no simulation can show, and why."""
+
+ANSWERED = [one for one in DEFECTS if one.answers]
+
+
+def closest() -> seeding.Asked:
+    """A pod of two nodes on a machine whose node ids have gaps: distances are read by position."""
+    rows = {
+        0: (10, 20, 11, 31, 30),
+        1: (20, 10, 30, 11, 30),
+        3: (11, 30, 10, 20, 30),
+        4: (30, 11, 20, 10, 30),
+        6: (30, 30, 30, 30, 10),
+    }
+    machine = machines.regular(nodes=5, cores=2, threads=1)
+    nodes = [
+        msgspec.structs.replace(node, node_id=number, distances=row)
+        for node, (number, row) in zip(machine.topology or (), rows.items(), strict=True)
+    ]
+    config = {
+        "cpuManagerPolicy": "static",
+        "reservedSystemCPUs": "8-9",  # those of node 6, at which kubelets would panic
+        "topologyManagerPolicy": "best-effort",
+        "topologyManagerPolicyOptions": {"prefer-closest-numa-nodes": "true"},
+    }
+    made = msgspec.structs.replace(machine, topology=tuple(nodes))
+    return Question(made, config, "1.37"), (seeding.guaranteed("pod", 3),)
+
+
+def seeded(defect: Defect, folder: Path) -> tuple[Question, CheckedSimulation]:
+    """A simulation whose answers the defect shapes."""
+    asked = (
+        [closest()]
+        if defect.name == "closest-nodes-by-position"
+        else seeding.questions(defect, folder / "case")
+    )
+    for number, (question, pods) in enumerate(asked):
+        place = folder / str(number)
+        place.mkdir()
+        found = simulate(question, pods, place)
+        if defect.name in names(found):
+            return question, found
+    pytest.fail(f"no simulation shows {defect.name}: give it one, or a reason in OUT_OF_REACH")
+
+
+def names(found: CheckedSimulation) -> set[str]:
+    return {each.name for one in found.warnings for each in one.defects}
+
+
+@pytest.mark.parametrize(
+    "defect", [one for one in ANSWERED if one.name not in OUT_OF_REACH], ids=lambda one: one.name
+)
+def test_an_answer_shaped_by_a_defect_names_it(defect: Defect, tmp_path: Path) -> None:
+    question, found = seeded(defect, tmp_path)
+    told = answer(found, question, "machine")
+    parts = answer_text.parts(told, width=100, color=False)
+    text = "\n".join(as_plain(part, 2000) for part in parts)
+    for shown in (text, answer_page.html(told), codec.encode(found).decode()):
+        assert f"docs/findings.md#{defect.name}" in shown
+        assert defect.issue in shown
+    one = next(one for one in found.warnings if defect.name in {d.name for d in one.defects})
+    assert one.kubelet != one.documented
+
+
+def test_only_defects_with_an_answer_are_out_of_reach() -> None:
+    assert OUT_OF_REACH.keys() <= {one.name for one in ANSWERED}
