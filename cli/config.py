@@ -11,10 +11,10 @@ from numaproof.commands import SentenceGroup
 from numaproof.machine_names import MACHINE, discover_machine
 from numaproof.protocol import codec
 from numaproof.targets import release_option
-from numaproof.user_files import USER_FILE, UserFile
+from numaproof.user_files import USER_FILE, UserFile, lenient_option
 
 if TYPE_CHECKING:
-    from numaproof.inputs.documents import Document
+    from numaproof.inputs.documents import Document, DocumentError
     from numaproof.simulation import configuration_check
 
 ERRORS = 1
@@ -34,8 +34,9 @@ def config() -> None:
 @click.argument("file", type=USER_FILE)
 @click.option("--machine", type=MACHINE, required=True, help="Bundled profile or profile file.")
 @release_option
+@lenient_option
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
-def check(file: UserFile, machine: str, kubernetes: str, *, as_json: bool) -> int:
+def check(file: UserFile, machine: str, kubernetes: str, *, lenient: bool, as_json: bool) -> int:
     """Report every error that would keep the kubelet from starting with FILE, and warn.
 
     Warnings are about settings that have no effect or do harm on the machine. Exit codes: 0 the
@@ -49,19 +50,35 @@ def check(file: UserFile, machine: str, kubernetes: str, *, as_json: bool) -> in
     from numaproof.simulation import configuration_check, documents
     from numaproof.simulation.admission import CannotAnswerError, Question
 
-    document = documents.configuration_document(file.text(), file.name)
+    document, given, unknown, notes = documents.configuration(file.text(), file.name, (kubernetes,))
+    for note in notes:
+        click.echo(note, err=True)
     info = discover_machine(machine, kubernetes)
-    given = documents.without_kind(document)
     try:
         found = configuration_check.judge(Question(info, given, kubernetes)).findings
     except CannotAnswerError as error:
         raise document.error(error.path, str(error)) from None
+    told = [
+        *(_unknown(one, "warning" if lenient else "error") for one in unknown),
+        *(_plain(document, one) for one in found),
+    ]
     if as_json:
-        click.echo(codec.encode([_plain(document, one) for one in found]))
+        click.echo(codec.encode(told))
     else:
-        for one in found:
-            click.echo(encodable(_told(document, one), sys.stdout))
-    return 0 if all(one.severity == "warning" for one in found) else ERRORS
+        for one in told:
+            click.echo(encodable(_line(document.file, one), sys.stdout))
+    return 0 if all(one["severity"] == "warning" for one in told) else ERRORS
+
+
+def _unknown(one: DocumentError, severity: str) -> dict[str, Any]:
+    return {
+        "severity": severity,
+        "field": one.field,
+        "line": one.line,
+        "message": f"{one.message}, which the kubelet ignores",
+        "fix": one.fix,
+        "section": "",
+    }
 
 
 def _plain(document: Document, one: configuration_check.ConfigurationFinding) -> dict[str, Any]:
@@ -77,10 +94,8 @@ def _plain(document: Document, one: configuration_check.ConfigurationFinding) ->
     }
 
 
-def _told(document: Document, one: configuration_check.ConfigurationFinding) -> str:
-    from numaproof.inputs.documents import dotted
-
-    field = f"{dotted(one.path)}: " if one.path else ""
-    source = f" [{one.section}]" if one.section else ""
-    where = f"{document.file}:{document.line(one.path)}"
-    return f"{where}: {one.severity}: {field}{one.message} ({one.fix}){source}"
+def _line(file: str, one: dict[str, Any]) -> str:
+    field = f"{one['field']}: " if one["field"] else ""
+    source = f" [{one['section']}]" if one["section"] else ""
+    where = f"{file}:{one['line']}"
+    return f"{where}: {one['severity']}: {field}{one['message']} ({one['fix']}){source}"

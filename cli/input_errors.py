@@ -10,6 +10,7 @@ from numaproof.fakesys import DocumentError, ProfileError, TreeError, WriteError
 from numaproof.fleet.journal import JournalError
 from numaproof.folders.output_folder import FolderInUseError
 from numaproof.folders.scratch import ScratchError
+from numaproof.inputs.errors import DocumentErrors
 from numaproof.reference.cadvisor.discovery import DiscoveryError
 from numaproof.reference.departures.releases import UnknownReleaseError
 from numaproof.reports.files import EventsError
@@ -24,6 +25,7 @@ INPUT_ERRORS = (
     DevicesError,
     DiscoveryError,
     DocumentError,
+    DocumentErrors,
     EventsError,
     FolderInUseError,
     JournalError,

@@ -13,14 +13,21 @@ from numaproof.machine_names import discover_machine, node_devices_option, node_
 from numaproof.outputs import OUTPUT_FILE
 from numaproof.protocol import codec
 from numaproof.targets import release_option
-from numaproof.user_files import USER_FILE, UserFile, asking_of, check_read_once
+from numaproof.user_files import (
+    USER_FILE,
+    UserFile,
+    asking_of,
+    check_read_once,
+    lenient_option,
+    read_configuration,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from numaproof.inputs.documents import Document
     from numaproof.reports.answers import AnswerReport
     from numaproof.simulation import pods
+    from numaproof.simulation.documents import ConfigurationFile
 
 SOME_REFUSED = 1
 
@@ -54,6 +61,7 @@ SOME_REFUSED = 1
     is_flag=True,
     help="Exit with 1 also if a known defect of the kubelet shaped an answer.",
 )
+@lenient_option
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 @click.argument("files", metavar="PODS...", type=USER_FILE, nargs=-1)
 def simulate(
@@ -68,6 +76,7 @@ def simulate(
     documented: bool,
     explain: bool,
     strict: bool,
+    lenient: bool,
     as_json: bool,
 ) -> int:
     """Say whether a node would admit pods, what they would get, and if not, why.
@@ -91,7 +100,7 @@ def simulate(
     from numaproof.reports import answer_page
     from numaproof.reports.untrusted import visible
     from numaproof.simulated import answer
-    from numaproof.simulation import configuration_check, documents
+    from numaproof.simulation import configuration_check
     from numaproof.simulation import devices as given_devices
     from numaproof.simulation.admission import CannotAnswerError, Question
     from numaproof.simulation.simulate import simulate as run
@@ -99,12 +108,11 @@ def simulate(
     if out is not None and out.suffix not in answer_page.WRITERS:
         kinds = " or ".join(answer_page.WRITERS)
         raise click.BadParameter(f"{out}: the name must end with {kinds}", param_hint="--out")
-    asked, document = _read(files, config, replicas)
+    asked, settings = _read(files, config, replicas, kubernetes, lenient=lenient)
     info = discover_machine(machine, kubernetes)
     plugins = given_devices.read(devices, info)
-    settings = documents.without_kind(document)
-    question = Question(info, settings, kubernetes, documented, plugins)
-    with scratch_folder() as folder, asking_of(document):
+    question = Question(info, settings.settings, kubernetes, documented, plugins)
+    with scratch_folder() as folder, asking_of(settings.document):
         try:
             found = run(question, asked, folder, explain_all=explain)
         except CannotAnswerError:
@@ -123,20 +131,26 @@ def simulate(
 
 
 def _read(
-    files: tuple[UserFile, ...], config: UserFile, replicas: int | None
-) -> tuple[tuple[pods.DescribedPod, ...], Document]:
+    files: tuple[UserFile, ...],
+    config: UserFile,
+    replicas: int | None,
+    kubernetes: str,
+    *,
+    lenient: bool,
+) -> tuple[tuple[pods.DescribedPod, ...], ConfigurationFile]:
     """The pods and the configuration in the files; what has no pods is noted on standard error."""
-    from numaproof.simulation import documents, pods
+    from numaproof.simulation import pods
 
     check_read_once((config, *files))
-    asked = pods.read(((file.name, file.text()) for file in files), replicas)
-    document = documents.configuration_document(config.text(), config.name)
+    texts = ((file.name, file.text()) for file in files)
+    asked = pods.read(texts, replicas, releases=(kubernetes,), lenient=lenient)
+    settings = read_configuration(config, (kubernetes,), lenient=lenient)
     for note in asked.notes:
         click.echo(note, err=True)
     if not asked.pods:
         named = ", ".join(file.name for file in files)
         raise click.UsageError(f"no pods in {named or 'no files'}; name manifests of Pods")
-    return asked.pods, document
+    return asked.pods, settings
 
 
 def _show(told: AnswerReport) -> None:

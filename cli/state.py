@@ -11,7 +11,13 @@ from numaproof.commands import SentenceGroup
 from numaproof.machine_names import MACHINE, discover_machine
 from numaproof.protocol import codec
 from numaproof.targets import release_option
-from numaproof.user_files import USER_FILE, UserFile, check_read_once
+from numaproof.user_files import (
+    USER_FILE,
+    UserFile,
+    check_read_once,
+    lenient_option,
+    read_configuration,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,9 +46,16 @@ def state() -> None:
     help="KubeletConfiguration of the node (default: one that fits the file).",
 )
 @release_option
+@lenient_option
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def check(
-    file: UserFile, machine: str, config: UserFile | None, kubernetes: str, *, as_json: bool
+    file: UserFile,
+    machine: str,
+    config: UserFile | None,
+    kubernetes: str,
+    *,
+    lenient: bool,
+    as_json: bool,
 ) -> int:
     """Say what the kubelet would make of a checkpoint FILE, and how to fix it.
 
@@ -54,7 +67,7 @@ def check(
       numaproof state check cpu_manager_state --machine laptop-4c8t --config kubelet.yaml
     """
     from numaproof.folders.scratch import scratch_folder
-    from numaproof.simulation import checkpoints, documents
+    from numaproof.simulation import checkpoints
     from numaproof.simulation.admission import CannotAnswerError, Question
 
     check_read_once((file, config))
@@ -63,7 +76,7 @@ def check(
         try:
             checkpoint = checkpoints.read(file.read(checkpoints.MOST_BYTES), Path(file.name).name)
             settings = (
-                documents.configuration(config.text(), config.name)
+                read_configuration(config, (kubernetes,), lenient=lenient).settings
                 if config
                 else checkpoints.assumed_config(checkpoint, info)
             )

@@ -12,14 +12,21 @@ from numaproof.machine_names import discover_machine, node_devices_option, node_
 from numaproof.protocol import codec
 from numaproof.protocol.releases import RELEASES
 from numaproof.targets import open_target, timeout_option
-from numaproof.user_files import USER_FILE, UserFile, asking_of, check_read_once
+from numaproof.user_files import (
+    USER_FILE,
+    UserFile,
+    asking_of,
+    check_read_once,
+    lenient_option,
+    read_configuration,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numaproof.conformance.execution.implementation import Implementation
-    from numaproof.inputs.documents import Document
     from numaproof.simulation import pods
+    from numaproof.simulation.documents import ConfigurationFile
 
 ATTENTION = 1
 
@@ -69,6 +76,7 @@ ATTENTION = 1
     " release.",
 )
 @timeout_option
+@lenient_option
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 def upgrade(
     *,
@@ -81,6 +89,7 @@ def upgrade(
     devices: tuple[str, ...],
     implementation: tuple[str, ...],
     timeout: float,
+    lenient: bool,
     as_json: bool,
 ) -> int:
     """Say what becomes of a node when its kubelet is upgraded or downgraded, before you do it.
@@ -101,17 +110,17 @@ def upgrade(
     from numaproof.folders.scratch import scratch_folder
     from numaproof.reports.terminal import show
     from numaproof.simulation import devices as given_devices
-    from numaproof.simulation import documents
     from numaproof.simulation.upgrades import state_files
     from numaproof.simulation.upgrades.upgrade import UpgradeQuestion
     from numaproof.simulation.upgrades.upgrade import upgrade as play
     from numaproof.upgraded import Setting, told
 
-    document, found = _read(config, files)
+    settings, found = _read(config, files, (before, after), lenient=lenient)
+    document = settings.document if settings else None
     info = discover_machine(machine, before)
     question = UpgradeQuestion(
         machine=info,
-        config=documents.without_kind(document) if document else {},
+        config=settings.settings if settings else {},
         before=before,
         after=after,
         devices=given_devices.read(devices, info),
@@ -134,18 +143,23 @@ def upgrade(
 
 
 def _read(
-    config: UserFile | None, files: tuple[UserFile, ...]
-) -> tuple[Document | None, pods.Reading]:
-    """The configuration's document and the pods on the node."""
-    from numaproof.simulation import documents, pods
+    config: UserFile | None,
+    files: tuple[UserFile, ...],
+    releases: tuple[str, ...],
+    *,
+    lenient: bool,
+) -> tuple[ConfigurationFile | None, pods.Reading]:
+    """The configuration and the pods on the node, which may have fields of either release."""
+    from numaproof.simulation import pods
 
     check_read_once((config, *files))
-    found = pods.read(((file.name, file.text()) for file in files), running=True)
-    document = documents.configuration_document(config.text(), config.name) if config else None
+    texts = ((file.name, file.text()) for file in files)
+    found = pods.read(texts, running=True, releases=releases, lenient=lenient)
+    settings = read_configuration(config, releases, lenient=lenient) if config else None
     if files and not found.pods:
         named = ", ".join(file.name for file in files)
         raise click.UsageError(f"no pods in {named or 'no files'}; name manifests of Pods")
-    return document, found
+    return settings, found
 
 
 @contextmanager

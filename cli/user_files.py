@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numaproof.inputs.documents import Document
+    from numaproof.simulation.documents import ConfigurationFile
 
 STDIN = "<stdin>"
 
@@ -66,6 +67,30 @@ class UserFileParam(click.ParamType[UserFile]):
 
 
 USER_FILE = UserFileParam()
+
+
+lenient_option = click.option(
+    "--lenient", is_flag=True, help="Ignore unknown fields with a warning (default: an error)."
+)
+
+
+def read_configuration(
+    file: UserFile, releases: Sequence[str], *, lenient: bool
+) -> ConfigurationFile:
+    """The KubeletConfiguration in a file; notes about it go to standard error.
+
+    Raises:
+        DocumentError: the file does not have one, or, unless `lenient`, an unknown field.
+        DocumentErrors: it has several unknown fields.
+    """
+    from numaproof.simulation import documents
+
+    found = documents.configuration(file.text(), file.name, releases)
+    if not lenient:
+        documents.refuse(found.unknown)
+    for note in (*found.notes, *documents.ignored(found.unknown)):
+        click.echo(note, err=True)
+    return found
 
 
 @contextmanager

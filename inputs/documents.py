@@ -129,6 +129,14 @@ class Document:
             return node.value[step].start_mark, node.value[step]
         return None
 
+    def below(self, path: PathTuple) -> "Document":
+        """The value at ``path``, which exists, as a document with the line numbers of the file."""
+        node, data = self._root, self.data
+        for step in path:
+            found = self._child(node, step) if node is not None else None
+            node, data = found and found[1], data[step]
+        return Document(self.file, node, data, self.values, self._before)
+
     def error(self, path: PathTuple, message: str, fix: str = "") -> DocumentError:
         """The error about the value at ``path``, ready to raise."""
         return DocumentError(self.file, self.line(path), dotted(path), message, fix)

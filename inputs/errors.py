@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from numaproof.inputs.plurals import plural
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 PathTuple = tuple[str | int, ...]
 """A field of a document, as the steps that lead to it."""
@@ -31,6 +36,26 @@ class DocumentError(ValueError):
         where = f"{file}:{line}" if line else file
         about = f"{self.field}: " if field else ""
         super().__init__(f"{where}: {about}{self.message}" + (f" ({self.fix})" if fix else ""))
+
+
+class DocumentErrors(ValueError):  # noqa: N818 - several of them
+    """Several errors about documents; the message has one line for each.
+
+    Attributes:
+        errors: the errors.
+    """
+
+    def __init__(self, errors: Sequence[DocumentError]) -> None:
+        """Takes the errors, of which the message shows the first `MOST_LINES`."""
+        self.errors = tuple(errors)
+        lines = [str(one) for one in self.errors[:MOST_LINES]]
+        if len(self.errors) > MOST_LINES:
+            lines.append(f"... and {len(self.errors) - MOST_LINES} more")
+        super().__init__("\n".join(lines))
+
+
+MOST_LINES = 50
+"""Errors that one message shows."""
 
 
 def shortened(text: str) -> str:

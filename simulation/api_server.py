@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from numaproof.reference.pods import quantity
 from numaproof.simulation.documents import mapping
+from numaproof.simulation.fields import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,6 +58,11 @@ def check(document: Document, containers: Sequence[tuple[PathTuple, dict[str, An
 
 def _check_amounts(document: Document, resources: dict[str, Any], path: PathTuple) -> None:
     limits = resources.get("limits") or {}
+    for kind in ("limits", "requests"):
+        for resource in resources[kind]:
+            if not _is_qualified(resource):
+                fix = suggestion(resource, _STANDARD)
+                raise document.error((*path, kind, resource), "not a resource of containers", fix)
     for resource, text in resources["requests"].items():
         asked, limit = quantity.parse(text), limits.get(resource)
         place = (*path, "requests" if limit is None or limit != text else "limits", resource)
@@ -75,6 +81,14 @@ def _check_amounts(document: Document, resources: dict[str, Any], path: PathTupl
                 raise document.error(place, message, f"set the limit of {resource} to the request")
             if asked.denominator != 1:
                 raise document.error(place, f"{text} is not a whole number", "use a whole number")
+
+
+_STANDARD = ("cpu", "memory", "ephemeral-storage")
+
+
+def _is_qualified(resource: str) -> bool:
+    """Whether it is a resource of Kubernetes, or one with a domain."""
+    return resource in _STANDARD or resource.startswith("hugepages-") or "/" in resource
 
 
 def _overcommits(resource: str) -> bool:

@@ -105,13 +105,34 @@ def judge(question: Question) -> ConfigurationVerdict:
             ConfigurationFinding("fault", (), f"the reference failed: {outcome.fault}", fix)
         )
     if outcome.setup is not None:
-        wrong = [one.path for one in found]
-        fixed = msgspec.structs.replace(question, config=config)
-        for warning in lint.warnings(fixed, outcome.setup):
-            path = warning[0]
-            if path[0] in question.config and not any(_related(path, other) for other in wrong):
-                found.append(ConfigurationFinding("warning", *warning))
+        found += _warnings(question, config, outcome.setup, [one.path for one in found])
     return ConfigurationVerdict(tuple(found), config)
+
+
+def _warnings(
+    question: Question, fixed: dict[str, Any], setup: NodeSetup, wrong: list[Path]
+) -> Iterator[ConfigurationFinding]:
+    """The warnings about a fixed configuration that are about what is written, and not wrong."""
+    for warning in lint.warnings(msgspec.structs.replace(question, config=fixed), setup):
+        path = warning[0]
+        related = any(_related(path, other) for other in wrong)
+        if not related and _is_as_written(question.config, fixed, path):
+            yield ConfigurationFinding("warning", *warning)
+
+
+def _is_as_written(written: Any, fixed: Any, path: Path) -> bool:
+    """Whether a configuration has a value at a path, and a fixed one has the same there."""
+    depth = len(_deepest(written, path))
+    return depth > 0 and _value(written, path[:depth]) == _value(fixed, path[:depth])
+
+
+def _value(config: Any, path: Path) -> Any:
+    for step in path:
+        has = step in config if isinstance(config, dict) else step in range(len(config or ()))
+        if not has:
+            return None
+        config = config[step]
+    return config
 
 
 def _related(one: Path, other: Path) -> bool:

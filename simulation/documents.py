@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numaproof.inputs import documents
 from numaproof.inputs.documents import Document, DocumentError
+from numaproof.inputs.errors import DocumentErrors
 from numaproof.inputs.plurals import plural
+from numaproof.simulation import fields, wrappers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numaproof.protocol.messages import KubeletConfiguration
 
-_CONFIGURATION = {
-    "apiVersion": "kubelet.config.k8s.io/v1beta1",
-    "kind": "KubeletConfiguration",
-}
+_HEAD = ("apiVersion", "kind")
 
 MOST_DOCUMENTS = 10_000
 """Documents in a file; a node has a few hundred pods."""
@@ -48,37 +47,81 @@ def parts(text: str, file: str) -> Iterator[Document]:
             yield document
 
 
-def configuration(text: str, file: str) -> KubeletConfiguration:
-    """The KubeletConfiguration in a file's text, without apiVersion and kind.
+class ConfigurationFile(NamedTuple):
+    """A KubeletConfiguration that a file holds.
 
-    Raises:
-        DocumentError: the file does not hold exactly one document, or one of another kind.
+    Attributes:
+        document: its fields, with the line numbers of the file.
+        settings: its fields, without apiVersion and kind.
+        unknown: errors about the fields that no kubelet of the releases has.
+        notes: what else to say about how the file was read.
     """
-    return without_kind(configuration_document(text, file))
+
+    document: Document
+    settings: KubeletConfiguration
+    unknown: tuple[DocumentError, ...]
+    notes: tuple[str, ...]
 
 
-def without_kind(document: Document) -> KubeletConfiguration:
-    """The content of a `configuration_document`, without apiVersion and kind."""
-    return {key: value for key, value in document.data.items() if key not in _CONFIGURATION}
+def configuration(text: str, file: str, releases: Sequence[str]) -> ConfigurationFile:
+    """The KubeletConfiguration in a file's text.
 
-
-def configuration_document(text: str, file: str) -> Document:
-    """The KubeletConfiguration in a file's text, with its line numbers.
+    Args:
+        text: the text.
+        file: the file's name.
+        releases: those whose kubelets are to read it.
 
     Raises:
-        DocumentError: as for `configuration`.
+        DocumentError: the file does not hold exactly one document, holds one of another kind, or
+            has nothing in it that a kubelet of the releases knows.
     """
     found = list(parts(text, file))
     if len(found) != 1:
         message = f"expected one KubeletConfiguration, got {plural(len(found), 'document')}"
         raise DocumentError(file, 0, "", message)
-    (document,) = found
-    content = mapping(document, document.data, ())
-    for key, wanted in _CONFIGURATION.items():
-        if content.get(key) != wanted:
-            message = f"expected {wanted}, got {content.get(key)!r}"
-            raise document.error((key,), message, f"set {key}: {wanted}")
-    return document
+    (whole,) = found
+    mapping(whole, whole.data, ())
+    document, note, around = wrappers.unwrapped(whole)
+    settings = {key: value for key, value in document.data.items() if key not in _HEAD}
+    unknown = (
+        *around,
+        *unknown_fields(document, document.data, fields.CONFIGURATION, releases, ()),
+    )
+    if settings and {one.field for one in unknown} >= settings.keys():
+        raise _several(unknown)
+    notes = [note] if note else []
+    if not settings:
+        where = f"{file}:{document.line()}"
+        notes.append(f"{where}: no field is set, so the kubelet's defaults are assumed")
+    return ConfigurationFile(document, settings, unknown, tuple(notes))
+
+
+def refuse(unknown: Sequence[DocumentError]) -> None:
+    """Raises what is wrong with unknown fields, if there are any.
+
+    Raises:
+        DocumentError: about the only one.
+        DocumentErrors: about all of them.
+    """
+    if unknown:
+        raise _several(unknown)
+
+
+def _several(errors: Sequence[DocumentError]) -> DocumentError | DocumentErrors:
+    return errors[0] if len(errors) == 1 else DocumentErrors(errors)
+
+
+def ignored(unknown: Sequence[DocumentError]) -> Iterator[str]:
+    """Warnings that unknown fields were ignored."""
+    return (f"warning: ignored: {one}" for one in unknown)
+
+
+def unknown_fields(
+    document: Document, value: Any, type_: str, releases: Sequence[str], path: documents.PathTuple
+) -> Iterator[DocumentError]:
+    """Errors about the fields of a value that its type does not have; see `fields.unknown`."""
+    for one in fields.unknown(value, type_, releases, path):
+        yield document.error(one.path, one.message, one.fix)
 
 
 def mapping(document: Document, value: Any, path: documents.PathTuple) -> dict[str, Any]:

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from numaproof.protocol.messages import Pod
+from numaproof.protocol.releases import RELEASES
 from numaproof.reference.errors import NotBuiltError
 from numaproof.reference.pods.manifest import read_pod
 from numaproof.reference.pods.pod import PodError
-from numaproof.simulation import api_server
-from numaproof.simulation.documents import mapping, parts
+from numaproof.simulation import api_server, fields
+from numaproof.simulation.documents import ignored, mapping, parts, refuse, unknown_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numaproof.inputs.documents import Document, DocumentError, PathTuple
 
@@ -45,6 +46,9 @@ _REPLICAS: dict[str, tuple[PathTuple, ...]] = {
 }
 """The paths of the number of pods that run at once: the smallest one set counts; default 1."""
 
+_LIST = ("apiVersion", "kind", "metadata", "items")
+"""The fields of a list of objects."""
+
 _FIELD = re.compile(r"(spec[^ :]*):? *(.*)", re.DOTALL)
 
 MOST_PODS = 1000
@@ -69,17 +73,28 @@ class Reading(msgspec.Struct, frozen=True):
 
 
 def read(
-    files: Iterable[tuple[str, str]], replicas: int | None = None, *, running: bool = False
+    files: Iterable[tuple[str, str]],
+    replicas: int | None = None,
+    *,
+    running: bool = False,
+    releases: Sequence[str] = RELEASES,
+    lenient: bool = False,
 ) -> Reading:
     """The pods in files, each given by its name and its text.
 
-    `replicas` overrides the number of pods of each workload that can have several. With `running`,
-    the pods are on a node, as ``kubectl get pods`` lists them: they keep their uids, the oldest
-    comes first, as a kubelet admits them after a restart, and those that have ended are skipped.
+    Args:
+        files: the names and texts.
+        replicas: overrides the number of pods of each workload that can have several.
+        running: the pods are on a node, as ``kubectl get pods`` lists them: they keep their uids,
+            the oldest comes first, as a kubelet admits them after a restart, and those that have
+            ended are skipped.
+        releases: those whose fields the documents may have.
+        lenient: fields that are unknown are noted, where they are errors otherwise.
 
     Raises:
-        fakesys.DocumentError: a document cannot be read, two describe the same pod, or there are
-            more than `MOST_PODS`.
+        DocumentError: a document cannot be read or has an unknown field, two describe the same
+            pod, or there are more than `MOST_PODS`.
+        DocumentErrors: a document has several unknown fields.
     """
     found: dict[str, DescribedPod] = {}
     created: dict[str, str] = {}
@@ -87,11 +102,15 @@ def read(
     for file, text in files:
         for document in parts(text, file):
             for path, item in _objects(document, document.data, ()):
-                kind = item.get("kind")
-                if not isinstance(kind, str) or kind not in _TEMPLATE:
+                kind = _kind(document, item, path)
+                if kind not in _TEMPLATE:
                     where = f"{file}:{document.line(path)}"
-                    notes.append(f"{where}: skipped {kind or 'a document without a kind'}: no pods")
+                    notes.append(f"{where}: skipped {kind}: no pods")
                     continue
+                unknown = tuple(unknown_fields(document, item, kind, releases, path))
+                if not lenient:
+                    refuse(unknown)
+                notes += ignored(unknown)
                 asked = _asked(document, item, path, keep_uid=running)
                 if running and _ended(item):
                     where = f"{file}:{document.line(path)}"
@@ -108,6 +127,24 @@ def read(
                 created |= dict.fromkeys(found.keys() - created.keys(), _created(item))
     ordered = sorted(found, key=lambda name: created[name]) if running else found
     return Reading(tuple(found[name] for name in ordered), tuple(notes))
+
+
+def _kind(document: Document, item: dict[str, Any], path: PathTuple) -> str:
+    """The kind of an object.
+
+    Raises:
+        DocumentError: it has none, or one that is no more than a slip away from one with pods.
+    """
+    kind = item.get("kind")
+    if kind is None:
+        misspelt = next((name for name in item if fields.is_slip(name, "kind")), None)
+        if misspelt:
+            raise document.error((*path, misspelt), "unknown field", "did you mean kind?")
+        raise document.error(path, "an object without a kind", "add kind, such as kind: Pod")
+    meant = next((one for one in _TEMPLATE if fields.is_slip(str(kind), one)), None)
+    if meant and meant != kind:
+        raise document.error((*path, "kind"), f"unknown kind {kind!r}", f"did you mean {meant}?")
+    return str(kind)
 
 
 def _ended(item: dict[str, Any]) -> bool:
@@ -129,6 +166,9 @@ def _objects(
         yield path, item
         return
     of = str(item["kind"]).removesuffix("List")
+    for name in item.keys() - set(_LIST):
+        fix = fields.suggestion(name, _LIST)
+        raise document.error((*path, name), "unknown field", fix)
     for number, one in enumerate(_sequence(document, item.get("items"), (*path, "items"))):
         # The items of a typed list have no kind of their own.
         typed = {"kind": of, **one} if of and isinstance(one, dict) else one

@@ -443,3 +443,145 @@ def test_reserved_memory_without_the_static_policy_is_a_warning(judge: Command) 
 
 def test_an_alpha_gate_that_the_managers_have_is_no_error(judge: Command) -> None:
     assert judge("featureGates: {PodLevelResourceManagers: true}\n").code == 0
+
+
+# What is not read
+
+NODE = ("--machine", "laptop-4c8t")
+
+
+def test_an_unknown_field_is_an_error_that_suggests_the_nearest(judge: Command) -> None:
+    ended = judge("maxPods: 20\ntopologyManagerPolcy: single-numa-node\n")
+    assert ended.code == 1
+    assert ended.out == (
+        "kubelet.yaml:4: error: topologyManagerPolcy: unknown field, which the kubelet ignores"
+        " (did you mean topologyManagerPolicy?)\n"
+    )
+
+
+def test_an_unknown_field_is_a_warning_if_that_is_asked_for(judge: Command) -> None:
+    ended = judge("maxPods: 20\nreservedMemory: []\nmaxPod: 20\n", "--lenient", "--json")
+    assert ended.code == 0
+    assert [(one["severity"], one["field"]) for one in ended.json()] == [("warning", "maxPod")]
+
+
+def test_a_field_of_another_release_is_named_with_its_releases(judge: Command) -> None:
+    text = "maxPods: 20\nsingleProcessOOMKill: true\n"
+    assert judge(text).code == 0
+    ended = judge(text, "--kubernetes", "1.30")
+    assert ended.code == 1
+    assert "not a field of Kubernetes 1.30, only of 1.32 to 1.37" in ended.out
+
+
+@pytest.mark.parametrize("more", [(), ("--lenient",)])
+def test_a_configuration_of_which_nothing_is_read_is_2(
+    judge: Command, more: tuple[str, ...]
+) -> None:
+    ended = judge("maxPod: 20\n", *more)
+    assert (ended.code, ended.out) == (2, "")
+    assert "kubelet.yaml:3: maxPod: unknown field (did you mean maxPods?)" in ended.err
+
+
+def test_a_configuration_without_fields_says_so(judge: Command) -> None:
+    ended = judge("")
+    assert ended.code == 0
+    assert "kubelet.yaml:1: no field is set, so the kubelet's defaults are assumed" in ended.err
+
+
+@pytest.mark.parametrize(
+    "text", ["cpuManagerPolicy: Static\n", "topologyManagerPolicy: single-numa\n"]
+)
+def test_an_unknown_policy_is_refused(judge: Command, text: str) -> None:
+    ended = judge(text)
+    assert ended.code == 1
+    assert f"kubelet.yaml:3: error: {text.partition(':')[0]}: " in ended.out
+
+
+OPENSHIFT = """\
+apiVersion: machineconfiguration.openshift.io/v1
+kind: KubeletConfig
+metadata:
+  name: tuning
+spec:
+  kubeletConfig:
+    cpuManagerPolicy: static
+    maxPods: 99
+"""
+
+
+def test_the_configuration_in_an_openshift_kubeletconfig_is_read(command: Command) -> None:
+    Path("kubelet.yaml").write_text(OPENSHIFT)
+    ended = command("config", "check", "kubelet.yaml", *NODE)
+    assert ended.code == 1
+    assert "kubelet.yaml:7: error: cpuManagerPolicy: [cpumanager] unable" in ended.out
+    assert "kubelet.yaml:6: read spec.kubeletConfig of an OpenShift KubeletConfig" in ended.err
+    Path("kubelet.yaml").write_text(OPENSHIFT.replace("maxPods", "maxPod"))
+    ended = command("config", "check", "kubelet.yaml", *NODE)
+    assert "kubelet.yaml:8: error: maxPod: unknown field" in ended.out
+    Path("kubelet.yaml").write_text(OPENSHIFT.replace("kubeletConfig:", "kubeletConfg:"))
+    ended = command("config", "check", "kubelet.yaml", *NODE)
+    assert (ended.code, ended.out) == (2, "")
+    assert "spec.kubeletConfg: unknown field (did you mean kubeletConfig?)" in ended.err
+
+
+RKE2 = "kubelet-arg:\n- cpu-manager-policy=static\n"
+TALOS = "machine:\n  kubelet:\n    extraConfig:\n      cpuManagerPolicy: static\n"
+REWRITTEN = OPENSHIFT.partition("metadata:")[1] + OPENSHIFT.partition("metadata:")[2]
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "fix"),
+    [
+        (RKE2, "kubelet.yaml:3: kubelet-arg: a k3s or RKE2 configuration", "proxy/configz"),
+        (TALOS, "kubelet.yaml:3: machine: a Talos machine configuration", "talosctl read"),
+        (REWRITTEN, "kubelet.yaml:5: spec: an OpenShift KubeletConfig", "kind: KubeletConfig ag"),
+    ],
+)
+def test_files_of_other_products_are_refused_by_name_whatever_their_kind(
+    judge: Command, command: Command, text: str, what: str, fix: str
+) -> None:
+    ended = judge(text)
+    assert (ended.code, ended.out) == (2, "")
+    assert what in ended.err
+    assert fix in ended.err
+    Path("kubelet.yaml").write_text(text)
+    ended = command("config", "check", "kubelet.yaml", *NODE)
+    assert (ended.code, ended.out) == (2, "")
+    assert "set apiVersion: kubelet" not in ended.err
+
+
+def test_fields_without_a_head_need_one(command: Command) -> None:
+    Path("kubelet.yaml").write_text("cpuManagerPolicy: static\n")
+    ended = command("config", "check", "kubelet.yaml", *NODE)
+    assert (ended.code, ended.out) == (2, "")
+    assert "(set apiVersion: kubelet.config.k8s.io/v1beta1)" in ended.err
+    Path("kubelet.yaml").write_text("apiVerison: v1\ncpuManagerPolicy: static\n")
+    ended = command("config", "check", "kubelet.yaml", *NODE)
+    assert "apiVerison: unknown field (did you mean apiVersion?)" in ended.err
+
+
+def test_a_threshold_that_is_set_is_not_reported_as_missing(fields: Command) -> None:
+    memory = (
+        "memoryManagerPolicy: Static\nsystemReserved: {memory: 512Mi}\n"
+        "reservedMemory: [{numaNode: 0, limits: {memory: 1124Mi}}]\n"
+    )
+    found, told = fields(memory + "evictionHard: {memory.available: 100Mi}\n")
+    assert found == ["reservedMemory"]
+    assert "not equal to the value" in told
+
+
+def test_every_command_refuses_an_unknown_field(judge: Command, command: Command) -> None:
+    judge("cpuManagerPolicy: none\nmaxPod: 5\n")
+    Path("pods.yaml").write_text(POD)
+    text = '{"policyName": "none", "defaultCpuSet": "", "checksum": 1}'
+    Path("cpu_manager_state").write_text(text)
+    for args in (
+        ("simulate", *NODE, "--config", "kubelet.yaml", "pods.yaml"),
+        ("upgrade", *NODE, "--config", "kubelet.yaml", "--from", "1.35", "--to", "1.36"),
+        ("state", "check", *NODE, "--config", "kubelet.yaml", "cpu_manager_state"),
+    ):
+        ended = command(*args)
+        assert (args[0], ended.code) == (args[0], 2)
+        assert "kubelet.yaml:4: maxPod: unknown field (did you mean maxPods?)" in ended.err
+        ended = command(*args, "--lenient")
+        assert "warning: ignored: kubelet.yaml:4: maxPod: unknown field" in ended.err

@@ -256,7 +256,7 @@ def test_wrong_files_of_devices_are_2_with_the_line(ask: Command, text: str, tol
             ["Deployment/default/w#1", "Deployment/default/w#2"],
         ),
         (workload("StatefulSet", "replicas: 1"), ["StatefulSet/default/w"]),
-        (workload("DaemonSet", "replicas: 2"), ["DaemonSet/default/w"]),
+        (workload("DaemonSet", "TEMPLATE"), ["DaemonSet/default/w"]),
         (workload("Job", "parallelism: 3, completions: 2"), ["Job/default/w#1", "Job/default/w#2"]),
         (
             workload("CronJob", "jobTemplate: {spec: {parallelism: 1, TEMPLATE}}"),
@@ -301,7 +301,7 @@ def test_the_machine_may_be_a_profile_file(ask: Command) -> None:
 @pytest.mark.parametrize(
     ("pods", "config", "told"),
     [
-        (PODS, "kind: Pod\n", "kubelet.yaml:1: apiVersion"),
+        (PODS, "kind: Pod\n", "kubelet.yaml:1: kind: expected KubeletConfiguration, got 'Pod'"),
         (PODS, "", "got 0 documents"),
         (PODS.replace("{name: db}", "{}"), CONFIG, "pods.yaml:4: metadata.name"),
         (
@@ -316,7 +316,7 @@ def test_the_machine_may_be_a_profile_file(ask: Command) -> None:
             "pods.yaml:7: spec.containers[0].name: must be a non-empty string",
         ),
         (
-            PODS.replace("  containers:", "  others:", 1),
+            PODS.replace("  containers:", "  nodeName: a\n  initContainers:", 1),
             CONFIG,
             "a pod needs at least one container",
         ),

@@ -335,7 +335,7 @@ def test_standard_input_can_be_read_once() -> None:
 def test_wrong_files_are_2(ask: Command, command: Command) -> None:
     ended = ask("1.35", "1.36", config="kind: Pod")
     assert ended.code == 2
-    assert "config.yaml:1: apiVersion: expected kubelet.config.k8s.io/v1beta1" in ended.err
+    assert "config.yaml:1: kind: expected KubeletConfiguration" in ended.err
     ended = ask("1.35", "1.36", pods="kind: Service\nmetadata: {name: web}\n")
     assert ended.code == 2
     assert "no pods in pods.yaml; name manifests of Pods" in ended.err

@@ -55,6 +55,7 @@ REASONS = {
     "reference/kubelet/gates.py": PACKAGED,
     "reports/files.py": OWN,
     "reports/pages.py": PACKAGED,
+    "simulation/fields.py": PACKAGED,
     "reports/shown.py": "opens /dev/null, in the place of a closed stream",
 }
 """The modules that open files in another way, each with why it may."""

@@ -1,0 +1,135 @@
+"""The fields that people may write in a kubelet's configuration, in pods and in workloads.
+
+They are the table ``fields.txt`` beside this module. (Kubernetes API reference; "Kubelet
+Configuration (v1beta1)".)
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from numaproof.protocol.releases import RELEASES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from numaproof.inputs.documents import PathTuple
+
+CONFIGURATION = "KubeletConfiguration"
+
+MOST_LISTED = 10
+"""Known fields that a message lists where none is like the unknown one."""
+
+
+class UnknownField(msgspec.Struct, frozen=True):
+    """A field that nothing reads: where it is, what is wrong, and how to fix it."""
+
+    path: tuple[str | int, ...]
+    message: str
+    fix: str
+
+
+class KnownField(msgspec.Struct, frozen=True):
+    """The type of a field's value, and the releases that have the field."""
+
+    type: str
+    releases: tuple[str, ...]
+
+
+@cache
+def table() -> Mapping[str, Mapping[str, KnownField]]:
+    """The fields of each type, by name."""
+    text = Path(__file__).with_name("fields.txt").read_text(encoding="ascii")
+    head, *lines = text.split("\n\n")[1].splitlines()
+    releases = tuple(head.split()[1:])
+    types: dict[str, dict[str, KnownField]] = {}
+    for line in lines:
+        if not line.startswith(" "):
+            fields = types[line] = {}
+            continue
+        name, value, *spans = line.split()
+        having = tuple(_spanned(spans[0], releases)) if spans else releases
+        if name in fields:  # its type differs between releases
+            having = (*fields[name].releases, *having)
+        fields[name] = KnownField(value, having)
+    return types
+
+
+def _spanned(spans: str, releases: Sequence[str]) -> Iterator[str]:
+    for span in spans.split(","):
+        first, _, last = span.partition("-")
+        yield from releases[releases.index(first) : releases.index(last or first) + 1]
+
+
+def unknown(
+    value: Any, type_: str, releases: Sequence[str], path: PathTuple = ()
+) -> Iterator[UnknownField]:
+    """The fields of a value that its type does not have in any of these releases.
+
+    A value of the wrong shape has none: what reads it says what is wrong.
+
+    Args:
+        value: what a document has at the path.
+        type_: a type of the table, ``[]T`` for a list, ``map[]T`` for a mapping with any keys.
+        releases: the releases that are to read it.
+        path: where the value is.
+    """
+    if type_.startswith("[]"):
+        for number, item in enumerate(value if isinstance(value, list) else ()):
+            yield from unknown(item, type_[2:], releases, (*path, number))
+        return
+    if not isinstance(value, dict):
+        return
+    if type_.startswith("map[]"):
+        for key, item in value.items():
+            yield from unknown(item, type_[5:], releases, (*path, key))
+        return
+    known = table().get(type_)
+    if known is None:
+        return
+    for name, item in value.items():
+        field = known.get(name)
+        # What a cluster says of an object need not be of the release that is asked about.
+        having = RELEASES if name == "status" else releases
+        if field is None or set(having).isdisjoint(field.releases):
+            yield _unknown((*path, name), name, known, releases)
+        else:
+            yield from unknown(item, field.type, having, (*path, name))
+
+
+def _unknown(
+    path: PathTuple, name: str, known: Mapping[str, KnownField], releases: Sequence[str]
+) -> UnknownField:
+    if name in known:
+        asked, others = " and ".join(releases), known[name].releases
+        span = others[0] if len(others) == 1 else f"{others[0]} to {others[-1]}"
+        message = f"not a field of Kubernetes {asked}, only of {span}"
+        return UnknownField(path, message, "remove it, or choose another release")
+    having = [one for one, field in known.items() if set(releases) & set(field.releases)]
+    return UnknownField(path, "unknown field", suggestion(name, having))
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """How to fix an unknown name: the known one that is most like it, or the few there are."""
+    listed = list(known)
+    # Names that differ only in case are alike, and case counts.
+    by_folded = {one.casefold(): one for one in listed}
+    close = get_close_matches(name.casefold(), by_folded, n=1)
+    if close:
+        return f"did you mean {by_folded[close[0]]}?"
+    return f"known: {', '.join(listed)}" if len(listed) <= MOST_LISTED else "remove it"
+
+
+def is_slip(name: str, known: str) -> bool:
+    """Whether a name is a known one but for case, or one letter left out, put in or swapped."""
+    one, other = sorted((name.casefold(), known.casefold()), key=len)
+    if len(one) == len(other):
+        apart = [n for n, pair in enumerate(zip(one, other, strict=True)) if pair[0] != pair[1]]
+        swapped = sorted(one) == sorted(other) and len(apart) == 2  # noqa: PLR2004 - a swap
+        return len(apart) <= 1 or swapped
+    return any(other[:n] + other[n + 1 :] == one for n in range(len(other)))

@@ -1,0 +1,121 @@
+"""Files that hold a kubelet's configuration in a form of their own.
+
+What is simple to read is read; the others are refused by their names, with the way to get the
+configuration out of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from numaproof.simulation import fields
+
+if TYPE_CHECKING:
+    from numaproof.inputs.documents import Document, DocumentError, PathTuple
+
+API_VERSION = "kubelet.config.k8s.io/v1beta1"
+
+_OPENSHIFT_GROUP = "machineconfiguration.openshift.io/"
+_OPENSHIFT = "an OpenShift KubeletConfig"
+_IN_OPENSHIFT = ("spec", "kubeletConfig")
+_OPENSHIFT_FIELDS = (
+    "autoSizingReserved",
+    "kubeletConfig",
+    "logLevel",
+    "machineConfigPoolSelector",
+    "tlsSecurityProfile",
+)
+
+FROM_NODE = "kubectl get --raw /api/v1/nodes/NODE/proxy/configz"
+"""Prints the configuration in force on a node."""
+
+
+def unwrapped(document: Document) -> tuple[Document, str, tuple[DocumentError, ...]]:
+    """The KubeletConfiguration of a document.
+
+    Returns:
+        The document of its fields, a note on where they were (empty: they are the document), and
+        errors about unknown fields around them.
+
+    Raises:
+        DocumentError: the document is something else; the message says what, and what to do.
+    """
+    content = document.data
+    _refuse_others(document)
+    version, kind = content.get("apiVersion"), content.get("kind")
+    if str(version).startswith(_OPENSHIFT_GROUP) and kind == "KubeletConfig":
+        return _openshift(document)
+    if kind is None or version is None:
+        known = {"kind", "apiVersion", *fields.table()[fields.CONFIGURATION]} & content.keys()
+        misspelt = [
+            (name, wanted)
+            for name in content
+            for wanted in ("apiVersion", "kind")
+            if wanted not in content and fields.is_slip(name, wanted)
+        ]
+        if misspelt:
+            (name, wanted), *_ = misspelt
+            raise document.error((name,), "unknown field", f"did you mean {wanted}?")
+        if not known:
+            raise document.error(
+                (), "not a KubeletConfiguration: it has none of the fields of one", _fix()
+            )
+    if kind not in (None, fields.CONFIGURATION):
+        raise document.error(("kind",), f"expected {fields.CONFIGURATION}, got {kind!r}", _fix())
+    for key, wanted in (("apiVersion", API_VERSION), ("kind", fields.CONFIGURATION)):
+        if content.get(key) != wanted:
+            message = f"expected {wanted}, got {content.get(key)!r}"
+            raise document.error((key,), message, f"set {key}: {wanted}")
+    return document, "", ()
+
+
+def _fix() -> str:
+    return f"use the file that the kubelet reads with --config; `{FROM_NODE}` prints its fields"
+
+
+def _openshift(document: Document) -> tuple[Document, str, tuple[DocumentError, ...]]:
+    spec = _at(document.data, ("spec",))
+    misspelt = tuple(
+        document.error(("spec", name), "unknown field", fields.suggestion(name, _OPENSHIFT_FIELDS))
+        for name in (spec if isinstance(spec, dict) else ())
+        if name not in _OPENSHIFT_FIELDS
+    )
+    if not isinstance(_at(document.data, _IN_OPENSHIFT), dict):
+        if misspelt:
+            raise misspelt[0]
+        message = f"{_OPENSHIFT} without a configuration"
+        raise document.error(_IN_OPENSHIFT, message, "add spec.kubeletConfig")
+    note = (
+        f"{document.file}:{document.line(_IN_OPENSHIFT)}: read spec.kubeletConfig of {_OPENSHIFT},"
+        " without the defaults that OpenShift adds"
+    )
+    return document.below(_IN_OPENSHIFT), note, misspelt
+
+
+def _refuse_others(document: Document) -> None:
+    """Refuses what is another product's file, whatever its apiVersion and kind say."""
+    content = document.data
+    if content.get("kind") == fields.CONFIGURATION and _at(content, _IN_OPENSHIFT) is not None:
+        raise document.error(
+            ("spec",),
+            f"{_OPENSHIFT} under another kind: no kubelet reads spec.kubeletConfig",
+            f"set apiVersion: {_OPENSHIFT_GROUP}v1 and kind: KubeletConfig again",
+        )
+    if "kubelet-arg" in content:
+        raise document.error(
+            ("kubelet-arg",),
+            "a k3s or RKE2 configuration, with flags of the kubelet",
+            f"write the flags as fields of a KubeletConfiguration; `{FROM_NODE}` prints them",
+        )
+    if _at(content, ("machine", "kubelet")) is not None:
+        raise document.error(
+            ("machine",),
+            "a Talos machine configuration",
+            "use the file that Talos makes of it: talosctl read /etc/kubernetes/kubelet.yaml",
+        )
+
+
+def _at(value: Any, path: PathTuple) -> Any:
+    for step in path:
+        value = value.get(step) if isinstance(value, dict) else None
+    return value
