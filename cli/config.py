@@ -16,6 +16,7 @@ from numaproof.user_files import USER_FILE, UserFile, lenient_option
 if TYPE_CHECKING:
     from numaproof.inputs.documents import Document, DocumentError
     from numaproof.simulation import configuration_check
+    from numaproof.simulation.defects import DefectNote
 
 ERRORS = 1
 
@@ -55,12 +56,15 @@ def check(file: UserFile, machine: str, kubernetes: str, *, lenient: bool, as_js
         click.echo(note, err=True)
     info = discover_machine(machine, kubernetes)
     try:
-        found = configuration_check.judge(Question(info, given, kubernetes)).findings
+        question = Question(info, given, kubernetes)
+        verdict = configuration_check.judge(question)
+        shaped = configuration_check.shaped_findings(question, verdict)
     except CannotAnswerError as error:
         raise document.error(error.path, str(error)) from None
     told = [
         *(_unknown(one, "warning" if lenient else "error") for one in unknown),
-        *(_plain(document, one) for one in found),
+        *(_plain(document, one) for one in verdict.findings),
+        *(_shaped(document, one) for one in shaped),
     ]
     if as_json:
         click.echo(codec.encode(told))
@@ -77,6 +81,22 @@ def _unknown(one: DocumentError, severity: str) -> dict[str, Any]:
         "line": one.line,
         "message": f"{one.message}, which the kubelet ignores",
         "fix": one.fix,
+        "section": "",
+    }
+
+
+def _shaped(document: Document, one: DefectNote) -> dict[str, Any]:
+    """A warning that a finding, or that there is none, comes from defects of the kubelet."""
+    finding = one.kubelet or one.documented
+    wrong = "reports" if one.kubelet else "does not report"
+    names = " and ".join(defect.name for defect in one.defects)
+    where = ", ".join(defect.issue or defect.page for defect in one.defects)
+    return {
+        "severity": "warning",
+        "field": one.part,
+        "line": document.line(finding.path),
+        "message": f"because of {names}, the kubelet {wrong}: {finding.message}",
+        "fix": f"see {where}",
         "section": "",
     }
 

@@ -11,13 +11,16 @@ from numaproof.simulation.explanation import Candidates, Explanation
 from numaproof.simulation.holdings import NodeView
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
 
     from numaproof.protocol.sets import NUMASet
     from numaproof.simulation.defect_warnings import Answer, DefectWarning
+    from numaproof.simulation.defects import DefectNote
     from numaproof.simulation.explanation import ExplanationStep
 
 _SUBJECTS = {"start": "the start", "node": "the node in the end"}
+_PARTS = {"today": "before the upgrade", "staying": "without a drain", "drained": "with a drain"}
 _NONE = "none"
 
 Difference = tuple[str, str, str]
@@ -55,6 +58,20 @@ def differences(kubelet: Answer | None, documented: Answer | None) -> Iterator[D
         mine, theirs = (side.get(what, _NONE) or _NONE for side in sides)
         if mine != theirs:
             yield what, mine, theirs
+
+
+def note_lines(notes: Sequence[DefectNote], described: Callable[[Any], str]) -> Iterator[str]:
+    """A line about each answer that defects shaped, and one about where each defect is described.
+
+    `described` gives the text of an answer, or of None for no such answer.
+    """
+    for note in notes:
+        about = ", ".join(filter(None, (_PARTS.get(note.part, note.part), note.subject)))
+        names = " and ".join(one.name for one in note.defects)
+        kubelet, documented = described(note.kubelet), described(note.documented)
+        yield f"{about}: {kubelet} because of {names}; documented: {documented}"
+    for one in dict.fromkeys(one for note in notes for one in note.defects):
+        yield f"{one.name}: {' · '.join(filter(None, (one.page, one.issue)))}"
 
 
 def _described(answer: Answer | None) -> Iterator[tuple[str, str]]:

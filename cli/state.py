@@ -22,6 +22,7 @@ from numaproof.user_files import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from numaproof.protocol.messages import StartRefused
     from numaproof.simulation import checkpoints
 
 TO_FIX = 1
@@ -95,5 +96,13 @@ def _told(found: checkpoints.Judgement) -> Iterator[str]:
         yield "The kubelet starts with this file."
     for finding in found.findings:
         yield f"- {finding}"
+    from numaproof.defect_views import note_lines
+
+    for line in note_lines(found.warnings, _outcome):
+        yield f"~ {line}"
     if found.fix:
         yield f"To fix: {'; '.join(found.fix)}."
+
+
+def _outcome(refusal: StartRefused | None) -> str:
+    return "the kubelet does not start" if refusal else "the kubelet starts"

@@ -77,6 +77,11 @@ ATTENTION = 1
 )
 @timeout_option
 @lenient_option
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Exit with 1 also if a known defect of a kubelet shaped an answer.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 def upgrade(
     *,
@@ -90,6 +95,7 @@ def upgrade(
     implementation: tuple[str, ...],
     timeout: float,
     lenient: bool,
+    strict: bool,
     as_json: bool,
 ) -> int:
     """Say what becomes of a node when its kubelet is upgraded or downgraded, before you do it.
@@ -131,7 +137,7 @@ def upgrade(
         scratch_folder() as folder,
         _kubelet(implementation, timeout, (before, after)) as kubelet,
     ):
-        answer = play(question, found.pods, folder, kubelet)
+        answer = play(question, found.pods, folder, kubelet if implementation else None)
     for note in found.notes:
         click.echo(note, err=True)
     if as_json:
@@ -139,7 +145,7 @@ def upgrade(
     else:
         setting = Setting(machine, document, pods=bool(files), state=state is not None)
         show(told(answer, setting))
-    return ATTENTION if answer.attention else 0
+    return ATTENTION if answer.attention or (strict and answer.warnings) else 0
 
 
 def _read(

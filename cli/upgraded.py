@@ -7,20 +7,23 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from numaproof.defect_views import note_lines
 from numaproof.inputs.documents import dotted
 from numaproof.inputs.plurals import plural
+from numaproof.protocol.messages import AdmissionRefused, StartRefused
 from numaproof.simulation.amounts import nodes_text, size
 from numaproof.simulation.checkpoints import STATE_DIR
+from numaproof.simulation.configuration_check import ConfigurationFinding
+from numaproof.simulation.upgrades.outcomes import PodFate
+from numaproof.simulation.upgrades.state_files import FileFate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numaproof.inputs.documents import Document
     from numaproof.protocol.messages import Container, MemoryBlock
-    from numaproof.simulation.configuration_check import ConfigurationFinding
     from numaproof.simulation.upgrades.changes import GateChange, OptionChange
-    from numaproof.simulation.upgrades.state_files import FileFate
-    from numaproof.simulation.upgrades.upgrade import Fate, PodFate, Upgrade
+    from numaproof.simulation.upgrades.outcomes import Fate, Upgrade
 
 _SIGNS = {"good": ("✓", "green"), "note": ("~", "yellow"), "bad": ("✗", "red")}
 _FATES: dict[Fate, str] = {"stays": "good", "moves": "note", "changes": "bad", "refused": "bad"}
@@ -65,6 +68,8 @@ class _Telling:
         yield from self._part("Files", [self._file(one) for one in answer.staying.files])
         yield from self._part("Pods that stay on the node", self._staying())
         yield from self._part("With a drain", self._drained())
+        shaped = (self._line("note", line) for line in note_lines(answer.warnings, _outcome))
+        yield from self._part("Defects of the kubelet", shaped)
         steps = enumerate(self._steps(), 1)
         yield from self._part("To do", (f"  {number}. {step}" for number, step in steps))
 
@@ -206,6 +211,28 @@ class _Telling:
 
     def _sign(self, mark: str) -> str:
         return _SIGNS[mark][0]
+
+
+def _outcome(answer: object) -> str:
+    """An answer that a defect shaped, in a few words."""
+    text = "nothing of that"
+    match answer:
+        case StartRefused():
+            text = f"the kubelet does not start: {answer.message}"
+        case ConfigurationFinding():
+            text = f"error: {answer.message}"
+        case FileFate():
+            text = f"{answer.file} is {answer.fate}"
+        case PodFate(refusal=AdmissionRefused() as refusal):
+            text = f"refused: {refusal.reason}: {refusal.message}"
+        case PodFate(after=dict() as after):
+            held = (f"{name} {answer.fate}: {_held(one)}" for name, one in after.items())
+            text = "; ".join(held)
+        case bool():
+            text = "the kubelet starts" if answer else "the kubelet does not start"
+        case str():
+            text = answer
+    return text
 
 
 def _is_shared(pod: PodFate) -> bool:

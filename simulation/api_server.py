@@ -53,7 +53,23 @@ def check(document: Document, containers: Sequence[tuple[PathTuple, dict[str, An
             message = f"duplicate container name {fields['name']!r}"
             raise document.error((*path, "name"), message, "rename one of the containers")
         names.add(fields["name"])
+        check_restart_policy(document, fields, path)
         _check_amounts(document, fields["resources"], (*path, "resources"))
+
+
+def check_restart_policy(document: Document, fields: dict[str, Any], path: PathTuple) -> None:
+    """Validates when a pod or a container is to be restarted.
+
+    Raises:
+        DocumentError: the API server would reject the value.
+    """
+    given = fields.get("restartPolicy")
+    if given not in (None, "", *_RESTART_POLICIES):
+        fix = suggestion(str(given), _RESTART_POLICIES)
+        raise document.error((*path, "restartPolicy"), f"unknown value {given!r}", fix)
+
+
+_RESTART_POLICIES = ("Always", "OnFailure", "Never")
 
 
 def _check_amounts(document: Document, resources: dict[str, Any], path: PathTuple) -> None:

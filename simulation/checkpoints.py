@@ -15,6 +15,7 @@ from numaproof.reference.kubelet.checkpoints import files
 from numaproof.reference.kubelet.checkpoints import memory as memory_checkpoint
 from numaproof.simulation import memory_file
 from numaproof.simulation.admission import Question, begin
+from numaproof.simulation.defects import DefectNote, notes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,13 +41,15 @@ class UnknownFileError(ValueError):
 class Judgement(msgspec.Struct, frozen=True):
     """The verdict on a file: its kind, and the kubelet's refusal (None if the kubelet starts).
 
-    `findings` say in detail what is wrong with the file; `fix` lists what to do, in order.
+    `findings` say in detail what is wrong with the file; `fix` lists what to do, in order;
+    `warnings` are about a refusal, or a start, that named defects of the kubelet bring about.
     """
 
     kind: Kind
     refusal: messages.StartRefused | None
     findings: tuple[str, ...] = ()
     fix: tuple[str, ...] = ()
+    warnings: tuple[DefectNote, ...] = ()
 
     @property
     def good(self) -> bool:
@@ -121,12 +124,7 @@ def judge(question: Question, file: Checkpoint, state_dir: Path) -> Judgement:
             ("the kubelet does not start without the file either: run `numaproof config check`",),
             ("fix the configuration first",),
         )
-    files.write(state_dir / file.kind, file.content)
-    _, start = begin(question, str(state_dir))
-    refusal = None
-    if isinstance(start, messages.StartRefused):
-        message = start.message.replace(str(state_dir), STATE_DIR)
-        refusal = messages.StartRefused(start.stage, message)
+    refusal = _refusal(question, file, state_dir)
     findings = []
     if refusal is not None and "checkpoint is corrupted" in refusal.message:
         findings.append("checksum mismatch: the file was changed after the kubelet wrote it")
@@ -136,7 +134,28 @@ def judge(question: Question, file: Checkpoint, state_dir: Path) -> Judgement:
         assert idle.node is not None
         if idle.node.setup.memory is not None and file.fields.get("policyName") == "Static":
             findings += memory_file.findings(file.fields, idle.node.setup.memory.empty)
-    return Judgement(file.kind, refusal, tuple(findings), tuple(_fix(file, refusal, findings)))
+    fix = tuple(_fix(file, refusal, findings))
+    return Judgement(file.kind, refusal, tuple(findings), fix, _warnings(question, file, refusal))
+
+
+def _refusal(question: Question, file: Checkpoint, state_dir: Path) -> messages.StartRefused | None:
+    """The refusal of a kubelet that finds the file in its state directory, if it refuses."""
+    files.write(state_dir / file.kind, file.content)
+    _, start = begin(question, str(state_dir))
+    if not isinstance(start, messages.StartRefused):
+        return None
+    return messages.StartRefused(start.stage, start.message.replace(str(state_dir), STATE_DIR))
+
+
+def _warnings(
+    question: Question, file: Checkpoint, refusal: messages.StartRefused | None
+) -> tuple[DefectNote, ...]:
+    def ask(without: frozenset[str]) -> dict[tuple[str, str], object]:
+        lacking = msgspec.structs.replace(question, exceptions=without)
+        with scratch_folder() as folder:
+            return {("start", ""): _refusal(lacking, file, folder)}
+
+    return notes((question.kubernetes,), {("start", ""): refusal}, ask)
 
 
 def _fix(file: Checkpoint, refusal: messages.StartRefused | None, findings: list[str]) -> list[str]:

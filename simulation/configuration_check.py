@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from numaproof.folders.scratch import scratch_folder
+from numaproof.inputs.documents import dotted
 from numaproof.protocol import messages
 from numaproof.reference.implementation import Reference
-from numaproof.simulation import lint, refused_fields
+from numaproof.simulation import defects, lint, refused_fields
 from numaproof.simulation.admission import CannotAnswerError
 
 if TYPE_CHECKING:
@@ -109,6 +110,24 @@ def judge(question: Question) -> ConfigurationVerdict:
     return ConfigurationVerdict(tuple(found), config)
 
 
+def shaped_findings(
+    question: Question, verdict: ConfigurationVerdict
+) -> tuple[defects.DefectNote, ...]:
+    """Notes on the findings of a verdict that named defects of the kubelet shaped.
+
+    Raises:
+        CannotAnswerError: as for `judge`.
+    """
+
+    def by_text(found: ConfigurationVerdict) -> dict[tuple[str, str], object]:
+        return {(dotted(one.path), one.message): one for one in found.findings}
+
+    def ask(without: frozenset[str]) -> dict[tuple[str, str], object]:
+        return by_text(judge(msgspec.structs.replace(question, exceptions=without)))
+
+    return defects.notes((question.kubernetes,), by_text(verdict), ask)
+
+
 def _warnings(
     question: Question, fixed: dict[str, Any], setup: NodeSetup, wrong: list[Path]
 ) -> Iterator[ConfigurationFinding]:
@@ -141,7 +160,7 @@ def _related(one: Path, other: Path) -> bool:
 
 
 def _start(question: Question, config: dict[str, Any]) -> _StartOutcome:
-    reference = Reference(documented=question.documented)
+    reference = Reference(documented=question.documented, exceptions=question.exceptions)
     with scratch_folder() as folder:
         args = messages.StartArgs(
             config=config,

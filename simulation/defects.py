@@ -6,7 +6,7 @@ question asked once more for each defect of the release.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -30,6 +30,40 @@ class NamedDefect(msgspec.Struct, frozen=True):
     name: str
     page: str
     issue: str
+
+
+class DefectNote(msgspec.Struct, frozen=True):
+    """An answer that named defects shaped.
+
+    Attributes:
+        defects: the defects that took part.
+        part: the part of the whole answer that it belongs to.
+        subject: what it is about within that part; empty for all of it.
+        kubelet, documented: the kubelet's answer and the documented one; None for no such answer.
+    """
+
+    defects: tuple[NamedDefect, ...]
+    part: str
+    subject: str
+    kubelet: Any
+    documented: Any
+
+
+def notes(
+    releases: Collection[str],
+    kubelet: Mapping[tuple[str, str], object],
+    ask: Callable[[frozenset[str]], Mapping[tuple[str, str], object]],
+) -> tuple[DefectNote, ...]:
+    """A note for each answer, by its part and its subject, that defects of the releases shaped.
+
+    Arguments are as for `attributed`.
+    """
+    documented = ask(of_releases(releases))
+    found = attributed(differing(kubelet, documented), kubelet, releases, ask)
+    return tuple(
+        DefectNote(defects, *subject, kubelet.get(subject), documented.get(subject))
+        for subject, defects in found.items()
+    )
 
 
 def of_releases(releases: Collection[str]) -> frozenset[str]:

@@ -248,6 +248,7 @@ def _asked(
         raise _placed(document, place, f"{error} is not supported") from None
     except PodError as error:
         raise _placed(document, place, str(error)) from None
+    api_server.check_restart_policy(document, spec, place)
     api_server.check(document, containers)
     return DescribedPod(full, manifest)
 

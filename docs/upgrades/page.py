@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numaproof.protocol.messages import Container
-    from numaproof.simulation.upgrades.upgrade import Kubelet, PodFate, Upgrade
+    from numaproof.simulation.upgrades.outcomes import PodFate, Upgrade
+    from numaproof.simulation.upgrades.upgrade import Kubelet
 
 FOLDER = Path(__file__).resolve().parent
 ROOT = FOLDER.parents[1]

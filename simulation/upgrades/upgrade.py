@@ -6,7 +6,8 @@ that the new kubelet refuses is removed, as its message asks for, to see how the
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Protocol
+from itertools import count
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
@@ -16,12 +17,9 @@ from numaproof.reference.implementation import Reference
 from numaproof.simulation import configuration_check
 from numaproof.simulation.admission import CannotAnswerError, Question
 from numaproof.simulation.checkpoints import STATE_DIR
-from numaproof.simulation.configuration_check import (
-    ConfigurationFinding,
-    ConfigurationVerdict,
-)
-from numaproof.simulation.upgrades import changes, state_files
-from numaproof.simulation.upgrades.changes import GateChange, OptionChange
+from numaproof.simulation.defects import notes
+from numaproof.simulation.upgrades import changes, shaped, state_files
+from numaproof.simulation.upgrades.outcomes import Fate, Held, Outcome, PodFate, Upgrade
 from numaproof.simulation.upgrades.state_files import FileFate, Files
 
 if TYPE_CHECKING:
@@ -29,11 +27,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numaproof.protocol.messages import Container
+    from numaproof.simulation.configuration_check import (
+        ConfigurationFinding,
+        ConfigurationVerdict,
+    )
     from numaproof.simulation.pods import DescribedPod
-
-Held = messages.Containers
-Fate = Literal["stays", "moves", "changes", "refused"]
-"""A pod has what it had, as much elsewhere, something else than it had, or it is refused."""
 
 
 class Kubelet(Protocol):
@@ -57,78 +55,6 @@ class UpgradeQuestion(msgspec.Struct, frozen=True):
     files: Files | None = None
 
 
-class PodFate(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What becomes of a pod: what its containers held and hold, or why it is refused."""
-
-    pod: str
-    fate: Fate
-    before: Held
-    after: Held | None = None
-    refusal: messages.AdmissionRefused | None = None
-
-
-class Outcome(msgspec.Struct, frozen=True):
-    """How the new kubelet goes on.
-
-    Attributes:
-        starts: whether it starts in the end: once the configuration is fixed, and without the files
-            that it refuses.
-        files: what it makes of each file.
-        pods: the fates of the pods in the order of their admission; empty if it does not start, or
-            for pods that stay, if it starts without a file only.
-    """
-
-    starts: bool
-    files: tuple[FileFate, ...] = ()
-    pods: tuple[PodFate, ...] = ()
-
-    @property
-    def refused_files(self) -> tuple[str, ...]:
-        """The files that have to go."""
-        return tuple(one.file for one in self.files if one.fate == "refused")
-
-    def having(self, fate: Fate) -> tuple[PodFate, ...]:
-        """The pods with a fate."""
-        return tuple(one for one in self.pods if one.fate == fate)
-
-
-class Upgrade(msgspec.Struct, frozen=True):
-    """What becomes of a node.
-
-    Attributes:
-        before, after: the releases.
-        today: why the kubelet does not even start before the upgrade; None where it does.
-        errors_today: what the old kubelet refuses in the configuration.
-        errors: what the new kubelet alone refuses in it. All else is told of the configuration
-            without what either kubelet refuses.
-        gates, options: what changes of what the node uses.
-        unknown: uids of pods that hold something by the given files and are not among the pods.
-        never_here: pods that the old kubelet refuses.
-        staying: the outcome if the pods stay on the node.
-        drained: the outcome if the node is drained before.
-    """
-
-    before: str
-    after: str
-    today: messages.StartRefused | None
-    errors_today: tuple[ConfigurationFinding, ...]
-    errors: tuple[ConfigurationFinding, ...]
-    gates: tuple[GateChange, ...]
-    options: tuple[OptionChange, ...]
-    unknown: tuple[str, ...]
-    never_here: tuple[str, ...]
-    staying: Outcome
-    drained: Outcome
-
-    @property
-    def attention(self) -> bool:
-        """Whether there is anything to do or to know before the upgrade."""
-        staying, drained = self.staying, self.drained
-        calm = staying.starts and len(staying.having("stays")) == len(staying.pods)
-        lost = drained.having("changes") or drained.having("refused")
-        return not calm or bool(self.today or self.errors or staying.refused_files or lost)
-
-
 def upgrade(
     question: UpgradeQuestion,
     pods: Sequence[DescribedPod],
@@ -146,10 +72,33 @@ def upgrade(
     Raises:
         CannotAnswerError: what the configuration asks for is not supported.
     """
-    node = _Node(kubelet or Reference(), question, scratch)
+    if kubelet is not None:
+        return _play(question, pods, scratch, kubelet)
+    places = count()
+
+    def play(without: frozenset[str]) -> Upgrade:
+        folder = scratch / f"{next(places)}"
+        folder.mkdir()
+        return _play(question, pods, folder, Reference(exceptions=without), without)
+
+    found = play(frozenset())
+    releases = (question.before, question.after)
+    every = notes(releases, shaped.answers(found), lambda without: shaped.answers(play(without)))
+    return msgspec.structs.replace(found, warnings=shaped.telling(every))
+
+
+def _play(
+    question: UpgradeQuestion,
+    pods: Sequence[DescribedPod],
+    scratch: Path,
+    kubelet: Kubelet,
+    without: frozenset[str] = frozenset(),
+) -> Upgrade:
+    """Upgrades a node whose kubelets lack these defects."""
+    node = _Node(kubelet, question, scratch)
     before, after, config = question.before, question.after, question.config
     old, new = (
-        configuration_check.judge(Question(question.machine, config, release))
+        configuration_check.judge(Question(question.machine, config, release, exceptions=without))
         for release in (before, after)
     )
     given = question.files

@@ -6,22 +6,27 @@ import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from numaproof import fakesys
 from numaproof.conformance.cases import loading
 from numaproof.conformance.execution import machines
 from numaproof.conformance.execution.machines import AnyMachine, GivenMachine, ProfileMachine
 from numaproof.conformance.execution.run import Run, reference_target
 from numaproof.conformance.judging.sides import KUBELET
+from numaproof.protocol import messages
 from numaproof.protocol.sets import CPUSet
+from numaproof.reference.implementation import Reference
 from numaproof.simulation.admission import Question
 from numaproof.simulation.pods import DescribedPod
+from numaproof.simulation.upgrades import state_files
+from numaproof.simulation.upgrades.upgrade import UpgradeQuestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numaproof.conformance.cases.schema import Case
     from numaproof.conformance.execution.implementation import InProcess
-    from numaproof.protocol import messages
     from numaproof.protocol.machine import MachineInfo
     from numaproof.reference.departures.departure import Defect
 
@@ -123,3 +128,35 @@ def guaranteed(name: str, cpus: int) -> DescribedPod:
     limits = {"cpu": str(cpus), "memory": "64Mi"}
     spec = {"containers": [{"name": "app", "resources": {"limits": limits, "requests": limits}}]}
     return DescribedPod(name, {"metadata": {"uid": name, "name": name}, "spec": spec})
+
+
+def upgrades(defect: Defect, folder: Path) -> tuple[UpgradeQuestion, tuple[DescribedPod, ...]]:
+    """The node of a defect's case before its last start, which an upgrade to that release repeats.
+
+    The node has the files that the kubelet left, and the pods that were on it.
+    """
+    made = calls(defect, folder)
+    last = max(n for n, (operation, _) in enumerate(made) if operation == "start")
+    start, again = made[0][1], made[last][1]
+    state = folder / "state"
+    state.mkdir()
+    reference = Reference()
+    pods: dict[str, DescribedPod] = {}
+    for operation, args in made[:last]:
+        if operation == "start":
+            args = msgspec.structs.replace(args, state_dir=str(state))  # noqa: PLW2901
+        answer = reference.call(operation, args)
+        if isinstance(answer, messages.Admitted):
+            pods[args.pod["metadata"]["uid"]] = DescribedPod(args.pod["metadata"]["name"], args.pod)
+        elif operation == "remove" and args.container is None:
+            del pods[args.uid]
+    release = defect.releases[-1]
+    question = UpgradeQuestion(
+        machine=again.machine or start.machine,
+        config=again.config,
+        before=release,
+        after=release,
+        devices=again.devices or (),
+        files=state_files.read(state),
+    )
+    return question, tuple(pods.values())

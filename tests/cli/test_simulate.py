@@ -344,6 +344,10 @@ def test_wrong_input_is_2_and_says_where(ask: Command, pods: str, config: str, t
         ("limits: {cpu: -1}", "pods.yaml:8: spec.containers[0].resources.limits.cpu: -1 is neg"),
         ("limits: {cpu: 1}, requests: {cpu: 2}", "request of 2 exceeds the limit of 1"),
         ("requests: {hugepages-2Mi: 2Mi}", "request of 2Mi has no limit"),
+        (
+            "limits: {cpus: 2}",
+            "resources.limits.cpus: not a resource of containers (did you mean cpu?)",
+        ),
         ("limits: {v.example/nic: 1500m}", "limits.v.example/nic: 1500m is not a whole number"),
         (
             "limits: {v.e/nic: 2}, requests: {v.e/nic: 1}",
@@ -355,6 +359,14 @@ def test_pods_that_the_api_server_refuses_are_2(ask: Command, resources: str, to
     ended = ask(PODS.replace("limits: {cpu: 2, memory: 1Gi}", resources))
     assert ended.code == 2
     assert told in ended.err
+
+
+@pytest.mark.parametrize("after", ["spec:", "  - name: main"])
+def test_an_unknown_restart_policy_is_2(ask: Command, after: str) -> None:
+    indent = "  " if after == "spec:" else "    "
+    ended = ask(PODS.replace(after, f"{after}\n{indent}restartPolicy: always", 1))
+    assert ended.code == 2
+    assert "restartPolicy: unknown value 'always' (did you mean Always?)" in ended.err
 
 
 def test_two_containers_of_one_name_are_2(ask: Command) -> None:

@@ -203,7 +203,7 @@ def test_the_kubelets_words_come_first(judge_memory: Command) -> None:
     assert found["kind"] == "memory_manager_state"
     assert found["refusal"]["stage"] == "memory"
     assert DIFFERENT in found["refusal"]["message"]
-    assert [*found] == ["kind", "refusal", "findings", "fix"]
+    assert [*found] == ["kind", "refusal", "findings", "fix", "warnings"]
 
 
 def test_blocks_on_nodes_that_the_machine_does_not_have_are_reported(judge_memory: Command) -> None:

@@ -13,8 +13,11 @@ from numaproof.reference.departures.defects import DEFECTS
 from numaproof.reports import answer_page, answer_text
 from numaproof.reports.terminal import as_plain
 from numaproof.simulated import answer
+from numaproof.simulation import checkpoints
 from numaproof.simulation.admission import Question
 from numaproof.simulation.simulate import simulate
+from numaproof.simulation.upgrades.upgrade import upgrade
+from numaproof.upgraded import Setting, told
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -89,10 +92,10 @@ def names(found: CheckedSimulation) -> set[str]:
 )
 def test_an_answer_shaped_by_a_defect_names_it(defect: Defect, tmp_path: Path) -> None:
     question, found = seeded(defect, tmp_path)
-    told = answer(found, question, "machine")
-    parts = answer_text.parts(told, width=100, color=False)
+    report = answer(found, question, "machine")
+    parts = answer_text.parts(report, width=100, color=False)
     text = "\n".join(as_plain(part, 2000) for part in parts)
-    for shown in (text, answer_page.html(told), codec.encode(found).decode()):
+    for shown in (text, answer_page.html(report), codec.encode(found).decode()):
         assert f"docs/findings.md#{defect.name}" in shown
         assert defect.issue in shown
     one = next(one for one in found.warnings if defect.name in {d.name for d in one.defects})
@@ -101,3 +104,36 @@ def test_an_answer_shaped_by_a_defect_names_it(defect: Defect, tmp_path: Path) -
 
 def test_only_defects_with_an_answer_are_out_of_reach() -> None:
     assert OUT_OF_REACH.keys() <= {one.name for one in ANSWERED}
+
+
+@pytest.mark.parametrize(
+    "defect",
+    [one for one in ANSWERED if OUT_OF_REACH.get(one.name) == RESTARTS],
+    ids=lambda o: o.name,
+)
+def test_an_upgrade_whose_outcome_a_defect_shapes_names_it(defect: Defect, tmp_path: Path) -> None:
+    (tmp_path / "case").mkdir()
+    question, pods = seeding.upgrades(defect, tmp_path / "case")
+    (tmp_path / "play").mkdir()
+    found = upgrade(question, pods, tmp_path / "play")
+    assert defect.name in {each.name for one in found.warnings for each in one.defects}
+    text = "\n".join(str(line) for line in told(found, Setting("machine", None, True, True)))
+    assert f"docs/findings.md#{defect.name}" in text
+
+
+@pytest.mark.parametrize(
+    "name", ["strict-reservation-empty-pool-refused", "group-compared-by-node"]
+)
+def test_a_file_that_only_a_defect_refuses_is_said_to_be_sound(name: str, tmp_path: Path) -> None:
+    defect = next(one for one in ANSWERED if one.name == name)
+    asked, _ = seeding.upgrades(defect, tmp_path)
+    question = Question(asked.machine, asked.config, asked.after)
+    file = "memory_manager_state" if "group" in name else "cpu_manager_state"
+    assert asked.files is not None
+    (tmp_path / "check").mkdir()
+    checkpoint = checkpoints.read(asked.files[file], file)
+    found = checkpoints.judge(question, checkpoint, tmp_path / "check")
+    (warning,) = found.warnings
+    assert [one.name for one in warning.defects] == [name]
+    assert (warning.kubelet, warning.documented) == (found.refusal, None)
+    assert found.refusal is not None
