@@ -41,7 +41,7 @@ def check(file: UserFile, machine: str, kubernetes: str, *, lenient: bool, as_js
     """Report every error that would keep the kubelet from starting with FILE, and warn.
 
     Warnings are about settings that have no effect or do harm on the machine. Exit codes: 0 the
-    kubelet starts, 1 it does not, 2 wrong input.
+    kubelet starts, 1 it does not or there is an unknown field, 2 wrong input.
 
     \b
     Example:

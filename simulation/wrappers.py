@@ -26,8 +26,10 @@ _OPENSHIFT_FIELDS = (
     "tlsSecurityProfile",
 )
 
+_IN_CONFIGZ = ("kubeletconfig",)
+
 FROM_NODE = "kubectl get --raw /api/v1/nodes/NODE/proxy/configz"
-"""Prints the configuration in force on a node."""
+"""Prints the configuration in force on a node, which is read too."""
 
 
 def unwrapped(document: Document) -> tuple[Document, str, tuple[DocumentError, ...]]:
@@ -45,6 +47,11 @@ def unwrapped(document: Document) -> tuple[Document, str, tuple[DocumentError, .
     version, kind = content.get("apiVersion"), content.get("kind")
     if str(version).startswith(_OPENSHIFT_GROUP) and kind == "KubeletConfig":
         return _openshift(document)
+    if isinstance(content.get(_IN_CONFIGZ[0]), dict):
+        note = (
+            f"{document.file}:{document.line(_IN_CONFIGZ)}: read kubeletconfig, as configz has it"
+        )
+        return document.below(_IN_CONFIGZ), note, ()
     if kind is None or version is None:
         known = {"kind", "apiVersion", *fields.table()[fields.CONFIGURATION]} & content.keys()
         misspelt = [
@@ -70,7 +77,7 @@ def unwrapped(document: Document) -> tuple[Document, str, tuple[DocumentError, .
 
 
 def _fix() -> str:
-    return f"use the file that the kubelet reads with --config; `{FROM_NODE}` prints its fields"
+    return f"use the file that the kubelet reads with --config, or what `{FROM_NODE}` prints"
 
 
 def _openshift(document: Document) -> tuple[Document, str, tuple[DocumentError, ...]]:
@@ -105,7 +112,7 @@ def _refuse_others(document: Document) -> None:
         raise document.error(
             ("kubelet-arg",),
             "a k3s or RKE2 configuration, with flags of the kubelet",
-            f"write the flags as fields of a KubeletConfiguration; `{FROM_NODE}` prints them",
+            f"write the flags as a KubeletConfiguration, or use what `{FROM_NODE}` prints",
         )
     if _at(content, ("machine", "kubelet")) is not None:
         raise document.error(

@@ -524,6 +524,15 @@ def test_the_configuration_in_an_openshift_kubeletconfig_is_read(command: Comman
     assert "spec.kubeletConfg: unknown field (did you mean kubeletConfig?)" in ended.err
 
 
+def test_the_configuration_that_a_node_prints_is_read(command: Command) -> None:
+    Path("kubelet.json").write_text('{"kubeletconfig":\n{"cpuManagerPolicy":\n"odd", "maxPod": 1}}')
+    ended = command("config", "check", "kubelet.json", *NODE)
+    assert ended.code == 1
+    assert "kubelet.json:3: error: maxPod: unknown field" in ended.out
+    assert "kubelet.json:2: error: cpuManagerPolicy: " in ended.out
+    assert "kubelet.json:1: read kubeletconfig" in ended.err
+
+
 RKE2 = "kubelet-arg:\n- cpu-manager-policy=static\n"
 TALOS = "machine:\n  kubelet:\n    extraConfig:\n      cpuManagerPolicy: static\n"
 REWRITTEN = OPENSHIFT.partition("metadata:")[1] + OPENSHIFT.partition("metadata:")[2]
