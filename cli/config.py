@@ -88,14 +88,14 @@ def _unknown(one: DocumentError, severity: str) -> dict[str, Any]:
 def _shaped(document: Document, one: DefectNote) -> dict[str, Any]:
     """A warning that a finding, or that there is none, comes from defects of the kubelet."""
     finding = one.kubelet or one.documented
-    wrong = "reports" if one.kubelet else "does not report"
     names = " and ".join(defect.name for defect in one.defects)
+    whose = "by the documents, but not with" if one.kubelet is None else "only because of"
     where = ", ".join(defect.issue or defect.page for defect in one.defects)
     return {
         "severity": "warning",
         "field": one.part,
         "line": document.line(finding.path),
-        "message": f"because of {names}, the kubelet {wrong}: {finding.message}",
+        "message": f"{whose} {names}: {finding.message}",
         "fix": f"see {where}",
         "section": "",
     }

@@ -15,7 +15,7 @@ from numaproof.simulation import defects, lint, refused_fields
 from numaproof.simulation.admission import CannotAnswerError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from numaproof.reference.node import NodeSetup
     from numaproof.simulation.admission import Question
@@ -134,9 +134,19 @@ def _warnings(
     """The warnings about a fixed configuration that are about what is written, and not wrong."""
     for warning in lint.warnings(msgspec.structs.replace(question, config=fixed), setup):
         path = warning[0]
-        related = any(_related(path, other) for other in wrong)
+        related = any(
+            _related(path, other) or path[0] in _DEPENDENT.get(other[:1], ()) for other in wrong
+        )
         if not related and _is_as_written(question.config, fixed, path):
             yield ConfigurationFinding("warning", *warning)
+
+
+_DEPENDENT: Mapping[Path, tuple[str, ...]] = {
+    ("cpuManagerPolicy",): ("cpuManagerPolicyOptions", "topologyManagerPolicy"),
+    ("memoryManagerPolicy",): ("reservedMemory", "topologyManagerPolicy"),
+    ("topologyManagerPolicy",): ("topologyManagerScope", "topologyManagerPolicyOptions"),
+}
+"""The fields whose effect depends on a policy: without a valid one nothing is known of them."""
 
 
 def _is_as_written(written: Any, fixed: Any, path: Path) -> bool:

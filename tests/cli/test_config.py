@@ -445,6 +445,17 @@ def test_an_alpha_gate_that_the_managers_have_is_no_error(judge: Command) -> Non
     assert judge("featureGates: {PodLevelResourceManagers: true}\n").code == 0
 
 
+# Defects of the kubelet
+
+
+def test_a_finding_that_a_defect_hides_or_causes_is_said_to_be_due_to_it(judge: Command) -> None:
+    text = 'cpuManagerPolicy: static\nkubeReserved: {cpu: "1"}\n'
+    ended = judge(text, machine="core-i7-1270p")
+    assert ended.code == 0
+    assert "warning: kubeReserved.cpu: " in ended.out
+    assert "reservation-by-best-fit: " in ended.out
+
+
 # What is not read
 
 NODE = ("--machine", "laptop-4c8t")
@@ -577,6 +588,26 @@ def test_a_threshold_that_is_set_is_not_reported_as_missing(fields: Command) -> 
     found, told = fields(memory + "evictionHard: {memory.available: 100Mi}\n")
     assert found == ["reservedMemory"]
     assert "not equal to the value" in told
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        (
+            "memoryManagerPolicy: static\nreservedMemory:\n- {numaNode: 0, limits: {memory: 1}}\n",
+            "memoryManagerPolicy",
+        ),
+        (
+            "topologyManagerPolicy: single-numa\ntopologyManagerScope: pod\n",
+            "topologyManagerPolicy",
+        ),
+        ("cpuManagerPolicy: Static\ntopologyManagerPolicy: restricted\n", "cpuManagerPolicy"),
+    ],
+)
+def test_nothing_is_said_of_what_depends_on_a_wrong_policy(
+    fields: Command, text: str, wrong: str
+) -> None:
+    assert fields(text)[0] == [wrong]
 
 
 def test_every_command_refuses_an_unknown_field(judge: Command, command: Command) -> None:

@@ -13,7 +13,7 @@ from numaproof.reference.departures.defects import DEFECTS
 from numaproof.reports import answer_page, answer_text
 from numaproof.reports.terminal import as_plain
 from numaproof.simulated import answer
-from numaproof.simulation import checkpoints
+from numaproof.simulation import checkpoints, configuration_check
 from numaproof.simulation.admission import Question
 from numaproof.simulation.simulate import simulate
 from numaproof.simulation.upgrades.upgrade import upgrade
@@ -137,3 +137,14 @@ def test_a_file_that_only_a_defect_refuses_is_said_to_be_sound(name: str, tmp_pa
     assert [one.name for one in warning.defects] == [name]
     assert (warning.kubelet, warning.documented) == (found.refusal, None)
     assert found.refusal is not None
+
+
+@pytest.mark.parametrize("name", ["reservation-by-best-fit", "reservation-beyond-node-wraps"])
+def test_findings_about_a_configuration_name_the_defect_that_shaped_them(
+    name: str, tmp_path: Path
+) -> None:
+    defect = next(one for one in ANSWERED if one.name == name)
+    question, _ = next(seeding.questions(defect, tmp_path))
+    verdict = configuration_check.judge(question)
+    notes = configuration_check.shaped_findings(question, verdict)
+    assert {each.name for note in notes for each in note.defects} == {name}
