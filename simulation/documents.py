@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numaproof.inputs import documents
@@ -20,6 +21,9 @@ _HEAD = ("apiVersion", "kind")
 
 MOST_DOCUMENTS = 10_000
 """Documents in a file; a node has a few hundred pods."""
+
+MOST_UNKNOWN = 100
+"""Unknown fields that are looked for in a document: the nearest name takes a while to find."""
 
 _MARK = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 """At the start of a line these characters always separate documents, even inside a scalar (YAML
@@ -87,7 +91,7 @@ def configuration(text: str, file: str, releases: Sequence[str]) -> Configuratio
         *around,
         *unknown_fields(document, document.data, fields.CONFIGURATION, releases, ()),
     )
-    if settings and {one.field for one in unknown} >= settings.keys():
+    if settings and settings.keys().isdisjoint(fields.of(fields.CONFIGURATION, releases)):
         raise _several(unknown)
     notes = [note] if note else []
     if not settings:
@@ -119,8 +123,11 @@ def ignored(unknown: Sequence[DocumentError]) -> Iterator[str]:
 def unknown_fields(
     document: Document, value: Any, type_: str, releases: Sequence[str], path: documents.PathTuple
 ) -> Iterator[DocumentError]:
-    """Errors about the fields of a value that its type does not have; see `fields.unknown`."""
-    for one in fields.unknown(value, type_, releases, path):
+    """Errors about the first `MOST_UNKNOWN` fields that its type does not have.
+
+    Arguments are as for `fields.unknown`.
+    """
+    for one in islice(fields.unknown(value, type_, releases, path), MOST_UNKNOWN):
         yield document.error(one.path, one.message, one.fix)
 
 

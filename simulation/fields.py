@@ -66,6 +66,12 @@ def _spanned(spans: str, releases: Sequence[str]) -> Iterator[str]:
         yield from releases[releases.index(first) : releases.index(last or first) + 1]
 
 
+def of(type_: str, releases: Sequence[str]) -> frozenset[str]:
+    """The fields that a type has in any of these releases."""
+    known = table()[type_].items()
+    return frozenset(name for name, field in known if set(releases) & set(field.releases))
+
+
 def unknown(
     value: Any, type_: str, releases: Sequence[str], path: PathTuple = ()
 ) -> Iterator[UnknownField]:
@@ -110,8 +116,7 @@ def _unknown(
         span = others[0] if len(others) == 1 else f"{others[0]} to {others[-1]}"
         message = f"not a field of Kubernetes {asked}, only of {span}"
         return UnknownField(path, message, "remove it, or choose another release")
-    having = [one for one, field in known.items() if set(releases) & set(field.releases)]
-    return UnknownField(path, "unknown field", suggestion(name, having))
+    return UnknownField(path, "unknown field", suggestion(name, known))
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
@@ -132,4 +137,6 @@ def is_slip(name: str, known: str) -> bool:
         apart = [n for n, pair in enumerate(zip(one, other, strict=True)) if pair[0] != pair[1]]
         swapped = sorted(one) == sorted(other) and len(apart) == 2  # noqa: PLR2004 - a swap
         return len(apart) <= 1 or swapped
-    return any(other[:n] + other[n + 1 :] == one for n in range(len(other)))
+    return len(other) == len(one) + 1 and any(
+        other[:n] + other[n + 1 :] == one for n in range(len(other))
+    )

@@ -338,3 +338,16 @@ def test_a_configuration_of_unknown_fields_alone_is_refused() -> None:
     head = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
     with pytest.raises(DocumentError, match="did you mean maxPods"):
         documents.configuration(f"{head}maxPod: 5\n", "file", RELEASE)
+
+
+def test_unknown_fields_beyond_a_limit_are_not_looked_for() -> None:
+    text = "".join(f"maxPod{n}: 1\n" for n in range(30_000))
+    head = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+    with pytest.raises(DocumentErrors) as raised:
+        documents.configuration(head + text, "file", RELEASE)
+    assert len(raised.value.errors) == documents.MOST_UNKNOWN
+
+
+def test_a_slip_is_looked_for_in_names_of_the_same_length_only() -> None:
+    assert fields.is_slip("kid", "kind")
+    assert not fields.is_slip("k" * 1_000_000, "kind")
