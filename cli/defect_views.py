@@ -37,9 +37,9 @@ def _shaped(one: DefectWarning) -> ShapedAnswer:
     if one.container:
         subject += f", container {one.container}"
     names = " and ".join(defect.name for defect in one.defects)
-    summary = f"the kubelet does not keep to its documents here, because of {names}"
+    summary = f"differs from the documented answer because of {names}"
     if one.follows:
-        summary = f"only an earlier answer makes the difference, because of {names}"
+        summary = f"follows from an earlier answer that {names} shaped"
     return ShapedAnswer(
         subject,
         summary,

@@ -441,7 +441,7 @@ def test_a_pod_with_a_reserved_cpu_is_said_to_be_due_to_a_defect(ask: Command) -
     lines = [line.strip() for line in ended.out.splitlines()]
     where = lines.index("~ Pod/default/db, container main")
     assert lines[where + 1 : where + 5] == [
-        f"the kubelet does not keep to its documents here, because of {DEFECT}",
+        f"differs from the documented answer because of {DEFECT}",
         "exclusive CPUs:",
         "kubelet     0-1",
         "documented  8-9",

@@ -173,9 +173,10 @@ def _configuration(rng: Random) -> dict[str, Any]:
     pods = Document(bases.document(bases.PODS), "yaml")
     ways = (
         ("config", "check", "c.yaml", *_ON),
-        ("config", "check", "c.yaml", *_ON, "--json"),
-        ("simulate", *_ON, "--config", "c.yaml", "pods.yaml"),
-        ("upgrade", "--from", "1.33", "--to", "1.36", *_ON, "--config", "c.yaml"),
+        ("config", "check", "c.yaml", *_ON, "--json", "--lenient"),
+        # Without it, most mutations end at a field that is unknown.
+        ("simulate", *_ON, "--config", "c.yaml", "pods.yaml", "--lenient"),
+        ("upgrade", "--from", "1.33", "--to", "1.36", *_ON, "--config", "c.yaml", "--lenient"),
     )
     chosen = _chosen(rng, _input("c.yaml", file, *ways, has_lines=True))
     chosen["files"]["pods.yaml"] = pods
@@ -188,10 +189,21 @@ def _pods(rng: Random) -> dict[str, Any]:
     nic = ("--devices", "vendor.example/nic=2@0")
     ways = (
         (*simulate, *nic),
-        (*simulate, "--explain"),
-        (*simulate, *nic, "--json"),
-        (*simulate, "--replicas", "1", "--out", "node.html"),
-        ("upgrade", "--from", "1.33", "--to", "1.36", *_ON, "--pods", "pods.yaml", *nic),
+        (*simulate, "--explain", "--lenient"),
+        (*simulate, *nic, "--json", "--lenient"),
+        (*simulate, "--replicas", "1", "--out", "node.html", "--lenient"),
+        (
+            "upgrade",
+            "--from",
+            "1.33",
+            "--to",
+            "1.36",
+            *_ON,
+            "--pods",
+            "pods.yaml",
+            *nic,
+            "--lenient",
+        ),
     )
     chosen = _chosen(rng, _input("pods.yaml", file, *ways, has_lines=True))
     chosen["files"]["c.yaml"] = Document(bases.document(bases.CONFIGURATION), "yaml")
