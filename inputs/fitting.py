@@ -4,6 +4,7 @@ import difflib
 import re
 import types
 import typing
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, TypeVar, Union, get_args, get_origin
 
@@ -105,8 +106,13 @@ def _type_below(type_: Any, step: str | int) -> Any:
                     return field.type
         elif origin is typing.Annotated:
             return _type_below(args[0], step)
-        elif origin is not None and origin is not typing.Literal and args:
-            return args[1] if len(args) > 1 and isinstance(step, str) else args[0]
+        elif not isinstance(origin, type):
+            continue
+        elif issubclass(origin, Mapping) and isinstance(step, str):
+            return args[1]
+        elif issubclass(origin, Sequence) and isinstance(step, int):
+            of_fixed_length = len(args) > 1 and args[1] is not ...
+            return args[step if of_fixed_length else 0]
     return Any
 
 

@@ -101,16 +101,23 @@ def expand(value: Any, names: Mapping[str, Any]) -> Any:
     if isinstance(value, str):
         return _expand_text(value, names)
     if isinstance(value, dict):
-        return {_expand_key(key, names): expand(item, names) for key, item in value.items()}
+        return _expand_mapping(value, names)
     if isinstance(value, list | tuple):
         return [expand(item, names) for item in value]
     return value
 
 
-def _expand_key(key: Any, names: Mapping[str, Any]) -> Any:
-    found = _expand_text(key, names)
-    if isinstance(found, list):
-        raise ExpressionError(f"{str(key)!r}: a list is no key")
+def _expand_mapping(value: Mapping[Any, Any], names: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, item in value.items():
+        name = _expand_text(key, names)
+        if name is not key:
+            if isinstance(name, bool) or not isinstance(name, str | int):
+                raise ExpressionError(f"the key '{key}' is neither text nor a number")
+            name = str(name)
+        if name in found:
+            raise ExpressionError(f"the key '{key}' repeats the key '{name}'")
+        found[name] = expand(item, names)
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,8 @@ import msgspec
 
 from numaproof.protocol.messages import Device, DeviceResource
 from numaproof.protocol.sets import NUMASet
+from numaproof.reference.errors import NotBuiltError
+from numaproof.reference.pods import quantity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -17,6 +20,9 @@ if TYPE_CHECKING:
     from numaproof.protocol.machine import Core, MachineInfo, Node
     from numaproof.protocol.messages import KubeletConfiguration, Pod
     from numaproof.protocol.sets import CPUSet
+
+_SHOWN = 60
+"""Characters of a wrong amount that a message shows."""
 
 _IMAGE = "registry.example/app:1"
 
@@ -70,6 +76,27 @@ def _check_resources(holder: dict[str, Any], where: str) -> None:
         # A claim is a list, and no manager reads it.
         if value is not None and not isinstance(value, dict) and not place.endswith(".claims"):
             raise ValueError(f"{place} must be a mapping")
+    for kind in _QUANTITIES:
+        for resource, amount in (places.get(f"{where}.resources.{kind}") or {}).items():
+            _check_quantity(amount, f"{where}.resources.{kind}.{resource}")
+
+
+_QUANTITIES = ("requests", "limits")
+
+
+def _check_quantity(amount: Any, place: str) -> None:
+    """Checks an amount that the API server would refuse before any kubelet saw it."""
+    if amount is None:
+        return
+    try:
+        if isinstance(amount, bool | list | dict):
+            raise quantity.QuantityError("expected a quantity")
+        quantity.parse(amount)
+    except quantity.QuantityError:
+        shown = json.dumps(amount)[:_SHOWN]
+        raise ValueError(f'{place}: expected a quantity such as "2" or "1Gi", got {shown}') from None
+    except NotBuiltError as error:
+        raise ValueError(f"{place}: {error}") from None
 
 
 def uid(pod: str) -> str:

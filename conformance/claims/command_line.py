@@ -29,6 +29,7 @@ def in_force(
         given["reservedMemory"] = [
             {"numaNode": node, "limits": dict(limits)} for node, limits in given["reservedMemory"]
         ]
-    if "featureGates" in given:
-        given["featureGates"] = {**(config.get("featureGates") or {}), **given["featureGates"]}
+    gates = config.get("featureGates") or {}
+    if "featureGates" in given and isinstance(gates, dict):
+        given["featureGates"] = {**gates, **given["featureGates"]}
     return {**config, **given}

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from numaproof.conformance.cases import expressions, releases
-from numaproof.conformance.cases.errors import CaseError
+from numaproof.conformance.cases.errors import CaseError, playing
 from numaproof.conformance.cases.schema import Machines
+from numaproof.conformance.execution.capabilities import NotSupportedError
+from numaproof.conformance.execution.implementation import ImplementationFailure
 from numaproof.conformance.execution.run import Run, reference_target
 from numaproof.conformance.judging.sides import DOCUMENTED
-from numaproof.protocol.codec import ProtocolError
 from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.releases import RELEASES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from numaproof.conformance.cases.schema import Case, Step
@@ -38,31 +41,25 @@ def filled_in(case: Case, machine: AnyMachine, scratch: Path) -> Case:
     """
     known = [one for one in RELEASES if releases.includes(case.kubernetes, one)]
     if not known:
-        raise CaseError(
-            case.id,
-            0,
-            f"kubernetes: {case.kubernetes!r} allows no release that numaproof knows"
-            f" ({RELEASES[0]} to {RELEASES[-1]})",
+        message = (
+            f"kubernetes: {case.kubernetes} includes none of the releases"
+            f" {RELEASES[0]} to {RELEASES[-1]}"
         )
+        raise CaseError(case.id, 0, message)
     target = reference_target(known[-1], DOCUMENTED)
     run = Run(target, case, machine.info or MachineInfo(), machine.tree, scratch)
     player = run.player
-    steps: list[Step] = []
-    number = 0
-    try:
+    with _answered(case, 0):
         names = player.names()
         config = expressions.expand(case.config, names)
         devices = expressions.expand(msgspec.to_builtins(case.devices), names)
         preferred = expressions.expand(case.preferred, names)
         player.begin()
-        for step in case.steps:
-            number = len(steps) + 1
+    steps: list[Step] = []
+    for number, step in enumerate(case.steps, 1):
+        with _answered(case, number):
             steps.append(player.expanded(step))
             player.step(steps[-1])
-    except CaseError:
-        raise
-    except (ValueError, LookupError, ProtocolError) as error:
-        raise CaseError(case.id, number, str(error)) from error
     made: dict[str, Any] = {
         **msgspec.to_builtins(case),
         "machines": Machines() if case.machine else Machines(names=(machine.name,)),
@@ -74,3 +71,15 @@ def filled_in(case: Case, machine: AnyMachine, scratch: Path) -> Case:
         "machine": case.machine,
     }
     return msgspec.convert(made, type(case), from_attributes=True)
+
+
+@contextmanager
+def _answered(case: Case, step: int) -> Iterator[None]:
+    """Reports a step that is badly written, or that the reference can't play."""
+    with playing(case.id, step):
+        try:
+            yield
+        except NotSupportedError as missing:
+            raise CaseError(case.id, step, f"the reference does not have {missing}") from None
+        except ImplementationFailure as failure:
+            raise CaseError(case.id, step, str(failure)) from None

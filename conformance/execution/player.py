@@ -6,14 +6,13 @@ invariants and, in the session, by the oracle.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from numaproof.conformance.cases import checkpoints, expressions, manifests
-from numaproof.conformance.cases.errors import CaseError
+from numaproof.conformance.cases.errors import playing
 from numaproof.conformance.cases.loading import merged
 from numaproof.conformance.cases.schema import (
     Expectation,
@@ -33,8 +32,6 @@ from numaproof.protocol.messages import MergeArgs
 from numaproof.protocol.sets import CPUSet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numaproof.conformance.cases.machine_properties import Facts
     from numaproof.conformance.cases.schema import Case, Devices
     from numaproof.conformance.execution.session import Session
@@ -102,30 +99,22 @@ class Player:
             CaseError: the step cannot be played as written.
             ImplementationFailure: there was no answer.
         """
-        with self._written(number + 1):
+        with playing(self.case.id, number + 1):
             self.step(self.expanded(self.case.steps[number]))
-
-    @contextmanager
-    def _written(self, step: int) -> Iterator[None]:
-        """Names the case and the step in whatever is wrong with how it is written."""
-        try:
-            yield
-        except (ValueError, LookupError, codec.ProtocolError) as error:
-            raise CaseError(self.case.id, step, str(error)) from error
 
     def begin(self) -> None:
         """Reports the devices of the case, and starts the node where its steps do not.
 
         Raises:
-            CaseError: the devices, or what the steps may name, cannot be filled in.
+            CaseError: the devices, the configuration, or what the steps may name, is not valid.
             NotSupportedError: a scenario was made up of what is claimed, and nothing was.
         """
         if not self.case.steps:
             raise NotSupportedError("a call that can be made up")
-        with self._written(0):
+        with playing(self.case.id, 0):
             self.session.devices = self._devices_of(self.case.devices)
-        if self.case.steps[0].verb not in _WITHOUT_START:
-            self.step(Step(start=StartStep()))
+            if self.case.steps[0].verb not in _WITHOUT_START:
+                self.step(Step(start=StartStep()))
 
     def step(self, step: Step) -> None:
         """Plays one step, in which nothing is left to expand.
@@ -188,9 +177,10 @@ class Player:
 
     def _start(self, step: StartStep, expected: Expectation) -> None:
         for name in step.gone:
-            if not self._is_open(expected) or manifests.uid(name) in self.session.pods:
-                del self.session.pods[manifests.uid(name)]
+            if self.session.pods.pop(manifests.uid(name), None) is not None:
                 self.session.note(f"took pod {name} off the node while nothing ran")
+            elif not self._is_open(expected):
+                raise LookupError(f"gone: the pod {name} is not on the node")
         if step.offline or step.memory:
             machine = manifests.without_cpus(self.session.machine, CPUSet.parse(step.offline))
             self.session.machine = manifests.with_memory(machine, step.memory)
@@ -284,6 +274,8 @@ class Player:
     def _pod(self, pod: PodSpec | str) -> messages.Pod:
         """A pod written in place, or by its name one that an earlier step wrote."""
         if isinstance(pod, str):
+            if pod not in self._pods:
+                raise LookupError(f"no earlier step describes the pod {pod}")
             return self._pods[pod]
         self._pods[pod.pod] = manifests.manifest(pod)
         return self._pods[pod.pod]

@@ -130,7 +130,7 @@ def disagreement(
         return seen if applies("placement", level) else None
     if _has_several_options(args):
         left, right = any_option(left), any_option(right)
-    if isinstance(args, messages.StartArgs) and len(args.config.get("featureGates") or {}) > 1:
+    if isinstance(args, messages.StartArgs) and _is_several(args.config.get("featureGates")):
         left, right = any_gate(left), any_gate(right)
     if _asks_for_several_devices(args):
         left, right = any_resource(left), any_resource(right)
@@ -153,11 +153,16 @@ def _has_several_options(args: messages.Args) -> bool:
     match args:
         case messages.StartArgs():
             names = ("cpuManagerPolicyOptions", "topologyManagerPolicyOptions")
-            return any(len(args.config.get(name) or {}) > 1 for name in names)
+            return any(_is_several(args.config.get(name)) for name in names)
         case messages.AssignArgs():
-            return len(args.options) > 1
+            return _is_several(args.options)
         case _:
             return False
+
+
+def _is_several(entries: object) -> bool:
+    """Whether a field of a configuration, which may hold anything, is a map of several entries."""
+    return isinstance(entries, dict) and len(entries) > 1
 
 
 def _asks_for_several_devices(args: messages.Args) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from numaproof.conformance.cases import manifests
-from numaproof.conformance.cases.errors import CaseError
+from numaproof.conformance.cases.errors import CaseError, playing
 from numaproof.conformance.cases.schema import Expected, NoArguments, StartStep, Step
 from numaproof.conformance.execution.run import Run, reference_target
 from numaproof.conformance.judging.sides import DOCUMENTED
@@ -81,10 +81,8 @@ def rehearse(case: Case, kubernetes: str) -> Rehearsal:
 
 def _make(run: Run, step: Step, number: int) -> None:
     """Makes a step, and refuses what the reference does not answer well."""
-    try:
+    with playing(run.player.case.id, number):
         result = run.judge(partial(run.player.step, step))
-    except (ValueError, LookupError) as error:
-        raise CaseError(run.player.case.id, number, f"can't be played: {error}") from error
     if result.outcome != "pass":
         message = f"the reference goes no further: {result.outcome}: {result.message}"
         raise CaseError(run.player.case.id, number, message)

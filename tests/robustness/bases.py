@@ -71,6 +71,7 @@ cases:
   title: A merge
   requirements: [TOPO-MERGE-001]
   machines: {names: ["laptop-4c8t"]}
+  config: {}
   steps:
   - merge:
       nodes: [0, 1]
@@ -87,6 +88,71 @@ cases:
     expect: {cpus: {equals: "0-1", cores: 1, same_as: a/app}}
   - discover: {}
     expect: {machine: {num_cores: 8, nodes: {"0": {cores: {"0": {cpus: 0-1}}}}}}
+"""
+
+EVERY_FIELD = """
+cases:
+- id: own-case
+  title: Every kind of expectation
+  requirements: [CPU-STATIC-001, MEM-STATIC-001]
+  level: invariants
+  machines: {names: ["laptop-4c8t"]}
+  tell: [quota, effective-configuration, refused-pods]
+  config:
+    cpuManagerPolicy: static
+    cpuManagerPolicyOptions: {full-pcpus-only: "true"}
+    memoryManagerPolicy: Static
+    topologyManagerPolicy: restricted
+    topologyManagerScope: pod
+    topologyManagerPolicyOptions: {prefer-closest-numa-nodes: "true"}
+    reservedSystemCPUs: "${core(0)}"
+    reservedMemory: [{numaNode: 0, limits: {memory: 1124Mi}}]
+    kubeReserved: {cpu: "${smt}", memory: 512Mi}
+    systemReserved: {memory: 512Mi}
+    evictionHard: {memory.available: 100Mi}
+    featureGates: {CPUManagerPolicyAlphaOptions: true, CPUManagerPolicyBetaOptions: true}
+  devices: {vendor.example/nic: [[0], [0]]}
+  preferred: {vendor.example/nic: [d1, d0]}
+  steps:
+  - start: {config: {cpuManagerPolicyOptions: null}, flags: ["--cpu-manager-policy=static"]}
+    expect:
+      all: "${all}"
+      allocatable: "${all - core(0)}"
+      memory: [{numa: [0], size: "${memory(0) - mib(1124)}"}]
+      config: {cpuManagerPolicy: static}
+  - admit:
+      pod: a
+      containers:
+        app: {requests: {cpu: 2}, limits: {cpu: "2", memory: 64Mi, vendor.example/nic: 1}}
+      init: {first: {limits: {cpu: 1, memory: 64Mi}, restartPolicy: Always}}
+    expect:
+      containers:
+        app:
+          exclusive: "${core(2)}"
+          cpus: {within: "0-7", per_node: [2]}
+          affinity: {numa: [0], preferred: true}
+          memory: {memory: 67108864}
+          devices: {vendor.example/nic: {numa: [[0]]}}
+          quota: false
+  - admit: {pod: b, containers: {app: {limits: {cpu: 64, memory: 64Mi}}}}
+    expect: {refused: TopologyAffinityError, pod: {phase: Failed}}
+  - admit:
+      pod: c
+      containers: {app: {requests: {cpu: 1}}}
+      resources: {requests: {cpu: 4}, limits: {cpu: "4", memory: 256Mi}}
+  - state: {}
+    expect:
+      shared: {within: "${all - core(2)}"}
+      pods:
+        a: {app: {exclusive: 2, memory: [{numa: [0], size: 67108864, type: memory}]}}
+        c: {app: {exclusive: 0}}
+      files: {cpu_manager_state: {policyName: static}}
+  - start: {gone: [a], config: {featureGates: {CPUManagerPolicyAlphaOptions: false}}}
+    expect: {readmission: {c: TopologyAffinityError}}
+  - merge: {nodes: ["${node_id(0)}"], policy: none, providers: [{"${cpus}": null}]}
+    expect: {admit: true, hint: {numa: [0], preferred: true}}
+  - state: {}
+    expect: {checkpoints: {cpu_manager_state: {policyName: static, defaultCpuSet: "0"}}}
 """
 
 CONFIGURATION = """
@@ -162,15 +228,26 @@ def document(text: str) -> Node:
 
 
 @cache
-def finding() -> Node:
-    """The first of `CASES` alone on its machine, as a file that fuzzing would write."""
-    case = yaml.safe_load(CASES)["cases"][0]
+def finding(text: str = CASES) -> Node:
+    """The first case of a text alone on its machine, as a file that fuzzing would write."""
+    case = yaml.safe_load(text)["cases"][0]
     machine = requests()[1]["args"]["machine"]
-    del case["machines"], case["aliases"]
-    case["steps"] = [{**one, "expect": "anything"} for one in case["steps"]]
+    case = {key: one for key, one in case.items() if key not in ("machines", "aliases")}
+    values = {"${few}": 2, "${node_id(0)}": 0, "${cpus}": "cpu"}
+    steps = _with(case["steps"], values)
+    case["steps"] = [{**one, "expect": "anything"} for one in steps]
     # A machine that a case brings has no tree.
-    del case["steps"][0]["start"]["tree"]
+    case["steps"][0]["start"].pop("tree", None)
     return made({"cases": [{**case, "machine": machine}]})
+
+
+def _with(value: Any, values: dict[str, Any]) -> Any:
+    """The value with others in the place of some texts: fuzzing writes no expressions."""
+    if isinstance(value, dict):
+        return {values.get(key, key): _with(one, values) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_with(one, values) for one in value]
+    return values.get(value, value) if isinstance(value, str) else value
 
 
 @cache

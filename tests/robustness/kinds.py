@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from numaproof.fakesys.entries import Directory, Symlink
 from robustness import bases
-from robustness.mutations import changed, damaged
+from robustness.mutations import changed, changed_below, damaged
 from robustness.nodes import Node, made
 from robustness.trials import Archive, Document, File, Folder, Lines, Link, Text, Trial
 from robustness.values import HOSTILE, TEXTS
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 _DAMAGED = 0.2
 """How often bytes change instead of nodes."""
+
+_ANYWHERE = 0.35
+"""How often changes to a case are made anywhere in its file."""
 
 _PROGRAM = shlex.join([sys.executable, "-IS", str(Path(__file__).with_name("program.py"))])
 _ON = ("--machine", bases.MACHINE)
@@ -142,21 +145,82 @@ def _archive(rng: Random) -> dict[str, Any]:
     return _chosen(rng, _input(name, archive, *ways))
 
 
+_OPEN_PARTS = ("config", "expect", "steps", "containers", "limits", "devices", "let", "machines")
+"""Keys of a case below which much may be written, and of which the harness reads more."""
+
+_SAID = f"{_PROGRAM} answers"
+"""A program that gives the reference's answers to other questions."""
+
+
+def _case_file(rng: Random, root: Node) -> Document | Text:
+    """A case file with changes anywhere, or more of them where a case says most."""
+    if rng.random() < _ANYWHERE:
+        return _file(rng, root, "yaml", bases.document(bases.CONFIGURATION))
+    for _ in range(rng.choice((1, 1, 1, 2))):
+        root = changed_below(rng, root, _OPEN_PARTS)
+    return Document(root, "yaml", escaped=rng.random() < 0.5)
+
+
+def _answering(rng: Random, file: File, *ways: tuple[str, ...]) -> dict[str, Any]:
+    """A trial of a case file, with or without a program that is asked the case's questions."""
+    chosen = _chosen(rng, _input("own.yaml", file, *ways, has_lines=True))
+    chosen["files"]["answers"] = Lines(
+        tuple(
+            Document(made(plain), "line", before=op.encode() + b"\t")
+            for op, plain in bases.answers()
+        )
+    )
+    return chosen
+
+
 def _case(rng: Random) -> dict[str, Any]:
-    whole, other = bases.document(bases.CASES), bases.document(bases.CONFIGURATION)
-    file = _file(rng, rng.choice((whole, bases.finding())), "yaml", other)
-    ways = (
-        ("replay", "own.yaml", *_ON),
-        ("replay", "own.yaml", *_ON),
-        ("replay", "own.yaml", *_ON, "--json"),
+    text = rng.choice((bases.CASES, bases.EVERY_FIELD))
+    program = ("--implementation", _SAID)
+    check = ("check", "--cases", "own.yaml", "--select", "own-case", *_ON)
+    replay = ("replay", "own.yaml", *_ON)
+    return _answering(
+        rng,
+        _case_file(rng, bases.document(text)),
+        replay,
+        replay,
+        (*replay, "--json"),
+        (*replay, *program),
         ("case", "list", "--cases", "own.yaml", "own-*"),
         ("case", "show", "own-case", "--cases", "own.yaml", *_ON),
+        ("case", "show", "own-case", "--cases", "own.yaml"),
         ("case", "show", "merging", "--cases", "own.yaml"),
         ("promote", "own.yaml", "--id", "new-case", "--into", "made.yaml"),
         ("diff", "own.yaml", *_ON, "--right", "false", "--tries", "1"),
-        ("check", "--cases", "own.yaml", "--select", "own-case", *_ON),
+        check,
+        (*check, "--quick"),
+        (*check, *program),
+        (*check, *program, "--as", "documented"),
+        (*check, *program, "--level", "invariants"),
     )
-    return _chosen(rng, _input("own.yaml", file, *ways, has_lines=True))
+
+
+def _finding(rng: Random) -> dict[str, Any]:
+    """A file that `numaproof fuzz` would have written."""
+    text = rng.choice((bases.CASES, bases.EVERY_FIELD))
+    program = ("--implementation", _SAID)
+    promote = ("promote", "own.yaml", "--id", "new-case", "--into", "made.yaml")
+    check = ("check", "--cases", "own.yaml", "--select", "own-case")
+    return _answering(
+        rng,
+        _case_file(rng, bases.finding(text)),
+        ("replay", "own.yaml"),
+        ("replay", "own.yaml", "--kubernetes", "1.36"),
+        ("replay", "own.yaml", *program),
+        check,
+        (*check, *program),
+        promote,
+        promote,
+        (*promote, *program),
+        ("case", "show", "own-case", "--cases", "own.yaml"),
+        ("case", "list", "--cases", "own.yaml", "own-*"),
+        ("diff", "own.yaml", "--right", _SAID, "--tries", "1"),
+        ("diff", "own.yaml", "--right", "false", "--tries", "1"),
+    )
 
 
 def _merge(rng: Random) -> dict[str, Any]:
@@ -448,6 +512,7 @@ KINDS: dict[str, Callable[[Random], dict[str, Any]]] = {
     "tree": _tree,
     "archive": _archive,
     "case": _case,
+    "finding": _finding,
     "merge": _merge,
     "configuration": _configuration,
     "pods": _pods,

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from robustness.nodes import Leaf, Mapping, Node, Path, Sequence, at, children, paths, replaced
 from robustness.nodes import without as cut
-from robustness.values import HOSTILE, ODD, TEXTS
+from robustness.values import AMOUNTS, EXPRESSIONS, HOSTILE, ODD, TEXTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from collections.abc import Sequence as Sequence_
     from random import Random
 
 _MANY = 40
@@ -17,12 +18,43 @@ _DIGITS = 1000
 """Python reads no number of more than 4,300 digits."""
 
 _DEEPEST = 60
+_KEYS = 0.2
+_EXPRESSIONS_IN_PLACE = 0.25
 
 
 def changed(rng: Random, root: Node, donors: tuple[Node, ...]) -> Node:
     """The tree with one change; `donors` are trees of which a part may be put into it."""
     path = rng.choice([one for one in paths(root) if len(one) < _DEEPEST])
     return rng.choice(_CHANGES)(rng, root, path, donors)
+
+
+def changed_below(rng: Random, root: Node, keys: Sequence_[str]) -> Node:
+    """The tree with one change to what a key stands for, wherever one of these keys is.
+
+    A large part of a document, such as a machine, would get nearly all changes otherwise.
+    """
+    key = rng.choice(keys)
+    below = [one for one in paths(root) if _is_below(root, one, key) and len(one) < _DEEPEST]
+    if not below:
+        return changed(rng, root, ())
+    path = rng.choice(below)
+    part = at(root, path)
+    if isinstance(part, Mapping) and part.items and rng.random() < _KEYS:
+        spot = rng.randrange(len(part.items))
+        renamed = (rng.choice(EXPRESSIONS), part.items[spot][1])
+        return replaced(root, path, Mapping((*part.items[:spot], renamed, *part.items[spot + 1 :])))
+    if rng.random() < _EXPRESSIONS_IN_PLACE:
+        return replaced(root, path, Leaf(rng.choice((*EXPRESSIONS, *AMOUNTS))))
+    return rng.choice(_CHANGES)(rng, root, path, ())
+
+
+def _is_below(root: Node, path: Path, key: str) -> bool:
+    """Whether a path leads through a mapping's value of that key, or to it."""
+    for depth, step in enumerate(path):
+        parent = at(root, path[:depth])
+        if isinstance(parent, Mapping) and parent.items[step][0] == key:
+            return True
+    return False
 
 
 def _odd(rng: Random, root: Node, path: Path, _donors: tuple[Node, ...]) -> Node:

@@ -171,6 +171,8 @@ def _wrong(
             yield "raw text", f"{hidden} in {name} of {_command(trial)}"
     if code == _WRONG_INPUT:
         yield from _unnamed(trial, err)
+    if "--implementation" not in trial.args and "--right" not in trial.args:
+        yield from _blamed(here)
     yield from _left(trial, here, temporary, code)
 
 
@@ -203,6 +205,16 @@ def _unnamed(trial: Trial, err: str) -> Iterator[tuple[str, str]]:
     has_line = re.search(rf"{re.escape(trial.subject)}(:|, line )\d", err)
     if trial.has_lines and not has_line and not _OF_NO_LINE.search(err):
         yield "no line", f"{_command(trial)}: {_pattern(err)}"
+
+
+def _blamed(here: Path) -> Iterator[tuple[str, str]]:
+    """Faults of the reference in answers to a case: what is wrong is the case, or numaproof."""
+    for stream in (here / "numaproof-report").rglob("events.jsonl"):
+        for event in map(json.loads, stream.read_bytes().splitlines()):
+            for step in event.get("steps") or ():
+                answer = step.get("answer") or {}
+                if "message" in answer and answer.keys() <= {"message", "trace"}:
+                    yield "fault of the reference", _pattern(answer["message"])
 
 
 def _faults(out: str) -> tuple[str, str]:

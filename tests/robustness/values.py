@@ -93,7 +93,17 @@ _TEXTS = (
     "\u00a0",
 )
 
-_EXPRESSIONS = (
+EXPRESSIONS = (
+    "${cor(0)}",
+    "${core(99)}",
+    "${core(0)}",
+    "${core}",
+    "${per_node(1)}",
+    "${all}",
+    "${cpus > 2}",
+    "${'cpuManagerPolicy'}",
+    "${gib(1)}",
+    "${memory(9)}",
     "${",
     "${}",
     "${ }",
@@ -134,7 +144,25 @@ _EXPRESSIONS = (
     "${" + "9" * 5000 + "}",
 )
 
-TEXTS: tuple[str, ...] = (*_TEXTS, *_EXPRESSIONS, *(one[2:-1] for one in _EXPRESSIONS), *HOSTILE)
+"""Expressions of cases, right and wrong, and what looks like one."""
+
+AMOUNTS = (
+    "two",
+    "",
+    "1.5.5",
+    "1Qi",
+    "9" * 501,
+    "9" * 600 + "Gi",
+    "1000000000000",
+    "0-1000000000000",
+    "1e401",
+    "-1",
+    "0.0000000001",
+    "1e400",
+)
+"""Amounts of CPUs and memory, and CPU lists, that nobody has."""
+
+TEXTS: tuple[str, ...] = (*_TEXTS, *EXPRESSIONS, *(one[2:-1] for one in EXPRESSIONS), *HOSTILE)
 """Odd strings of every sort."""
 
 _NUMBERS: tuple[float | bool | None, ...] = (
