@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
 from numaproof.fleet.worker import UnitResult
@@ -63,10 +62,11 @@ def run(
     if not failed:
         yield from _done(journal, journal.finished.shrinks(), workers, failed)
     if failed:
-        told = "; ".join(f"{one.unit.id}: {one.why}" for one in islice(failed, _SHOWN))
-        journal.end(
-            complete=False, message=f"{plural(len(failed), 'unit')} could not be done: {told}"
-        )
+        shown = [f"{one.unit.id}: {one.why}" for one in failed[:_SHOWN]]
+        more = [f"and {len(failed) - _SHOWN} more"] if len(failed) > _SHOWN else []
+        count = plural(len(failed), "unit")
+        message = f"{count} could not be done: {'; '.join((*shown, *more))}"
+        journal.end(complete=False, message=message)
     else:
         journal.end(complete=True)
 

@@ -193,6 +193,7 @@ class Journal:
 
     def end(self, *, complete: bool, message: str = "") -> None:
         """Writes the last line. An incomplete end is removed when the campaign resumes."""
+        self.finished.message = message
         tally = self.finished.summary().tally
         outcomes: dict[str, int] = {
             one: tally.cases.get(one, 0) + tally.scenarios.get(one, 0)

@@ -65,6 +65,8 @@ class FinishedUnits:
         self.done: set[str] = set()
         self.notes: list[str] = []
         """What is no finding, by unit: not part of the summary, for it may come from outside."""
+        self.message = ""
+        """Why units are missing; empty while they are still being done."""
         self.same = 0
         """Case runs that are the same in another release, where they were played."""
         self._shrunk: set[str] = set()
@@ -181,6 +183,7 @@ class FinishedUnits:
                 if name in self._by_machine
             },
             findings=(*self._findings(), *(() if missing else self._missing())),
+            message=self.message if missing else "",
         )
 
     def _judged_counts(self) -> dict[Configuration, _Counted]:

@@ -185,7 +185,7 @@ class CampaignTally(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class CampaignSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The result of a campaign: the same for the same plan, whichever worker did what and when.
 
-    `missing` counts the units that were not finished.
+    `missing` counts the units that were not finished, and `message` says why they were not.
     """
 
     plan: CampaignPlanned
@@ -195,6 +195,7 @@ class CampaignSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     configurations: dict[str, CampaignTally]
     machines: dict[str, dict[Outcome, int]]
     findings: tuple[CampaignFinding, ...]
+    message: str = ""
 
     @property
     def failed(self) -> bool:

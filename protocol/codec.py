@@ -6,6 +6,7 @@ wrong with the line: its text is shown verbatim to the implementation's author.
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any, TypeVar, cast
 
@@ -24,6 +25,10 @@ LONGEST_ANSWER = 16 * 1024 * 1024
 
 LONGEST_REASON = 1024 * 1024
 """Maximum length of what is said in any other response than `ok`, and in that to `hello`."""
+
+MOST_LEVELS = 200
+"""Levels of lists and objects in a line. No message has a tenth of them; Python can compute with a
+thousand, and other numbers of them on other versions."""
 
 MOST_CPUS = 8192
 MOST_NODES = 1024
@@ -132,18 +137,47 @@ def from_plain(value: object, kind: type[T]) -> T:
         raise ProtocolError(str(error)) from None
 
 
-def decode(line: bytes | msgspec.Raw, kind: type[T]) -> T:
+def decode(line: bytes | str | msgspec.Raw, kind: type[T]) -> T:
     """The message of type `kind` that a line holds.
 
     Raises:
-        ProtocolError: the line is not JSON, or does not fit `kind`.
+        ProtocolError: the line is not JSON, is nested too deeply, or does not fit `kind`.
     """
+    if not isinstance(line, msgspec.Raw) and nests_deeply(line):
+        raise ProtocolError(f"JSON is nested deeper than {MOST_LEVELS} levels")
     try:
         return cast("T", _decoder(cast("Any", kind)).decode(line))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ProtocolError(str(error)) from None
     except RecursionError:
         raise ProtocolError("JSON is nested too deeply") from None
+
+
+def decode_any(text: bytes | str) -> Any:
+    """The plain values that JSON of any form holds.
+
+    Raises:
+        ProtocolError: the text is not JSON, or is nested too deeply.
+    """
+    return decode(text, cast("type", Any))
+
+
+_TEXTS = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_ALL_BUT_BRACKETS = bytes({*range(256)} - {*b"[]{}"})
+
+
+def nests_deeply(text: bytes | str) -> bool:
+    """Whether JSON has more than `MOST_LEVELS` of lists and objects inside each other."""
+    line = text.encode(errors="replace") if isinstance(text, str) else text
+    if line.count(b"[") + line.count(b"{") <= MOST_LEVELS:
+        return False
+    left = _TEXTS.sub(b"", line).translate(None, _ALL_BUT_BRACKETS)
+    for _ in range(MOST_LEVELS):
+        # Each turn takes the innermost level out.
+        left, before = left.replace(b"[]", b"").replace(b"{}", b""), len(left)
+        if not left or len(left) == before:  # nothing is left, or nothing that is JSON
+            return False
+    return bool(left)
 
 
 def encode_request(number: int, operation: str, args: messages.Args) -> bytes:

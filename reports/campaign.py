@@ -63,6 +63,8 @@ def _lines(summary: CampaignSummary, folder: Path | None) -> Iterator[str]:
         yield (
             f"INCOMPLETE: {plural(summary.missing, 'unit')} left; run the same command to resume."
         )
+        if summary.message:
+            yield f"  {one_line(summary.message, _LONGEST)}"
     if not summary.findings:
         yield "No findings." if summary.complete else "No findings so far."
         return

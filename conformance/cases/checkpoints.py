@@ -40,7 +40,7 @@ class _Plain:
 
     def shown(self, value: Any) -> str:
         if type(value) is not type(self.zero):
-            raise FieldsError(f"{value!r} is not a {self.go}")
+            raise FieldsError(f"{_json(value)} is not a {self.go}")
         return str(value)
 
 
@@ -52,7 +52,7 @@ class _CPUs:
     zero: str = ""
 
     def shown(self, value: Any) -> str:
-        cpus = " ".join(f"{cpu}:{{}}" for cpu in CPUSet.parse(value))
+        cpus = " ".join(f"{cpu}:{{}}" for cpu in CPUSet.parse(_typed(str, value, self.go)))
         return f"{{elems:(map[int]struct {{}})map[{cpus}]}}"
 
 
@@ -119,7 +119,7 @@ _Kind = _Plain | _CPUs | _List | _Map | _Struct
 
 def _typed(kind: type, value: Any, go: str) -> Any:
     if not isinstance(value, kind):
-        raise FieldsError(f"{value!r} is not a {go}")
+        raise FieldsError(f"{_json(value)} is not a {go}")
     return value
 
 
@@ -196,7 +196,7 @@ def _structure(fields: Mapping[str, Any]) -> _Struct:
     if "machineState" in fields:
         pods = _Map("state.PodMemoryAssignments", _POD_MEMORY, made=True)
         return _memory({"podEntries": ("PodEntries", pods)} if with_pods else {})
-    entries = fields.get("entries") or {}
+    entries = _typed(dict, fields.get("entries") or {}, _BY_ID.go)
     by_id = any(isinstance(one, str) for one in entries.values())
     return _cpu(
         _BY_ID if by_id else _BY_POD,
@@ -240,8 +240,8 @@ def like(fields: Mapping[str, Any], content: str | None) -> Mapping[str, Any]:
     return {name: one for name, one in fields.items() if name != _PODS} | {DATA: data}
 
 
-def _json(fields: Mapping[str, Any]) -> str:
-    return msgspec.json.encode(fields).decode()
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
 
 
 def checksum(fields: Mapping[str, Any], version: str = "") -> int:

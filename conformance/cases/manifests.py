@@ -86,17 +86,24 @@ _QUANTITIES = ("requests", "limits")
 
 def _check_quantity(amount: Any, place: str) -> None:
     """Checks an amount that the API server would refuse before any kubelet saw it."""
-    if amount is None:
+    if amount is None or (_is_scalar(amount) and _is_quantity(amount, place)):
         return
+    shown = json.dumps(amount)[:_SHOWN]
+    raise ValueError(f'{place}: expected a quantity such as "2" or "1Gi", got {shown}')
+
+
+def _is_scalar(amount: Any) -> bool:
+    return isinstance(amount, str | int | float) and not isinstance(amount, bool)
+
+
+def _is_quantity(amount: str | float, place: str) -> bool:
     try:
-        if isinstance(amount, bool | list | dict):
-            raise quantity.QuantityError("expected a quantity")
         quantity.parse(amount)
     except quantity.QuantityError:
-        shown = json.dumps(amount)[:_SHOWN]
-        raise ValueError(f'{place}: expected a quantity such as "2" or "1Gi", got {shown}') from None
+        return False
     except NotBuiltError as error:
         raise ValueError(f"{place}: {error}") from None
+    return True
 
 
 def uid(pod: str) -> str:
@@ -167,6 +174,9 @@ def device_lists(
 
     Ids are ``d0``, ``d1`` and so on in the order of the case; `preferred` are those that the plugin
     of a resource would have allocated, in order.
+
+    Raises:
+        ValueError: what an expression came to is no list of devices.
     """
     return tuple(
         DeviceResource(
@@ -174,15 +184,24 @@ def device_lists(
             tuple(_device(number, one) for number, one in enumerate(ones)),
             preferred.get(name, ()),
         )
-        for name, ones in devices.items()
+        for name, ones in msgspec.convert(devices, _Devices).items()
     )
 
 
-def _device(number: int, written: Any) -> Device:
-    form = written if isinstance(written, dict) else {"numa": written}
-    numa = form.get("numa")
-    nodes = None if numa is None else NUMASet(numa)
-    return Device(f"d{number}", nodes, form.get("healthy", True))
+class _WrittenDevice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A device with no expression left."""
+
+    numa: tuple[int, ...] | None = None
+    healthy: bool = True
+
+
+_Devices = dict[str, tuple[_WrittenDevice | tuple[int, ...] | None, ...]]
+
+
+def _device(number: int, written: _WrittenDevice | tuple[int, ...] | None) -> Device:
+    form = written if isinstance(written, _WrittenDevice) else _WrittenDevice(written)
+    nodes = None if form.numa is None else NUMASet(form.numa)
+    return Device(f"d{number}", nodes, form.healthy)
 
 
 def without_cpus(machine: MachineInfo, offline: CPUSet) -> MachineInfo:

@@ -134,8 +134,8 @@ def _read_lines(name: str, lines: Iterable[bytes]) -> Iterator[Any]:
     kind: Any = Source
     for number, line in enumerate(lines, 1):
         try:
-            made = msgspec.json.decode(line, type=kind)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            made = codec.decode(line, kind)
+        except codec.ProtocolError as error:
             raise RecordingError(f"{name}, line {number}: {error}") from None
         if isinstance(made, Source) and made.format != FORMAT:
             raise RecordingError(

@@ -17,6 +17,7 @@ from numaproof.conformance.cases.loading import merged
 from numaproof.conformance.cases.schema import (
     Expectation,
     Expected,
+    HintsStep,
     MemoryChange,
     PodSpec,
     RemoveStep,
@@ -167,11 +168,14 @@ class Player:
             return False
         if isinstance(step.admit, str):
             return step.admit in self._pods
-        if not isinstance(step.remove, RemoveStep):
-            return True
-        pod = self.session.pods.get(manifests.uid(step.remove.pod))
-        named = step.remove.container
-        return pod is not None and (named is None or named in manifests.containers(pod))
+        if step.hints is not None:
+            return self._has_container(step.hints)
+        return not isinstance(step.remove, RemoveStep) or self._is_there(step.remove)
+
+    def _is_there(self, removal: RemoveStep) -> bool:
+        """Whether the pod to be removed is on the node, and has the container."""
+        pod = self.session.pods.get(manifests.uid(removal.pod))
+        return pod is not None and removal.container in (None, *manifests.containers(pod))
 
     # The verbs
 
@@ -217,6 +221,9 @@ class Player:
 
     def _remove(self, step: RemoveStep | str, expected: Expectation) -> None:
         removal = RemoveStep(step) if isinstance(step, str) else step
+        if removal.container is not None and not self._is_there(removal):
+            where = f"of pod {removal.pod} on the node"
+            raise LookupError(f"remove: there is no container {removal.container} {where}")
         answer = self.session.remove(manifests.uid(removal.pod), removal.container)
         self._judge(answer, expected)
 
@@ -226,8 +233,17 @@ class Player:
     def _reconcile(self, _: object, expected: Expectation) -> None:
         self._judge(self.session.call("reconcile", messages.NoArgs()), expected)
 
-    def _hints(self, step: Any, expected: Expectation) -> None:
-        args = messages.HintsArgs(self._pod(step.pod), step.container)
+    def _has_container(self, step: HintsStep) -> bool:
+        """Whether the pod whose hints are asked for is known, and has the container."""
+        if isinstance(step.pod, str) and step.pod not in self._pods:
+            return False
+        return step.container in (None, *manifests.containers(self._pod(step.pod)))
+
+    def _hints(self, step: HintsStep, expected: Expectation) -> None:
+        pod = self._pod(step.pod)
+        if not self._has_container(step):
+            raise LookupError(f"hints: the pod has no container {step.container}")
+        args = messages.HintsArgs(pod, step.container)
         self._judge(self.session.call("hints", args), expected)
 
     def _assign(self, step: Any, expected: Expectation) -> None:

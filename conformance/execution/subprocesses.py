@@ -109,8 +109,8 @@ class Subprocess:
     def _again(self, line: bytes) -> bool:
         """Whether a line answers the request that has been answered before."""
         try:
-            return msgspec.json.decode(line, type=_Numbered).id == self._number - 1
-        except msgspec.DecodeError:
+            return codec.decode(line, _Numbered).id == self._number - 1
+        except codec.ProtocolError:
             return False
 
     def _process(self) -> Process:

@@ -163,10 +163,9 @@ def comparable_file(text: str) -> Any:
 def _object(text: Any) -> dict[str, Any]:
     """The JSON object that is the text; the empty one for anything else."""
     try:
-        found = msgspec.json.decode(text) if isinstance(text, str) else None
-    except msgspec.DecodeError:
+        return codec.decode(text, dict[str, Any]) if isinstance(text, str) else {}
+    except codec.ProtocolError:
         return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _blocks(content: Mapping[str, Any]) -> Iterator[list[dict[str, Any]]]:

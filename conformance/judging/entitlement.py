@@ -31,7 +31,7 @@ _TRUE = ("true", "True", "TRUE", "t", "T", "1")
 
 def options(config: messages.KubeletConfiguration) -> frozenset[str]:
     """The CPU Manager's policy options that are on, by name."""
-    return switched_on(config.get("cpuManagerPolicyOptions") or {})
+    return switched_on(_entries(config.get("cpuManagerPolicyOptions")))
 
 
 def switched_on(given: Mapping[str, str]) -> frozenset[str]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-import msgspec
-
 from numaproof.conformance.cases import checkpoints
 from numaproof.conformance.cases.loading import applies
 from numaproof.conformance.cases.manifests import uid
@@ -175,8 +173,8 @@ def _file(name: str, wanted: str | dict[str, Any], content: str | None) -> Itera
             yield f"{name}: expected {wanted!r}, got {content!r}"
     else:
         try:
-            parsed = msgspec.json.decode(content)
-        except msgspec.DecodeError as error:
+            parsed = codec.decode_any(content)
+        except codec.ProtocolError as error:
             yield f"{name} is not JSON: {error}"
         else:
             yield from _subset(name, wanted, parsed)

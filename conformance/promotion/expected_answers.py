@@ -176,8 +176,8 @@ def _block(block: MemoryBlock) -> BlockExpected:
 def _file(text: str) -> str | dict[str, Any]:
     """A checkpoint by what it says, without the checksum over that."""
     try:
-        content = msgspec.json.decode(text)
-    except msgspec.DecodeError:
+        content = codec.decode_any(text)
+    except codec.ProtocolError:
         return text
     if not isinstance(content, dict):
         return text

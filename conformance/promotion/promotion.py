@@ -107,10 +107,14 @@ def promote(
         steps=tuple(step.on(wanted.kubernetes) for step in finding.steps),
     )
     try:
-        rehearsal = rehearse(begun, wanted.kubernetes)
+        return _promoted(begun, finding, wanted, target)
     except CaseError as error:
         # In its file it still has its own id.
         raise CaseError(finding.id, error.step, error.message) from error
+
+
+def _promoted(begun: Case, finding: Case, wanted: Wanted, target: Target | None) -> Promotion:
+    rehearsal = rehearse(begun, wanted.kubernetes)
     levels = (wanted.level,) if wanted.level else LEVELS
     if target is None:
         # A broken invariant shows at any level, a difference from the reference not below this.

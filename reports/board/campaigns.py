@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from numaproof.protocol.events import AnyEvent, ReportedRequirement
     from numaproof.reports.summary import Summary
 
+_UNFINISHED = "The campaign is not finished: the same command resumes it."
+
 _NO_MACHINE = MachineInfo(0, 0, 0, 0, (), ())
 
 
@@ -87,12 +89,15 @@ def summaries(
     if plan is None:
         return
     complete = ended is not None and ended.complete and done >= plan.units
+    message = "" if complete else _UNFINISHED
+    if ended and ended.message and not complete:
+        message = f"{_UNFINISHED} {ended.message}"
     for configuration in plan.configurations:
         one = played.get(configuration, _Played())
         if one.cases or not (plan.runs == 0 or complete):
-            yield summarize(_cases(plan, configuration, one, registry, complete=complete))
+            yield summarize(_cases(plan, configuration, one, registry, message))
         if one.scenarios:
-            yield summarize(_scenarios(plan, configuration, one, registry, complete=complete))
+            yield summarize(_scenarios(plan, configuration, one, registry, message))
 
 
 def _cases(
@@ -100,13 +105,12 @@ def _cases(
     configuration: Configuration,
     played: _Played,
     registry: tuple[ReportedRequirement, ...],
-    *,
-    complete: bool,
+    unfinished: str,
 ) -> Iterator[AnyEvent]:
     outcomes: Counter[str] = Counter(one.outcome for one in played.cases)
     yield _started(plan, configuration, registry, "check", outcomes.total())
     yield from sorted(played.cases, key=lambda one: (one.case, one.machine))
-    yield _ended(outcomes, complete=complete)
+    yield _ended(outcomes, unfinished)
 
 
 def _scenarios(
@@ -114,12 +118,11 @@ def _scenarios(
     configuration: Configuration,
     played: _Played,
     registry: tuple[ReportedRequirement, ...],
-    *,
-    complete: bool,
+    unfinished: str,
 ) -> Iterator[AnyEvent]:
     yield _started(plan, configuration, registry, "fuzz", played.scenarios.total())
     yield from sorted(played.divergences(), key=lambda one: (one.signature, one.title))
-    yield _ended(played.scenarios, complete=complete)
+    yield _ended(played.scenarios, unfinished)
 
 
 def _started(
@@ -143,6 +146,7 @@ def _started(
     )
 
 
-def _ended(outcomes: Counter[str], *, complete: bool) -> RunEnded:
-    said = "" if complete else "The campaign is not finished: the same command resumes it."
-    return RunEnded(at=0.0, complete=complete, outcomes=dict(outcomes), message=said)
+def _ended(outcomes: Counter[str], unfinished: str) -> RunEnded:
+    """The end of a run; `unfinished` says why it is not complete, and is empty where it is."""
+    complete = not unfinished
+    return RunEnded(at=0.0, complete=complete, outcomes=dict(outcomes), message=unfinished)

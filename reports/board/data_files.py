@@ -9,6 +9,7 @@ import msgspec
 from numaproof.folders.output_files import write_file
 from numaproof.inputs import door
 from numaproof.inputs.errors import DocumentError
+from numaproof.protocol import codec
 from numaproof.reports.board.data import TAG, data_name, encoded
 from numaproof.reports.board.standing import implementations
 
@@ -34,8 +35,8 @@ def refuse_others(path: Path) -> None:
     if not _is_file(path) or not path.exists():
         return
     try:
-        found = msgspec.json.decode(door.read(path), type=_AnyVersion).data
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        found = codec.decode(door.read(path), _AnyVersion).data
+    except codec.ProtocolError:
         found = ""
     if found != TAG:
         text = "there is something in it that is no board data"

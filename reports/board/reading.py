@@ -179,7 +179,7 @@ def _board_data(path: Path) -> BoardData:
         data = msgspec.json.decode(content, type=BoardData)
     except msgspec.ValidationError as error:
         raise DocumentError(str(path), 0, "", f"no board data: {error}", fix) from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DocumentError(str(path), 0, "", f"damaged, no JSON: {error}", fix) from None
     if data.version != VERSION:
         text = f"{TAG} in version {data.version}, and this is for version {VERSION}"

@@ -148,7 +148,7 @@ cases:
         c: {app: {exclusive: 0}}
       files: {cpu_manager_state: {policyName: static}}
   - start: {gone: [a], config: {featureGates: {CPUManagerPolicyAlphaOptions: false}}}
-    expect: {readmission: {c: TopologyAffinityError}}
+    expect: {readmission: {}}
   - merge: {nodes: ["${node_id(0)}"], policy: none, providers: [{"${cpus}": null}]}
     expect: {admit: true, hint: {numa: [0], preferred: true}}
   - state: {}

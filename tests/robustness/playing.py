@@ -180,6 +180,7 @@ _OF_ARGUMENTS = re.compile(
     r"brings its own machine: leave out --machine|no case has the id '"
     r"|nothing was tested: no case ran, or none is supported"
     r"|no case in \S+ applies to Kubernetes|no case matches --select"
+    r"|none of the selected cases applies to these machines"
     r"|does not run on \S+; it runs on"
 )
 """Messages about what else was asked for, or about the run: a trial's file is right."""

@@ -6,6 +6,8 @@ from typing import TypeVar
 
 import msgspec
 
+from numaproof.protocol import codec
+
 
 class File(msgspec.Struct, frozen=True, rename="camel"):
     """A file, which may have a part ``data`` with all of it once more."""
@@ -21,7 +23,9 @@ def read(text: str | bytes, structure: type[AnyFile]) -> AnyFile:
 
     Raises:
         ValueError: it cannot be read.
-        msgspec.DecodeError: likewise.
     """
-    content = msgspec.json.decode(text, type=structure)
-    return msgspec.json.decode(content.data, type=structure) if content.data else content
+    try:
+        content = codec.decode(text, structure)
+        return codec.decode(content.data, structure) if content.data else content
+    except codec.ProtocolError as error:
+        raise ValueError(str(error)) from None

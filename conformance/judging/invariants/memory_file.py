@@ -59,7 +59,7 @@ def on_state(view: View) -> Iterator[Violation]:
     """What must hold of the file, where there is one."""
     try:
         content = _content(view)
-    except (msgspec.DecodeError, ValueError) as error:
+    except ValueError as error:
         yield Violation("memory-file-readable", _REQUIREMENT, f"{FILE_NAME}: {error}")
         return
     if content is None:
@@ -75,7 +75,7 @@ def on_refusal(before: View, after: View) -> Iterator[Violation]:
     """A refused pod takes no node out of the group that it is used with."""
     try:
         sides = _content(before), _content(after)
-    except (msgspec.DecodeError, ValueError):
+    except ValueError:
         return
     was, now = ((side.machine_state or {}) if side else {} for side in sides)
     for node in sorted(was.keys() & now.keys()):

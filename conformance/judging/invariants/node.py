@@ -55,7 +55,7 @@ def on_state(view: View) -> Iterator[Violation]:
         return
     try:
         content = files.read(text, CPUFile)
-    except (msgspec.DecodeError, ValueError) as error:
+    except ValueError as error:
         yield Violation("cpu-file-readable", "CPU-CHECKPOINT-001", f"{CPU_FILE}: {error}")
         return
     held = {"/".join(place): str(cpus) for place, cpus in view.exclusive().items()}

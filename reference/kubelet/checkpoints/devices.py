@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
+from numaproof.protocol import codec
 from numaproof.reference.devices.state import Devices, DeviceState, all_held
 
 FILE_NAME = "device-plugins/kubelet_internal_checkpoint"
@@ -51,8 +52,8 @@ def load(content: bytes | None) -> DeviceState:
     if content is None:
         return DeviceState()
     try:
-        data = msgspec.json.decode(content, type=_Data)
-    except msgspec.DecodeError:
+        data = codec.decode(content, _Data)
+    except codec.ProtocolError:
         return DeviceState()
     held: dict[str, dict[str, dict[str, frozenset[str]]]] = {}
     for entry in data.pod_device_entries:
