@@ -35,6 +35,9 @@ def convert(document: Document, type_: type[_T]) -> _T:
         words = _words(expected)
         if message.startswith("Invalid enum value") and words:
             fix = f"use one of: {', '.join(words)}"
+        described = _description(expected)
+        if message.startswith("Expected `str` matching regex") and described:
+            message = f"Expected {described}"
         missing = re.fullmatch(r"Object missing required field `(.*)`", message)
         if missing:
             message, fix = f"missing key {missing[1]!r}", f"add {missing[1]!r}"
@@ -114,6 +117,14 @@ def _type_below(type_: Any, step: str | int) -> Any:
             of_fixed_length = len(args) > 1 and args[1] is not ...
             return args[step if of_fixed_length else 0]
     return Any
+
+
+def _description(type_: Any) -> str:
+    """What a text with a pattern is, if its type says so."""
+    options = (one for one in _alternatives(type_) if get_origin(one) is typing.Annotated)
+    metas = (meta for one in options for meta in one.__metadata__)
+    found = (getattr(meta, "description", None) for meta in metas)
+    return next(filter(None, found), "")
 
 
 def _words(type_: Any) -> list[str]:

@@ -6,16 +6,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from numaproof.inputs import documents
-from numaproof.protocol.codec import ProtocolError
-from numaproof.reference.errors import NotBuiltError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
-
-_UNPLAYABLE = (ValueError, LookupError, ProtocolError, NotBuiltError)
-"""What playing a badly written step raises: a wrong value, an unknown name, a value that does not
-fit the protocol, an amount too large to compute with."""
 
 
 class CaseError(ValueError):
@@ -33,25 +27,6 @@ class CaseError(ValueError):
         self.message = message
         where = f"case {case}, step {step}" if step else f"case {case}"
         super().__init__(f"{where}: {message}")
-
-
-@contextmanager
-def playing(case: str, step: int) -> Iterator[None]:
-    """Turns what badly written steps raise into the error that names the case and the step.
-
-    Args:
-        case: the id of the case.
-        step: the number of the step, from 1; 0 for the case as a whole.
-
-    Raises:
-        CaseError: the step can't be played as written.
-    """
-    try:
-        yield
-    except CaseError:
-        raise
-    except _UNPLAYABLE as error:
-        raise CaseError(case, step, str(error)) from error
 
 
 @contextmanager

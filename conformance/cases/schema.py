@@ -20,8 +20,9 @@ from numaproof.protocol.messages import Level, Provider, Told
 Quantities = dict[str, str | int]
 """Amounts by resource name, as in a manifest."""
 
-Expression = Annotated[str, msgspec.Meta(pattern=r"^\$\{[^{}]*\}$")]
-"""A value that depends on the machine, such as ``${smt * 2}``."""
+_SHAPE = "a number, or an expression such as ${smt * 2}"
+Expression = Annotated[str, msgspec.Meta(pattern=r"^\$\{[^{}]*\}$", description=_SHAPE)]
+"""A value that depends on the machine."""
 
 Number = int | Expression
 """A count, or an expression for one."""

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from numaproof.conformance.cases import expressions, releases
-from numaproof.conformance.cases.errors import CaseError, playing
+from numaproof.conformance.cases.errors import CaseError
 from numaproof.conformance.cases.schema import Machines
 from numaproof.conformance.execution.capabilities import NotSupportedError
 from numaproof.conformance.execution.implementation import ImplementationFailure
+from numaproof.conformance.execution.player import playing
 from numaproof.conformance.execution.run import Run, reference_target
 from numaproof.conformance.judging.sides import DOCUMENTED
 from numaproof.protocol.machine import MachineInfo

@@ -130,6 +130,11 @@ class InProcess:
             self._callee = self._make()
             return messages.Fault(f"{type(error).__name__}: {error}", traceback.format_exc())
 
+    @property
+    def is_reference(self) -> bool:
+        """Whether the object is the reference."""
+        return isinstance(self._callee, Reference)
+
     def favour(self, devices: Mapping[str, Mapping[str, tuple[str, ...]]]) -> None:
         """Steers the reference to these devices, by container and resource, where any would do.
 

@@ -6,13 +6,14 @@ invariants and, in the session, by the oracle.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from numaproof.conformance.cases import checkpoints, expressions, manifests
-from numaproof.conformance.cases.errors import playing
+from numaproof.conformance.cases.errors import CaseError
 from numaproof.conformance.cases.loading import merged
 from numaproof.conformance.cases.schema import (
     Expectation,
@@ -24,15 +25,19 @@ from numaproof.conformance.cases.schema import (
     StartStep,
     Step,
 )
-from numaproof.conformance.claims.needs import CHECKPOINT_FILES
+from numaproof.conformance.claims.needs import CHECKPOINT_FILES, POLICY_FIELDS
 from numaproof.conformance.execution.capabilities import NotSupportedError
+from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.judging import expectations, known_defects
 from numaproof.conformance.judging.discovered import seen_in
 from numaproof.protocol import codec, discovery, messages
 from numaproof.protocol.messages import MergeArgs
 from numaproof.protocol.sets import CPUSet
+from numaproof.reference.errors import NotBuiltError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numaproof.conformance.cases.machine_properties import Facts
     from numaproof.conformance.cases.schema import Case, Devices
     from numaproof.conformance.execution.session import Session
@@ -43,6 +48,30 @@ if TYPE_CHECKING:
 
 _WITHOUT_START = frozenset({"start", "assign", "discover", "tamper", "merge"})
 """First steps that need no start; before any other, the managers are started."""
+
+
+_UNPLAYABLE = (ValueError, LookupError, codec.ProtocolError, NotBuiltError)
+"""What playing a badly written step raises: a wrong value, an unknown name, a value that does not
+fit the protocol, an amount too large to compute with."""
+
+
+@contextmanager
+def playing(case: str, step: int) -> Iterator[None]:
+    """Turns what badly written steps raise into the error that names the case and the step.
+
+    Args:
+        case: the id of the case.
+        step: the number of the step, from 1; 0 for the case as a whole.
+
+    Raises:
+        CaseError: the step can't be played as written.
+    """
+    try:
+        yield
+    except CaseError:
+        raise
+    except _UNPLAYABLE as error:
+        raise CaseError(case, step, str(error)) from error
 
 
 @dataclass
@@ -284,6 +313,9 @@ class Player:
         return manifests.device_lists(plain, ids)
 
     def _merge(self, step: Any, expected: Expectation) -> None:
+        known = POLICY_FIELDS["topologyManagerPolicy"].known
+        if step.policy not in known:
+            raise ValueError(f"merge: policy must be one of {', '.join(known)}")
         plain = {**msgspec.to_builtins(step), "kubernetes": self.session.kubernetes}
         self._judge(self.session.call("merge", codec.from_plain(plain, MergeArgs)), expected)
 
@@ -302,11 +334,19 @@ class Player:
         if isinstance(answer, messages.Unsupported):
             raise NotSupportedError(answer.what)
         call = self.session.calls[-1]
+        if isinstance(answer, messages.Fault) and not answer.trace and self._is_reference:
+            # It did not break: the request makes no sense.
+            raise ValueError(answer.message.partition(": ")[2])
         if not isinstance(answer, messages.Fault):
             broken = [one for one in self.checker.after(answer, uid) if not self._shared(one)]
             self.broken += [(one, self.facts) for one in broken]
             call.problems += [one.sentence for one in broken]
         call.problems += self._unmet(expected, answer)
+
+    @property
+    def _is_reference(self) -> bool:
+        played = self.session.implementation
+        return isinstance(played, InProcess) and played.is_reference
 
     def _shared(self, violation: Violation) -> bool:
         """Whether a broken invariant is due to a defect that kubelets have, as they have it."""

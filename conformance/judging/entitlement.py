@@ -46,8 +46,8 @@ def reserved_cpus(config: messages.KubeletConfiguration) -> CPUSet | None:
     """
     named = config.get("reservedSystemCPUs")
     try:
-        return CPUSet.parse(named) if named else None
-    except (ListFormatError, TypeError):
+        return CPUSet.parse(named) if named and isinstance(named, str) else None
+    except ListFormatError:
         return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,14 @@ ADMIT = """  steps:
 ON = ("--machine", "laptop-4c8t")
 
 
+def config(fields: str) -> str:
+    return f"  config: {{cpuManagerPolicy: static, {fields}}}\n{STEPS}"
+
+
+def limits(fields: str) -> str:
+    return f"  steps:\n  - admit: {{pod: a, containers: {{app: {{limits: {{{fields}}}}}}}}}\n"
+
+
 @pytest.mark.parametrize(
     ("written", "line", "said"),
     [
@@ -51,6 +60,44 @@ ON = ("--machine", "laptop-4c8t")
             "spec.containers[0].resources.limits must be a mapping",
         ),
         ("  steps:\n  - admit: {pod: a, spec: {containers: 4}}\n", 6, "must be a list"),
+        (config("reservedSystemCPUs: '${cor(0)}'"), 2, "case own: 'cor' is not known here"),
+        (config("kubeReserved: {cpu: '" + "9" * 501 + "'}"), 2, "more than 500 characters"),
+        (config("reservedSystemCPUs: 0-1000000000000"), 2, "CPU 1000000000000; the last one"),
+        (config("'${all}': 1, '${\"0-7\"}': 2"), 2, "the key '${\"0-7\"}' repeats the key '0-7'"),
+        (config("'${cpus > 1}': 1"), 2, "the key '${cpus > 1}' is neither text nor a number"),
+        ("  devices: {a/b: '${all}'}\n" + STEPS, 2, "case own: Expected `array`, got `str`"),
+        (
+            limits("cpu: two"),
+            6,
+            'limits.cpu: expected a quantity such as "2" or "1Gi", got "two"',
+        ),
+        (limits("cpu: '" + "9" * 501 + "'"), 6, "limits.cpu: expected a quantity such as"),
+        ("  steps:\n  - admit: a\n", 6, "no earlier step describes the pod a"),
+        (
+            f"{limits('cpu: 1')}  - remove: {{pod: a, container: b}}\n",
+            7,
+            "remove: there is no container b of pod a on the node",
+        ),
+        (
+            f"{limits('cpu: 1')}  - hints: {{pod: a, container: b}}\n",
+            7,
+            "hints: the pod has no container b",
+        ),
+        (
+            "  steps:\n  - merge: {nodes: [0], policy: any, providers: []}\n",
+            6,
+            "merge: policy must be one of none, best-effort",
+        ),
+        (
+            "  steps:\n  - merge: {nodes: [64], policy: restricted, providers: []}\n",
+            6,
+            "NUMA node 64 is not from 0 to 63",
+        ),
+        (
+            "  steps:\n  - state: {}\n    expect: {pods: {a: {b: {memory: {size: 64Mi}}}}}\n",
+            7,
+            "steps[0].expect.pods.a.b.memory.size: expected a number, or an expression such as",
+        ),
         ("  steps:\n  - admit: {pod: a, spec: {containers: [4]}}\n", 6, "mapping with a name"),
     ],
 )
@@ -69,3 +116,27 @@ def test_what_is_wrong_with_a_case_is_said_with_file_and_line(
     assert ended.code == 2
     assert f"{file}:{line}: " in ended.err
     assert said in ended.err
+
+
+def test_a_case_for_no_known_release_cannot_be_filled_in(command: Command, tmp_path: Path) -> None:
+    file = tmp_path / "own.yaml"
+    file.write_text(f"{HEAD}  kubernetes: '> 1.37'\n{STEPS}")
+    assert command("case", "show", "own", "--cases", file).code == 0
+    ended = command("case", "show", "own", "--cases", file, *ON)
+    assert ended.code == 2
+    assert f"{file}:2: cases[0]: case own: kubernetes: > 1.37 includes none of" in ended.err
+
+
+@pytest.mark.parametrize(
+    "fields", ["featureGates: true", "cpuManagerPolicyOptions: 5", "topologyManagerPolicy: {}"]
+)
+def test_fields_of_any_type_reach_the_implementation(
+    command: Command, tmp_path: Path, fields: str
+) -> None:
+    file = tmp_path / "own.yaml"
+    file.write_text(HEAD + config(fields))
+    program = f"{sys.executable} -m numaproof reference"
+    way = ("check", "--cases", file, "--select", "own", *ON, "--implementation", program)
+    ended = command(*way)
+    assert ended.code == 1
+    assert "refused with config" in ended.out

@@ -132,6 +132,9 @@ def test_a_unit_that_cant_be_done_is_tried_again_next_time(
     partly = conducted(tmp_path / "other", planned, one_by_one(worker, breaks=breaks))
     assert not partly.complete
     assert "INCOMPLETE: 3 units left" in as_text(partly)
+    why = "2 units could not be done: 1.35 kubelet/seeds/5+5: no;"
+    assert f"\n  {why}" in as_text(partly)
+    assert json.loads(as_json(partly))["message"].startswith(why)
     last = json.loads((tmp_path / "other" / "events.jsonl").read_text().splitlines()[-1])
     assert last["message"].startswith("2 units could not be done: 1.35 kubelet/seeds/5+5: no;")
 

@@ -34,6 +34,18 @@ def test_an_answer_reads_back_as_it_was(operation: str, answer: messages.Answer)
     assert codec.decode_answer(line, 3, operation) == answer
 
 
+@pytest.mark.parametrize("depth", [1500, 20_000])
+@pytest.mark.parametrize("opening", [b"[", b'{"x":'])
+def test_json_of_any_depth_is_read_or_refused(depth: int, opening: bytes) -> None:
+    closing = b"]" if opening == b"[" else b"}"
+    text = opening * depth + b"1" + closing * depth
+    for line in (text, text.decode()):
+        with pytest.raises(codec.ProtocolError, match="nested deeper than 200 levels"):
+            codec.decode_any(line)
+    flat = b"[" + b"[1]," * depth + b'"' + b"[" * depth + b'"]'
+    assert len(codec.decode_any(flat)) == depth + 1
+
+
 def test_kubernetes_and_cadvisor_structures_are_open() -> None:
     line = b'{"id":1,"ok":{"num_cores":4,"vendor_id":"x","topology":null}}'
     assert codec.decode_answer(line, 1, "discover") == MachineInfo(num_cores=4)

@@ -190,7 +190,7 @@ _OF_NO_LINE = re.compile(
     r"|: there is nothing in it|: larger than [\d,]+ bytes"
     r"|was recorded on Kubernetes [^,]+, not"
     r"|expected one KubeletConfiguration, got \d+ documents|no pods in \S+; name manifests"
-    r"|the reference makes none of its calls"
+    r"|the reference makes none of its calls|is known to answer this otherwise: name the --defect"
     r"|brings no machine of its own: write it as a case"
 )
 """Messages about a file as a whole, of which no line is more wrong than another."""

@@ -154,6 +154,10 @@ def test_silence_is_a_time_out(program: Program) -> None:
         ("answer(read(), refused={'reason': 'no', 'message': ''})", "`state` must not be refused"),
         ("answer(read(), wrong={})", "unknown field `wrong`"),
         (
+            "read(); say('{\"id\":1,\"ok\":' + '[' * 20000 + ']' * 20000 + '}\\n')",
+            "nested deeper than 200 levels",
+        ),
+        (
             (
                 "hint = {'numa': None, 'preferred': False}\n"
                 "app = {'cpus': '', 'exclusive': '', 'memory': [], 'affinity': hint, 'quota': True}"
