@@ -20,6 +20,7 @@ from numaproof.conformance.known_failures.verdicts import KNOWN, KnownFailures
 from numaproof.folders.scratch import scratch_folder
 from numaproof.protocol.events import GOOD, CaseFinished
 from numaproof.protocol.machine import MachineInfo
+from numaproof.protocol.mismatch import in_one_line
 from numaproof.reports.transcript import transcript
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ class Checker:
             pytest.skip(result.message)
         if finished.outcome in ("expected failure", KNOWN):
             if not hypothesis.currently_in_test_context():
-                pytest.xfail(f"{result.defect or KNOWN}: {finished.message}")
+                pytest.xfail(f"{result.defect or KNOWN}: {in_one_line(finished.message)}")
         elif not result.good:
             raise AssertionError(_failure(finished, selected, result))
 

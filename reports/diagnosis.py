@@ -8,6 +8,7 @@ from rich.text import Text
 
 from numaproof.inputs.plurals import plural
 from numaproof.reports.untrusted import one_line, visible
+from numaproof.reports.wording import problem_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,9 +72,11 @@ def _finding(finding: Finding, told: set[str], room: int) -> Iterator[Text]:
     told.add(finding.wrong)
     after = f"after {finding.after}: " if finding.after else ""
     told_before = " (again)" if again else ""
-    yield Text(f"     {mark} {after}{one_line(finding.wrong, 400)}{told_before}", style)
+    wrong, *labelled = problem_lines(finding.wrong)
+    yield Text(f"     {mark} {after}{one_line(wrong, 400)}{told_before}", style)
     if again:
         return
+    yield from (Text(f"       {line[2:11]}{one_line(line[11:], 400)}", style) for line in labelled)
     if finding.right:
         yield Text(f"       right: {one_line(finding.right, 400)}")
     if finding.log.strip():

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from numaproof.protocol.events import GOOD
+from numaproof.protocol.mismatch import in_one_line
 from numaproof.reports.values import Difference, compact, differences, without_machine
-from numaproof.reports.wording import taken_side
+from numaproof.reports.wording import problem_lines, taken_side
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,13 +54,11 @@ class Failure:
     reproduce: str = ""
     parted: Parted | None = None
     signature: str = ""
-    sides: tuple[str, str] = ("expected", "got")
-    """What the two answers to a call are called."""
 
     @property
     def news(self) -> str:
         """The message, or empty if the title says the same."""
-        return "" if self.message == self.title else self.message
+        return "" if in_one_line(self.message) == self.title else self.message
 
     @property
     def log_name(self) -> str:
@@ -129,14 +128,7 @@ def divergence_failure(summary: Summary, found: DivergenceFound) -> Failure:
         reproduce=found.reproduce,
         parted=found.parted,
         signature=found.signature,
-        sides=_sides(summary, found),
     )
-
-
-def _sides(summary: Summary, found: DivergenceFound) -> tuple[str, str]:
-    if found.outcome == "nondeterministic":
-        return "first", "again"
-    return ("left", "right") if summary.kind == "diff" else ("expected", "got")
 
 
 def all_failures(summary: Summary) -> tuple[Failure, ...]:
@@ -190,12 +182,12 @@ def plain_story(failure: Failure) -> str:
 
 def plain_events(failure: Failure) -> str:
     """The same without title and requirements, which some formats show differently."""
-    return "\n".join([*([failure.news] if failure.news else []), *_events(failure)])
+    return "\n".join([*(problem_lines(failure.news) if failure.news else ()), *_events(failure)])
 
 
 def _heading(failure: Failure) -> Iterator[str]:
     if failure.news:
-        yield failure.news
+        yield from problem_lines(failure.news)
     yield failure.title
     for requirement in failure.requirements:
         yield f"Requirement {requirement.id}: {requirement.statement}"
@@ -210,11 +202,11 @@ def _events(failure: Failure) -> Iterator[str]:
             continue
         step = bad.step
         yield f"Step {bad.number}: {step.operation} {compact(without_machine(step.args))}"
-        yield from (f"  {problem}" for problem in step.problems)
+        yield from (f"  {line}" for one in step.problems for line in problem_lines(one))
         for difference in bad.found:
             yield f"  {difference.path}"
-            yield f"    {failure.sides[0]:8} {difference.expected}"
-            yield f"    {failure.sides[1]:8} {difference.got}"
+            yield f"    {'expected':8} {difference.expected}"
+            yield f"    {'got':8} {difference.got}"
         if bad.answer:
             yield f"  answer {bad.answer}"
     if failure.parted:

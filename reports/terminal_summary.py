@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from numaproof.inputs.plurals import plural
+from numaproof.protocol.mismatch import Mismatch
 from numaproof.reports.drawing import draw_text
 from numaproof.reports.groups import causes
 from numaproof.reports.headline import verdict_line
@@ -23,6 +24,7 @@ from numaproof.reports.wording import (
     claims_lines,
     columns,
     left_lines,
+    problem_lines,
     reached_lines,
     taken_side,
     taken_sides,
@@ -189,19 +191,19 @@ def _body(failure: Failure, width: int, *, color: bool) -> Iterator[RenderableTy
         said.append(f"{one_line(requirement.statement, 300)} ", "default")
         yield said.append(visible(source(requirement)), "dim")
     if failure.news:
-        yield Text(_few_lines(failure.news))
+        yield from _problem(failure.news)
     for told in told_steps(failure):
         if isinstance(told, HarnessStep):
             yield Text(one_line(str(told), _VALUE), "italic")
         else:
-            yield from _step(told, failure.sides)
+            yield from _step(told)
     if failure.parted:
         yield Text(f"before: {one_line(taken_side(failure.parted), _TITLE)}", "dim")
     if failure.stderr:
         yield Text(f"{failure.log_name}:", "dim")
         yield Text(both_ends(failure.stderr, _LOG))
     if failure.drawn is not None and failure.pictures:
-        both = tuple(one.title for one in failure.pictures) == failure.sides
+        both = tuple(one.title for one in failure.pictures) == _BOTH_SIDES
         shown = failure.pictures if both else failure.pictures[-1:]
         yield _beside(failure.drawn, shown, width, color=color)
 
@@ -227,20 +229,32 @@ def _whole(label: str, text: str) -> Text:
     return Text(label, "dim", no_wrap=True, overflow="ignore").append(visible(text), "bold not dim")
 
 
-def _step(bad: BadStep, sides: tuple[str, str]) -> Iterator[Text]:
+_BOTH_SIDES = ("expected", "got")
+"""The titles of pictures that are shown next to each other."""
+
+
+def _step(bad: BadStep) -> Iterator[RenderableType]:
     step, found = bad.step, bad.found
     args = one_line(compact(without_machine(step.args)), _VALUE)
     yield Text(f"step {bad.number}, {step.operation} {args}")
     for problem in step.problems:
-        yield Text(f"  {_few_lines(problem)}", "bold")
+        yield from (Padding(line, (0, 0, 0, 2)) for line in _problem(problem))
     for one in found[:_LINES]:
         yield Text(f"  {one_line(one.path, 120)}")
-        yield Text(f"    {sides[0]:8} {one_line(one.expected, _VALUE)}", "green")
-        yield Text(f"    {sides[1]:8} {one_line(one.got, _VALUE)}", "red")
+        yield Text(f"    {'expected':8} {one_line(one.expected, _VALUE)}", "green")
+        yield Text(f"    {'got':8} {one_line(one.got, _VALUE)}", "red")
     if len(found) > _LINES:
         yield Text(f"  {plural(len(found) - _LINES, 'more difference')} in the reports")
     if bad.answer:
         yield Text(f"    answer   {one_line(bad.answer, _VALUE)}")
+
+
+def _problem(text: str) -> Iterator[Text]:
+    """What is wrong, with what was expected and what came on lines of their own."""
+    first, *labelled = problem_lines(text) if Mismatch.read(text) else (text,)
+    yield Text(_few_lines(first), "bold")
+    for line, style in zip(labelled, ("green", "red"), strict=False):
+        yield Text(f"  {line[2:11]}{one_line(line[11:], _VALUE)}", style)
 
 
 def _few_lines(text: str) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from numaproof.reports.untrusted import one_line
 from numaproof.reports.values import compact, without_machine
-from numaproof.reports.wording import SYMBOLS, taken_side
+from numaproof.reports.wording import SYMBOLS, problem_lines, taken_side
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,11 +31,19 @@ def transcript(run: CaseFinished) -> Iterator[str]:
         answer = "no answer" if step.answer is None else _short(step.answer)
         yield f"     {answer}"
         for problem in step.problems:
-            yield f"     {SYMBOLS['fail']} {one_line(problem, _VALUE)}"
+            first, *more = problem_lines(problem)
+            yield f"     {SYMBOLS['fail']} {one_line(first, _VALUE)}"
+            yield from (f"       {_labelled(line)}" for line in more)
     defect = f" ({run.defect})" if run.defect else ""
     message = f": {one_line(run.message, _VALUE)}" if run.message else ""
     side = f", {taken_side(run.parted)}" if run.parted else ""
     yield f"  {SYMBOLS[run.outcome]} {run.outcome}{defect}{side}{message}"
+
+
+def _labelled(line: str) -> str:
+    """A line of a problem, as long as a value may be, with its label where it is."""
+    indent = line[: len(line) - len(line.lstrip())]
+    return f"{indent}{one_line(line, _VALUE)}"
 
 
 def _arguments(step: ReportedCall) -> dict[str, Any]:

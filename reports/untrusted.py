@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import re
 
+from numaproof.protocol.mismatch import in_one_line
+
 _FORMAT = (
     "\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e"  # soft hyphen, Arabic marks
     "\u200b-\u200f\u2028-\u202e\u2060-\u206f"  # zero width, line separators, bidi controls
@@ -68,8 +70,11 @@ _LAST_SHORT = 0xFFFF
 
 
 def one_line(text: str, limit: int) -> str:
-    """The text on one line of at most `limit` characters, hidden characters made visible."""
-    flat = " ".join(visible(text).split())
+    """The text on one line of at most `limit` characters, hidden characters made visible.
+
+    What was expected and what came instead, which have lines of their own, become a sentence.
+    """
+    flat = " ".join(visible(in_one_line(text)).split())
     return flat if len(flat) <= limit else flat[: max(limit - 1, 0)] + "…"
 
 

@@ -7,11 +7,10 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from numaproof.protocol.mismatch import ABSENT
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-
-ABSENT = "(absent)"
-"""Shown for a value that one side does not have."""
 
 _DEEPEST = 60
 

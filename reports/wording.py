@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from numaproof.inputs.plurals import plural
+from numaproof.protocol.mismatch import Mismatch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -173,3 +174,11 @@ def setting(summary: Summary) -> tuple[tuple[str, str], ...]:
         *([("Seed", str(started.seed))] if started.seed is not None else []),
         ("Duration", f"{summary.seconds:.1f} s"),
     )
+
+
+def problem_lines(text: str) -> tuple[str, ...]:
+    """A problem as lines: what differs, and on labelled lines what was expected and what came."""
+    found = Mismatch.read(text)
+    if found is None:
+        return tuple(text.split("\n"))
+    return (found.what, f"  {'expected':8} {found.expected}", f"  {'got':8} {found.got}")

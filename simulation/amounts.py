@@ -32,19 +32,19 @@ def amounts(asked: Iterable[tuple[str, int]]) -> str:
 
 
 def free_of(resource: str, free: int, asked: int) -> str:
-    """``3 of 4 CPUs free``, or ``5 CPUs free`` if that is enough.
+    """``3 CPUs free, 4 needed``, or ``5 CPUs free`` if that is enough.
 
     Sizes that are close are written with as many digits as it takes to distinguish them.
     """
     if free >= asked:
         return f"{amount(resource, free)} free"
     if not is_memory(resource):
-        return f"{free} of {amount(resource, asked)} free"
+        return f"{amount(resource, free)} free, {asked} needed"
     for digits in range(1, _MOST_DIGITS + 1):
         have, wanted = size(free, digits), size(asked, digits)
         if have != wanted:
-            return f"{have} of {wanted} of {resource} free"
-    return f"{free} of {asked} B of {resource} free"
+            return f"{have} of {resource} free, {wanted} needed"
+    return f"{free} B of {resource} free, {asked} B needed"
 
 
 def size(count: int, digits: int = 1) -> str:

@@ -6,6 +6,7 @@ or they do not. What else is compared depends on the level that the program clai
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -135,9 +136,9 @@ class Opinion:
                 continue
             self.agreed.discard(level)
             if applies(level, self._hello.level):
+                claim = f"level {level} is claimed, and the documents say otherwise: "
                 moment.wrong(
-                    f"level {level} is claimed, and the documents say otherwise: {found}"
-                    " (yours against theirs)",
+                    str(replace(found, what=claim + found.what)),
                     "answer as documented, or claim a lower level",
                 )
 

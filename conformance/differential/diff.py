@@ -27,6 +27,7 @@ from numaproof.protocol import discovery, events
 from numaproof.protocol.features import claimed
 from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.messages import TOLD
+from numaproof.protocol.mismatch import in_one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -247,7 +248,8 @@ def _found(
     found: _Found, harness_run: HarnessRun, options: DiffOptions, scratch: Path
 ) -> events.DivergenceFound:
     scenario, played, cut_short = found.smallest(scratch, options.tries)
-    title = f"{found.named.name}: {played.message}"
+    message = f"{found.named.name}: {played.message}"
+    title = in_one_line(message)
     if cut_short:
         title += f" ({shrinking.CUT_SHORT})"
     case = shrinking.case_of(scenario, title)
@@ -257,7 +259,7 @@ def _found(
         at=harness_run.elapsed(),
         title=title,
         outcome=played.outcome,
-        message=title,
+        message=message,
         machine=scenario.machine,
         steps=played.steps,
         pictures=played.pictures,

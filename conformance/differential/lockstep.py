@@ -6,7 +6,7 @@ The right side is the one under test.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -24,13 +24,14 @@ from numaproof.conformance.execution.session import Session
 from numaproof.conformance.execution.shown import bounded, replace_text, told
 from numaproof.conformance.judging import crash_attribution, known_defects, signatures
 from numaproof.conformance.judging.invariants import View
-from numaproof.conformance.judging.oracle import DIFFERS, STATE_DIR, Oracle
+from numaproof.conformance.judging.oracle import STATE_DIR, Oracle, of_sides
 from numaproof.conformance.judging.sides import Sides
 from numaproof.conformance.judging.signatures import Evidence
 from numaproof.folders.removal import remove_tree
 from numaproof.folders.scratch import make_folder, require_room
 from numaproof.folders.state_directory import StateDirectory
 from numaproof.protocol import codec, events, messages
+from numaproof.protocol.mismatch import swapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -56,6 +57,7 @@ class Pair:
         sides: makes references that are on either side where kubelets break their documents, any of
             which the right side may agree with; None to compare it with the left side alone.
         tell: what starts ask both to tell.
+        tested: the side that is under test; what the other one says is what is expected.
     """
 
     left: Implementation
@@ -64,6 +66,7 @@ class Pair:
     level: messages.Level
     sides: Callable[[Side], Implementation] | None = None
     tell: tuple[messages.Told, ...] = ()
+    tested: Literal["left", "right"] = "right"
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,7 @@ class LockstepResult:
             that is why no more was compared; empty where it was not.
         defect: the named defect by which a side broke; None where it did not.
         parted: the side that the right one took, where either was right and they differ.
+        tested: the side that was under test.
     """
 
     outcome: Outcome
@@ -94,11 +98,15 @@ class LockstepResult:
     chance: str = ""
     defect: str | None = None
     parted: events.Parted | None = None
+    tested: Literal["left", "right"] = "right"
 
     @property
     def signature(self) -> str:
         """The cause of the failure; empty if there is none."""
         message = self.message.removeprefix(f"{self.operation}: ")
+        if self.tested == "left":
+            # Signatures have the right side's kind of answer before the left side's.
+            message = swapped(message)
         evidence = Evidence(self.outcome, message, self.operation, trace=self.stderr)
         return signatures.signature(evidence)
 
@@ -151,7 +159,7 @@ class _PairSession(Session):
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
         answer = super().call(operation, args)
         if self.calls[-1].problems:
-            raise _Differs(self.calls[-1].problems[0].removeprefix(DIFFERS))
+            raise _Differs(of_sides(self.calls[-1].problems[0]))
         return answer
 
 
@@ -229,11 +237,14 @@ class _LockstepRun:
             faults = [
                 one for one in (last.answer, self._left.answer) if isinstance(one, messages.Fault)
             ]
-            last.problems[:] = [f"{differs} (right against left)"]
+            said = str(differs)
+            if self._pair.tested == "left":
+                said = swapped(said)
+            last.problems[:] = [said]
             ended = self._ended(
-                "fault" if faults else "fail", f"{last.operation}: {differs}", faults=faults
+                "fault" if faults else "fail", f"{last.operation}: {said}", faults=faults
             )
-            return replace(ended, pictures=self._pictures())
+            return replace(ended, pictures=self._pictures(), tested=self._pair.tested)
         return LockstepResult("pass", calls=len(self._session.calls), parted=self._parted())
 
     def _parted(self) -> events.Parted | None:
@@ -301,8 +312,8 @@ class _LockstepRun:
             return ()
         drawn = []
         for title, side in (
-            ("left", self._left.reference),
-            ("right", self._session.implementation),
+            ("expected", self._left.reference),
+            ("got", self._session.implementation),
         ):
             try:
                 state = side.call("state", messages.NoArgs())

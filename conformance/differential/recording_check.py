@@ -59,7 +59,13 @@ def compare(recording: Recording, target: Target, scratch: Path) -> LockstepResu
     kubelet took: if only that differs, nothing more is compared.
     """
     assert recording.case.machine is not None
-    pair = Pair(target.implementation, Recorded(recording), target.capabilities, target.level)
+    pair = Pair(
+        target.implementation,
+        Recorded(recording),
+        target.capabilities,
+        target.level,
+        tested="left",
+    )
     played = play(pair, Scenario(recording.case, recording.case.machine), scratch)
     led = isinstance(target.implementation, InProcess)
     if played.outcome == "fail" and not led and _other_devices(played.steps[-1]):
@@ -98,9 +104,7 @@ def _turned(step: events.ReportedCall) -> events.ReportedCall:
         operation=step.operation,
         args=step.args,
         answer=step.expected,
-        problems=tuple(
-            one.replace("right against left", "recorded against answered") for one in step.problems
-        ),
+        problems=step.problems,
         expected=step.answer,
         before=step.before,
     )

@@ -19,8 +19,9 @@ from numaproof.conformance.execution.run import Run, RunResult
 from numaproof.conformance.fuzzing.shrinking import Shrinking
 from numaproof.conformance.fuzzing.time_limit import OutOfTimeError
 from numaproof.conformance.judging import signatures
-from numaproof.conformance.judging.oracle import disagreement
+from numaproof.conformance.judging.oracle import disagreement, of_sides
 from numaproof.protocol import events, messages
+from numaproof.protocol.mismatch import swapped
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,7 +63,8 @@ class Nondeterminism:
     @property
     def signature(self) -> str:
         """What answers differ, whatever the scenario."""
-        end = self.broke or RunResult(OUTCOME, self.message)
+        # Signatures have the first kind of answer before the other one.
+        end = self.broke or RunResult(OUTCOME, swapped(self.message))
         return signatures.signature(
             signatures.Evidence(end.outcome, end.message, self.operation, trace=end.stderr)
         )
@@ -152,13 +154,14 @@ class DeterminismCheck:
             return None
         if isinstance(left.answer, messages.Fault) and isinstance(right.answer, messages.Fault):
             return None  # a trace is never the same
-        return disagreement(
+        found = disagreement(
             left.args,
-            one.normal(left.answer),
             two.normal(right.answer),
+            one.normal(left.answer),
             self._level,
             one.capabilities.discovers,
         )
+        return of_sides(str(found)) if found else None
 
 
 def _broken_once(scenario: Scenario, first: Run, again: Run) -> Nondeterminism | None:
@@ -184,7 +187,7 @@ def _both(one: Session, left: Call, two: Session, right: Call, message: str) -> 
         operation=right.operation,
         args=two.shown(right.args),
         answer=_shown(two, right),
-        problems=(f"{message} (the first time against now)",),
+        problems=(message,),
         expected=_shown(one, left),
         before=right.before,
     )

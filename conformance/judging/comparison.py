@@ -13,7 +13,8 @@ import msgspec
 
 from numaproof.conformance.cases import checkpoints
 from numaproof.conformance.cases.loading import applies
-from numaproof.protocol import codec, messages
+from numaproof.protocol import codec, lists, messages
+from numaproof.protocol.mismatch import ABSENT, Mismatch, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -23,23 +24,28 @@ if TYPE_CHECKING:
 _SEVERAL = 2
 
 
-def difference(left: messages.Answer, right: messages.Answer, level: Level) -> str | None:
-    """How two answers differ at a level, in one sentence; None if they agree.
+OUTCOME = "the outcome"
+"""What differs where an answer is of another kind than expected."""
 
-    An `Unsupported` on either side cannot be compared and counts as agreement.
+
+def difference(got: messages.Answer, expected: messages.Answer, level: Level) -> Mismatch | None:
+    """How an answer differs from the expected one at a level; None if they agree.
+
+    An `Unsupported` on either side cannot be compared and counts as agreement. The order of a list
+    that stands for a set does not count (`numaproof.protocol.lists`).
     """
-    if isinstance(left, messages.Unsupported) or isinstance(right, messages.Unsupported):
+    if isinstance(got, messages.Unsupported) or isinstance(expected, messages.Unsupported):
         return None
     if not applies("admission", level):
         return None
-    kinds = _kind(left), _kind(right)
+    kinds = _kind(expected), _kind(got)
     if kinds[0] != kinds[1]:
-        return f"{kinds[0]} against {kinds[1]}"
-    if not applies("placement", level):
+        return Mismatch(OUTCOME, *kinds)
+    if not applies("placement", level) or got == expected:
         return None
     exact = applies("kubelet", level)
-    place = _first_difference("", _comparable(left, exact=exact), _comparable(right, exact=exact))
-    return place.removeprefix(".") if place else None
+    sides = (_comparable(one, exact=exact) for one in (expected, got))
+    return _first_difference("", *sides)
 
 
 _NAMED_OPTION = re.compile(
@@ -114,7 +120,7 @@ def _kind(answer: messages.Answer) -> str:
 
 
 def _comparable(answer: messages.Answer, *, exact: bool) -> Any:
-    plain = codec.to_plain(answer)
+    plain = lists.in_order(answer, exact=exact)
     match answer:
         case messages.StartRefused() | messages.AdmissionRefused() | messages.Fault():
             return plain if exact else {}
@@ -200,13 +206,18 @@ def _data_fits(content: Mapping[str, Any]) -> bool:
     return bool(content.get(checkpoints.DATA_CHECKSUM) == right)
 
 
-def _first_difference(where: str, left: Any, right: Any) -> str | None:
-    if isinstance(left, dict) and isinstance(right, dict):
-        for key in sorted({*left, *right}):
-            if key not in left or key not in right:
-                return f"{where}.{key} is only on one side"
-            found = _first_difference(f"{where}.{key}", left[key], right[key])
+def _first_difference(where: str, expected: Any, got: Any) -> Mismatch | None:
+    if isinstance(expected, dict) and isinstance(got, dict):
+        for key in sorted({*expected, *got}):
+            place = f"{where}.{key}" if where else key
+            if key not in got:
+                return Mismatch(place, shown(expected[key]), ABSENT)
+            if key not in expected:
+                return Mismatch(place, ABSENT, shown(got[key]))
+            found = _first_difference(place, expected[key], got[key])
             if found:
                 return found
         return None
-    return None if left == right else f"{where} is {left!r} against {right!r}"
+    if expected == got:
+        return None
+    return Mismatch.of(f"{where}{lists.remark(expected, got)}", expected, got)

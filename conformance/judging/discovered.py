@@ -20,6 +20,7 @@ from numaproof.conformance.requirements import (
 from numaproof.protocol import codec
 from numaproof.protocol.discovery import DISCOVERED
 from numaproof.protocol.machine import MachineInfo
+from numaproof.protocol.mismatch import ABSENT, Mismatch, shown
 from numaproof.protocol.sets import CPUSet
 
 if TYPE_CHECKING:
@@ -29,22 +30,21 @@ if TYPE_CHECKING:
     from numaproof.protocol.machine import Core, HugePages, UncoreCache
 
 
-def difference(left: MachineInfo, right: MachineInfo, fields: Collection[str]) -> str | None:
-    """Where two machines differ in the fields that are seen, in one sentence; None if nowhere."""
-    views = _views(left, fields), _views(right, fields)
+def difference(got: MachineInfo, expected: MachineInfo, fields: Collection[str]) -> Mismatch | None:
+    """Where a machine differs from another in the fields that are seen; None if nowhere."""
+    views = _views(expected, fields), _views(got, fields)
     for name in DISCOVERED:
         if name not in views[0]:
             continue
-        one, other = (view[name] for view in views)
-        if not isinstance(one, dict):
-            if one != other:
-                return f"{name} is {one!r} against {other!r}"
+        right, found = (view[name] for view in views)
+        if not isinstance(right, dict):
+            if right != found:
+                return Mismatch.of(name, right, found)
             continue
-        for key in sorted({*one, *other}):
-            if key not in one or key not in other:
-                return f"{name} of {key} is only on one side"
-            if one[key] != other[key]:
-                return f"{name} of {key} is {one[key]!r} against {other[key]!r}"
+        for key in sorted({*right, *found}):
+            if right.get(key, ABSENT) != found.get(key, ABSENT):
+                sides = (shown(one[key]) if key in one else ABSENT for one in (right, found))
+                return Mismatch(f"{name} of {key}", *sides)
     return None
 
 

@@ -15,14 +15,16 @@ from numaproof.conformance.cases.schema import (
     Expected,
     UpdateExpected,
 )
-from numaproof.conformance.judging.comparison import comparable_file
+from numaproof.conformance.judging.comparison import OUTCOME, comparable_file
 from numaproof.conformance.judging.discovered import described, kept
 from numaproof.conformance.judging.node_expectations import (
+    amount,
     device_problems,
     memory_problems,
     nodes_of,
 )
-from numaproof.protocol import codec, messages
+from numaproof.protocol import codec, lists, messages
+from numaproof.protocol.mismatch import Mismatch
 from numaproof.protocol.sets import CPUSet
 
 if TYPE_CHECKING:
@@ -31,6 +33,10 @@ if TYPE_CHECKING:
     from numaproof.conformance.cases.machine_properties import Facts
     from numaproof.protocol.machine import MachineInfo
     from numaproof.protocol.messages import Level
+
+
+A_REFUSAL = "a refusal with "
+"""How an expected refusal begins; its stage or reason follows."""
 
 
 @dataclass(frozen=True)
@@ -70,19 +76,20 @@ def check(
             problems = list(_refusal(expected, word, answer.message, context))
             return problems or list(_told("the refused pod", expected.pod, answer.pod))
         case _ if expected.refused is not None:
-            return [f"accepted: expected a refusal with {expected.refused}"]
+            return [str(Mismatch(OUTCOME, f"{A_REFUSAL}{expected.refused}", "accepted"))]
     return list(_result(expected, answer, context))
 
 
 def _refusal(expected: Expected, word: str, message: str, context: Context) -> Iterator[str]:
+    refused = f"refused with {word} ({' '.join(message.split())})"
     if expected.refused is None:
-        yield f"refused with {word} ({message}): expected success"
+        yield str(Mismatch(OUTCOME, "success", refused))
     elif expected.refused != word:
-        yield f"refused with {word} ({message}): expected {expected.refused}"
+        yield str(Mismatch(OUTCOME, f"{A_REFUSAL}{expected.refused}", refused))
     elif expected.message is not None and applies("kubelet", context.level):
-        shown = message.replace(context.state_dir, "$STATE_DIR")
-        if shown != expected.message:
-            yield f"the message: expected {expected.message!r}, got {shown!r}"
+        text = message.replace(context.state_dir, "$STATE_DIR")
+        if text != expected.message:
+            yield str(Mismatch.of("the message", expected.message, text))
 
 
 def _told(what: str, wanted: dict[str, Any] | None, given: object) -> Iterator[str]:
@@ -128,15 +135,24 @@ def _hints(expected: Mapping[messages.Provider, Any], answer: messages.NodeHints
             for resource, hints in (getattr(answer, provider) or {}).items()
         }
         if wanted != given:
-            yield f"hints of {provider}: expected {wanted}, got {given}"
+            yield str(Mismatch.of(f"hints of {provider}{_order(wanted, given)}", wanted, given))
+
+
+def _order(wanted: object, given: object) -> str:
+    """The remark about the first list of hints that differs in its order alone."""
+    if not (isinstance(wanted, dict) and isinstance(given, dict)):
+        return ""
+    both = ((wanted[name], given[name]) for name in wanted if name in given)
+    differing = [lists.remark(*sides) for sides in both if sides[0] != sides[1]]
+    return differing[0] if len(set(differing)) == 1 and wanted.keys() == given.keys() else ""
 
 
 def _merged(expected: Expected, answer: messages.Merged, level: Level) -> Iterator[str]:
     hint = codec.to_plain(answer.hint)
     if expected.admit is not None and expected.admit != answer.admit:
-        yield f"admit: expected {expected.admit}, got {answer.admit}"
+        yield str(Mismatch.of("admit", expected.admit, answer.admit))
     if expected.hint is not None and expected.hint != hint and applies("placement", level):
-        yield f"the merged hint: expected {expected.hint}, got {hint}"
+        yield str(Mismatch.of("the merged hint", expected.hint, hint))
 
 
 def _machine(
@@ -152,7 +168,7 @@ def _state(expected: Expected, answer: messages.State, context: Context) -> Iter
     if expected.pods is not None:
         wanted = {uid(name) for name in expected.pods}
         if wanted != set(answer.pods):
-            yield f"pods in the state: expected {sorted(wanted)}, got {sorted(answer.pods)}"
+            yield str(Mismatch.of("pods in the state", sorted(wanted), sorted(answer.pods)))
             return
         for name, containers in expected.pods.items():
             yield from _containers(f"{name}/", containers, answer.pods[uid(name)], context)
@@ -170,7 +186,7 @@ def _file(name: str, wanted: str | dict[str, Any], content: str | None) -> Itera
         yield f"there is no file {name}"
     elif isinstance(wanted, str):
         if content != wanted:
-            yield f"{name}: expected {wanted!r}, got {content!r}"
+            yield str(Mismatch.of(name, wanted, content))
     else:
         try:
             parsed = codec.decode_any(content)
@@ -186,7 +202,8 @@ def _updates(expected: Expected, answer: messages.Reconciled, context: Context) 
     told = [(update.uid, update.container) for update in answer.updates]
     wanted = [(uid(update.pod), update.container) for update in expected.updates]
     if told != wanted:
-        yield f"updates: expected {_pairs(wanted)}, got {_pairs(told)}"
+        what = f"updates{lists.remark(wanted, told)}"
+        yield str(Mismatch(what, _pairs(wanted), _pairs(told)))
         return
     for want, update in zip(expected.updates, answer.updates, strict=True):
         yield from _cpus(_name(want), want.cpus, update.cpus, context)
@@ -218,13 +235,13 @@ def _containers(
         yield from _cpus(f"CPUs of {where}", wanted.cpus, container.cpus, context)
         affinity = codec.to_plain(container.affinity)
         if wanted.affinity is not None and wanted.affinity != affinity:
-            yield f"the affinity of {where}: expected {wanted.affinity}, got {affinity}"
+            yield str(Mismatch.of(f"the affinity of {where}", wanted.affinity, affinity))
         level = context.level
         yield from memory_problems(f"memory of {where}", wanted.memory, container.memory, level)
         if wanted.quota is not None and container.quota is None:
             yield f"the CFS quota of {where} is not told, though the start asked for it"
         elif wanted.quota is not None and wanted.quota is not container.quota:
-            yield f"the CFS quota of {where}: expected {wanted.quota}, got {container.quota}"
+            yield str(Mismatch.of(f"the CFS quota of {where}", wanted.quota, container.quota))
         held = container.devices or {}
         for resource, devices in (wanted.devices or {}).items():
             what = f"{resource} of {where}"
@@ -236,8 +253,8 @@ def _containers(
 def _cpus(what: str, wanted: CPUs | None, given: CPUSet, context: Context) -> Iterator[str]:
     if wanted is None:
         return
-    for problem in _set_problems(_normal(wanted), given, context):
-        yield f"{what} ({given}): {problem}"
+    for expected, got in _set_problems(_normal(wanted), given, context):
+        yield str(Mismatch(what, expected, got))
 
 
 def _normal(wanted: CPUs) -> CPUsExpected:
@@ -248,36 +265,53 @@ def _normal(wanted: CPUs) -> CPUsExpected:
     return wanted
 
 
-def _set_problems(wanted: CPUsExpected, given: CPUSet, context: Context) -> Iterator[str]:
-    if wanted.equals is not None and given != (other := _set(wanted.equals, context)):
-        yield f"expected {str(other)!r}"
-    if wanted.within is not None and not given.issubset(_set(wanted.within, context)):
-        yield f"not within {_set(wanted.within, context)}"
-    if wanted.contains is not None and not _set(wanted.contains, context).issubset(given):
-        yield f"does not contain {_set(wanted.contains, context)}"
-    if wanted.disjoint_from and not given.isdisjoint(_set(wanted.disjoint_from, context)):
-        yield f"shares CPUs with {_set(wanted.disjoint_from, context)}"
+def _set_problems(
+    wanted: CPUsExpected, given: CPUSet, context: Context
+) -> Iterator[tuple[str, str]]:
+    """What is expected of a set and does not hold, each with what there is instead."""
+    for words, text, holds in (
+        ("", wanted.equals, CPUSet.__eq__),
+        ("CPUs within ", wanted.within, CPUSet.issubset),
+        ("CPUs that include ", wanted.contains, _includes),
+        ("CPUs apart from ", wanted.disjoint_from or None, CPUSet.isdisjoint),
+    ):
+        if text is not None and not holds(given, other := _set(text, context)):
+            yield f"{words}{named(other)}", named(given)
     if wanted.at_least is not None and len(given) < int(wanted.at_least):
-        yield f"fewer than {wanted.at_least}"
+        yield f"at least {amount(wanted.at_least, 'CPUs')}", _counted(len(given), given)
     yield from _relations(wanted, given, context)
     yield from _counts(wanted, given, context)
 
 
-def _relations(wanted: CPUsExpected, given: CPUSet, context: Context) -> Iterator[str]:
+def _includes(given: CPUSet, other: CPUSet) -> bool:
+    return other.issubset(given)
+
+
+def named(cpus: CPUSet) -> str:
+    """A set of CPUs for people."""
+    return str(cpus) or "no CPUs"
+
+
+def _counted(count: int, given: CPUSet, of: str = "CPUs") -> str:
+    return amount(count, of) + (f" ({given})" if given else "")
+
+
+def _relations(wanted: CPUsExpected, given: CPUSet, context: Context) -> Iterator[tuple[str, str]]:
     for field, holds, words in _RELATIONS:
         name = getattr(wanted, field)
         if name is None:
             continue
-        if name not in context.containers:
-            yield f"there is no container {name} to compare with"
-        elif not holds(given, context.containers[name].exclusive):
-            yield f"{words} {name} ({context.containers[name].exclusive})"
+        other = context.containers.get(name)
+        if other is None:
+            yield f"{words} {name}", f"no container {name}"
+        elif not holds(given, other.exclusive):
+            yield f"{words} {name} ({named(other.exclusive)})", named(given)
 
 
 _RELATIONS = (
-    ("same_as", CPUSet.__eq__, "not the CPUs of"),
-    ("within_container", CPUSet.issubset, "not within the CPUs of"),
-    ("disjoint_from_container", CPUSet.isdisjoint, "shares CPUs with"),
+    ("same_as", CPUSet.__eq__, "the CPUs of"),
+    ("within_container", CPUSet.issubset, "CPUs within those of"),
+    ("disjoint_from_container", CPUSet.isdisjoint, "CPUs apart from those of"),
 )
 
 
@@ -294,7 +328,7 @@ _WHERE = frozenset({"cores", "sockets", "numa_nodes", "uncore_caches", "per_node
 """Fields about where CPUs are: below level placement, the implementation chooses."""
 
 
-def _counts(wanted: CPUsExpected, given: CPUSet, context: Context) -> Iterator[str]:
+def _counts(wanted: CPUsExpected, given: CPUSet, context: Context) -> Iterator[tuple[str, str]]:
     facts = context.facts
     on_nodes = tuple(sorted(_per_group(facts.nodes.values(), given)))
     seen = {
@@ -313,13 +347,17 @@ def _counts(wanted: CPUsExpected, given: CPUSet, context: Context) -> Iterator[s
             continue
         want = getattr(wanted, field)
         if want is not None and want != value:
-            yield _expected(field, want, value)
+            yield _of_count(field, want, value, given)
 
 
-def _expected(field: str, want: object, value: object) -> str:
+def _of_count(field: str, want: Any, value: Any, given: CPUSet) -> tuple[str, str]:
     if field == "whole_cores":
-        return "expected whole cores only" if want else "expected at least one core in part"
-    return f"expected {want} {_WORDS[field]}, got {value}"
+        return "whole cores only" if want else "at least one core in part", named(given)
+    words = _WORDS[field]
+    if field == "per_node":
+        expected, got = (", ".join(map(str, one)) or "none" for one in (want, value))
+        return f"{expected} {words}", f"{got} {words}" + (f" ({given})" if given else "")
+    return amount(want, words), _counted(value, given, words)
 
 
 def _per_group(groups: Any, given: CPUSet) -> list[int]:
@@ -340,4 +378,4 @@ def _subset(where: str, wanted: Any, given: Any) -> Iterator[str]:
             else:
                 yield from _subset(f"{where}.{key}", value, given[key])
     elif wanted != (list(given) if isinstance(given, tuple) else given):
-        yield f"{where}: expected {wanted!r}, got {given!r}"
+        yield str(Mismatch.of(where, wanted, given))

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 from numaproof.conformance.cases.loading import applies
 from numaproof.conformance.cases.schema import DevicesExpected
+from numaproof.protocol import lists
+from numaproof.protocol.mismatch import Mismatch
+from numaproof.protocol.sets import NUMASet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -36,12 +39,12 @@ def memory_problems(
         for block in blocks:
             sums[block.type] += block.size
         if dict(sums) != wanted:
-            yield f"{what}: expected {wanted}, got {dict(sums)}"
+            yield str(Mismatch.of(what, wanted, dict(sums)))
     elif applies("placement", level):
         has = sorted((block.type, tuple(block.numa), block.size) for block in blocks)
         want = sorted((one.type, _ids(one.numa), int(one.size)) for one in wanted)
         if has != want:
-            yield f"{what}: expected {want}, got {has}"
+            yield str(Mismatch(f"{what}{lists.repeated(has)}", _blocks(want), _blocks(has)))
 
 
 def device_problems(
@@ -62,15 +65,35 @@ def device_problems(
     """
     if isinstance(wanted, int | str):
         if len(given) != int(wanted):
-            yield f"{what}: expected {wanted} devices, got {len(given)}"
+            yield str(Mismatch(what, amount(wanted, "devices"), amount(len(given), "devices")))
     elif applies("placement", level):
         if isinstance(wanted, DevicesExpected):
             has = sorted(nodes.get(one, ()) for one in given)
             want = sorted(_ids(one) for one in wanted.numa)
             if has != want:
-                yield f"{what}: expected devices on nodes {want}, got {has}"
+                yield str(Mismatch(what, _nodes(want), _nodes(has)))
         elif sorted(given) != sorted(wanted):
-            yield f"{what}: expected {sorted(wanted)}, got {sorted(given)}"
+            named = f"{what}{lists.repeated(given)}"
+            yield str(Mismatch.of(named, sorted(wanted), sorted(given)))
+
+
+def amount(count: int | str, things: str) -> str:
+    """``1 CPU``, ``2 CPUs``: a count of things, which are given in the plural."""
+    return f"{count} {things.removesuffix('s') if str(count) == '1' else things}"
+
+
+def _blocks(blocks: Iterable[tuple[str, Nodes, int]]) -> str:
+    listed = (f"{size} bytes of {kind} on {_on(nodes)}" for kind, nodes, size in blocks)
+    return "; ".join(listed) or "no memory"
+
+
+def _nodes(devices: Iterable[Nodes]) -> str:
+    """The nodes of each of some devices."""
+    return "devices on " + "; ".join(map(_on, devices)) if devices else "no devices"
+
+
+def _on(nodes: Nodes) -> str:
+    return f"NUMA nodes {NUMASet(nodes)}" if nodes else "no NUMA node"
 
 
 def nodes_of(resource: str, devices: Iterable[DeviceResource]) -> dict[str, Nodes]:

@@ -7,7 +7,7 @@ went, or the answers are compared in a form that is the same either way.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
@@ -22,6 +22,7 @@ from numaproof.conformance.judging.comparison import (
 )
 from numaproof.protocol import messages
 from numaproof.protocol.machine import MachineInfo
+from numaproof.protocol.mismatch import Mismatch
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -113,28 +114,38 @@ DIFFERS = "differs from the reference: "
 """What every disagreement starts with."""
 
 
+def of_sides(problem: str) -> str:
+    """A disagreement where the other side is not the reference."""
+    found = Mismatch.read(problem.removeprefix(DIFFERS))
+    return str(replace(found, what=f"{found.what}{APART}")) if found else problem
+
+
+APART = " differs"
+"""What follows the place that differs between two sides."""
+
+
 def disagreement(
     args: messages.Args,
-    left: messages.Answer,
-    right: messages.Answer,
+    got: messages.Answer,
+    expected: messages.Answer,
     level: messages.Level,
     discovers: Collection[str] | None = None,
-) -> str | None:
-    """How two answers to one call differ, in one sentence; None if they agree.
+) -> Mismatch | None:
+    """How an answer to a call differs from the expected one; None if they agree.
 
     Of several refusals that a kubelet may give, any one is as good as another. Of discovered
     machines it is compared what `discovers` names; None stands for all.
     """
-    if isinstance(left, MachineInfo) and isinstance(right, MachineInfo) and discovers is not None:
-        seen = discovered.difference(left, right, discovers)
+    if isinstance(got, MachineInfo) and isinstance(expected, MachineInfo) and discovers is not None:
+        seen = discovered.difference(got, expected, discovers)
         return seen if applies("placement", level) else None
     if _has_several_options(args):
-        left, right = any_option(left), any_option(right)
+        got, expected = any_option(got), any_option(expected)
     if isinstance(args, messages.StartArgs) and _is_several(args.config.get("featureGates")):
-        left, right = any_gate(left), any_gate(right)
+        got, expected = any_gate(got), any_gate(expected)
     if _asks_for_several_devices(args):
-        left, right = any_resource(left), any_resource(right)
-    return difference(left, right, level)
+        got, expected = any_resource(got), any_resource(expected)
+    return difference(got, expected, level)
 
 
 STATE_DIR = "$STATE_DIR"

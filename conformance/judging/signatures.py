@@ -15,9 +15,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from numaproof.conformance.judging import traces
-from numaproof.conformance.judging.oracle import DIFFERS
+from numaproof.conformance.judging.comparison import OUTCOME
+from numaproof.conformance.judging.expectations import A_REFUSAL
+from numaproof.conformance.judging.oracle import APART, DIFFERS
 from numaproof.protocol import machine, messages
 from numaproof.protocol.events import GOOD
+from numaproof.protocol.mismatch import ABSENT, Mismatch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -110,13 +113,35 @@ _OWNER = re.compile(r" of .*")
 _GIVEN = re.compile(r" \(.*")
 
 
+_REMARK = re.compile(r" \((?:only the order differs|lists .* more than once)\)$")
+
+
+def _sentence(problem: str) -> str:
+    """A problem in the words from which signatures were made first, so that they stay the same."""
+    found = Mismatch.read(problem)
+    if found is None:
+        return problem.removeprefix(DIFFERS)
+    expected, got = found.expected, found.got
+    apart = found.what.startswith(DIFFERS) or found.what.endswith(APART)
+    what = _REMARK.sub("", found.what.removeprefix(DIFFERS).removesuffix(APART))
+    if apart and what == OUTCOME:
+        return f"{got} against {expected}"
+    if apart:
+        one_side = ABSENT in (expected, got)
+        return f"{what} is only on one side" if one_side else f"{what} is {got} against {expected}"
+    if what == OUTCOME:
+        refused = got.startswith("refused")
+        return f"{got}: expected {expected.removeprefix(A_REFUSAL) if refused else expected}"
+    return f"{what}: expected {expected}, got {got}"
+
+
 def _kind(problem: str) -> str:
     """The kind of a wrong answer, from the sentence that describes it.
 
     Such a sentence comes from the oracle (``containers.app.cpus is '1' against '2'``) or from
     expectations (``exclusive CPUs of app (0-1): expected 3 CPUs, got 2``).
     """
-    problem = problem.removeprefix(DIFFERS)
+    problem = _sentence(problem)
     if found := _BETWEEN.match(problem):
         return f"{_fields(found[1])} {found[2] or 'differs'}"
     if found := _REFUSED.match(problem):

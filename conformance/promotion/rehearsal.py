@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from numaproof.conformance.cases import manifests
-from numaproof.conformance.cases.errors import CaseError, playing
+from numaproof.conformance.cases.errors import CaseError
 from numaproof.conformance.cases.schema import Expected, NoArguments, StartStep, Step
+from numaproof.conformance.execution.player import playing
 from numaproof.conformance.execution.run import Run, reference_target
 from numaproof.conformance.judging.sides import DOCUMENTED
 from numaproof.conformance.promotion.expected_answers import Expecting, accepted_or_refused
 from numaproof.folders.scratch import scratch_folder
 from numaproof.protocol import messages
 from numaproof.protocol.messages import LEVELS
+from numaproof.protocol.mismatch import in_one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -84,7 +86,8 @@ def _make(run: Run, step: Step, number: int) -> None:
     with playing(run.player.case.id, number):
         result = run.judge(partial(run.player.step, step))
     if result.outcome != "pass":
-        message = f"the reference goes no further: {result.outcome}: {result.message}"
+        said = in_one_line(result.message)
+        message = f"the reference goes no further: {result.outcome}: {said}"
         raise CaseError(run.player.case.id, number, message)
 
 

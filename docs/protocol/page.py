@@ -25,7 +25,7 @@ from msgspec import inspect
 from numaproof.conformance.claims.names import how_claimed, needed
 from numaproof.conformance.execution import shown
 from numaproof.metadata import VERSION
-from numaproof.protocol import bounds, codec, messages
+from numaproof.protocol import bounds, codec, lists, messages
 from numaproof.protocol.discovery import DISCOVERED
 from numaproof.protocol.features import FEATURES
 from numaproof.protocol.operations import OPERATIONS
@@ -67,11 +67,21 @@ def fields(kind: type[msgspec.Struct]) -> str:
     info = inspect.type_info(kind)
     assert isinstance(info, inspect.StructType)
     rows = [
-        f"| `{one.encode_name}` | {type_text(one.type)} | {'yes' if one.required else 'no'}"
-        f" | {meant[one.encode_name]} |"
+        f"| `{one.encode_name}` | {type_text(one.type)}{order_text(kind, one.encode_name)}"
+        f" | {'yes' if one.required else 'no'} | {meant[one.encode_name]} |"
         for one in info.fields
     ]
     return "\n".join(["| field | type | required | meaning |", "|---|---|---|---|", *rows])
+
+
+def order_text(kind: type[msgspec.Struct], name: str) -> str:
+    """Whether the order of the lists in a field of an answer counts."""
+    tables = {
+        ", in any order": lists.SETS,
+        ", as found": lists.AS_FOUND,
+        ", in order": lists.ORDERED,
+    }
+    return next((text for text, one in tables.items() if name in one.get(kind, ())), "")
 
 
 def type_text(info: inspect.Type) -> str:

@@ -70,16 +70,14 @@ class StaticMemoryPolicy(Readmission):
 
     @property
     def allocatable(self) -> Blocks:
-        """What can be allocated at all, sorted by type and then by the text of the node."""
+        """What can be allocated at all, sorted by type and then by node."""
         found = [
             Block(1 << node, kind, table.allocatable)
             for node, memory in self.empty.items()
             for kind, table in memory.tables.items()
             if table.allocatable
         ]
-        return tuple(
-            sorted(found, key=lambda block: (block.kind, f"[{NUMASet.from_mask(block.nodes)}]"))
-        )
+        return tuple(sorted(found, key=lambda block: (block.kind, block.nodes)))
 
     def hints_for_container(
         self, state: MemoryState, reuse: ReusableMemory, pod: Pod, container: PodContainer

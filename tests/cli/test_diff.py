@@ -185,7 +185,8 @@ def test_a_panic_that_is_a_named_defect_is_reported_and_fails_nothing(
     told = command("diff", *panics, "--kubernetes", "1.33", "--json").json()
     (met,) = told["expected_failures"]
     assert (met["case"], met["defect"]) == ("seed 4101", "hugepages-without-memory-panic")
-    assert met["message"].startswith("admit: a fault against ")
+    assert met["message"].startswith("admit: the outcome differs\nexpected: ")
+    assert met["message"].endswith("\ngot: a fault")
 
 
 def test_the_same_panic_of_a_release_without_the_defect_fails(

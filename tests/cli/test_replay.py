@@ -92,7 +92,10 @@ def test_a_program_without_an_answer_is_shown_so(command: Command, program: Prog
     [
         (CASE % ("1.12", "none"), "no case in mine.yaml applies to Kubernetes"),
         (CASE % ("newest", "none"), "'newest' is not a release such as '1.35'"),
-        (CASE % ("", "none") + "  - admit: lost\n", "case mine, step 2: 'lost'"),
+        (
+            CASE % ("", "none") + "  - admit: lost\n",
+            "case mine, step 2: no earlier step describes the pod lost",
+        ),
         (CASE % ("", '"${lost}"'), "'lost' is not known here"),
         (
             CASE.replace("title", "titel") % ("", "none"),

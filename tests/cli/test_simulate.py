@@ -537,7 +537,7 @@ def test_the_answer_as_json_has_its_documented_parts(ask: Command) -> None:
         "merge",
     ]
     assert explanation["steps"][2]["candidates"]["told"] == [
-        {"numa": [0], "mark": "impossible", "text": "7 of 8 CPUs free", "alike": 0}
+        {"numa": [0], "mark": "impossible", "text": "7 CPUs free, 8 needed", "alike": 0}
     ]
     assert set(found["node"]) == {"policies", "shared", "reserved", "memory", "devices"}
     assert found["node"]["memory"][0]["reserved"] == 100 * 1024 * 1024

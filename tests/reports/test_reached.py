@@ -67,9 +67,9 @@ def test_answers_that_changed_are_side_by_side(
     assert (summary.tally.bad, summary.tally.errors) == (1, 0)
     shown = told(events)
     assert "≁ NONDETERMINISTIC" in shown
-    assert 'first    "0-1"' in shown
-    assert 'again    "2-3"' in shown
+    assert 'expected "0-1"' in shown
+    assert 'got      "2-3"' in shown
     assert b'type="nondeterministic"' in junit(summary)
     assert "First <span" in html(summary)
-    assert "and again <span" in html(summary)
+    assert "and got <span" in html(summary)
     assert "nondeterministic" in markdown(summary)

@@ -179,8 +179,8 @@ def test_watching_leaves_the_node_as_it_is() -> None:
             [pod("a", {"cpu": 30}), pod("b", {"cpu": 30}), pod("c", {"cpu": 12})],
             (),
             (
-                "container app0: no node can provide 12 CPUs: node 0: 8 of 12 CPUs free; node 1: "
-                "10 of 12 CPUs free"
+                "container app0: no node can provide 12 CPUs: node 0: 8 CPUs free, 12 "
+                "needed; node 1: 10 CPUs free, 12 needed"
             ),
         ),
         (
@@ -244,7 +244,7 @@ def test_watching_leaves_the_node_as_it_is() -> None:
             (),
             (
                 "container app0: no set of nodes can provide 1000 GiB of memory: nodes 0-1: "
-                "189.7 GiB of 1000 GiB of memory free (189.7 GiB of memory in total)"
+                "189.7 GiB of memory free, 1000 GiB needed (189.7 GiB of memory in total)"
             ),
         ),
         (
@@ -253,9 +253,9 @@ def test_watching_leaves_the_node_as_it_is() -> None:
             (),
             (
                 "container app0: no set of nodes can provide 94 GiB of memory: node 0: 0 B of "
-                "94 GiB of memory free, node 0 is in use as part of the group of nodes 0-1; "
-                "node 1: 89.7 GiB of 94 GiB of memory free, node 1 is in use as part of the group "
-                "of nodes 0-1; nodes 0-1: 89.7 GiB of 94 GiB of memory free"
+                "memory free, 94 GiB needed, node 0 is in use as part of the group of nodes 0-1; "
+                "node 1: 89.7 GiB of memory free, 94 GiB needed, node 1 is in use as part of the "
+                "group of nodes 0-1; nodes 0-1: 89.7 GiB of memory free, 94 GiB needed"
             ),
         ),
         (
@@ -267,7 +267,7 @@ def test_watching_leaves_the_node_as_it_is() -> None:
             (),
             (
                 "container app0: the hints merge to node 0, which the Memory Manager cannot use: "
-                "34 GiB of 40 GiB of memory free"
+                "34 GiB of memory free, 40 GiB needed"
             ),
         ),
         (
@@ -348,7 +348,7 @@ def test_everything_that_is_lacking_is_listed() -> None:
     asked = question("laptop-4c8t", {"topologyManagerPolicy": "restricted"}, f"{NIC}=1@0")
     assert why(asked, pod("a", {"cpu": 7, NIC: 2})).summary == (
         f"container app0: 2 {NIC} requested: 1 on this node, 0 held by containers, 1 free; and "
-        "no node can provide 7 CPUs: node 0: 6 of 7 CPUs free"
+        "no node can provide 7 CPUs: node 0: 6 CPUs free, 7 needed"
     )
 
 
@@ -382,8 +382,8 @@ def demand(free: list[int], amount: int, total: int = 16, **more: Any) -> Demand
 def test_interchangeable_nodes_are_listed_once_on_large_machines() -> None:
     found = candidates(demand([2] + [5] * 33, 8), ("cpu",))
     first, second, *_ = found.told
-    assert (str(first.numa), first.text, first.alike) == ("0", "2 of 8 CPUs free", 0)
-    assert (str(second.numa), second.text, second.alike) == ("1", "5 of 8 CPUs free", 32)
+    assert (str(first.numa), first.text, first.alike) == ("0", "2 CPUs free, 8 needed", 0)
+    assert (str(second.numa), second.text, second.alike) == ("1", "5 CPUs free, 8 needed", 32)
 
 
 def test_of_many_sets_those_that_lack_least_are_shown() -> None:
@@ -408,6 +408,6 @@ def test_sizes_that_look_the_same_are_shown_with_more_digits() -> None:
     (one,) = candidates(
         demand([10 * GIB + GIB // 50], 10 * GIB + GIB // 20, 20 * GIB), ("memory",)
     ).told
-    assert one.text == "10.01 GiB of 10.04 GiB of memory free"
+    assert one.text == "10.01 GiB of memory free, 10.04 GiB needed"
     (one,) = candidates(demand([10 * GIB], 10 * GIB + 1, 20 * GIB), ("memory",)).told
-    assert one.text == "10737418240 of 10737418241 B of memory free"
+    assert one.text == "10737418240 B of memory free, 10737418241 B needed"

@@ -12,7 +12,7 @@ from numaproof.conformance.judging.entitlement import (
     options,
     topology_policy,
 )
-from numaproof.conformance.judging.invariants.view import Violation, named
+from numaproof.conformance.judging.invariants.view import Violation, named, nodes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,7 +82,7 @@ def _no_affinity(view: View) -> Iterator[Violation]:
             yield Violation(
                 "policy-none-has-no-affinity",
                 "TOPO-POLICY-006",
-                f"{named(place)} has the affinity {container.affinity.numa or '{}'}"
+                f"{named(place)} has the affinity {nodes_of(container.affinity.numa)}"
                 " under policy none",
                 places=(place,),
             )
@@ -100,7 +100,7 @@ def _as_policy(policy: str, place: Place, affinity: messages.Hint) -> Iterator[V
         yield Violation(
             "single-node-is-one",
             "TOPO-POLICY-004",
-            f"{named(place)} has the affinity {affinity.numa} under single-numa-node",
+            f"{named(place)} has the affinity {nodes_of(affinity.numa)} under single-numa-node",
             places=(place,),
         )
 
@@ -163,7 +163,7 @@ def _one_of_pod(view: View) -> Iterator[Violation]:
             yield Violation(
                 "pod-scope-one-affinity",
                 "TOPO-SCOPE-002",
-                f"{uid}/{other} has the affinity {affinity.numa}, {uid}/{name}"
-                f" {container.affinity.numa}, under scope pod",
+                f"{uid}/{other} has the affinity {nodes_of(affinity.numa)}, {uid}/{name}"
+                f" {nodes_of(container.affinity.numa)}, under scope pod",
                 places=((uid, other), (uid, name)),
             )

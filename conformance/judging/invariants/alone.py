@@ -10,7 +10,7 @@ from numaproof.protocol import messages
 from numaproof.protocol.sets import NUMASet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from numaproof.protocol.messages import Level
 
@@ -59,21 +59,22 @@ def _merged(args: messages.MergeArgs, answer: messages.Merged) -> Iterator[Viola
         yield Violation(
             "admitted-by-policy",
             "TOPO-POLICY-003",
-            f"{args.policy} says {answer.admit} to a hint with preferred {answer.hint.preferred}",
+            f"{args.policy} {'admits' if answer.admit else 'refuses'} a hint that is"
+            f" {_preferred(answer.hint)}",
         )
     agreed = _agreed(lists, every)
     if answer.hint.preferred != bool(agreed):
         yield Violation(
             "preferred-if-all-agree",
             "TOPO-MERGE-004",
-            f"the providers all prefer {sorted(map(str, agreed)) or 'nothing'}, the merged hint"
-            f" {nodes} has preferred {answer.hint.preferred}",
+            f"the providers all prefer nodes {_hints(agreed)}, the merged hint {nodes} is"
+            f" {_preferred(answer.hint)}",
         )
     elif agreed and (nodes not in agreed or len(nodes) > min(map(len, agreed))):
         yield Violation(
             "narrowest-preferred-wins",
             "TOPO-MERGE-003",
-            f"the providers all prefer {sorted(map(str, agreed))}, the merged hint is {nodes}",
+            f"the providers all prefer nodes {_hints(agreed)}, the merged hint is {nodes}",
         )
     elif not agreed and nodes != every and not _within(nodes, lists):
         yield Violation(
@@ -120,3 +121,11 @@ def _within(nodes: NUMASet, lists: list[list[messages.Hint]]) -> bool:
     return all(
         any(hint.numa is None or nodes.issubset(hint.numa) for hint in hints) for hints in lists
     )
+
+
+def _preferred(hint: messages.Hint) -> str:
+    return "preferred" if hint.preferred else "not preferred"
+
+
+def _hints(hints: Iterable[NUMASet]) -> str:
+    return " or ".join(sorted(map(str, hints))) or "none"

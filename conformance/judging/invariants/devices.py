@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from numaproof.conformance.judging.entitlement import device_counts, topology_policy
-from numaproof.conformance.judging.invariants.view import Violation, named
+from numaproof.conformance.judging.invariants.view import Violation, joined, named
 from numaproof.protocol.sets import NUMASet
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def on_admission(
                     "devices-of-pod-level-pods" if as_one else "devices-as-requested",
                     "DEV-ALLOCATE-003",
                     f"{uid}/{name} asked for {count} of {resource} and got"
-                    f" {list(held.get(resource, ()))}",
+                    f" {joined(held.get(resource, ()))}",
                     places=((uid, name),),
                 )
         for one in view.devices:
@@ -76,39 +76,41 @@ def _held(view: View | None, uid: str) -> set[tuple[str, str]]:
     }
 
 
-def _healthy(place: Place, listed: messages.DeviceResource, new: list[str]) -> Iterator[Violation]:
-    healthy = {device.id for device in listed.ids if device.healthy}
+def _healthy(
+    place: Place, reported: messages.DeviceResource, new: list[str]
+) -> Iterator[Violation]:
+    healthy = {device.id for device in reported.ids if device.healthy}
     wrong = sorted(set(new) - healthy)
     if wrong:
         yield Violation(
             "devices-given-are-healthy",
             "DEV-HEALTH-001",
-            f"{named(place)} was given {listed.resource} {wrong}, which are not healthy",
+            f"{named(place)} was given {reported.resource} {joined(wrong)}, which are not healthy",
             places=(place,),
         )
 
 
 def _near(
     place: Place,
-    listed: messages.DeviceResource,
+    reported: messages.DeviceResource,
     ids: tuple[str, ...],
     view: View,
     affinity: messages.Hint,
 ) -> Iterator[Violation]:
     if topology_policy(view.config) == "none" or affinity.numa is None or not affinity.preferred:
         return
-    nodes = {device.id: device.numa or NUMASet() for device in listed.ids}
+    nodes = {device.id: device.numa or NUMASet() for device in reported.ids}
     if not any(nodes.values()):
         return
     far = [one for one in ids if one in nodes and nodes[one].isdisjoint(affinity.numa)]
     if far:
-        left = _of_init_containers(view, place, listed.resource)
+        left = _of_init_containers(view, place, reported.resource)
         reused = all(one in left and not nodes[one] for one in far)
         yield Violation(
             "reused-devices-near-affinity" if reused else "devices-near-affinity",
             "DEV-ALLOCATE-001",
-            f"{named(place)} has the affinity {affinity.numa}, and {listed.resource} {far} are"
-            " elsewhere",
+            f"{named(place)} has the affinity {affinity.numa}, and {reported.resource}"
+            f" {joined(far)} are elsewhere",
             places=(place,),
         )
 

@@ -13,7 +13,7 @@ from numaproof.conformance.judging.invariants.view import Violation
 from numaproof.protocol.sets import NUMASet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from numaproof.conformance.judging.invariants.view import View
 
@@ -84,7 +84,7 @@ def on_refusal(before: View, after: View) -> Iterator[Violation]:
                 "refusal-keeps-groups",
                 "NODE-REFUSED-001",
                 f"after a refusal node {node} is alone in {FILE_NAME}, before it in the group"
-                f" {list(was[node].cells)}",
+                f" {_numbers(was[node].cells)}",
             )
 
 
@@ -119,9 +119,19 @@ def _entries(view: View, content: Content) -> Iterator[Violation]:
             yield Violation(
                 "memory-file-says-what-is-held",
                 _REQUIREMENT,
-                f"{place} has {held.get(place, 'no memory')}, {FILE_NAME} says"
-                f" {said.get(place, 'none')}",
+                f"{place} has {_blocks(held.get(place))}; {FILE_NAME} says"
+                f" {_blocks(said.get(place))}",
             )
+
+
+def _numbers(nodes: Iterable[int]) -> str:
+    """Node ids that a file has, which need be neither sorted nor possible."""
+    return ",".join(map(str, sorted(nodes)))
+
+
+def _blocks(blocks: Iterable[tuple[str, str, int]] | None) -> str:
+    listed = (f"{size} of {kind} on {nodes}" for nodes, kind, size in blocks or ())
+    return " and ".join(listed) or "no memory"
 
 
 def _plain(block: WrittenBlock) -> tuple[str, str, int]:
@@ -166,8 +176,8 @@ def _in_use(view: View, content: Content) -> Iterator[Violation]:
             yield Violation(
                 f"memory-file-counts-blocks{'-of-budgets' if again else ''}",
                 _REQUIREMENT,
-                f"node {node} has {on[node]} blocks with the nodes {list(group)}, and says"
-                f" {memory.number_of_assignments} with {list(memory.cells)}",
+                f"node {node} has {on[node]} blocks with the nodes {_numbers(group)}, and says"
+                f" {memory.number_of_assignments} with {_numbers(memory.cells)}",
             )
 
 
@@ -205,7 +215,7 @@ def _unreserved(
         )
         said = sum(_of(nodes, node, kind) for node in group)
         if held != said:
-            yield f"{held} bytes of {kind} are held on nodes {sorted(group)}, the nodes say {said}"
+            yield f"{held} bytes of {kind} are held on nodes {_numbers(group)}, they say {said}"
 
 
 def _of(nodes: Mapping[int, Any], node: int, kind: str) -> int:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from numaproof.conformance.judging.entitlement import is_static, keeps_memory
 from numaproof.conformance.judging.invariants import files
-from numaproof.conformance.judging.invariants.view import Violation, named
+from numaproof.conformance.judging.invariants.view import Violation, joined, named, nodes_of
+from numaproof.protocol.mismatch import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numaproof.conformance.judging.invariants.view import Place, View
     from numaproof.protocol import messages
@@ -30,7 +32,7 @@ def listed(view: View) -> Iterator[Violation]:
         yield Violation(
             "state-lists-pods-on-node",
             "CPU-REMOVE-003",
-            f"the state lists {sorted(view.state.pods)}, on the node are {sorted(view.pods)}",
+            f"the state lists {joined(view.state.pods)}; on the node: {joined(view.pods)}",
         )
         return
     for uid, pod in view.pods.items():
@@ -43,8 +45,8 @@ def listed(view: View) -> Iterator[Violation]:
             yield Violation(
                 "every-container-answered",
                 "CPU-STATIC-004",
-                f"pod {uid} has containers {sorted(names)}, the answer"
-                f" {sorted(view.state.pods[uid])}",
+                f"pod {uid} has containers {joined(names)}; the answer has"
+                f" {joined(view.state.pods[uid])}",
             )
 
 
@@ -68,8 +70,8 @@ def on_state(view: View) -> Iterator[Violation]:
         yield Violation(
             "cpu-file-says-what-is-held",
             "CPU-CHECKPOINT-002",
-            f"{CPU_FILE} has {said} and shares {content.default_cpu_set}, the state has {held}"
-            f" and shares {view.state.shared}",
+            f"{CPU_FILE} has {shown(said)} and shares {content.default_cpu_set}; the state has"
+            f" {shown(held)} and shares {view.state.shared}",
         )
 
 
@@ -81,7 +83,8 @@ def on_change(before: View, after: View) -> Iterator[Violation]:
         if had is None or place in before.ended:
             continue
         gained = not had.memory and place[0] in after.reclassified
-        if kept == keeps and had.memory != container.memory and not gained:
+        moved = had.memory != container.memory and _differ(had.memory, container.memory)
+        if kept == keeps and moved and not gained:
             of = _whose_memory(place, before, after)
             yield Violation(
                 f"memory{of}-stays",
@@ -95,7 +98,7 @@ def on_change(before: View, after: View) -> Iterator[Violation]:
                 yield Violation(
                     "devices-stay",
                     "NODE-RESTART-001",
-                    f"{named(place)} had {resource} {list(ids)} and has {list(now)}",
+                    f"{named(place)} had {resource} {joined(ids)} and has {joined(now)}",
                     places=(place,),
                 )
 
@@ -123,22 +126,41 @@ def on_refusal(before: View, after: View) -> Iterator[Violation]:
             yield Violation(
                 "refusal-changes-nobody",
                 "NODE-REFUSED-001",
-                f"after a refusal pod {uid} has {_kept(after, uid)}, before it"
-                f" {_kept(before, uid)}",
+                f"after a refusal pod {uid} has {_all(_kept(after, uid))}; before it had"
+                f" {_all(_kept(before, uid))}",
             )
 
 
 def _kept(view: View, uid: str) -> dict[str, str]:
     return {
-        name: f"memory {_blocks(container)}, devices {container.devices or {}}, affinity"
-        f" {container.affinity.numa}"
+        name: f"memory {_blocks(container)}, devices {_devices(container)}, affinity"
+        f" {_affinity(container.affinity)}"
         for name, container in view.state.pods[uid].items()
     }
 
 
+def _all(kept: Mapping[str, str]) -> str:
+    return "; ".join(f"{name}: {what}" for name, what in kept.items())
+
+
 def _blocks(container: messages.Container) -> str:
     blocks = (f"{block.size} of {block.type} on {block.numa}" for block in container.memory)
-    return " and ".join(blocks) or "nothing"
+    return " and ".join(sorted(blocks)) or "nothing"
+
+
+def _devices(container: messages.Container) -> str:
+    held = (f"{joined(ids)} of {name}" for name, ids in (container.devices or {}).items())
+    return " and ".join(sorted(held)) or "none"
+
+
+def _affinity(hint: messages.Hint) -> str:
+    """A hint in words, which are the same for the same hint."""
+    return f"{nodes_of(hint.numa)}, {'preferred' if hint.preferred else 'not preferred'}"
+
+
+def _differ(had: Sequence[messages.MemoryBlock], has: Sequence[messages.MemoryBlock]) -> bool:
+    """Whether blocks differ in more than their order, which means nothing."""
+    return Counter(had) != Counter(has)
 
 
 def on_admission(answer: messages.Admitted, view: View, uid: str) -> Iterator[Violation]:
@@ -147,12 +169,20 @@ def on_admission(answer: messages.Admitted, view: View, uid: str) -> Iterator[Vi
     for name, given in answer.containers.items():
         if name not in kept:
             continue
-        for field in ("memory", "devices", "affinity"):
-            said, now = getattr(given, field), getattr(kept[name], field)
-            if said != now:
+        for field, words in _KEPT.items():
+            said, now = words(given), words(kept[name])
+            if getattr(given, field) != getattr(kept[name], field) and said != now:
                 yield Violation(
                     "state-keeps-what-was-answered",
                     "NODE-STATE-001",
-                    f"{uid}/{name} was given {field} {said}, the state says {now}",
+                    f"{uid}/{name} was given {field} {said}; the state says {now}",
                     places=((uid, name),),
                 )
+
+
+_KEPT: Mapping[str, Callable[[messages.Container], str]] = {
+    "memory": _blocks,
+    "devices": _devices,
+    "affinity": lambda container: _affinity(container.affinity),
+}
+"""What a state keeps of a container, in words that are the same in any order."""

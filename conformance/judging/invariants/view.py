@@ -204,6 +204,16 @@ def named(place: Place) -> str:
     return "/".join(place)
 
 
+def nodes_of(numa: NUMASet | None) -> str:
+    """The nodes of an affinity as messages write them; None stands for no affinity."""
+    return "no nodes" if numa is None else f"nodes {numa}"
+
+
+def joined(items: Iterable[str]) -> str:
+    """Names as messages write them, sorted."""
+    return ", ".join(sorted(items)) or "none"
+
+
 class Arrival(NamedTuple):
     """When a pod was first admitted: under which configuration, and after which start."""
 

@@ -224,7 +224,7 @@ BROKEN = {
             'return {"ok": {"shared": listed(self.shared()), "pods": pods,',
             'return {"ok": {"shared": listed(self.shared()), "pods": {},',
         ),
-        "the state lists [], on the node are",
+        "the state lists none; on the node: ",
     ),
     "pods lost at a restart": (
         ('for uid, held in saved["pods"].items() if uid in there', "for uid, held in () if uid"),
@@ -235,7 +235,7 @@ BROKEN = {
             "saved = json.loads(file.read_text()) if file.exists() else",
             'saved = {"pods": self.held, "node": node} if hasattr(self, "held") else',
         ),
-        "the state lists [], on the node are ['uid-all', 'uid-log']",
+        "the state lists none; on the node: uid-all, uid-log",
     ),
     "CPUs not free after a removal": (
         ('self.held.pop(args["uid"], None)', "pass"),

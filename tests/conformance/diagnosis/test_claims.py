@@ -43,7 +43,7 @@ UNTRUE = {
     ),
     "the removal of a container": (
         [('self.held[args["uid"]][args["container"]] = []', 'del self.held[args["uid"]]')],
-        "the state lists [], on the node are ['uid-pair']",
+        "the state lists none; on the node: uid-pair",
     ),
     "policy none": (
         [("        if not self.static:\n", "        if False:\n")],
@@ -51,7 +51,7 @@ UNTRUE = {
     ),
     "pods that have left": (
         [(" if uid in there}", "}")],
-        "the state lists ['uid-all', 'uid-db', 'uid-log'], on the node are ['uid-all', 'uid-log']",
+        "the state lists uid-all, uid-db, uid-log; on the node: uid-all, uid-log",
     ),
     "a start that erases what is stored": (
         [
@@ -60,7 +60,7 @@ UNTRUE = {
                 ERASING,
             )
         ],
-        "the state lists [], on the node are ['uid-all', 'uid-log']",
+        "the state lists none; on the node: uid-all, uid-log",
     ),
     "pods of an earlier node": (
         [(HELD, f'{HELD}; self.held |= getattr(self, "old", {{}}); self.old = self.held')],

@@ -109,15 +109,15 @@ def test_the_first_difference_ends_a_scenario_with_both_answers_and_both_nodes(
 ) -> None:
     played = play(pair(Altered(on("7"))), scenario, tmp_path)
     assert played.outcome == "fail"
-    assert played.message == "admit: containers.app.cpus is '7' against '2-3'"
+    assert played.message == "admit: containers.app.cpus differs\nexpected: 2-3\ngot: 7"
     assert [step.operation for step in played.steps] == ["start", "admit"]
     last = played.steps[-1]
     assert last.answer is not None
     assert last.expected is not None
     assert last.answer["containers"]["app"]["cpus"] == "7"
     assert last.expected["containers"]["app"]["cpus"] == "2-3"
-    assert last.problems == ("containers.app.cpus is '7' against '2-3' (right against left)",)
-    assert [one.title for one in played.pictures] == ["left", "right"]
+    assert last.problems == ("containers.app.cpus differs\nexpected: 2-3\ngot: 7",)
+    assert [one.title for one in played.pictures] == ["expected", "got"]
 
 
 def test_no_picture_is_made_of_nodes_that_tell_no_state(scenario: Scenario, tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_a_fault_on_one_side_is_a_fault(scenario: Scenario, tmp_path: Path) -> N
 
     played = play(pair(Altered(break_down)), scenario, tmp_path)
     assert played.outcome == "fault"
-    assert played.message == "admit: a fault against accepted"
+    assert played.message == "admit: the outcome differs\nexpected: accepted\ngot: a fault"
 
 
 def test_a_side_that_once_agrees_to_the_end_passes(scenario: Scenario, tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ def test_answers_that_differ_from_run_to_run_are_chance(scenario: Scenario, tmp_
     played = examine(pair(chancy), scenario, tmp_path)
     assert played.outcome == "pass"
     assert played.chance == "admit"
-    assert played.message.startswith("admit: containers.app.cpus is")
+    assert played.message.startswith("admit: containers.app.cpus differs")
 
 
 def test_a_difference_beyond_chance_is_found(scenario: Scenario, tmp_path: Path) -> None:
@@ -203,4 +203,4 @@ def test_a_difference_beyond_chance_is_found(scenario: Scenario, tmp_path: Path)
     played = examine(pair(chancy), scenario, tmp_path)
     assert played.outcome == "fail"
     assert played.calls == 5
-    assert played.message == "admit: containers.app.cpus is '6' against '2-3'"
+    assert played.message == "admit: containers.app.cpus differs\nexpected: 2-3\ngot: 6"

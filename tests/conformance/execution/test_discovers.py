@@ -84,7 +84,7 @@ def test_only_what_is_claimed_is_compared_with_the_reference(discovered: Play) -
 
 def test_a_difference_in_what_is_claimed_fails(discovered: Play) -> None:
     result, _ = discovered("steps: [{discover: {}}]", discovers=(*SEEN, "num_sockets"))
-    assert result.message == "differs from the reference: num_sockets is 0 against 1"
+    assert result.message == "differs from the reference: num_sockets\nexpected: 1\ngot: 0"
 
 
 def test_who_claims_no_less_than_all_is_compared_as_a_whole(discovered: Play) -> None:
@@ -139,7 +139,7 @@ def test_what_is_wrong_of_a_machine_breaks_the_requirements_that_are_about_it(
 ) -> None:
     seen = (*SEEN, "num_sockets", "node_memory")
     result, run = discovered(WHOLE, about=ABOUT, discovers=seen)
-    assert result.message == "differs from the reference: num_sockets is 0 against 1"
+    assert result.message == "differs from the reference: num_sockets\nexpected: 1\ngot: 0"
     assert run.unseen() == ("DISCOVERY-011",)
     assert run.kept(result) == ("DISCOVERY-001", "DISCOVERY-002")
     # Who discovers everything is not excused, but for what is right.

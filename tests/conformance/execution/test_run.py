@@ -70,7 +70,7 @@ def test_a_case_that_is_not_as_expected_fails_and_stops(play: Play, reference: T
     text = ADMIT + "  expect: {containers: {app: {exclusive: 3}}}\n- reconcile: {}\n"
     result, run = play(reference, text)
     assert result.outcome == "fail"
-    assert result.message == "exclusive CPUs of app (2-3): expected 3 CPUs, got 2"
+    assert result.message == "exclusive CPUs of app\nexpected: 3 CPUs\ngot: 2 CPUs (2-3)"
     assert run.steps()[-1].operation == "state"
     assert run.steps()[-2].problems == (result.message,)
 
@@ -197,8 +197,8 @@ def test_a_tree_is_discovered_where_there_is_one(
     ("text", "complaint"),
     [
         ("steps: [{discover: {}}]", "step 1: there is no tree of this machine"),
-        ("steps: [{start: {}}, {admit: lost}]", "step 2: 'lost'"),
-        ("steps: [{start: {gone: [lost]}}]", "step 1: 'uid-lost'"),
+        ("steps: [{start: {}}, {admit: lost}]", "step 2: no earlier step describes the pod lost"),
+        ("steps: [{start: {gone: [lost]}}]", "step 1: gone: the pod lost is not on the node"),
         ("steps: [{assign: {available: '${lost}', count: 1}}]", "'lost' is not known here"),
         ("steps: [{assign: {available: '0', count: '${all}'}}]", "step 1: "),
         ("steps: [{start: {offline: x}}]", "step 1: "),
@@ -230,7 +230,8 @@ def test_a_refused_readmission_must_be_expected(
         return changed(admit=lambda answer: refusal if next(answers) else answer)
 
     _, run = play(make_target(InProcess(refusing_later)), RESTART % ("", ""))
-    assert "refused with Other (no): expected success" in run.player.problems
+    said = "the outcome\nexpected: success\ngot: refused with Other (no)"
+    assert said in run.player.problems
     _, run = play(make_target(InProcess(refusing_later)), RESTART % ("", "a: Other"))
     assert not any("refused" in problem for problem in run.player.problems)
 
@@ -328,7 +329,7 @@ def test_another_placement_differs_from_the_reference_at_level_placement_and_abo
     assert outcome("invariants") == outcome("admission") == RunResult("pass")
     assert outcome("placement").outcome == "fail"
     assert outcome("placement").message.startswith(
-        "differs from the reference: cpus.allocatable is '0-2,4-7' against '1-7'"
+        "differs from the reference: cpus.allocatable\nexpected: 1-7\ngot: 0-2,4-7"
     )
 
 

@@ -81,7 +81,7 @@ def test_a_run_begins_finishes_every_case_and_ends(
     assert good.steps == ()
     assert isinstance(bad, events.CaseFinished)
     assert bad.outcome == "fail"
-    assert bad.message == "the shared pool (0-7): expected 3 CPUs, got 8"
+    assert bad.message == "the shared pool\nexpected: 3 CPUs\ngot: 8 CPUs (0-7)"
     assert [step.operation for step in bad.steps] == ["start", "state", "state", "state"]
     assert [picture.title for picture in bad.pictures] == ["before", "after"]
     assert isinstance(ended, events.RunEnded)

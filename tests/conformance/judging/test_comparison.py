@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from builders.containers import running
@@ -15,7 +16,8 @@ from numaproof.conformance.judging.comparison import (
 )
 from numaproof.conformance.judging.oracle import disagreement
 from numaproof.protocol import messages
-from numaproof.protocol.machine import MachineInfo, Node
+from numaproof.protocol.machine import Core, MachineInfo, Node
+from numaproof.protocol.mismatch import Mismatch, in_one_line
 from numaproof.protocol.sets import CPUSet, NUMASet
 from numaproof.reference.departures.releases import release
 from numaproof.reference.kubelet.checkpoints import memory as memory_checkpoint
@@ -51,33 +53,48 @@ OTHER_REASON = messages.AdmissionRefused("TopologyAffinityError", "no")
     ("left", "right", "level", "found"),
     [
         (admitted("1"), NO, "invariants", None),
-        (admitted("1"), NO, "admission", "accepted against refused with SMTAlignmentError"),
-        (NO, OTHER_REASON, "admission", "refused with SMTAlignmentError against refused with"),
+        (
+            admitted("1"),
+            NO,
+            "admission",
+            "the outcome: expected refused with SMTAlignmentError, got accepted",
+        ),
+        (NO, OTHER_REASON, "admission", "the outcome: expected refused with"),
         (
             NO,
             messages.AdmissionRefused("", "no"),
             "admission",
-            f"{_REFUSED} against refused without a reason",
+            f"the outcome: expected refused without a reason, got {_REFUSED}",
         ),
         (NO, OTHER_WORDS, "placement", None),
-        (NO, OTHER_WORDS, "kubelet", "message is 'no' against 'never'"),
+        (NO, OTHER_WORDS, "kubelet", "message: expected never, got no"),
         (admitted("1"), admitted("2"), "admission", None),
-        (admitted("1"), admitted("2"), "placement", "containers.app.cpus is '1' against '2'"),
-        (admitted("1"), messages.Admitted({}), "placement", "containers.app is only on one side"),
+        (admitted("1"), admitted("2"), "placement", "containers.app.cpus: expected 2, got 1"),
+        (
+            admitted("1"),
+            messages.Admitted({}),
+            "placement",
+            "containers.app: expected (absent), got {",
+        ),
         (admitted("1"), admitted("1"), "kubelet", None),
         (admitted("1"), messages.Unsupported("admit"), "kubelet", None),
         (messages.Fault("x"), messages.Fault("x"), "kubelet", None),
-        (messages.Fault("x"), admitted("1"), "admission", "a fault against accepted"),
+        (
+            messages.Fault("x"),
+            admitted("1"),
+            "admission",
+            "the outcome: expected accepted, got a fault",
+        ),
         (
             messages.StartRefused("cpu", "x"),
             messages.StartRefused("config", "x"),
             "admission",
-            "refused at stage cpu against refused at stage config",
+            "the outcome: expected refused at stage config, got refused at stage cpu",
         ),
         (state("a"), state("b"), "placement", None),
-        (state("a"), state("b"), "kubelet", "files.memory_manager_state is 'a' against 'b'"),
+        (state("a"), state("b"), "kubelet", "files.memory_manager_state: expected b, got a"),
         (state("[1]"), state("[1]"), "kubelet", None),
-        (state("{}"), state("{} "), "kubelet", "files.memory_manager_state is"),
+        (state("{}"), state("{} "), "kubelet", "files.memory_manager_state: expected "),
         (
             messages.NodeHints({}, {}, None),
             messages.NodeHints({}, {}, {}),
@@ -94,7 +111,7 @@ OTHER_REASON = messages.AdmissionRefused("TopologyAffinityError", "no")
             MachineInfo(topology=(Node(node_id=0, memory=1), Node(node_id=1, memory=2))),
             MachineInfo(topology=(Node(node_id=1, memory=2), Node(node_id=0, memory=1))),
             "kubelet",
-            "order is [0, 1] against [1, 0]",
+            "order (only the order differs): expected [1, 0], got [0, 1]",
         ),
         (
             # Packages in place of nodes.
@@ -107,7 +124,7 @@ OTHER_REASON = messages.AdmissionRefused("TopologyAffinityError", "no")
             MachineInfo(topology=(Node(node_id=0, memory=1),)),
             MachineInfo(topology=(Node(node_id=0, memory=2),)),
             "placement",
-            "nodes.0.memory is 1 against 2",
+            "nodes.0.memory: expected 2, got 1",
         ),
     ],
 )
@@ -119,7 +136,7 @@ def test_answers_differ_in_what_their_level_compares(
         assert difference_found is None
     else:
         assert difference_found is not None
-        assert difference_found.startswith(found)
+        assert in_one_line(str(difference_found)).startswith(found)
 
 
 TWO = ("memory", "hugepages-2Mi")
@@ -133,8 +150,8 @@ def test_the_order_in_which_the_kubelet_happens_to_write_blocks_is_no_difference
 
 def test_a_checksum_that_is_not_the_one_of_its_text_is_a_difference() -> None:
     one, other = memory_file(*TWO), memory_file(*TWO[::-1], right=False)
-    assert difference(state(one), state(other), "kubelet") == (
-        "files.memory_manager_state.checksum is True against False"
+    assert difference(state(one), state(other), "kubelet") == Mismatch(
+        "files.memory_manager_state.checksum", "false", "true"
     )
 
 
@@ -155,8 +172,8 @@ def test_blocks_may_be_in_any_order_in_both_parts_of_a_file() -> None:
 @pytest.mark.parametrize("name", ["checksum", "dataChecksum"])
 def test_either_checksum_has_to_be_that_of_its_part(name: str) -> None:
     one, other = two_parts(*TWO), two_parts(*TWO[::-1], wrong=name)
-    assert difference(state(one), state(other), "kubelet") == (
-        f"files.memory_manager_state.{name} is True against False"
+    assert difference(state(one), state(other), "kubelet") == Mismatch(
+        f"files.memory_manager_state.{name}", "false", "true"
     )
 
 
@@ -183,7 +200,8 @@ def test_a_file_with_one_block_for_each_container_is_compared_by_its_text() -> N
     assert difference(state(one), state(one), "kubelet") is None
     found = difference(state(one), state(other), "kubelet")
     assert found is not None
-    assert found.startswith("files.memory_manager_state is '{")
+    assert found.what == "files.memory_manager_state"
+    assert found.got.startswith('"{')
 
 
 def test_the_order_of_hints_is_a_difference() -> None:
@@ -286,3 +304,41 @@ def test_refusals_agree_that_name_one_or_the_other_of_two(config: Any, said: str
     assert disagreement(args, one, other, "kubelet") is None
     alone = messages.StartArgs(config={}, state_dir="/state")
     assert disagreement(alone, one, other, "kubelet")
+
+
+def started(*nodes: int) -> messages.Started:
+    blocks = tuple(messages.MemoryBlock(NUMASet([node]), "memory", 64) for node in nodes)
+    return messages.Started(messages.StartedCPUs(CPUSet(), CPUSet()), blocks)
+
+
+def holding(*devices: str) -> messages.Admitted:
+    app = msgspec.structs.replace(running("1"), devices={"a/b": devices})
+    return messages.Admitted({"app": app})
+
+
+@pytest.mark.parametrize("level", ["placement", "kubelet"])
+def test_the_order_of_a_set_is_no_difference(level: Level) -> None:
+    assert difference(started(0, 12, 13, 1, 4), started(0, 1, 4, 12, 13), level) is None
+    assert difference(holding("d1", "d0"), holding("d0", "d1"), level) is None
+    hosts = [MachineInfo(topology=(Node(0, 1, cores=one),)) for one in (CORES, CORES[::-1])]
+    assert (difference(*hosts, level) is None) == (level == "placement")
+
+
+CORES = (Core(0, (0, 4)), Core(1, (5, 1)))
+
+
+def test_what_a_set_lists_twice_is_a_difference_that_says_so() -> None:
+    found = difference(holding("d0", "d1", "d1"), holding("d0", "d1"), "placement")
+    assert found == Mismatch(
+        "containers.app.devices.a/b (lists d1 more than once)",
+        '["d0", "d1"]',
+        '["d0", "d1", "d1"]',
+    )
+
+
+def test_a_difference_in_order_alone_says_so() -> None:
+    updates = [messages.CPUUpdate(one, "app", CPUSet([0])) for one in ("a", "b")]
+    one, other = messages.Reconciled(tuple(updates)), messages.Reconciled(tuple(updates[::-1]))
+    found = difference(one, other, "placement")
+    assert found is not None
+    assert found.what == "updates (only the order differs)"

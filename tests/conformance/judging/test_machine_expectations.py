@@ -10,6 +10,7 @@ from builders.machines import regular, with_node
 from numaproof.conformance.cases.machine_properties import Facts
 from numaproof.conformance.cases.schema import Expected
 from numaproof.conformance.judging.expectations import Context, check
+from numaproof.protocol.mismatch import in_one_line
 
 # Cores 0 and 1 on node 8, cores 2 and 3 on node 9 with another socket, nothing on node 10.
 MACHINE = with_node(
@@ -22,7 +23,7 @@ def problems(machine: dict[str, Any], *discovers: str) -> list[str]:
     context = Context(
         Facts(MACHINE), None, {}, "/state", level="kubelet", discovers=discovers or None
     )
-    return check(Expected(machine=machine), MACHINE, context)
+    return [in_one_line(one) for one in check(Expected(machine=machine), MACHINE, context)]
 
 
 @pytest.mark.parametrize(
@@ -51,7 +52,7 @@ def test_a_part_of_the_machine_can_be_expected(machine: dict[str, Any]) -> None:
         ({"nodes": {"8": {"cores": {"2": {}}}}}, "machine.nodes.8.cores has no 2"),
         (
             {"nodes": {"8": {"distances": None}}},
-            "machine.nodes.8.distances: expected None, got (10, 20, 20)",
+            "machine.nodes.8.distances: expected null, got [10, 20, 20]",
         ),
     ],
 )
@@ -67,7 +68,7 @@ CORE = {"core_id": 7, "socket_id": 1, "cpus": "3,9"}
     [
         (("cores",), None),
         (("core_ids",), "machine.cores.3.core_id: expected 7, got 3"),
-        (("nodes",), "machine.nodes.8.cpus: expected '0-1', got '0-1,6-7'"),
+        (("nodes",), "machine.nodes.8.cpus: expected 0-1, got 0-1,6-7"),
         (("node_memory", "socket_ids"), None),
         (("num_cores",), "machine.num_cores: expected 5, got 12"),
     ],

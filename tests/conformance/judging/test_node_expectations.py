@@ -21,6 +21,7 @@ from numaproof.conformance.judging.node_expectations import (
 from numaproof.protocol import messages
 from numaproof.protocol.machine import HugePages, MachineInfo, Node
 from numaproof.protocol.messages import Hint, Level, MemoryBlock
+from numaproof.protocol.mismatch import in_one_line
 from numaproof.protocol.sets import NUMASet
 
 BLOCKS = (
@@ -44,7 +45,7 @@ def test_memory_that_is_as_expected_has_no_problem(wanted: Any) -> None:
 @pytest.mark.parametrize("wanted", [{}, {"memory": 100}, IN_OTHER_ORDER[1:], ()])
 def test_memory_that_is_not_as_expected_is_a_problem(wanted: Any) -> None:
     (problem,) = memory_problems("it", wanted, BLOCKS, "placement")
-    assert problem.startswith("it: expected ")
+    assert in_one_line(problem).startswith("it: expected ")
 
 
 def test_where_memory_lies_does_not_count_below_placement() -> None:
@@ -61,12 +62,17 @@ def test_devices_that_are_as_expected_have_no_problem(wanted: Any) -> None:
 @pytest.mark.parametrize(
     ("wanted", "level", "problems"),
     [
-        (1, "invariants", ["nic: expected 1 devices, got 2"]),
-        (("d0", "d2"), "placement", ["nic: expected ['d0', 'd2'], got ['d0', 'd1']"]),
+        (1, "invariants", ["nic: expected 1 device, got 2 devices"]),
+        (("d0", "d2"), "placement", ['nic: expected ["d0", "d2"], got ["d0", "d1"]']),
         (
             DevicesExpected(((0,), (0,))),
             "placement",
-            ["nic: expected devices on nodes [(0,), (0,)], got [(0,), (1,)]"],
+            [
+                (
+                    "nic: expected devices on NUMA nodes 0; NUMA nodes 0,"
+                    " got devices on NUMA nodes 0; NUMA nodes 1"
+                )
+            ],
         ),
         (DevicesExpected(((0,), (0,))), "admission", []),
     ],
@@ -74,7 +80,8 @@ def test_devices_that_are_as_expected_have_no_problem(wanted: Any) -> None:
 def test_devices_that_are_not_as_expected_are_a_problem(
     wanted: Any, level: Level, problems: list[str]
 ) -> None:
-    assert list(device_problems("nic", wanted, ("d0", "d1"), PLACES, level)) == problems
+    found = device_problems("nic", wanted, ("d0", "d1"), PLACES, level)
+    assert [in_one_line(one) for one in found] == problems
 
 
 def test_a_written_device_list_becomes_what_a_plugin_reports() -> None:
@@ -114,11 +121,11 @@ def test_a_merge_is_held_against_hint_and_admission(context: expectations.Contex
     right = Expected(hint={"numa": [0], "preferred": True}, admit=True)
     wrong = Expected(hint={"numa": [1], "preferred": True}, admit=False)
     assert expectations.check(right, merged, context) == []
-    assert expectations.check(wrong, merged, context) == [
-        "admit: expected False, got True",
+    assert [in_one_line(one) for one in expectations.check(wrong, merged, context)] == [
+        "admit: expected false, got true",
         (
-            "the merged hint: expected {'numa': [1], 'preferred': True}, "
-            "got {'numa': [0], 'preferred': True}"
+            'the merged hint: expected {"numa": [1], "preferred": true}, '
+            'got {"numa": [0], "preferred": true}'
         ),
     ]
 
@@ -127,9 +134,9 @@ def test_a_container_without_its_devices_is_a_problem(context: expectations.Cont
     answer = messages.Admitted({"app": running("")})
     wanted: Any = {"app": {"devices": {"x/nic": 1}, "memory": {"memory": 64}}}
     expected = msgspec.convert({"containers": wanted}, Expected)
-    assert expectations.check(expected, answer, context) == [
-        "memory of app: expected {'memory': 64}, got {}",
-        "x/nic of app: expected 1 devices, got 0",
+    assert [in_one_line(one) for one in expectations.check(expected, answer, context)] == [
+        'memory of app: expected {"memory": 64}, got {}',
+        "x/nic of app: expected 1 device, got 0 devices",
     ]
 
 

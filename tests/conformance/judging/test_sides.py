@@ -188,7 +188,7 @@ def test_an_expectation_that_neither_side_meets_stays_one(
     for documented in (True, False):
         result, _ = play(one(make_target, documented=documented), text)
         assert result.outcome == "fail"
-        assert "expected 3 CPUs" in result.message
+        assert "expected: 3 CPUs" in result.message
 
 
 def test_an_expectation_that_both_sides_meet_stays_one(

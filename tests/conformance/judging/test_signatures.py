@@ -7,8 +7,10 @@ import sys
 
 import pytest
 
+from numaproof.conformance.execution.shown import cut
 from numaproof.conformance.judging.signatures import Evidence, signature
 from numaproof.protocol.events import GOOD
+from numaproof.protocol.mismatch import Mismatch
 
 GO = """panic: runtime error: index out of range [3] with length 2
 
@@ -63,6 +65,81 @@ def crash(trace: str, message: str = "the program ended at admit with exit code 
 )
 def test_names_numbers_and_values_make_no_difference(left: str, right: str) -> None:
     assert fail(left) == fail(right)
+
+
+FROM_REFERENCE = "differs from the reference: "
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        (
+            f"{FROM_REFERENCE}containers.app.cpus is '0-3' against '4-7'",
+            Mismatch(f"{FROM_REFERENCE}containers.app.cpus", "4-7", "0-3"),
+        ),
+        (
+            "containers.app.devices.x is ['d1', 'd0'] against ['d0']",
+            Mismatch("containers.app.devices.x differs", '["d0"]', '["d1", "d0"]'),
+        ),
+        (
+            f"{FROM_REFERENCE}updates is [{{'a': 1}}] against []",
+            Mismatch(f"{FROM_REFERENCE}updates (only the order differs)", "[]", '[{"a": 1}]'),
+        ),
+        (
+            "containers.app is only on one side",
+            Mismatch("containers.app differs", "(absent)", "{}"),
+        ),
+        (
+            f"{FROM_REFERENCE}refused at stage cpu against accepted",
+            Mismatch(f"{FROM_REFERENCE}the outcome", "accepted", "refused at stage cpu"),
+        ),
+        ("a fault against accepted", Mismatch("the outcome differs", "accepted", "a fault")),
+        (
+            "refused with X (no 3 CPUs): expected success",
+            Mismatch("the outcome", "success", "refused with X (no 3 CPUs)"),
+        ),
+        (
+            "refused with X (no 3 CPUs): expected Y",
+            Mismatch("the outcome", "a refusal with Y", "refused with X (no 3 CPUs)"),
+        ),
+        (
+            "accepted: expected a refusal with Y",
+            Mismatch("the outcome", "a refusal with Y", "accepted"),
+        ),
+        (
+            "exclusive CPUs of app (0-1): expected 3 CPUs, got 2",
+            Mismatch("exclusive CPUs of app", "3 CPUs", "2 CPUs (0-1)"),
+        ),
+        (
+            "example.com/gpu of app: expected ['d0'], got ['d1']",
+            Mismatch("example.com/gpu of app (lists d1 more than once)", '["d0"]', '["d1"]'),
+        ),
+        (
+            "hints of cpu: expected {'cpu': []}, got {'cpu': None}",
+            Mismatch("hints of cpu", '{"cpu": []}', '{"cpu": null}'),
+        ),
+        ("admit: expected False, got True", Mismatch("admit", "false", "true")),
+        (
+            "machine.nodes.8.cpus: expected '0-1', got '0-1,6-7'",
+            Mismatch("machine.nodes.8.cpus", "0-1", "0-1,6-7"),
+        ),
+        (
+            f"{FROM_REFERENCE}nodes of 8 is '0-1' against '0,8'",
+            Mismatch(f"{FROM_REFERENCE}nodes of 8", "0,8", "0-1"),
+        ),
+    ],
+)
+def test_signatures_in_older_files_of_known_failures_still_match(
+    before: str, now: Mismatch
+) -> None:
+    assert fail(before) == fail(str(now))
+
+
+def test_a_long_value_does_not_change_the_signature() -> None:
+    long = Mismatch.of("hints of cpu", {"cpu": "x" * 9000}, {"cpu": "y" * 9000})
+    assert (
+        fail(cut(str(long))) == fail("hints of cpu: expected {}, got {}") == "admit: hints of cpu"
+    )
 
 
 def test_the_operation_the_outcome_and_the_kind_of_answer_do() -> None:

@@ -1,0 +1,102 @@
+"""Which lists in answers stand for sets: there the order does not count, and nothing occurs twice.
+
+Every list in an answer is in one of the two tables. What cAdvisor lists of a machine is in the
+order in which it found it: as a kubelet's, it is compared in that order, and otherwise as sets.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from numaproof.protocol import codec, machine, messages
+from numaproof.protocol.mismatch import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SETS: Mapping[type[msgspec.Struct], tuple[str, ...]] = {
+    messages.Hello: ("kubernetes", "operations", "features", "discovers"),
+    messages.Policies: ("cpu", "memory", "topology", "scope"),
+    messages.Options: ("cpu", "topology"),
+    messages.Started: ("memory",),
+    messages.Container: ("memory", "devices"),
+}
+"""Fields whose lists stand for sets at every level."""
+
+AS_FOUND: Mapping[type[msgspec.Struct], tuple[str, ...]] = {
+    machine.MachineInfo: ("hugepages", "topology"),
+    machine.Node: ("hugepages", "cores", "caches"),
+    machine.Core: ("thread_ids", "uncore_caches", "caches"),
+}
+"""Fields whose lists are in cAdvisor's order, which counts at level ``kubelet`` alone."""
+
+ORDERED: Mapping[type[msgspec.Struct], tuple[str, ...]] = {
+    messages.NodeHints: ("cpu", "memory", "devices"),
+    messages.Reconciled: ("updates",),
+    machine.Node: ("distances",),
+}
+"""Fields whose lists are in an order that counts."""
+
+
+class _Set(list[Any]):
+    """The items of a list that stands for a set, sorted."""
+
+
+def in_order(message: msgspec.Struct, *, exact: bool) -> Any:
+    """The message as plain values, with each list that stands for a set in one order.
+
+    Args:
+        message: an answer.
+        exact: whether what cAdvisor lists stays in its order.
+    """
+    return _sorted(message, codec.to_plain(message), {} if exact else AS_FOUND)
+
+
+def _sorted(value: Any, plain: Any, as_found: Mapping[type, tuple[str, ...]]) -> Any:
+    if isinstance(value, msgspec.Struct):
+        sets = (*SETS.get(type(value), ()), *as_found.get(type(value), ()))
+        for name in value.__struct_fields__:
+            if name in plain:
+                made = _sorted(getattr(value, name), plain[name], as_found)
+                plain[name] = _as_set(made) if name in sets else made
+        return plain
+    if isinstance(value, dict):
+        return {key: _sorted(item, plain[str(key)], as_found) for key, item in value.items()}
+    if isinstance(value, tuple) and value and not isinstance(value[0], int | str):
+        return [_sorted(*both, as_found) for both in zip(value, plain, strict=True)]
+    return plain
+
+
+def _as_set(plain: Any) -> Any:
+    if isinstance(plain, dict):
+        return {key: _as_set(items) for key, items in plain.items()}
+    return _Set(sorted(plain, key=_place)) if isinstance(plain, list | tuple) else plain
+
+
+def _place(item: Any) -> tuple[int, str]:
+    """Numbers in their order, and anything else by its text."""
+    return (item, "") if isinstance(item, int) else (0, json.dumps(item, sort_keys=True))
+
+
+def remark(expected: object, got: object) -> str:
+    """What to say, in brackets, of how two lists differ; empty if there is nothing to say."""
+    if not (isinstance(expected, list | tuple) and isinstance(got, list | tuple)):
+        return ""
+    counts = [Counter(map(_text, items)) for items in (expected, got)]
+    if isinstance(got, _Set):
+        twice = [item for item, count in counts[1].items() if count > 1]
+        return f" (lists {shown(json.loads(twice[0]))} more than once)" if twice else ""
+    return " (only the order differs)" if counts[0] == counts[1] else ""
+
+
+def repeated(items: object) -> str:
+    """What to say, in brackets, of a list that stands for a set and has an item twice."""
+    return remark((), _Set(items)) if isinstance(items, list | tuple) else ""
+
+
+def _text(item: object) -> str:
+    return json.dumps(codec.to_plain(item), sort_keys=True)
