@@ -105,7 +105,7 @@ def complaint(text: str) -> str:
         (
             HEAD + "topology: {sockets: 1, cores_per_socket: 4, core_ids: 0-2}\n",
             (
-                "m.yaml:5: topology.core_ids: 4 cores are not a multiple of 3 core ids (list the ids"
+                "m.yaml:5: topology.core_ids: 4 cores cannot share 3 core ids evenly (list the ids"
                 " of one die, one node, one socket, or of all cores)"
             ),
         ),
