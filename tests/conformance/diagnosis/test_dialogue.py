@@ -237,7 +237,7 @@ def test_an_exclusive_set_is_judged_without_state_too(examined: Examine) -> None
         ("free = self.allocatable & self.shared()", "free = {0}"),
         ("if count > len(free):", "if False:"),
     )
-    assert "`app` has 1 exclusive CPUs (0); it is due 2" in findings(diagnosis)
+    assert "`app` has 1 exclusive CPU (0); it is due 2" in findings(diagnosis)
     assert "CPUs 0 of `app` are exclusive, and reserved" in findings(diagnosis)
 
 
