@@ -52,10 +52,10 @@ def test_a_difference_is_shrunk_shown_on_both_sides_and_replays(
     ended = command("diff", "--right", fewer, "--seeds", "0:200", "--tries", "3")
     assert ended.code == 1
     lines = ended.out.splitlines()
-    assert any(line.split() == ["left", "right"] for line in lines)
+    assert any(line.split() == ["expected", "got"] for line in lines)
     assert sum(line.count("Machine · ") for line in lines) == 2
-    assert any(line.startswith("      left     ") for line in lines)
-    assert any(line.startswith("      right    ") for line in lines)
+    assert any(line.startswith("      expected ") for line in lines)
+    assert any(line.startswith("      got      ") for line in lines)
     (file,) = (REPORT / "findings").iterdir()
     assert len(file.read_text().splitlines()) < 60
     assert f"reproduce: numaproof diff {file} --right " in ended.out
@@ -233,7 +233,7 @@ def test_made_up_trees_are_discovered_by_both(command: Command, program: Program
         """
     )
     found = command("diff", "--right", other, *seeds, "--json").json()["divergences"]
-    assert all(": discover: num_sockets is " in one["title"] for one in found)
+    assert all(": discover: num_sockets differs: " in one["title"] for one in found)
     assert found[0]["title"].startswith("tree ")
 
 
@@ -251,7 +251,9 @@ def test_trees_are_discovered_by_both(command: Command, program: Program) -> Non
     )
     ended = command("diff", "tree.tar.xz", "--right", other, "--json")
     (found,) = ended.json()["divergences"]
-    assert found["title"].startswith("discovery of tree.tar.xz: discover: nodes.0.memory is ")
+    assert found["title"].startswith(
+        "discovery of tree.tar.xz: discover: nodes.0.memory differs: expected "
+    )
 
 
 def test_a_program_that_dies_or_hangs_is_an_outcome_of_its_own(

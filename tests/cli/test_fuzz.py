@@ -156,11 +156,11 @@ def test_other_answers_in_another_process_have_an_outcome_of_their_own(
     assert told["outcomes"].keys() == {"pass", "nondeterministic"}
     (found,) = told["divergences"]
     assert found["outcome"] == "nondeterministic"
-    assert "start: refused at stage c" in found["message"]
+    assert "start: the outcome differs\nexpected: refused at stage c" in found["message"]
     assert Path(found["file"]).is_file()
     text = (REPORT / "report.md").read_text()
-    assert "first" in text
-    assert "again" in text
+    assert "expected" in text
+    assert "got" in text
     assert 'type="nondeterministic"' in (REPORT / "junit.xml").read_text()
 
 

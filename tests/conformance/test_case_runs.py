@@ -80,7 +80,9 @@ def test_what_comes_before_a_wrong_case_is_told(
     made = CaseRuns([*runs[:50], wrong, *runs[50:]], harness_run(), every_call=False, times=1)
     finished = made.finished(tmp_path)
     assert [next(finished).case for _ in range(50)] == [one.case.id for one in runs[:50]]
-    with pytest.raises(CaseError, match="case test, step 1: 'nobody'") as caught:
+    with pytest.raises(
+        CaseError, match="case test, step 1: no earlier step describes the pod nobody"
+    ) as caught:
         next(finished)
     assert (caught.value.case, caught.value.step) == ("test", 1)
 

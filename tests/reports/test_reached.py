@@ -70,6 +70,6 @@ def test_answers_that_changed_are_side_by_side(
     assert 'expected "0-1"' in shown
     assert 'got      "2-3"' in shown
     assert b'type="nondeterministic"' in junit(summary)
-    assert "First <span" in html(summary)
+    assert "Expected <span" in html(summary)
     assert "and got <span" in html(summary)
     assert "nondeterministic" in markdown(summary)

@@ -64,7 +64,7 @@ UNTRUE = {
     ),
     "pods of an earlier node": (
         [(HELD, f'{HELD}; self.held |= getattr(self, "old", {{}}); self.old = self.held')],
-        "on the node are []",
+        "on the node: none",
     ),
     "a file outside the state directory": (
         [('Path(args["state_dir"], "driver.json")', 'Path(os.environ["TMPDIR"], "driver.json")')],

@@ -80,7 +80,9 @@ def test_other_answers_in_another_process_are_an_outcome_of_their_own_and_a_smal
     stream = run(make_target(InProcess(changing(otherwise))), tmp_path)
     one = found(stream)
     assert one.outcome == "nondeterministic"
-    assert one.message.startswith("the same calls were answered differently: admit: message is")
+    assert one.message.startswith(
+        "the same calls were answered differently: admit: message differs"
+    )
     last = one.steps[-1]
     assert last.operation == "admit"
     assert last.answer is not None
