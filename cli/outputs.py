@@ -131,9 +131,8 @@ def follow(
 
     With `calls`, every call is shown. Where `findings` is the id of the cases that the command
     writes, those of an earlier run are removed. `afterwards` is called with all events. An
-    interrupt ends the run early; what was measured so far is reported as incomplete.
+    interrupt or an error ends the run early; what was measured so far is reported as incomplete.
     """
-    from numaproof.folders.scratch import ScratchError
     from numaproof.reports.files import Recorder
     from numaproof.reports.groups import causes
     from numaproof.reports.summary import summarize
@@ -154,7 +153,7 @@ def follow(
             cut = _cut(began, done, "interrupted")
             recorder.record(cut)
             terminal.show(cut)
-        except ScratchError as error:
+        except Exception as error:
             recorder.record(_cut(began, done, str(error)))
             raise
     recorded = recorder.events()

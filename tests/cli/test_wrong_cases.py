@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from numaproof.protocol.events import RunEnded
+from numaproof.reports.files import EVENTS, read_events
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -140,3 +143,24 @@ def test_fields_of_any_type_reach_the_implementation(
     ended = command(*way)
     assert ended.code == 1
     assert "refused with config" in ended.out
+
+
+@pytest.mark.parametrize("verb", ["check", "replay"])
+def test_a_wrong_case_ends_the_stream_of_events_with_the_reason(
+    command: Command, tmp_path: Path, verb: str
+) -> None:
+    case = tmp_path / "own.yaml"
+    case.write_text(f"{HEAD}  steps:\n  - state: {{}}\n    expect: {{shared: '${{al${{x}}l}}'}}\n")
+    asked = ("check", "--cases", case, "--select", "own", *ON)
+    if verb == "replay":
+        asked = ("replay", case, *ON)
+
+    ended = command(*asked, "--out", tmp_path / "out")
+
+    assert ended.code == 2
+    assert f"{case}:" in ended.err
+    *_, last = read_events(tmp_path / "out" / EVENTS)
+    assert isinstance(last, RunEnded)
+    assert not last.complete
+    assert last.message
+    assert last.message in ended.err
