@@ -12,8 +12,6 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from numaproof.protocol import codec
-
 ABSENT = "(absent)"
 """Shown for a value that one side does not have."""
 
@@ -60,9 +58,8 @@ def in_one_line(text: str) -> str:
 
 
 def shown(value: Any) -> str:
-    """The beginning of a value for people: a set or a word as it is, anything else as JSON."""
-    plain = codec.to_plain(value)
-    is_word = isinstance(plain, str) and _PLAIN.fullmatch(plain)
-    text = plain if is_word else json.dumps(plain, ensure_ascii=False)
+    """The beginning of a plain value: a set or a word as it is, anything else as JSON."""
+    is_word = isinstance(value, str) and _PLAIN.fullmatch(value)
+    text = value if is_word else json.dumps(value, ensure_ascii=False)
     more = len(text) - _LONGEST
     return f"{text[:_LONGEST]}... and {more:,} more characters" if more > 0 else text

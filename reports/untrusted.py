@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import re
 
-from numaproof.protocol.mismatch import in_one_line
-
 _FORMAT = (
     "\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e"  # soft hyphen, Arabic marks
     "\u200b-\u200f\u2028-\u202e\u2060-\u206f"  # zero width, line separators, bidi controls
@@ -74,6 +72,9 @@ def one_line(text: str, limit: int) -> str:
 
     What was expected and what came instead, which have lines of their own, become a sentence.
     """
+    # Whoever only prints help does without it.
+    from numaproof.protocol.mismatch import in_one_line  # noqa: PLC0415
+
     flat = " ".join(visible(in_one_line(text)).split())
     return flat if len(flat) <= limit else flat[: max(limit - 1, 0)] + "…"
 

@@ -131,8 +131,11 @@ def without_chance(answer: dict[str, Any], nodes: dict[tuple[str, str], list[int
 
     Devices become the sets of their NUMA nodes, where `nodes` knows them; the blocks of a
     container in ``memory_manager_state`` are sorted by type, once the checksum is checked.
+    Allocatable memory stands for a set, which the kubelet walks as a map.
     """
     done = answer.get("ok", {})
+    if isinstance(done.get("memory"), list):
+        done["memory"].sort(key=lambda block: json.dumps(block, sort_keys=True))
     pods = {"": done["containers"]} if "containers" in done else done.get("pods", {})
     for containers in pods.values():
         for container in containers.values():
