@@ -60,6 +60,6 @@ def in_one_line(text: str) -> str:
 def shown(value: Any) -> str:
     """The beginning of a plain value: a set or a word as it is, anything else as JSON."""
     is_word = isinstance(value, str) and _PLAIN.fullmatch(value)
-    text = value if is_word else json.dumps(value, ensure_ascii=False)
+    text = value if is_word else json.dumps(value, ensure_ascii=False, default=str)
     more = len(text) - _LONGEST
     return f"{text[:_LONGEST]}... and {more:,} more characters" if more > 0 else text
