@@ -142,22 +142,3 @@ def test_a_selection_of_nothing_suggests_near_ids(
     ended = command(*args)
     assert ended.code == 2
     assert complaint in ended.err
-
-
-def test_a_case_for_no_known_release_cannot_be_filled_in(command: Command) -> None:
-    Path("mine.yaml").write_text(
-        """
-cases:
-- id: own-first
-  title: for a release to come
-  requirements: [CPU-STATIC-007]
-  kubernetes: "> 1.99"
-  steps: [{start: {}}]
-"""
-    )
-    ended = command("case", "show", "own-first", "--cases", "mine.yaml", "--machine", "laptop-4c8t")
-    assert ended.code == 2
-    assert "numaproof: mine.yaml:3: cases[0]: case own-first: kubernetes: '> 1.99' allows" in (
-        ended.err
-    )
-    assert command("case", "show", "own-first", "--cases", "mine.yaml").code == 0

@@ -190,13 +190,6 @@ def test_the_same_case_has_the_same_text_and_name() -> None:
     assert writing.name_of(other) != writing.name_of(one)
 
 
-def test_where_a_file_can_not_be_put_nothing_is_left(tmp_path: Path) -> None:
-    (tmp_path / "folder.yaml").mkdir()
-    with pytest.raises(OSError, match=r"folder\.yaml"):
-        writing.put("text", tmp_path / "folder.yaml")
-    assert [file.name for file in tmp_path.iterdir()] == ["folder.yaml"]
-
-
 def test_no_preference_stays_no_preference_in_a_file() -> None:
     (case, _) = loading.parse(CASE, "cases.yaml")
     merge = MergeStep(nodes=(0,), policy="none", providers=({"gpu": None}, None))
