@@ -171,7 +171,12 @@ def timed(
     target = make_target(InProcess(Clock), level="invariants")
     Clock.calls.clear()
     clocked = HarnessRun(
-        target, load_registry(), "numaproof fuzz", "0.1", lambda: len(Clock.calls), 0.0
+        target,
+        load_registry(),
+        "numaproof fuzz",
+        "0.1",
+        clock=lambda: len(Clock.calls),
+        began=0.0,
     )
     examples = 60 if seconds is None else None
     options = FuzzOptions(replay_every=0, keep_going=keep_going)

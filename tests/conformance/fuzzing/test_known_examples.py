@@ -39,7 +39,7 @@ HINTS = "fault at hints: no"
 
 
 def no(_: messages.Answer) -> messages.Fault:
-    return messages.Fault("no")
+    return messages.Fault("no", trace="a trace: it broke")
 
 
 def known(*signatures: str) -> FuzzOptions:
@@ -209,7 +209,7 @@ class Fragile(InProcess):
         self.asked += self.ends
         if self.ends:
             raise Crashed("it ended")
-        return messages.Fault("no")
+        return messages.Fault("no", trace="a trace: it broke")
 
 
 def test_a_node_stays_started(
