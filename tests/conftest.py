@@ -17,6 +17,9 @@ _IN_MEMORY = Path("/dev/shm")  # noqa: S108 - pytest makes a folder of its own i
 if "TMPDIR" not in os.environ and os.access(_IN_MEMORY, os.W_OK | os.X_OK):
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_IN_MEMORY))
 
+# pytest-xdist sets it for its workers; commands would take it for the user's wish.
+os.environ.pop("COLUMNS", None)
+
 _TESTS = Path(__file__).parent
 _COMMANDS = tuple(
     _TESTS / folder
