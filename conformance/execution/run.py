@@ -158,9 +158,8 @@ class Run:
         self.case = case
         self.broke: RunResult | None = None
         self._scratch = scratch
-        self._known: frozenset[str] = frozenset()
-        if target.judged_as == "kubelet":
-            self._known = known_defects.known_defects(target.kubernetes)
+        is_kubelet = target.judged_as == "kubelet"
+        self._known = known_defects.known_defects(target.kubernetes) if is_kubelet else frozenset()
         judge = _judge(target, scratch)
         self._sides = judge if isinstance(judge, Sides) else None
         if target.program:
