@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from builders.input_files import FINDING, KUBELET, POD
 from numaproof.protocol.events import CaseFinished, RunEnded
 from numaproof.reports.files import EVENTS, read_events
 
@@ -18,32 +19,6 @@ Program = Callable[[str], str]
 
 FULL = "No space left on device; temporary files need at least 1 MiB: free some space, or set"
 SMALL = ("--machine", "laptop-4c8t", "--select", "example-*")
-KUBELET = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
-POD = """\
-apiVersion: v1
-kind: Pod
-metadata: {name: web}
-spec: {containers: [{name: main, resources: {limits: {cpu: 1, memory: 1Gi}}}]}
-"""
-FINDING = """\
-cases:
-- id: fuzz
-  title: two pods have CPU 1
-  requirements: [CPU-STATIC-007]
-  level: invariants
-  machine:
-    num_cores: 2
-    num_sockets: 1
-    memory_capacity: 1073741824
-    topology:
-    - {node_id: 0, memory: 1073741824, cores: [
-        {core_id: 0, thread_ids: [0], socket_id: 0}, {core_id: 1, thread_ids: [1], socket_id: 0}]}
-  steps:
-  - start: {config: {cpuManagerPolicy: static, kubeReserved: {cpu: "1"}}}
-    expect: anything
-  - admit: {pod: a, containers: {app: {limits: {cpu: "1", memory: 64Mi}}}}
-    expect: anything
-"""
 
 
 @pytest.fixture(autouse=True)

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from builders.input_files import FINDING
+
 Command = Callable[..., Any]
 Program = Callable[[str], str]
 
@@ -21,26 +23,6 @@ from numaproof.reference.server import serve
 (bug,) = (one for one in BUGS if one.id == sys.argv[1])
 with bug.seeded():
     serve(sys.stdin.buffer, sys.stdout.buffer)
-"""
-
-FINDING = """\
-cases:
-- id: fuzz
-  title: two pods have CPU 1
-  requirements: [CPU-STATIC-007]
-  level: invariants
-  machine:
-    num_cores: 2
-    num_sockets: 1
-    memory_capacity: 1073741824
-    topology:
-    - {node_id: 0, memory: 1073741824, cores: [
-        {core_id: 0, thread_ids: [0], socket_id: 0}, {core_id: 1, thread_ids: [1], socket_id: 0}]}
-  steps:
-  - start: {config: {cpuManagerPolicy: static, kubeReserved: {cpu: "1"}}}
-    expect: anything
-  - admit: {pod: a, containers: {app: {limits: {cpu: "1", memory: 64Mi}}}}
-    expect: anything
 """
 
 OWN = Path("numaproof-cases.yaml")

@@ -13,31 +13,12 @@ from typing import Any
 
 import pytest
 
+from builders.input_files import FINDING
 from numaproof.reports.files import EVENTS
 
 Command = Callable[..., Any]
 Program = Callable[[str], str]
 Small = tuple[str, ...]
-
-FINDING = """\
-cases:
-- id: fuzz
-  title: a pod is admitted
-  requirements: [CPU-STATIC-007]
-  level: invariants
-  machine:
-    num_cores: 2
-    num_sockets: 1
-    memory_capacity: 1073741824
-    topology:
-    - {node_id: 0, memory: 1073741824, cores: [
-        {core_id: 0, thread_ids: [0], socket_id: 0}, {core_id: 1, thread_ids: [1], socket_id: 0}]}
-  steps:
-  - start: {config: {cpuManagerPolicy: static, kubeReserved: {cpu: "1"}}}
-    expect: anything
-  - admit: {pod: a, containers: {app: {limits: {cpu: "1", memory: 64Mi}}}}
-    expect: anything
-"""
 
 
 def numaproof() -> str:
