@@ -57,7 +57,7 @@ def cli() -> None:
 def main() -> NoReturn:
     """Runs the command with the arguments of the process and exits."""
     for one in (signal.SIGTERM, signal.SIGHUP):
-        # Whoever ignores a closed terminal, as nohup does, has a reason.
+        # nohup ignores a closed terminal on purpose.
         if signal.getsignal(one) is not signal.SIG_IGN:
             signal.signal(one, _interrupt)
     if os.environ.get("_NUMAPROOF_COMPLETE", "").startswith("fish"):

@@ -154,7 +154,7 @@ class _Played:
         found = tuple(one for one in every if recording_check.name_of(one) == name)
         if not found:
             raise click.UsageError(
-                f"there is no file {name!r}, and no such recording for Kubernetes {kubernetes}"
+                f"neither a file nor a recording of Kubernetes {kubernetes} is called {name!r}"
             )
         return cls(recordings=found, source=source)
 

@@ -126,7 +126,7 @@ def _locked(path: Path) -> Iterator[bool]:
 def require_writable(path: Path) -> None:
     """Checks, before long work, that a file can be written, without writing anything.
 
-    Missing folders above it are no error. What can be known only by writing, such as a full disk,
+    Missing parent folders are not an error. What can be known only by writing, such as a full disk,
     is not checked.
 
     Raises:

@@ -45,7 +45,7 @@ class ScratchError(Exception):
 
 
 def require_room(folder: Path) -> None:
-    """Checks that there is room in a temporary folder; one that is gone is no error.
+    """Checks that a temporary folder has room; a folder that no longer exists passes.
 
     Raises:
         ScratchError: there is none.

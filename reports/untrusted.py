@@ -72,7 +72,7 @@ def one_line(text: str, limit: int) -> str:
 
     What was expected and what came instead, which have lines of their own, become a sentence.
     """
-    # Whoever only prints help does without it.
+    # Printing help does not need it.
     from numaproof.protocol.mismatch import in_one_line  # noqa: PLC0415
 
     flat = " ".join(visible(in_one_line(text)).split())

@@ -133,7 +133,7 @@ def _kind(document: Document, item: dict[str, Any], path: PathTuple) -> str:
     """The kind of an object.
 
     Raises:
-        DocumentError: it has none, or one that is no more than a slip away from one with pods.
+        DocumentError: it has no kind, or a misspelt kind of object that has pods.
     """
     kind = item.get("kind")
     if kind is None:

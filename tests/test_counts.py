@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 FOLDERS = ("cli", "conformance", "fakesys", "fleet", "inputs", "plugin", "reports", "simulation")
 
 PROFILES = {ROOT / "fakesys/cache_rows.py"}
-"""What writes words of profiles, such as ``1 cores``, which are no English."""
+"""What writes words of profiles, such as ``1 cores``, which is not English."""
 
 NOUNS = re.compile(r" (?:[a-z]+ )?([A-Za-z]{2,}s)\b")
 NO_NOUNS = {"is", "as", "has", "was", "less", "this", "does", "its", "ms"}

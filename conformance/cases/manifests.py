@@ -176,7 +176,7 @@ def device_lists(
     of a resource would have allocated, in order.
 
     Raises:
-        ValueError: what an expression came to is no list of devices.
+        ValueError: the value of an expression is not a list of devices.
     """
     return tuple(
         DeviceResource(

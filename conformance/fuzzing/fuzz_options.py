@@ -28,7 +28,7 @@ and to repeat one; the rest is for ending the program."""
 
 @dataclass(frozen=True)
 class Budget:
-    """How long to fuzz: so many examples, or so many seconds, whichever ends first.
+    """How long to fuzz: a number of examples or of seconds, whichever ends first.
 
     The seconds include making failures smaller and replaying them.
     """
@@ -52,7 +52,7 @@ class Budget:
         return math.inf if self.seconds is None else self.seconds * SEARCH
 
     def shrink_until(self, elapsed: float, *, keep_going: bool) -> float:
-        """When to stop making a failure smaller that was found after so many seconds.
+        """When to stop shrinking a failure, given the seconds after which it was found.
 
         What is left then is for replaying it, or half of it for looking for others.
         """

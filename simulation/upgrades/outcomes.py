@@ -59,8 +59,8 @@ class Upgrade(msgspec.Struct, frozen=True):
         before, after: the releases.
         today: why the kubelet does not even start before the upgrade; None where it does.
         errors_today: what the old kubelet refuses in the configuration.
-        errors: what the new kubelet alone refuses in it. All else is told of the configuration
-            without what either kubelet refuses.
+        errors: what the new kubelet alone refuses in it. All other fields are about the
+            configuration without what either kubelet refuses.
         gates, options: what changes of what the node uses.
         unknown: uids of pods that hold something by the given files and are not among the pods.
         never_here: pods that the old kubelet refuses.

@@ -32,7 +32,7 @@ def full_disk(small_disk: Path) -> Path:
 
 
 def fill(disk: Path, *, leave: int = 0) -> None:
-    """Leaves room for so many pages of memory."""
+    """Leaves room for a number of memory pages."""
     with (disk / "ballast").open("wb", buffering=0) as file, suppress(OSError):
         page = bytes(os.statvfs(disk).f_frsize)
         while os.statvfs(disk).f_bavail > leave:

@@ -180,6 +180,6 @@ def test_a_shell_reads_any_name_that_is_printed(name: bytes) -> None:
 def test_an_unknown_recording_is_refused(command: Command) -> None:
     ended = command("replay", "recorded-nothing", "--kubernetes", "1.36")
     assert ended.code == 2
-    assert "there is no file 'recorded-nothing', and no such recording for Kubernetes 1.36" in (
+    assert "neither a file nor a recording of Kubernetes 1.36 is called 'recorded-nothing'" in (
         ended.err
     )

@@ -120,7 +120,7 @@ def test_what_a_program_puts_in_the_place_of_a_folder_is_replaced(
 
 
 def fill(disk: Path, room: int) -> None:
-    """Leaves room for so many bytes."""
+    """Leaves room for a number of bytes."""
     place = os.statvfs(disk)
     (disk / "ballast").write_bytes(bytes(place.f_bavail * place.f_frsize - room))
 
