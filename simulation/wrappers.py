@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from numaproof.simulation import fields
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from numaproof.inputs.documents import Document, DocumentError, PathTuple
 
 API_VERSION = "kubelet.config.k8s.io/v1beta1"
@@ -18,13 +20,17 @@ API_VERSION = "kubelet.config.k8s.io/v1beta1"
 _OPENSHIFT_GROUP = "machineconfiguration.openshift.io/"
 _OPENSHIFT = "an OpenShift KubeletConfig"
 _IN_OPENSHIFT = ("spec", "kubeletConfig")
-_OPENSHIFT_FIELDS = (
-    "autoSizingReserved",
-    "kubeletConfig",
-    "logLevel",
-    "machineConfigPoolSelector",
-    "tlsSecurityProfile",
-)
+_OPENSHIFT_FIELDS: Mapping[PathTuple, tuple[str, ...]] = {
+    (): ("apiVersion", "kind", "metadata", "spec", "status"),
+    ("metadata",): tuple(fields.table()["ObjectMeta"]),
+    ("spec",): (
+        "autoSizingReserved",
+        "kubeletConfig",
+        "logLevel",
+        "machineConfigPoolSelector",
+        "tlsSecurityProfile",
+    ),
+}
 
 _IN_CONFIGZ = ("kubeletconfig",)
 
@@ -47,7 +53,7 @@ def unwrapped(document: Document) -> tuple[Document, str, tuple[DocumentError, .
     version, kind = content.get("apiVersion"), content.get("kind")
     if str(version).startswith(_OPENSHIFT_GROUP) and kind == "KubeletConfig":
         return _openshift(document)
-    if isinstance(content.get(_IN_CONFIGZ[0]), dict):
+    if content.keys() == {*_IN_CONFIGZ} and isinstance(content[_IN_CONFIGZ[0]], dict):
         note = (
             f"{document.file}:{document.line(_IN_CONFIGZ)}: read kubeletconfig, as configz has it"
         )
@@ -81,11 +87,11 @@ def _fix() -> str:
 
 
 def _openshift(document: Document) -> tuple[Document, str, tuple[DocumentError, ...]]:
-    spec = _at(document.data, ("spec",))
     misspelt = tuple(
-        document.error(("spec", name), "unknown field", fields.suggestion(name, _OPENSHIFT_FIELDS))
-        for name in (spec if isinstance(spec, dict) else ())
-        if name not in _OPENSHIFT_FIELDS
+        document.error((*path, name), "unknown field", fields.suggestion(name, known))
+        for path, known in _OPENSHIFT_FIELDS.items()
+        for name in _names(_at(document.data, path))
+        if name not in known
     )
     if not isinstance(_at(document.data, _IN_OPENSHIFT), dict):
         if misspelt:
@@ -120,6 +126,11 @@ def _refuse_others(document: Document) -> None:
             "a Talos machine configuration",
             "use the file that Talos makes of it: talosctl read /etc/kubernetes/kubelet.yaml",
         )
+
+
+def _names(value: Any) -> Iterable[str]:
+    """The fields of a mapping; none of anything else."""
+    return value if isinstance(value, dict) else ()
 
 
 def _at(value: Any, path: PathTuple) -> Any:

@@ -544,6 +544,33 @@ def test_the_configuration_that_a_node_prints_is_read(command: Command) -> None:
     assert "kubelet.json:1: read kubeletconfig" in ended.err
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            f"{HEAD}cpuManagerPolicy: none\nkubeletconfig: {{cpuManagerPolicy: static}}\n",
+            "kubelet.yaml:4: error: kubeletconfig: unknown field",
+        ),
+        ("kind: Foo\nkubeletconfig: {cpuManagerPolicy: static}\n", "kubelet.yaml:1: "),
+        (
+            f"{OPENSHIFT}kubeletConfig: {{}}\n",
+            "kubelet.yaml:9: error: kubeletConfig: unknown field",
+        ),
+        (
+            OPENSHIFT.replace("  name: tuning", "  annotatons: {}"),
+            "kubelet.yaml:4: error: metadata.annotatons: unknown field, which the kubelet ignores (did",
+        ),
+    ],
+)
+def test_nothing_around_a_wrapped_configuration_is_left_unread(
+    command: Command, text: str, said: str
+) -> None:
+    Path("kubelet.yaml").write_text(text)
+    ended = command("config", "check", "kubelet.yaml", *NODE)
+    assert ended.code in {1, 2}
+    assert said in ended.out + ended.err
+
+
 RKE2 = "kubelet-arg:\n- cpu-manager-policy=static\n"
 TALOS = "machine:\n  kubelet:\n    extraConfig:\n      cpuManagerPolicy: static\n"
 REWRITTEN = OPENSHIFT.partition("metadata:")[1] + OPENSHIFT.partition("metadata:")[2]
