@@ -155,6 +155,8 @@ def follow(
             terminal.show(cut)
         except Exception as error:
             recorder.record(_cut(began, done, str(error)))
+            # The message itself goes to standard error, once.
+            terminal.show(_cut(began, done, "an error ended it"))
             raise
     recorded = recorder.events()
     summary = summarize(recorded)
