@@ -558,7 +558,7 @@ def test_the_configuration_that_a_node_prints_is_read(command: Command) -> None:
         ),
         (
             OPENSHIFT.replace("  name: tuning", "  annotatons: {}"),
-            "kubelet.yaml:4: error: metadata.annotatons: unknown field, which the kubelet ignores (did",
+            "kubelet.yaml:4: error: metadata.annotatons: unknown field",
         ),
     ],
 )
