@@ -105,7 +105,7 @@ def read(
                 kind = _kind(document, item, path)
                 if kind not in _TEMPLATE:
                     where = f"{file}:{document.line(path)}"
-                    notes.append(f"{where}: skipped {kind}: no pods")
+                    notes.append(f"{where}: skipped {kind}: numaproof reads no pods from this kind")
                     continue
                 unknown = tuple(unknown_fields(document, item, kind, releases, path))
                 if not lenient:

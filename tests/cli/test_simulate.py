@@ -100,7 +100,7 @@ def test_admitted_pods_are_shown_with_their_cpus(ask: Command) -> None:
     assert "✓ 4 pods admitted, none refused" in ended.out
     assert ["✓", "Pod/default/db", "main", "2-3"] in rows(ended.out)
     assert ["✓", "Deployment/shop/web#3", "app", "shared pool"] in rows(ended.out)
-    assert "pods.yaml:10: skipped Service: no pods" in ended.err
+    assert "pods.yaml:10: skipped Service: numaproof reads no pods from this kind" in ended.err
 
 
 def test_memory_and_the_nodes_that_a_container_is_aligned_to_are_shown(ask: Command) -> None:
