@@ -41,8 +41,8 @@ LIMIT = 60_000
 _SIGNS: dict[Verdict, str] = {
     "passed": "✅",
     "failed": "❌",
-    "incomplete": "⚠️",
-    "nothing tested": "⚠️",
+    "incomplete": "⚠",
+    "nothing tested": "⚠",
 }
 _STORY, _LOG, _LISTED = 4_000, 30, 40
 _DRAWN_WIDTH = 110
@@ -120,7 +120,7 @@ def _warnings(summary: Summary) -> Iterator[str]:
     if summary.verdict == "nothing tested":
         lines.append("**Nothing was tested**: no case ran, or none is supported.")
     for line in lines:
-        yield f"> ⚠️ {line}"
+        yield f"> ⚠ {line}"
         yield ">"
     if lines:
         yield ""

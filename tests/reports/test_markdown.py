@@ -8,6 +8,7 @@ import pytest
 from numaproof.protocol.events import ReportedCall
 from numaproof.reports.markdown import LIMIT, escaped, markdown
 from numaproof.reports.summary import summarize
+from numaproof.reports.untrusted import visible
 
 if TYPE_CHECKING:
     from conftest import MakeDivergence, MakeRun, MakeStream
@@ -37,8 +38,10 @@ def test_a_failure_can_be_opened(stream: MakeStream, story: MakeRun) -> None:
 
 def test_an_incomplete_run_is_shown_as_one(stream: MakeStream, run: MakeRun) -> None:
     text = markdown(summarize(stream(run())[:-1]))
-    assert text.startswith("# ⚠️ numaproof: incomplete\n")
+    assert text.startswith("# ⚠ numaproof: incomplete\n")
     assert "**Incomplete run.**" in text
+    # Written files show hidden characters: the report has none of its own.
+    assert visible(text) == text
 
 
 def test_a_failed_and_incomplete_run_says_both(stream: MakeStream, run: MakeRun) -> None:
