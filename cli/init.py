@@ -169,7 +169,8 @@ def init(folder: Path, language: str, name: str | None, source: str | None) -> N
     called = Path(os.path.realpath(folder)).name if name is None else name
     if not _NAME.fullmatch(called):
         hint = "letters, digits, dots, dashes and underscores"
-        raise click.BadParameter(f"{called!r} is not a name of {hint}", param_hint="--name")
+        where, fix = ("DIR", "; choose another one with --name") if name is None else ("--name", "")
+        raise click.BadParameter(f"'{called}' is not a name of {hint}{fix}", param_hint=where)
     origin = _installed_from() if source is None else source.strip()
     if not origin or "\n" in origin:
         raise click.BadParameter("one line that pip understands", param_hint="--source")

@@ -110,6 +110,7 @@ def test_the_adapter_is_called_as_its_folder_unless_it_has_a_name(
 def test_a_name_that_programs_could_not_spell_is_refused(command: Command) -> None:
     ended = command("init", 'a "driver"', "--language", "python")
     assert (ended.code, contents(Path())) == (2, {})
+    assert "Invalid value for DIR: 'a \"driver\"' is not a name of letters" in ended.err
     assert "--name" in ended.err
 
 
