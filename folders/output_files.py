@@ -83,11 +83,13 @@ def update_file(path: Path, make: Callable[[], str]) -> None:
     Raises:
         OSError: the file cannot be written; names the target.
     """
+    with naming(path):
+        target = _resolved(path)  # a link may point to a file that does not exist yet
     while True:
-        with suppress(_Outpaced), _locked(path) as there:
+        with suppress(_Outpaced), _locked(target) as there:
             text = make()
             try:
-                write_file(path, text, new=not there)
+                write_file(target, text, new=not there)
             except FileExistsError:
                 raise _Outpaced from None
             return

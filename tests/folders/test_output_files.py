@@ -198,3 +198,11 @@ def test_nobody_loses_a_line_where_many_add_one(tmp_path: Path, *, there: bool) 
     for one in adding:
         one.join()
     assert sorted(file.read_text().splitlines()) == sorted(map(str, [*range(threads)] * 10))
+
+
+def test_an_update_through_a_dangling_link_creates_its_target(tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to("target")
+    update_file(link, lambda: "text")
+    assert link.is_symlink()
+    assert (tmp_path / "target").read_text() == "text"
