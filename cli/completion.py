@@ -8,9 +8,9 @@ from click.shell_completion import FishComplete, add_completion_class
 
 
 class WholeFishComplete(FishComplete):
-    """Completion for fish that ends a line's kind at its first comma, and no more at others.
+    """Completion for fish that splits each line at its first comma only.
 
-    click's own script cuts descriptions and values at their first comma.
+    click's own script splits at every comma, so descriptions and values lose their ends.
     """
 
     source_template: ClassVar[str] = FishComplete.source_template.replace(

@@ -38,7 +38,7 @@ def config() -> None:
 @lenient_option
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def check(file: UserFile, machine: str, kubernetes: str, *, lenient: bool, as_json: bool) -> int:
-    """Report every error that would keep the kubelet from starting with FILE, and warn.
+    """Report what would keep the kubelet from starting with FILE, and settings to reconsider.
 
     Warnings are about settings that have no effect or do harm on the machine. Exit codes: 0 the
     kubelet starts, 1 it does not or there is an unknown field, 2 wrong input.
@@ -86,7 +86,7 @@ def _unknown(one: DocumentError, severity: str) -> dict[str, Any]:
 
 
 def _shaped(document: Document, one: DefectNote) -> dict[str, Any]:
-    """A warning that a finding, or that there is none, comes from defects of the kubelet."""
+    """A warning that defects of the kubelet cause a finding, or hide one."""
     finding = one.kubelet or one.documented
     names = " and ".join(defect.name for defect in one.defects)
     whose = "by the documents, but not with" if one.kubelet is None else "only because of"

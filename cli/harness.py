@@ -81,6 +81,7 @@ def run_harness(
 
     began = time.monotonic()
     clear_reports(out)
+    again = command_line((*added, "--out", f"{out}-again"))
     report = partial(follow, out=out, as_json=as_json, findings=findings, afterwards=afterwards)
     registry = load_registry()
     try:
@@ -96,7 +97,7 @@ def run_harness(
                     *(("--repeat", str(repeat)) if repeat > 1 else ()),
                     *elsewhere("replay", out),
                 ),
-                command_line((*added, "--out", f"{out}-again")),
+                again,
                 began=began,
             )
             return report(make(harness_run), calls=calls)
@@ -105,7 +106,7 @@ def run_harness(
             failure=failure,
             registry=registry,
             command=command_line(added),
-            reproduce=_asking_hello(target, command_line((*added, "--out", f"{out}-again"))),
+            reproduce=_asking_hello(target, again),
             version=VERSION,
             kubernetes=target["kubernetes"] or NEWEST,
             level=target["level"] or LEVELS[-1],

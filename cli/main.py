@@ -1,7 +1,7 @@
 """The `numaproof` command: subcommands, errors and exit codes.
 
-Exit codes: 0 all passed, 1 something failed, 2 the command, its input or the machine it runs on was
-wrong (such as a full disk), 3 the run was cut short.
+Exit codes: 0 all passed, 1 something failed, 2 the command or its input was wrong, or the machine
+could not run it (a full disk, for example), 3 the run was cut short.
 """
 
 from __future__ import annotations

@@ -101,10 +101,10 @@ class _Outpaced(Exception):  # noqa: N818 - it never leaves this module
 
 @contextmanager
 def _locked(path: Path) -> Iterator[bool]:
-    """Locks a file, and yields whether there is one."""
+    """Locks a file, whose path has no links, and yields whether the file exists."""
     with naming(path):
         try:
-            _require_regular(_resolved(path))
+            _require_regular(path)
             lock = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except FileNotFoundError:
             lock = -1

@@ -48,7 +48,7 @@ def require_room(folder: Path) -> None:
     """Checks that a temporary folder has room; a folder that no longer exists passes.
 
     Raises:
-        ScratchError: there is none.
+        ScratchError: it has none.
     """
     try:
         with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
@@ -63,7 +63,7 @@ def needing_room(folder: Path) -> Iterator[None]:
     """Blames a full disk for whatever goes wrong in a block that works in a temporary folder.
 
     Raises:
-        ScratchError: something went wrong, and there is no room in the folder.
+        ScratchError: something went wrong, and the folder has no room.
     """
     try:
         yield

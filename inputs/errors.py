@@ -46,7 +46,7 @@ class DocumentErrors(ValueError):  # noqa: N818 - several of them
     """
 
     def __init__(self, errors: Sequence[DocumentError]) -> None:
-        """Takes the errors, of which the message shows the first `MOST_LINES`."""
+        """Takes the errors; the message shows the first `MOST_LINES`."""
         self.errors = tuple(errors)
         lines = [str(one) for one in self.errors[:MOST_LINES]]
         if len(self.errors) > MOST_LINES:

@@ -52,7 +52,7 @@ def swapped(text: str) -> str:
 
 
 def in_one_line(text: str) -> str:
-    """The text, of which a difference is written as a sentence."""
+    """The text, with any difference in it written as a sentence."""
     found = Mismatch.read(text)
     return f"{found.what}: expected {found.expected}, got {found.got}" if found else text
 

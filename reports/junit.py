@@ -171,7 +171,7 @@ def _add_property(case: ET.Element, name: str, value: str) -> None:
 
 
 def _number_duplicates(root: ET.Element) -> None:
-    """Numbers the later ones of test cases with equal names, of which CI systems would keep one."""
+    """Numbers test cases with equal names, from the second on: CI systems would keep only one."""
     used: set[tuple[str | None, str]] = set()
     for case in root.iter("testcase"):
         given = name = case.get("name", "")

@@ -1,6 +1,6 @@
 """The fields that people may write in a kubelet's configuration, in pods and in workloads.
 
-They are the table ``fields.txt`` beside this module. (Kubernetes API reference; "Kubelet
+They are in the table ``fields.txt`` next to this module. (Kubernetes API reference; "Kubelet
 Configuration (v1beta1)".)
 """
 

@@ -221,7 +221,7 @@ class _Search:
                 raise _EnoughError
 
     def cut_short(self) -> None:
-        """Hears that the time ended what was going on; an example that it ended does not count."""
+        """Records that the time limit was reached; an unfinished example does not count."""
         self._taken -= self._playing
         self._playing = False
 

@@ -33,7 +33,7 @@ DIFFERENCE = "difference"
 
 
 CUT_SHORT = "not fully shrunk: the time limit ended it"
-"""What a finding says that a longer search might make smaller."""
+"""Marks a finding that a longer search might shrink further."""
 
 
 @dataclass

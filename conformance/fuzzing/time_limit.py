@@ -43,7 +43,7 @@ class TimeLimit:
         return self.until - self.clock()
 
     def check(self) -> None:
-        """Ends what is going on if the time is over.
+        """Raises if the time is over.
 
         Raises:
             OutOfTimeError: it is.

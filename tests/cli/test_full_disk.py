@@ -10,18 +10,13 @@ from typing import Any
 
 import pytest
 
+from builders.input_files import KUBELET, POD
+
 Command = Callable[..., Any]
 Program = Callable[[str], str]
 
 FULL = "No space left on device"
 CHECK = ("check", "--machine", "laptop-4c8t", "--select", "example-*")
-KUBELET = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
-POD = """\
-apiVersion: v1
-kind: Pod
-metadata: {name: web}
-spec: {containers: [{name: main, resources: {limits: {cpu: 1, memory: 1Gi}}}]}
-"""
 
 
 @pytest.fixture

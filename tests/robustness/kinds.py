@@ -146,7 +146,7 @@ def _archive(rng: Random) -> dict[str, Any]:
 
 
 _OPEN_PARTS = ("config", "expect", "steps", "containers", "limits", "devices", "let", "machines")
-"""Keys of a case below which much may be written, and of which the harness reads more."""
+"""Keys of a case with the largest variety of values, and the most code that reads them."""
 
 _SAID = f"{_PROGRAM} answers"
 """A program that gives the reference's answers to other questions."""
