@@ -148,7 +148,6 @@ def campaign(
     if no_cases and (select or exclude):
         raise click.UsageError("--no-cases runs no cases: leave out --select and --exclude")
     cases = loading.bundled_cases()
-    clear_summary(out)
     with scratch_folder() as trees:
         options = {
             "implementation": implementation,
@@ -172,6 +171,8 @@ def campaign(
             raise click.UsageError(
                 "nothing to do: none of the selected cases applies, and there are no seeds"
             )
+        # Not before: what is refused above costs nobody the results of an earlier run.
+        clear_summary(out)
         if fresh:
             clear_findings(out, FOUND)
         began = time.monotonic()

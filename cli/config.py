@@ -51,18 +51,20 @@ def check(file: UserFile, machine: str, kubernetes: str, *, lenient: bool, as_js
     from numaproof.simulation import configuration_check, documents
     from numaproof.simulation.admission import CannotAnswerError, Question
 
-    document, given, unknown, notes = documents.configuration(file.text(), file.name, (kubernetes,))
-    for note in notes:
+    found = documents.configuration(file.text(), file.name, (kubernetes,))
+    document = found.document
+    for note in found.notes:
         click.echo(note, err=True)
     info = discover_machine(machine, kubernetes)
     try:
-        question = Question(info, given, kubernetes)
+        question = Question(info, found.settings, kubernetes)
         verdict = configuration_check.judge(question)
         shaped = configuration_check.shaped_findings(question, verdict)
     except CannotAnswerError as error:
         raise document.error(error.path, str(error)) from None
     told = [
-        *(_unknown(one, "warning" if lenient else "error") for one in unknown),
+        *(_unknown(one, "warning" if lenient else "error") for one in found.unknown),
+        *(_written(one, "error", one.message) for one in found.mistyped),
         *(_plain(document, one) for one in verdict.findings),
         *(_shaped(document, one) for one in shaped),
     ]
@@ -75,11 +77,15 @@ def check(file: UserFile, machine: str, kubernetes: str, *, lenient: bool, as_js
 
 
 def _unknown(one: DocumentError, severity: str) -> dict[str, Any]:
+    return _written(one, severity, f"{one.message}, which the kubelet ignores")
+
+
+def _written(one: DocumentError, severity: str, message: str) -> dict[str, Any]:
     return {
         "severity": severity,
         "field": one.field,
         "line": one.line,
-        "message": f"{one.message}, which the kubelet ignores",
+        "message": message,
         "fix": one.fix,
         "section": "",
     }

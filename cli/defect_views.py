@@ -47,7 +47,9 @@ def _shaped(one: DefectWarning) -> ShapedAnswer:
         # Said once, where they make a difference of their own.
         ()
         if one.follows
-        else tuple(ShownDefect(each.name, each.page, each.issue) for each in one.defects),
+        else tuple(
+            ShownDefect(each.name, each.what, each.page, each.issue) for each in one.defects
+        ),
     )
 
 
@@ -71,7 +73,7 @@ def note_lines(notes: Sequence[DefectNote], described: Callable[[Any], str]) -> 
         kubelet, documented = described(note.kubelet), described(note.documented)
         yield f"{about}: {kubelet} because of {names}; documented: {documented}"
     for one in dict.fromkeys(one for note in notes for one in note.defects):
-        yield f"{one.name}: {' · '.join(filter(None, (one.page, one.issue)))}"
+        yield f"{one.name}: {one.what} ({' · '.join(filter(None, (one.page, one.issue)))})"
 
 
 def _described(answer: Answer | None) -> Iterator[tuple[str, str]]:

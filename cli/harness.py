@@ -76,10 +76,12 @@ def run_harness(
     from numaproof.conformance.execution.harness_run import HarnessRun, timeout_options
     from numaproof.conformance.execution.implementation import ImplementationFailure
     from numaproof.conformance.requirements import load_registry
+    from numaproof.folders.scratch import require_scratch
     from numaproof.metadata import VERSION
     from numaproof.reports.files import clear_reports
 
     began = time.monotonic()
+    require_scratch()
     clear_reports(out)
     again = command_line((*added, "--out", f"{out}-again"))
     report = partial(follow, out=out, as_json=as_json, findings=findings, afterwards=afterwards)

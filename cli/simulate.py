@@ -114,7 +114,8 @@ def simulate(
     question = Question(info, settings.settings, kubernetes, documented, plugins)
     with scratch_folder() as folder, asking_of(settings.document):
         try:
-            found = run(question, asked, folder, explain_all=explain)
+            notes = (*settings.notes, *asked.notes)
+            found = run(question, asked.pods, folder, notes=notes, explain_all=explain)
         except CannotAnswerError:
             configuration_check.judge(question)  # which raises it again with the field
             raise
@@ -137,7 +138,7 @@ def _read(
     kubernetes: str,
     *,
     lenient: bool,
-) -> tuple[tuple[pods.DescribedPod, ...], ConfigurationFile]:
+) -> tuple[pods.Reading, ConfigurationFile]:
     """The pods and the configuration in the files; what has no pods is noted on standard error."""
     from numaproof.simulation import pods
 
@@ -150,7 +151,7 @@ def _read(
     if not asked.pods:
         named = ", ".join(file.name for file in files)
         raise click.UsageError(f"no pods in {named or 'no files'}; name manifests of Pods")
-    return asked.pods, settings
+    return asked, settings
 
 
 def _show(told: AnswerReport) -> None:

@@ -77,18 +77,21 @@ lenient_option = click.option(
 def read_configuration(
     file: UserFile, releases: Sequence[str], *, lenient: bool
 ) -> ConfigurationFile:
-    """The KubeletConfiguration in a file; notes about it go to standard error.
+    """The KubeletConfiguration in a file; its notes say which fields were ignored, too.
+
+    They go to standard error.
 
     Raises:
-        DocumentError: the file does not have one, or, unless `lenient`, an unknown field.
-        DocumentErrors: it has several unknown fields.
+        DocumentError: the file does not have one, or has a value of the wrong type or, unless
+            `lenient`, an unknown field.
+        DocumentErrors: it has several such fields.
     """
     from numaproof.simulation import documents
 
     found = documents.configuration(file.text(), file.name, releases)
-    if not lenient:
-        documents.refuse(found.unknown)
-    for note in (*found.notes, *documents.ignored(found.unknown)):
+    documents.refuse(found.mistyped if lenient else (*found.unknown, *found.mistyped))
+    found = found._replace(notes=(*found.notes, *documents.ignored(found.unknown)))
+    for note in found.notes:
         click.echo(note, err=True)
     return found
 

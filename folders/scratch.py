@@ -44,6 +44,15 @@ class ScratchError(Exception):
     """A temporary folder cannot be written to; the message names it and says what to do."""
 
 
+def require_scratch() -> None:
+    """Checks that there is room for temporary folders, before a command changes anything.
+
+    Raises:
+        ScratchError: there is none.
+    """
+    require_room(Path(_place()))
+
+
 def require_room(folder: Path) -> None:
     """Checks that a temporary folder has room; a folder that no longer exists passes.
 
@@ -106,7 +115,7 @@ def scratch_folder() -> Iterator[Path]:
     """
     place = _place()
     _clear(place)
-    require_room(Path(place))
+    require_scratch()
     # It gets its name with the lock on it: another run would remove it in between.
     try:
         fresh = Path(tempfile.mkdtemp(prefix=_NEW, dir=place))

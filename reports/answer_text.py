@@ -102,7 +102,7 @@ def _shaped(shaped: ShapedAnswer) -> RenderableType:
             lines.append(_indented(Text(f"  {side:<10}  {one_line(text, _LONGEST)}")))
     for defect in shaped.defects:
         where = " · ".join(filter(None, (defect.page, defect.issue)))
-        lines.append(_indented(Text(f"{defect.name}: {where}", "cyan")))
+        lines.append(_indented(Text(f"{defect.name}: {defect.what} ({where})", "cyan")))
     return Group(*lines)
 
 

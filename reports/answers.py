@@ -75,9 +75,10 @@ class Story:
 
 @dataclass(frozen=True, slots=True)
 class ShownDefect:
-    """A named defect of the kubelet, and where it is described: a page, and perhaps an issue."""
+    """A named defect of the kubelet: what happens, and where it is described, by page and issue."""
 
     name: str
+    what: str
     page: str
     issue: str
 

@@ -25,9 +25,10 @@ PAGE = "docs/findings.md"
 
 
 class NamedDefect(msgspec.Struct, frozen=True):
-    """A defect: its name, the page that describes it, and its public issue (empty if none)."""
+    """A defect: its name, what happens, the page that describes it, and its issue, if public."""
 
     name: str
+    what: str
     page: str
     issue: str
 
@@ -130,4 +131,5 @@ _BY_NAME: Mapping[str, Defect] = {one.name: one for one in DEFECTS}
 
 
 def _named(name: str) -> NamedDefect:
-    return NamedDefect(name, f"{PAGE}#{name}", _BY_NAME[name].issue)
+    defect = _BY_NAME[name]
+    return NamedDefect(name, defect.what, f"{PAGE}#{name}", defect.issue)

@@ -10,6 +10,7 @@ from numaproof.inputs import documents
 from numaproof.inputs.documents import Document, DocumentError
 from numaproof.inputs.errors import DocumentErrors
 from numaproof.inputs.plurals import plural
+from numaproof.reference.kubelet import configuration as configuration_fields
 from numaproof.simulation import fields, wrappers
 
 if TYPE_CHECKING:
@@ -22,8 +23,8 @@ _HEAD = ("apiVersion", "kind")
 MOST_DOCUMENTS = 10_000
 """Documents in a file; a node has a few hundred pods."""
 
-MOST_UNKNOWN = 100
-"""Unknown fields that are looked for in a document: the nearest name takes a while to find."""
+MOST_PROBLEMS = 100
+"""Problems that are looked for in the fields of a document: the nearest name takes a while."""
 
 _MARK = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 """At the start of a line these characters always separate documents, even inside a scalar (YAML
@@ -58,12 +59,15 @@ class ConfigurationFile(NamedTuple):
         document: its fields, with the line numbers of the file.
         settings: its fields, without apiVersion and kind.
         unknown: errors about the fields that no kubelet of the releases has.
+        mistyped: errors about values that are not of their fields' types, among the fields that
+            the resource managers do not read.
         notes: what else to say about how the file was read.
     """
 
     document: Document
     settings: KubeletConfiguration
     unknown: tuple[DocumentError, ...]
+    mistyped: tuple[DocumentError, ...]
     notes: tuple[str, ...]
 
 
@@ -87,28 +91,26 @@ def configuration(text: str, file: str, releases: Sequence[str]) -> Configuratio
     mapping(whole, whole.data, ())
     document, note, around = wrappers.unwrapped(whole)
     settings = {key: value for key, value in document.data.items() if key not in _HEAD}
-    unknown = (
-        *around,
-        *unknown_fields(document, document.data, fields.CONFIGURATION, releases, ()),
-    )
+    inside, mistyped = field_errors(document, document.data, fields.CONFIGURATION, releases, ())
+    unknown = (*around, *inside)
     if settings and settings.keys().isdisjoint(fields.of(fields.CONFIGURATION, releases)):
         raise _several(unknown)
     notes = [note] if note else []
     if not settings:
         where = f"{file}:{document.line()}"
         notes.append(f"{where}: no field is set, so the kubelet's defaults are assumed")
-    return ConfigurationFile(document, settings, unknown, tuple(notes))
+    return ConfigurationFile(document, settings, unknown, mistyped, tuple(notes))
 
 
-def refuse(unknown: Sequence[DocumentError]) -> None:
-    """Raises what is wrong with unknown fields, if there are any.
+def refuse(errors: Sequence[DocumentError]) -> None:
+    """Raises what is wrong with fields, if anything is.
 
     Raises:
         DocumentError: about the only one.
         DocumentErrors: about all of them.
     """
-    if unknown:
-        raise _several(unknown)
+    if errors:
+        raise _several(errors)
 
 
 def _several(errors: Sequence[DocumentError]) -> DocumentError | DocumentErrors:
@@ -120,15 +122,22 @@ def ignored(unknown: Sequence[DocumentError]) -> Iterator[str]:
     return (f"warning: ignored: {one}" for one in unknown)
 
 
-def unknown_fields(
+def field_errors(
     document: Document, value: Any, type_: str, releases: Sequence[str], path: documents.PathTuple
-) -> Iterator[DocumentError]:
-    """Errors about the first `MOST_UNKNOWN` fields that its type does not have.
+) -> tuple[tuple[DocumentError, ...], tuple[DocumentError, ...]]:
+    """Errors about unknown fields, and errors about values of the wrong type.
 
-    Arguments are as for `fields.unknown`.
+    Arguments are as for `fields.problems`, of which the first `MOST_PROBLEMS` count. A field of a
+    configuration that the resource managers read is left to the kubelet, which words what is wrong.
     """
-    for one in islice(fields.unknown(value, type_, releases, path), MOST_UNKNOWN):
-        yield document.error(one.path, one.message, one.fix)
+    unknown, mistyped = [], []
+    for one in islice(fields.problems(value, type_, releases, path), MOST_PROBLEMS):
+        error = document.error(one.path, one.message, one.fix)
+        if one.unknown:
+            unknown.append(error)
+        elif type_ != fields.CONFIGURATION or one.path[0] not in configuration_fields.DECODED:
+            mistyped.append(error)
+    return tuple(unknown), tuple(mistyped)
 
 
 def mapping(document: Document, value: Any, path: documents.PathTuple) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from numaproof.protocol.releases import RELEASES
+from numaproof.simulation import shapes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,12 +27,21 @@ MOST_LISTED = 10
 """Known fields that a message lists where none is like the unknown one."""
 
 
-class UnknownField(msgspec.Struct, frozen=True):
-    """A field that nothing reads: where it is, what is wrong, and how to fix it."""
+class FieldProblem(msgspec.Struct, frozen=True):
+    """A field that nothing reads, or whose value is not of the field's type.
+
+    Attributes:
+        path: where it is.
+        message: what is wrong.
+        fix: what to do.
+        unknown: whether no release has the field, so that a kubelet passes over it; a value of the
+            wrong type is refused.
+    """
 
     path: tuple[str | int, ...]
     message: str
     fix: str
+    unknown: bool = True
 
 
 class KnownField(msgspec.Struct, frozen=True):
@@ -72,12 +82,12 @@ def of(type_: str, releases: Sequence[str]) -> frozenset[str]:
     return frozenset(name for name, field in known if set(releases) & set(field.releases))
 
 
-def unknown(
+def problems(
     value: Any, type_: str, releases: Sequence[str], path: PathTuple = ()
-) -> Iterator[UnknownField]:
-    """The fields of a value that its type does not have in any of these releases.
+) -> Iterator[FieldProblem]:
+    """What is wrong with the names of a value's fields and with the types of their values.
 
-    A value of the wrong shape has none: what reads it says what is wrong.
+    Null is a value of every type, as in Go.
 
     Args:
         value: what a document has at the path.
@@ -85,38 +95,42 @@ def unknown(
         releases: the releases that are to read it.
         path: where the value is.
     """
-    if type_.startswith("[]"):
-        for number, item in enumerate(value if isinstance(value, list) else ()):
-            yield from unknown(item, type_[2:], releases, (*path, number))
+    if value is None:
         return
-    if not isinstance(value, dict):
-        return
-    if type_.startswith("map[]"):
+    if not shapes.fits(value, type_):
+        yield FieldProblem(path, *shapes.wanted(type_), unknown=False)
+    elif type_.startswith("[]"):
+        for number, item in enumerate(value):
+            yield from problems(item, type_[2:], releases, (*path, number))
+    elif type_.startswith("map[]"):
         for key, item in value.items():
-            yield from unknown(item, type_[5:], releases, (*path, key))
-        return
-    known = table().get(type_)
-    if known is None:
-        return
+            yield from problems(item, type_[5:], releases, (*path, key))
+    elif type_ in table():
+        yield from _in_mapping(value, type_, releases, path)
+
+
+def _in_mapping(
+    value: Mapping[str, Any], type_: str, releases: Sequence[str], path: PathTuple
+) -> Iterator[FieldProblem]:
+    known = table()[type_]
     for name, item in value.items():
         field = known.get(name)
         # What a cluster says of an object need not be of the release that is asked about.
         having = RELEASES if name == "status" else releases
-        if field is None or set(having).isdisjoint(field.releases):
-            yield _unknown((*path, name), name, known, releases)
+        if field is None:
+            like = [one for one, other in known.items() if shapes.fits(item, other.type)]
+            yield FieldProblem((*path, name), "unknown field", suggestion(name, like))
+        elif set(having).isdisjoint(field.releases):
+            yield _of_other_releases((*path, name), field, releases)
         else:
-            yield from unknown(item, field.type, having, (*path, name))
+            yield from problems(item, field.type, having, (*path, name))
 
 
-def _unknown(
-    path: PathTuple, name: str, known: Mapping[str, KnownField], releases: Sequence[str]
-) -> UnknownField:
-    if name in known:
-        asked, others = " and ".join(releases), known[name].releases
-        span = others[0] if len(others) == 1 else f"{others[0]} to {others[-1]}"
-        message = f"not a field of Kubernetes {asked}, only of {span}"
-        return UnknownField(path, message, "remove it, or choose another release")
-    return UnknownField(path, "unknown field", suggestion(name, known))
+def _of_other_releases(path: PathTuple, field: KnownField, releases: Sequence[str]) -> FieldProblem:
+    asked, others = " and ".join(releases), field.releases
+    span = others[0] if len(others) == 1 else f"{others[0]} to {others[-1]}"
+    message = f"not a field of Kubernetes {asked}, only of {span}"
+    return FieldProblem(path, message, "remove it, or choose another release")
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:

@@ -13,7 +13,7 @@ from numaproof.reference.errors import NotBuiltError
 from numaproof.reference.pods.manifest import read_pod
 from numaproof.reference.pods.pod import PodError
 from numaproof.simulation import api_server, fields
-from numaproof.simulation.documents import ignored, mapping, parts, refuse, unknown_fields
+from numaproof.simulation.documents import field_errors, ignored, mapping, parts, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -33,6 +33,19 @@ _TEMPLATE: dict[str, tuple[str, ...]] = {
 }
 """The path of the pod template in each kind."""
 
+_GROUPS = {
+    "Deployment": "apps",
+    "StatefulSet": "apps",
+    "DaemonSet": "apps",
+    "ReplicaSet": "apps",
+    "Job": "batch",
+    "CronJob": "batch",
+}
+"""The API group of each kind that has one. Its version is v1, as everywhere here."""
+
+_FORMER_GROUP = "extensions"
+"""Where the workloads of ``apps`` were at first (Kubernetes, "Deprecated API Migration Guide")."""
+
 _REPLICAS: dict[str, tuple[PathTuple, ...]] = {
     "Deployment": (("spec", "replicas"),),
     "StatefulSet": (("spec", "replicas"),),
@@ -48,6 +61,9 @@ _REPLICAS: dict[str, tuple[PathTuple, ...]] = {
 
 _LIST = ("apiVersion", "kind", "metadata", "items")
 """The fields of a list of objects."""
+
+_LIST_METADATA = ("continue", "remainingItemCount", "resourceVersion", "selfLink")
+"""The fields of its metadata."""
 
 _FIELD = re.compile(r"(spec[^ :]*):? *(.*)", re.DOTALL)
 
@@ -92,9 +108,9 @@ def read(
         lenient: fields that are unknown are noted, where they are errors otherwise.
 
     Raises:
-        DocumentError: a document cannot be read or has an unknown field, two describe the same
-            pod, or there are more than `MOST_PODS`.
-        DocumentErrors: a document has several unknown fields.
+        DocumentError: a document cannot be read or has an unknown field or a value of the wrong
+            type, two describe the same pod, or there are more than `MOST_PODS`.
+        DocumentErrors: a document has several such fields.
     """
     found: dict[str, DescribedPod] = {}
     created: dict[str, str] = {}
@@ -107,9 +123,8 @@ def read(
                     where = f"{file}:{document.line(path)}"
                     notes.append(f"{where}: skipped {kind}: numaproof reads no pods from this kind")
                     continue
-                unknown = tuple(unknown_fields(document, item, kind, releases, path))
-                if not lenient:
-                    refuse(unknown)
+                unknown, mistyped = field_errors(document, item, kind, releases, path)
+                refuse(mistyped if lenient else (*unknown, *mistyped))
                 notes += ignored(unknown)
                 asked = _asked(document, item, path, keep_uid=running)
                 if running and _ended(item):
@@ -130,10 +145,11 @@ def read(
 
 
 def _kind(document: Document, item: dict[str, Any], path: PathTuple) -> str:
-    """The kind of an object.
+    """The kind of an object, with its apiVersion if another group has a kind of the same name.
 
     Raises:
-        DocumentError: it has no kind, or a misspelt kind of object that has pods.
+        DocumentError: it has no kind, a misspelt kind of object that has pods, or one in a version
+            that no cluster serves.
     """
     kind = item.get("kind")
     if kind is None:
@@ -144,7 +160,18 @@ def _kind(document: Document, item: dict[str, Any], path: PathTuple) -> str:
     meant = next((one for one in _TEMPLATE if fields.is_slip(str(kind), one)), None)
     if meant and meant != kind:
         raise document.error((*path, "kind"), f"unknown kind {kind!r}", f"did you mean {meant}?")
-    return str(kind)
+    version = item.get("apiVersion")
+    if kind not in _TEMPLATE or version is None:
+        return str(kind)
+    own = _GROUPS.get(kind, "")
+    served = f"{own}/v1" if own else "v1"
+    if version == served:
+        return str(kind)
+    group = str(version).rpartition("/")[0]
+    if group not in (own, _FORMER_GROUP):
+        return f"{version} {kind}"
+    message = f"Kubernetes serves no {kind} of {version!r}"
+    raise document.error((*path, "apiVersion"), message, f"set apiVersion: {served}")
 
 
 def _ended(item: dict[str, Any]) -> bool:
@@ -166,9 +193,15 @@ def _objects(
         yield path, item
         return
     of = str(item["kind"]).removesuffix("List")
-    for name in item.keys() - set(_LIST):
-        fix = fields.suggestion(name, _LIST)
-        raise document.error((*path, name), "unknown field", fix)
+    unknown = [((name,), fields.suggestion(name, _LIST)) for name in item if name not in _LIST]
+    about = mapping(document, item.get("metadata") or {}, (*path, "metadata"))
+    unknown += [
+        (("metadata", name), fields.suggestion(name, _LIST_METADATA))
+        for name in about
+        if name not in _LIST_METADATA
+    ]
+    for place, fix in unknown:
+        raise document.error((*path, *place), "unknown field", fix)
     for number, one in enumerate(_sequence(document, item.get("items"), (*path, "items"))):
         # The items of a typed list have no kind of their own.
         typed = {"kind": of, **one} if of and isinstance(one, dict) else one

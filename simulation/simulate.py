@@ -18,17 +18,28 @@ if TYPE_CHECKING:
 
 
 class CheckedSimulation(Simulation, frozen=True, omit_defaults=True):
-    """A simulation with a warning for each answer that named defects of the kubelet shaped."""
+    """A simulation with what its reader has to know besides.
+
+    Attributes:
+        warnings: one for each answer that named defects of the kubelet shaped.
+        notes: what in the files was ignored or skipped, a sentence each.
+    """
 
     warnings: tuple[DefectWarning, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def simulate(
-    question: Question, pods: Sequence[DescribedPod], folder: Path, *, explain_all: bool = False
+    question: Question,
+    pods: Sequence[DescribedPod],
+    folder: Path,
+    *,
+    notes: Sequence[str] = (),
+    explain_all: bool = False,
 ) -> CheckedSimulation:
     """Admits the pods in order; `folder` is an empty directory for the checkpoints.
 
-    Refusals are explained; with `explain_all`, admissions too.
+    Refusals are explained; with `explain_all`, admissions too. The notes are handed on.
 
     Raises:
         CannotAnswerError: the reference does not support what the configuration asks for.
@@ -40,4 +51,4 @@ def simulate(
     told: tuple[DefectWarning, ...] = ()
     if not question.documented:
         told = warnings(question, pods, found, others, explain_all=explain_all)
-    return CheckedSimulation(**msgspec.structs.asdict(found), warnings=told)
+    return CheckedSimulation(**msgspec.structs.asdict(found), warnings=told, notes=tuple(notes))

@@ -38,6 +38,15 @@ FROM_NODE = "kubectl get --raw /api/v1/nodes/NODE/proxy/configz"
 """Prints the configuration in force on a node, which is read too."""
 
 
+_K3S = (
+    "a k3s or RKE2 configuration, with flags of the kubelet",
+    "write the flags as a KubeletConfiguration",
+)
+_GKE = ("a GKE node system configuration", "write its fields as a KubeletConfiguration")
+_OTHERS = {"kubelet-arg": _K3S, "kubelet-arg+": _K3S, "kubeletConfig": _GKE, "linuxConfig": _GKE}
+"""Fields by which other products' files are known, with what they are and what to do."""
+
+
 def unwrapped(document: Document) -> tuple[Document, str, tuple[DocumentError, ...]]:
     """The KubeletConfiguration of a document.
 
@@ -114,12 +123,10 @@ def _refuse_others(document: Document) -> None:
             f"{_OPENSHIFT} under another kind: no kubelet reads spec.kubeletConfig",
             f"set apiVersion: {_OPENSHIFT_GROUP}v1 and kind: KubeletConfig again",
         )
-    if "kubelet-arg" in content:
-        raise document.error(
-            ("kubelet-arg",),
-            "a k3s or RKE2 configuration, with flags of the kubelet",
-            f"write the flags as a KubeletConfiguration, or use what `{FROM_NODE}` prints",
-        )
+    is_openshift = str(content.get("apiVersion")).startswith(_OPENSHIFT_GROUP)
+    for name, (what, fix) in _OTHERS.items():
+        if name in content and not is_openshift:
+            raise document.error((name,), what, f"{fix}, or use what `{FROM_NODE}` prints")
     if _at(content, ("machine", "kubelet")) is not None:
         raise document.error(
             ("machine",),

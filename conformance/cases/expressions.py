@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import operator
 import re
+import warnings
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -86,7 +87,11 @@ def evaluate(source: str, names: Mapping[str, Any]) -> Any:
 @lru_cache(maxsize=4096)
 def _parsed(source: str) -> ast.expr:
     """The tree of an expression: each is evaluated on every machine."""
-    return ast.parse(source, mode="eval").body
+    with warnings.catch_warnings():
+        # What Python's compiler would say of `1if 1else 2` names no file and no line.
+        warnings.simplefilter("ignore", SyntaxWarning)
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return ast.parse(source, mode="eval").body
 
 
 def expand(value: Any, names: Mapping[str, Any]) -> Any:

@@ -164,6 +164,8 @@ class Player:
             step = step.on(self.session.kubernetes)
             if self._is_open(step.expect) and not self._makes_sense(step, verb):
                 return
+            if verb not in _WITHOUT_START and self.session.started is None:
+                raise LookupError(f"{verb}: no earlier step has to start the node")
             if isinstance(step.expect, Expected) and (step.expect.files or step.expect.checkpoints):
                 self.session.require(CHECKPOINT_FILES)
             getattr(self, f"_{verb}")(getattr(step, verb), step.expect)

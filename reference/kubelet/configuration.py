@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Enabled = Callable[[Mapping[str, Any]], Mapping[str, bool]]
     """Tells which feature gates a configuration has on, as `gates.enabled` does."""
 
-__all__ = ["Config", "ConfigError", "load"]
+__all__ = ["DECODED", "Config", "ConfigError", "load"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,3 +168,16 @@ _TEXTS = {
 _CPU_OPTIONS = "cpuManagerPolicyOptions"
 _TOPOLOGY_OPTIONS = "topologyManagerPolicyOptions"
 _TEXT_MAPS = (_CPU_OPTIONS, _TOPOLOGY_OPTIONS, "kubeReserved", "systemReserved")
+
+DECODED = frozenset(
+    {
+        "cpuManagerReconcilePeriod",
+        "cpuCFSQuota",
+        "featureGates",
+        "reservedMemory",
+        "evictionHard",
+        *_TEXTS,
+        *_TEXT_MAPS,
+    }
+)
+"""The fields that are decoded here, with the kubelet's words for values of the wrong type."""

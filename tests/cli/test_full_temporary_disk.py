@@ -63,11 +63,23 @@ def test_a_full_temporary_disk_is_reported_once(
         while os.statvfs(temporary).f_bavail > left:
             file.write(page)
     right = program("answer(request)")
+    earlier = [
+        Path("numaproof-report", COMMANDS[which][0], name)
+        for name in (
+            "report.md",
+            "findings/fuzz-0123abcd.yaml",
+            "findings/difference-0123abcd.yaml",
+        )
+    ]
+    for file in earlier:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("what an earlier run found")
     ended = command(*(right if one == "PROGRAM" else one for one in COMMANDS[which]))
     assert ended.code == 2
     assert ended.err.count(FULL) == 1
     assert f"numaproof: {temporary}" in ended.err
     assert FULL not in ended.out
+    assert [file.name for file in earlier if not file.exists()] == []
     assert not Path("x.jsonl.xz").exists()
 
 

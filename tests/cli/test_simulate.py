@@ -324,7 +324,7 @@ def test_the_machine_may_be_a_profile_file(ask: Command) -> None:
         (
             PODS.replace("replicas: 3", "replicas: 3x"),
             CONFIG,
-            "pods.yaml:18: spec.replicas: invalid number '3x'",
+            "pods.yaml:18: spec.replicas: must be a whole number",
         ),
         (PODS.replace("replicas: 3", "replicas: 3000"), CONFIG, "too many pods: the limit is 1000"),
         ("kind: List\nitems: 1\n", CONFIG, "pods.yaml:2: items: must be a list"),
@@ -451,6 +451,7 @@ def test_a_pod_with_a_reserved_cpu_is_said_to_be_due_to_a_defect(ask: Command) -
 
 def test_a_warning_has_the_defect_the_pod_and_both_answers(ask: Command) -> None:
     first, second, *_ = ask(PODS, "--json", machine=HYBRID).json()["warnings"]
+    assert first["defects"][0].pop("what").startswith("A core counts as free when ")
     assert first["defects"] == [
         {
             "name": DEFECT,
@@ -524,7 +525,9 @@ def test_the_documented_example_is_what_comes_out(command: Command) -> None:
 
 def test_the_answer_as_json_has_its_documented_parts(ask: Command) -> None:
     found = ask(HUGE, "--json", config=ALIGNED).json()
-    assert set(found) == {"start", "pods", "node"}
+    assert set(found) == {"start", "pods", "node", "notes"}
+    assert len(found["notes"]) == 1
+    assert "skipped Service" in found["notes"][0]
     assert set(found["pods"][0]) == {"pod", "refusal", "explanation"}
     assert set(found["pods"][1]) == {"pod", "containers"}
     explanation = found["pods"][0]["explanation"]
@@ -541,6 +544,11 @@ def test_the_answer_as_json_has_its_documented_parts(ask: Command) -> None:
     ]
     assert set(found["node"]) == {"policies", "shared", "reserved", "memory", "devices"}
     assert found["node"]["memory"][0]["reserved"] == 100 * 1024 * 1024
+
+
+def test_ignored_fields_are_in_the_json(ask: Command) -> None:
+    found = ask(HUGE, "--json", "--lenient", config=f"{ALIGNED}maxPod: 5\n").json()
+    assert any("maxPod: unknown field (did you mean maxPods?)" in one for one in found["notes"])
 
 
 def test_an_amount_of_null_is_zero(ask: Command) -> None:

@@ -1,4 +1,4 @@
-"""No field of a configuration or a pod is passed over in silence."""
+"""No field of a configuration or a pod, and no value in it, is passed over in silence."""
 
 from __future__ import annotations
 
@@ -230,7 +230,8 @@ def slips() -> Iterator[Any]:
 
 def read(title: str, text: str) -> None:
     if title == "configuration":
-        documents.refuse(documents.configuration(text, "file", RELEASE).unknown)
+        found = documents.configuration(text, "file", RELEASE)
+        documents.refuse((*found.unknown, *found.mistyped))
     else:
         pods.read([("file", text)], releases=RELEASE)
 
@@ -274,7 +275,7 @@ def test_every_field_of_every_type_is_known() -> None:
 
 
 def errors(value: Any, type_: str, *releases: str) -> list[tuple[str, str]]:
-    found = fields.unknown(value, type_, releases)
+    found = fields.problems(value, type_, releases)
     return [(documents.documents.dotted(one.path), one.message) for one in found]
 
 
@@ -312,6 +313,7 @@ def test_several_unknown_fields_are_all_named() -> None:
         ("kidn: Pod\n", "kidn: unknown field (did you mean kind?)"),
         ("metadata: {}\n", "an object without a kind"),
         ("kind: List\nitem: []\n", "item: unknown field (did you mean items?)"),
+        ("kind: List\nmetadata: {resourceVersoin: ''}\n", "(did you mean resourceVersion?)"),
     ],
 )
 def test_a_slip_in_a_kind_or_a_list_is_named(text: str, message: str) -> None:
@@ -345,9 +347,106 @@ def test_unknown_fields_beyond_a_limit_are_not_looked_for() -> None:
     head = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
     with pytest.raises(DocumentErrors) as raised:
         documents.configuration(head + text, "file", RELEASE)
-    assert len(raised.value.errors) == documents.MOST_UNKNOWN
+    assert len(raised.value.errors) == documents.MOST_PROBLEMS
 
 
 def test_a_slip_is_looked_for_in_names_of_the_same_length_only() -> None:
     assert fields.is_slip("kid", "kind")
     assert not fields.is_slip("k" * 1_000_000, "kind")
+
+
+HEAD = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nmaxPods: 110\n"
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("podsPerCore: '4'", "podsPerCore: must be a whole number"),
+        ("podsPerCore: 4.5", "podsPerCore: must be a whole number"),
+        ("logging: [{foo: 1}]", "logging: must be a mapping"),
+        ("failSwapOn: 'yes'", "failSwapOn: must be true or false"),
+        ("nodeStatusUpdateFrequency: 10", "nodeStatusUpdateFrequency: must be a duration"),
+        ("clusterDNS: 10.96.0.10", "clusterDNS: must be a list"),
+        ("clusterDNS: [10]", "clusterDNS[0]: must be text"),
+        ("authentication: {x509: true}", "authentication.x509: must be a mapping"),
+    ],
+)
+def test_a_value_of_the_wrong_type_is_refused_with_all_that_is_in_it(
+    setting: str, message: str
+) -> None:
+    found = documents.configuration(f"{HEAD}{setting}\n", "file", RELEASE)
+    assert found.unknown == ()
+    (error,) = found.mistyped
+    assert str(error).startswith(f"file:4: {message}")
+
+
+def test_the_kubelet_words_what_is_wrong_with_the_fields_that_it_decodes_here() -> None:
+    found = documents.configuration(f"{HEAD}cpuManagerPolicyOptions: 5\n", "file", RELEASE)
+    assert found.mistyped == ()
+
+
+@pytest.mark.parametrize("setting", ["logging: null", "tolerations:", "clusterDNS: [null]"])
+def test_null_is_a_value_of_every_type(setting: str) -> None:
+    found = documents.configuration(f"{HEAD}{setting}\n", "file", RELEASE)
+    assert found.mistyped == ()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("[serve]", "{serve: {}}", "args: must be a list"),
+        ("[ssd]", "ssd", "values: must be a list"),
+        ("privileged: false", "privileged: 'no'", "privileged: must be true or false"),
+        ("name: NODE", "name: 5", "env[0].name: must be text"),
+        ("{team: data}", "[team]", "annotations: must be a mapping"),
+    ],
+)
+@pytest.mark.parametrize("lenient", [False, True])
+def test_a_pod_with_a_value_of_the_wrong_type_is_refused(
+    *, old: str, new: str, message: str, lenient: bool
+) -> None:
+    text = POD.replace(old, new)
+    with pytest.raises(DocumentError, match=re.escape(message)):
+        pods.read([("file", text)], releases=RELEASE, lenient=lenient)
+
+
+@pytest.mark.parametrize(
+    ("setting", "product"),
+    [
+        ("kubeletConfig: {cpuManagerPolicy: static}", "GKE"),
+        ("linuxConfig: {sysctl: {}}", "GKE"),
+        ("kubelet-arg+: [max-pods=5]", "k3s or RKE2"),
+        ("kubelet-arg: [max-pods=5]", "k3s or RKE2"),
+    ],
+)
+def test_another_products_file_is_called_by_its_name(setting: str, product: str) -> None:
+    for head in ("", HEAD):
+        with pytest.raises(DocumentError, match=product):
+            documents.configuration(f"{head}{setting}\n", "file", RELEASE)
+
+
+def test_no_field_is_suggested_that_could_not_take_the_value() -> None:
+    found = documents.configuration(f"{HEAD}kubeletCgroup: {{}}\n", "file", RELEASE)
+    assert [one.fix for one in found.unknown] == ["remove it"]
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "fix"),
+    [
+        (POD, "v1", "v2", "set apiVersion: v1"),
+        (DEPLOYMENT, "apps/v1", "extensions/v1beta1", "set apiVersion: apps/v1"),
+        (DEPLOYMENT, "apps/v1", "apps/v1beta2", "set apiVersion: apps/v1"),
+        (CRON_JOB, "batch/v1", "batch/v1beta1", "set apiVersion: batch/v1"),
+    ],
+)
+def test_a_version_that_no_cluster_serves_is_refused(
+    text: str, old: str, new: str, fix: str
+) -> None:
+    with pytest.raises(DocumentError, match=f"serves no .*{re.escape(fix)}"):
+        read("pod", text.replace(old, new, 1))
+
+
+def test_a_kind_of_another_group_is_not_the_kind_of_that_name() -> None:
+    text = CRON_JOB.replace("batch/v1", "batch.volcano.sh/v1alpha1", 1)
+    (note,) = pods.read([("file", text)], releases=RELEASE).notes
+    assert "skipped batch.volcano.sh/v1alpha1 CronJob" in note
