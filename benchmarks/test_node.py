@@ -18,9 +18,9 @@ from numaproof.reference.departures import releases
 from numaproof.reference.topology import scope
 
 if TYPE_CHECKING:
-    from conftest import NodeStart
     from pytest_benchmark.fixture import BenchmarkFixture
 
+    from conftest import NodeStart
     from numaproof.protocol.machine import MachineInfo
     from numaproof.reference.node import StartedNode
     from numaproof.reference.topology.policy import KeptHint

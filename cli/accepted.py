@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from numaproof.outputs import OUTPUT_FILE
+from numaproof.cli.outputs import OUTPUT_FILE
 
 if TYPE_CHECKING:
     from numaproof.conformance.cases.schema import Case

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from numaproof.outputs import out_option
+from numaproof.cli.outputs import out_option
 from numaproof.protocol import codec
 
 

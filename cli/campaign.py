@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from numaproof.accepted import Accepted, known_failures_options
+from numaproof.cli.accepted import Accepted, known_failures_options
+from numaproof.cli.machine_names import MACHINE, named_machines
+from numaproof.cli.outputs import clear_findings, out_option
+from numaproof.cli.schedulers import scheduler_options, workers_opener
+from numaproof.cli.seeds import SeedRangeParam
+from numaproof.cli.selecting import select_options, selection
+from numaproof.cli.targets import as_option, open_target, timeout_option
 from numaproof.inputs.plurals import plural
-from numaproof.machine_names import MACHINE, named_machines
-from numaproof.outputs import clear_findings, out_option
 from numaproof.protocol.messages import LEVELS, Level
 from numaproof.protocol.releases import RELEASES
-from numaproof.schedulers import scheduler_options, workers_opener
-from numaproof.seeds import SeedRangeParam
-from numaproof.selecting import select_options, selection
-from numaproof.targets import as_option, open_target, timeout_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -135,12 +135,12 @@ def campaign(
       numaproof campaign --implementation "./my-driver" --kubernetes 1.35 --kubernetes 1.36
       numaproof campaign --scheduler tls://head:8786 --tls-ca-file ca.pem --tls-cert me.pem
     """
+    from numaproof.cli.metadata import VERSION
     from numaproof.conformance.cases import loading
     from numaproof.conformance.fuzzing.exploration import FOUND
     from numaproof.fleet.journal import Journal
     from numaproof.fleet.planning import CampaignSpec
     from numaproof.folders.scratch import scratch_folder
-    from numaproof.metadata import VERSION
     from numaproof.protocol.campaign import Seeds
     from numaproof.reports.campaign import clear_summary
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from numaproof.commands import SentenceGroup
-from numaproof.machine_names import MACHINE, named_machines
+from numaproof.cli.commands import SentenceGroup
+from numaproof.cli.machine_names import MACHINE, named_machines
+from numaproof.cli.selecting import complete_case, complete_pattern, exclude_option, selection
 from numaproof.protocol import codec
-from numaproof.selecting import complete_case, complete_pattern, exclude_option, selection
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from numaproof.accepted import Accepted, known_failures_options
-from numaproof.harness import run_harness
-from numaproof.machine_names import machines_option, named_machines
-from numaproof.outputs import out_option, repeat_option
-from numaproof.selecting import select_options, selection
-from numaproof.targets import target_options
+from numaproof.cli.accepted import Accepted, known_failures_options
+from numaproof.cli.harness import run_harness
+from numaproof.cli.machine_names import machines_option, named_machines
+from numaproof.cli.outputs import out_option, repeat_option
+from numaproof.cli.selecting import select_options, selection
+from numaproof.cli.targets import target_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -24,84 +24,84 @@ class Place(NamedTuple):
 
 COMMANDS = {
     "init": Place(
-        "numaproof.init:init",
+        "numaproof.cli.init:init",
         "Write a new adapter with its tests, a tox.ini and a GitHub workflow.",
     ),
     "check": Place(
-        "numaproof.check:check",
+        "numaproof.cli.check:check",
         "Run every case on every machine it applies to, then the recordings of the real kubelet.",
     ),
     "doctor": Place(
-        "numaproof.doctor:doctor",
+        "numaproof.cli.doctor:doctor",
         "Talk to a program and show what is wrong with each line that it writes.",
     ),
     "features": Place(
-        "numaproof.features:features",
+        "numaproof.cli.features:features",
         "List the features that an implementation can claim in hello,"
         " and the cases that need each.",
     ),
     "fuzz": Place(
-        "numaproof.fuzz:fuzz",
+        "numaproof.cli.fuzz:fuzz",
         "Generate machines, configurations and call sequences until something breaks.",
     ),
     "diff": Place(
-        "numaproof.diff:diff",
+        "numaproof.cli.diff:diff",
         "Make the same calls to two implementations and show the first answer that differs.",
     ),
     "campaign": Place(
-        "numaproof.campaign:campaign",
+        "numaproof.cli.campaign:campaign",
         "Run cases and generated scenarios on many workers, here or on a cluster.",
     ),
     "gauntlet": Place(
-        "numaproof.gauntlet:gauntlet",
+        "numaproof.cli.gauntlet:gauntlet",
         "Run the cases and fuzzing against a reference with seeded bugs, one bug at a time.",
     ),
     "record": Place(
-        "numaproof.record:record",
+        "numaproof.cli.record:record",
         "Play scenarios against an implementation and record its answers.",
     ),
     "replay": Place(
-        "numaproof.replay:replay",
+        "numaproof.cli.replay:replay",
         "Replay the cases in a file and show every call, its answer and what is wrong with it.",
     ),
     "promote": Place(
-        "numaproof.promote:promote",
+        "numaproof.cli.promote:promote",
         "Turn a finding into a case that expects the reference's answers.",
     ),
     "board": Place(
-        "numaproof.board:board",
+        "numaproof.cli.board:board",
         "Make a site of the reports of many runs: who meets which requirement, and what was found.",
     ),
     "reference": Place(
-        "numaproof.serve:reference",
+        "numaproof.cli.serve:reference",
         "Answer the protocol on standard input and output with the reference implementation.",
     ),
     "discover": Place(
-        "numaproof.discover:discover",
+        "numaproof.cli.discover:discover",
         "Show what the kubelet would discover in ROOT.",
     ),
     "case": Place(
-        "numaproof.case:case_group",
+        "numaproof.cli.case:case_group",
         "List and show the cases.",
     ),
     "profile": Place(
-        "numaproof.profiles:profile",
+        "numaproof.cli.profiles:profile",
         "List, show, validate and capture machine profiles, and write their trees.",
     ),
     "simulate": Place(
-        "numaproof.simulate:simulate",
+        "numaproof.cli.simulate:simulate",
         "Say whether a node would admit pods, what they would get, and if not, why.",
     ),
     "state": Place(
-        "numaproof.state:state",
+        "numaproof.cli.state:state",
         "Check the checkpoint files of a node.",
     ),
     "config": Place(
-        "numaproof.config:config",
+        "numaproof.cli.config:config",
         "Check kubelet configuration files.",
     ),
     "upgrade": Place(
-        "numaproof.upgrade:upgrade",
+        "numaproof.cli.upgrade:upgrade",
         "Say what becomes of a node when its kubelet is upgraded or downgraded, before you do it.",
     ),
 }

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from numaproof.commands import SentenceGroup
-from numaproof.machine_names import MACHINE, discover_machine
+from numaproof.cli.commands import SentenceGroup
+from numaproof.cli.machine_names import MACHINE, discover_machine
+from numaproof.cli.targets import release_option
+from numaproof.cli.user_files import USER_FILE, UserFile, lenient_option
 from numaproof.protocol import codec
-from numaproof.targets import release_option
-from numaproof.user_files import USER_FILE, UserFile, lenient_option
 
 if TYPE_CHECKING:
     from numaproof.inputs.documents import Document, DocumentError

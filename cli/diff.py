@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from numaproof.cli.durations import Duration
+from numaproof.cli.harness import elsewhere, run_harness
+from numaproof.cli.machine_names import MACHINE, named_machines
+from numaproof.cli.outputs import FINDINGS, out_option
+from numaproof.cli.seeds import SeedsParam
+from numaproof.cli.targets import as_option, open_target
 from numaproof.conformance.differential.diff_options import FILE, LIFE, START, TREE, TRIES, UPGRADE
-from numaproof.durations import Duration
-from numaproof.harness import elsewhere, run_harness
-from numaproof.machine_names import MACHINE, named_machines
-from numaproof.outputs import FINDINGS, out_option
 from numaproof.protocol.messages import LEVELS
 from numaproof.protocol.releases import RELEASES
-from numaproof.seeds import SeedsParam
-from numaproof.targets import as_option, open_target
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from numaproof.drawings import show_machine
-from numaproof.machine_names import named_tree
+from numaproof.cli.drawings import show_machine
+from numaproof.cli.machine_names import named_tree
+from numaproof.cli.targets import release_option
 from numaproof.protocol import codec
-from numaproof.targets import release_option
 
 
 @click.command()

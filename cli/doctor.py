@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
-from numaproof.durations import Duration
+from numaproof.cli.durations import Duration
 from numaproof.protocol import codec
 
 
@@ -41,10 +41,10 @@ def doctor(command: tuple[str, ...], timeout: float, *, as_json: bool) -> int:
       numaproof doctor "./my-driver --protocol"
       numaproof doctor --timeout 20s -- java -jar driver.jar
     """
+    from numaproof.cli.metadata import VERSION
     from numaproof.conformance.diagnosis.examination import examine
     from numaproof.conformance.execution.implementation import CannotStartError
     from numaproof.folders.scratch import require_room, scratch_folder
-    from numaproof.metadata import VERSION
     from numaproof.reports.consoles import ShownConsole
     from numaproof.reports.diagnosis import diagnosis_lines
     from numaproof.reports.terminal import encodable, is_live

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from numaproof.accepted import Accepted, known_failures_options
+from numaproof.cli.accepted import Accepted, known_failures_options
+from numaproof.cli.durations import Duration
+from numaproof.cli.harness import run_harness
+from numaproof.cli.outputs import FINDINGS, out_option
+from numaproof.cli.targets import target_options
 from numaproof.conformance.fuzzing.fuzz_options import REPLAY_EVERY
-from numaproof.durations import Duration
-from numaproof.harness import run_harness
-from numaproof.outputs import FINDINGS, out_option
-from numaproof.targets import target_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from numaproof.cli.outputs import OUTPUT_FILE, out_option
 from numaproof.inputs.plurals import plural
-from numaproof.outputs import OUTPUT_FILE, out_option
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -108,10 +108,10 @@ def gauntlet(
       numaproof gauntlet --quick-set conformance/quick.yaml
       numaproof gauntlet --select "memory-*" --fuzz-only --examples 500
     """
+    from numaproof.cli.metadata import VERSION
     from numaproof.conformance.cases import naming
     from numaproof.conformance.seeded_bugs.catalogue import BUGS
     from numaproof.conformance.seeded_bugs.kill_matrix import Plan, matrix, rows
-    from numaproof.metadata import VERSION
     from numaproof.reports.gauntlet import as_json, as_text, write_files
     from numaproof.reports.gauntlet_progress import GauntletProgress
 
@@ -151,10 +151,10 @@ def gauntlet(
 
 
 def _prove(select: str, jobs: int, out: Path, *, json: bool) -> int:
+    from numaproof.cli.metadata import VERSION
     from numaproof.conformance.cases import naming
     from numaproof.conformance.requirements import load_registry
     from numaproof.conformance.seeded_bugs import requirement_hunt
-    from numaproof.metadata import VERSION
     from numaproof.protocol.requirement_proofs import RequirementProofs
     from numaproof.reports.requirement_proofs import ProofProgress, as_json, as_text, write_files
 

@@ -8,10 +8,10 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from numaproof.outputs import REPORTS, follow
+from numaproof.cli.outputs import REPORTS, follow
+from numaproof.cli.targets import open_target
 from numaproof.protocol.messages import LEVELS
 from numaproof.protocol.releases import NEWEST
-from numaproof.targets import open_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -72,12 +72,12 @@ def run_harness(
     Raises:
         click.ClickException: the options do not fit the implementation, or each other.
     """
+    from numaproof.cli.metadata import VERSION
     from numaproof.conformance.execution.handshake import FailedHandshake
     from numaproof.conformance.execution.harness_run import HarnessRun, timeout_options
     from numaproof.conformance.execution.implementation import ImplementationFailure
     from numaproof.conformance.requirements import load_registry
     from numaproof.folders.scratch import require_scratch
-    from numaproof.metadata import VERSION
     from numaproof.reports.files import clear_reports
 
     began = time.monotonic()

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import click
 
-from numaproof.outputs import OUTPUT_FOLDER
+from numaproof.cli.outputs import OUTPUT_FOLDER
 from numaproof.protocol.releases import NEWEST
 
 SOURCE_FILE = "requirements-conformance.txt"
-_TEMPLATES = files("numaproof") / "templates" / "init"
+_TEMPLATES = files("numaproof.cli") / "templates" / "init"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _COMMON = {
     "tox.ini": "common/tox.ini",
@@ -129,7 +129,7 @@ def _installed_from() -> str:
 
     pip notes where it installed a package from unless that was an index (PEP 610).
     """
-    from numaproof.metadata import VERSION
+    from numaproof.cli.metadata import VERSION
 
     noted = distribution("numaproof").read_text("direct_url.json")
     if noted is None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from numaproof.commands import COMMANDS, LazyGroup
+from numaproof.cli.commands import COMMANDS, LazyGroup
 from numaproof.reports.shown import shown_streams
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def main() -> NoReturn:
         if signal.getsignal(one) is not signal.SIG_IGN:
             signal.signal(one, _interrupt)
     if os.environ.get("_NUMAPROOF_COMPLETE", "").startswith("fish"):
-        from numaproof import completion
+        from numaproof.cli import completion
 
         completion.register()
     with shown_streams():
@@ -100,7 +100,7 @@ def _run() -> int:
 
 def _is_input_error(error: Exception) -> bool:
     # They come from every part of the project, which are loaded only for an error.
-    from numaproof.input_errors import INPUT_ERRORS
+    from numaproof.cli.input_errors import INPUT_ERRORS
 
     return isinstance(error, INPUT_ERRORS)
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from numaproof.commands import SentenceGroup
-from numaproof.drawings import show_machine
+from numaproof.cli.commands import SentenceGroup
+from numaproof.cli.drawings import show_machine
+from numaproof.cli.machine_names import MACHINE, load_machine, named_tree
+from numaproof.cli.outputs import OUTPUT_FILE, require_new
 from numaproof.inputs.plurals import plural
-from numaproof.machine_names import MACHINE, load_machine, named_tree
-from numaproof.outputs import OUTPUT_FILE, require_new
 from numaproof.protocol import codec
 
 if TYPE_CHECKING:

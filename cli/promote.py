@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from numaproof.cli.outputs import OUTPUT_FILE
+from numaproof.cli.selecting import complete_requirement
+from numaproof.cli.targets import as_option, named_failure, open_target, timeout_option
 from numaproof.inputs.plurals import plural
-from numaproof.outputs import OUTPUT_FILE
 from numaproof.protocol.messages import LEVELS, Level
 from numaproof.protocol.releases import RELEASES
-from numaproof.selecting import complete_requirement
-from numaproof.targets import as_option, named_failure, open_target, timeout_option
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from numaproof.cli.outputs import OUTPUT_FILE, require_new
+from numaproof.cli.seeds import SeedsParam
+from numaproof.cli.targets import named_failure, open_target, timeout_option
 from numaproof.inputs.plurals import plural
-from numaproof.outputs import OUTPUT_FILE, require_new
 from numaproof.protocol.releases import RELEASES
-from numaproof.seeds import SeedsParam
-from numaproof.targets import named_failure, open_target, timeout_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -81,10 +81,10 @@ def record(
       numaproof record --implementation "./kubelet-1.36 -v=-1" --out kubelet-1.36.jsonl.xz
       numaproof record --implementation ./my-driver --seeds 0:50 --merges 0:1 --out mine.jsonl.xz
     """
+    from numaproof.cli.metadata import VERSION
     from numaproof.conformance.differential import recordings
     from numaproof.conformance.differential.recordings import FORMAT, Source
     from numaproof.folders.scratch import require_room, scratch_folder
-    from numaproof.metadata import VERSION
 
     require_new(out)
     day = (date or dt.datetime.now(dt.UTC)).date().isoformat()

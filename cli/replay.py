@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from numaproof.case import unknown_id
-from numaproof.harness import run_harness
-from numaproof.machine_names import machines_option, named_machines
-from numaproof.outputs import out_option, repeat_option
+from numaproof.cli.case import unknown_id
+from numaproof.cli.harness import run_harness
+from numaproof.cli.machine_names import machines_option, named_machines
+from numaproof.cli.outputs import out_option, repeat_option
+from numaproof.cli.selecting import complete_case, select_options, selection
+from numaproof.cli.targets import target_options
 from numaproof.protocol.releases import NEWEST
-from numaproof.selecting import complete_case, select_options, selection
-from numaproof.targets import target_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from numaproof.machine_names import discover_machine, node_devices_option, node_machine_option
-from numaproof.outputs import OUTPUT_FILE
-from numaproof.protocol import codec
-from numaproof.targets import release_option
-from numaproof.user_files import (
+from numaproof.cli.machine_names import discover_machine, node_devices_option, node_machine_option
+from numaproof.cli.outputs import OUTPUT_FILE
+from numaproof.cli.targets import release_option
+from numaproof.cli.user_files import (
     USER_FILE,
     UserFile,
     asking_of,
@@ -21,6 +20,7 @@ from numaproof.user_files import (
     lenient_option,
     read_configuration,
 )
+from numaproof.protocol import codec
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -95,11 +95,11 @@ def simulate(
         --devices vendor.example/nic=2@0 --out node.html pods.yaml
       numaproof simulate --machine laptop-4c8t --config kubelet.yaml --json - < pods.yaml
     """
+    from numaproof.cli.simulated import answer
     from numaproof.folders.output_files import write_file
     from numaproof.folders.scratch import scratch_folder
     from numaproof.reports import answer_page
     from numaproof.reports.untrusted import visible
-    from numaproof.simulated import answer
     from numaproof.simulation import configuration_check
     from numaproof.simulation import devices as given_devices
     from numaproof.simulation.admission import CannotAnswerError, Question

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from numaproof.defect_views import block_text, shaped_answers
+from numaproof.cli.defect_views import block_text, shaped_answers
 from numaproof.inputs.plurals import plural
 from numaproof.protocol import messages
 from numaproof.protocol.events import Owner

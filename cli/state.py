@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from numaproof.commands import SentenceGroup
-from numaproof.machine_names import MACHINE, discover_machine
-from numaproof.protocol import codec
-from numaproof.targets import release_option
-from numaproof.user_files import (
+from numaproof.cli.commands import SentenceGroup
+from numaproof.cli.machine_names import MACHINE, discover_machine
+from numaproof.cli.targets import release_option
+from numaproof.cli.user_files import (
     USER_FILE,
     UserFile,
     check_read_once,
     lenient_option,
     read_configuration,
 )
+from numaproof.protocol import codec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,7 +96,7 @@ def _told(found: checkpoints.Judgement) -> Iterator[str]:
         yield "The kubelet starts with this file."
     for finding in found.findings:
         yield f"- {finding}"
-    from numaproof.defect_views import note_lines
+    from numaproof.cli.defect_views import note_lines
 
     for line in note_lines(found.warnings, _outcome):
         yield f"~ {line}"

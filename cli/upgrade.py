@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from numaproof.machine_names import discover_machine, node_devices_option, node_machine_option
-from numaproof.protocol import codec
-from numaproof.protocol.releases import RELEASES
-from numaproof.targets import open_target, timeout_option
-from numaproof.user_files import (
+from numaproof.cli.machine_names import discover_machine, node_devices_option, node_machine_option
+from numaproof.cli.targets import open_target, timeout_option
+from numaproof.cli.user_files import (
     USER_FILE,
     UserFile,
     asking_of,
@@ -20,6 +18,8 @@ from numaproof.user_files import (
     lenient_option,
     read_configuration,
 )
+from numaproof.protocol import codec
+from numaproof.protocol.releases import RELEASES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -113,13 +113,13 @@ def upgrade(
       numaproof upgrade --from 1.35 --to 1.36 --machine / --config /var/lib/kubelet/config.yaml \\
         --state /var/lib/kubelet --pods pods.yaml
     """
+    from numaproof.cli.upgraded import Setting, told
     from numaproof.folders.scratch import scratch_folder
     from numaproof.reports.terminal import show
     from numaproof.simulation import devices as given_devices
     from numaproof.simulation.upgrades import state_files
     from numaproof.simulation.upgrades.upgrade import UpgradeQuestion
     from numaproof.simulation.upgrades.upgrade import upgrade as play
-    from numaproof.upgraded import Setting, told
 
     settings, found = _read(config, files, (before, after), lenient=lenient)
     document = settings.document if settings else None

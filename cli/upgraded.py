@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from numaproof.defect_views import note_lines
+from numaproof.cli.defect_views import note_lines
 from numaproof.inputs.documents import dotted
 from numaproof.inputs.plurals import plural
 from numaproof.protocol.messages import AdmissionRefused, StartRefused

@@ -15,6 +15,8 @@
 - `case_runs`: cases on machines, one after the other or on all cores;
 - `same_runs`: runs of the reference that are the same in several releases, played once;
 - `check`: the run of `numaproof check`;
+- `opening`: the reference or programs, opened as what is under test;
+- `library`: `check` for programs that use this project as a library;
 - `promotion`: a finding becomes a case of the suite;
 - `seeded_bugs`: references with bugs, and what catches them.
 """

@@ -25,6 +25,7 @@ from numaproof.conformance.execution.implementation import ImplementationFailure
 from numaproof.fleet.campaign import ClusterError, FailedUnit
 from numaproof.fleet.worker import UnitWorker, WorkerMismatchError, together
 from numaproof.folders.scratch import ScratchError, scratch_folder
+from numaproof.protocol.exits import freeze_at_exit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -72,6 +73,7 @@ class _Plugin(distributed.WorkerPlugin):
 
     def setup(self, worker: distributed.Worker) -> None:
         """Runs in the worker when it starts."""
+        freeze_at_exit()
         self._lock = threading.Lock()
         self._folder = Path(worker.local_directory) / f"{self.name}-{os.getpid()}"
         if self._ours and threading.current_thread() is threading.main_thread():

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 import click
 import pytest
 
+from numaproof.cli.durations import Duration
+from numaproof.cli.targets import open_target
 from numaproof.conformance.execution.implementation import ImplementationFailure
 from numaproof.conformance.known_failures import entries
 from numaproof.conformance.known_failures.verdicts import KnownFailures
-from numaproof.durations import Duration
 from numaproof.inputs.errors import DocumentError
 from numaproof.protocol.events import SIDES
+from numaproof.protocol.exits import freeze_at_exit
 from numaproof.protocol.messages import LEVELS
 from numaproof.protocol.releases import RELEASES
-from numaproof.targets import open_target
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,6 +38,7 @@ def opened(
 
     An error fails the tests that need the target, without a traceback of the plugin.
     """
+    freeze_at_exit()
     chosen: Any = _one_of("level", level, LEVELS)
     release = _one_of("kubernetes", kubernetes, RELEASES)
     side: Any = _one_of("as", judged_as, SIDES)

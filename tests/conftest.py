@@ -9,8 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from numaproof.protocol.exits import freeze_at_exit
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+freeze_at_exit()
 
 # Trees are tens of thousands of small files: keep them in memory where the system has room.
 _IN_MEMORY = Path("/dev/shm")  # noqa: S108 - pytest makes a folder of its own in it

@@ -7,16 +7,19 @@ import re
 import subprocess
 import sys
 import tomllib
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 
+from builders import checkout
+from builders.checkout import ROOT
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
 STEPS = ACTION["runs"]["steps"]
 EXPRESSION = re.compile(r"\$\{\{ ([\w.-]+) \}\}")
@@ -147,6 +150,6 @@ def test_the_container_is_built_from_all_that_the_package_is_made_of() -> None:
         line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line[:1] == "!"
     }
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    folders = set(project["tool"]["setuptools"]["package-dir"].values())
+    folders = {"src", *checkout.folders()}
     files = {"pyproject.toml", project["project"]["readme"], *project["project"]["license-files"]}
     assert kept == folders | files

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 import pytest
 
-from numaproof.main import cli
+from numaproof.cli.main import cli
 from numaproof.plugin.checking import Checker
 
 if TYPE_CHECKING:

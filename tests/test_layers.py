@@ -6,18 +6,12 @@ Imports for type checking count as well: what a module names, a reader has to kn
 from __future__ import annotations
 
 import ast
-import tomllib
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-ROOT = Path(__file__).parents[1]
+from builders import checkout
 
 LAYERS = {
     "protocol": (),
@@ -49,34 +43,15 @@ ROOMS = (
     "case_runs",
     "same_runs",
     "check",
+    "opening",
+    "library",
     "promotion",
     "seeded_bugs",
 )
 """The rooms of `numaproof.conformance` in order: each imports only from those before it."""
 
-MOST_MODULES = 15
-MOST_LINES = 399
 
-
-@cache
-def modules() -> dict[str, Path]:
-    """Every module of the project by its name, where pyproject.toml puts it."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    setuptools = project["tool"]["setuptools"]
-    folders = {package: ROOT / path for package, path in setuptools["package-dir"].items()}
-    found = {}
-    for package in setuptools["packages"]:
-        parent = next(name for name in _parents(package) if name in folders)
-        folder = folders[parent].joinpath(*package.removeprefix(parent).split(".")[1:])
-        for path in folder.glob("*.py"):
-            found[package if path.stem == "__init__" else f"{package}.{path.stem}"] = path
-    return found
-
-
-def _parents(name: str) -> Iterator[str]:
-    while name:
-        yield name
-        name = name.rpartition(".")[0]
+modules = cache(checkout.modules)
 
 
 @cache
@@ -99,9 +74,8 @@ def imported(name: str) -> frozenset[str]:
 
 
 def folder_of(name: str) -> str:
-    """The folder of a module; empty for the command."""
-    part = name.removeprefix("numaproof").split(".")[1:2]
-    return part[0] if part and part[0] in {*LAYERS, "plugin"} else ""
+    """The folder of a module; empty for the package itself."""
+    return (*name.split("."), "")[1]
 
 
 def room_of(name: str) -> str | None:
@@ -126,7 +100,7 @@ def test_a_folder_imports_only_what_is_above_it_in_the_table(folder: str) -> Non
 def test_architecture_has_the_same_table() -> None:
     rows = [
         [cell.strip() for cell in line.strip("|").split("|")]
-        for line in (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").splitlines()
+        for line in (checkout.ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").splitlines()
         if line.startswith("| `")
     ]
     table = {row[0].strip("`/"): row[3] for row in rows if row[1].startswith("`numaproof.")}
@@ -165,34 +139,3 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
         pytest.fail(" -> ".join(error.args[1]))
-
-
-def test_no_room_has_more_modules_than_a_reader_can_survey() -> None:
-    counts: dict[str, int] = {}
-    for name in modules():
-        package, _, module = name.rpartition(".")
-        if folder_of(name) in {"conformance", "reference"} and module != "__init__":
-            counts[package] = counts.get(package, 0) + (name not in _packages())
-    assert {room: count for room, count in counts.items() if count > MOST_MODULES} == {}
-
-
-def _packages() -> frozenset[str]:
-    return frozenset(name for name, path in modules().items() if path.name == "__init__.py")
-
-
-def test_no_module_has_400_lines() -> None:
-    lines = {name: len(path.read_text().splitlines()) for name, path in modules().items()}
-    assert {name: count for name, count in lines.items() if count > MOST_LINES} == {}
-
-
-def test_no_public_class_name_is_defined_twice() -> None:
-    defined: dict[str, list[str]] = {}
-    for path in [
-        *modules().values(),
-        *(ROOT / "adapters").rglob("*.py"),
-        *(ROOT / "mutation").glob("*.py"),
-    ]:
-        for statement in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(statement, ast.ClassDef) and not statement.name.startswith("_"):
-                defined.setdefault(statement.name, []).append(str(path.relative_to(ROOT)))
-    assert {name: places for name, places in defined.items() if len(places) > 1} == {}

@@ -16,6 +16,7 @@ from queue import Empty, Queue
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from numaproof.folders.scratch import ScratchError
+from numaproof.protocol.exits import freeze_at_exit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Sequence
@@ -154,6 +155,7 @@ class ProcessWorker(Generic[_Item, _Result]):
 
 
 def _serve(pipe: Connection) -> None:
+    freeze_at_exit()
     # A Ctrl-C at the terminal, or its end, reaches every process; the first alone decides what it
     # means.
     for one in (signal.SIGINT, signal.SIGHUP):

@@ -22,9 +22,9 @@ import msgspec
 import yaml
 from msgspec import inspect
 
+from numaproof.cli.metadata import VERSION
 from numaproof.conformance.claims.names import how_claimed, needed
 from numaproof.conformance.execution import shown
-from numaproof.metadata import VERSION
 from numaproof.protocol import bounds, codec, lists, messages
 from numaproof.protocol.discovery import DISCOVERED
 from numaproof.protocol.features import FEATURES

@@ -20,16 +20,16 @@ from typing import TYPE_CHECKING, Any
 
 from click.testing import CliRunner
 
+from numaproof.cli.machine_names import discover_machine
+from numaproof.cli.main import cli
+from numaproof.cli.targets import open_target
 from numaproof.inputs import documents
-from numaproof.machine_names import discover_machine
-from numaproof.main import cli
 from numaproof.protocol.releases import NEWEST, RELEASES
 from numaproof.reference.departures.releases import release
 from numaproof.simulation.amounts import amount, size
 from numaproof.simulation.pods import DescribedPod
 from numaproof.simulation.upgrades import changes
 from numaproof.simulation.upgrades.upgrade import UpgradeQuestion, upgrade
-from numaproof.targets import open_target
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

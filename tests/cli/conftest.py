@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from numaproof.main import main
+from numaproof.cli.main import main
 from numaproof.protocol.events import AnyEvent, CaseFinished
 from numaproof.reports.files import EVENTS, FILES, read_events
 

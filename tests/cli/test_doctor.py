@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 import pytest
 
-from numaproof.doctor import doctor
+from numaproof.cli.doctor import doctor
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from click.testing import CliRunner
 
-from numaproof.features import features
+from numaproof.cli.features import features
 from numaproof.protocol.features import FEATURES
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from numaproof import init as command_of_init
-from numaproof.init import SKELETONS, SOURCE_FILE
-from numaproof.metadata import VERSION
+from numaproof.cli import init as command_of_init
+from numaproof.cli.init import SKELETONS, SOURCE_FILE
+from numaproof.cli.metadata import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -178,7 +178,7 @@ def test_every_template_is_used_and_goes_into_the_wheel(command: Command) -> Non
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
     packed = {
         path
-        for pattern in settings["package-data"]["numaproof"]
+        for pattern in settings["package-data"]["numaproof.cli"]
         for path in (ROOT / "cli").glob(pattern + "/*" if pattern.endswith("**") else pattern)
     }
     assert packed >= {TEMPLATES / "init" / path for path in used}

@@ -16,11 +16,11 @@ import click
 import pytest
 from click.shell_completion import ShellComplete
 
-from numaproof import main as entry
-from numaproof.__main__ import run
-from numaproof.commands import COMMANDS
-from numaproof.main import cli
-from numaproof.metadata import VERSION
+from numaproof.cli import main as entry
+from numaproof.cli.commands import COMMANDS
+from numaproof.cli.entry import run
+from numaproof.cli.main import cli
+from numaproof.cli.metadata import VERSION
 
 Command = Callable[..., Any]
 
@@ -178,7 +178,7 @@ def test_an_interrupt_outside_of_a_run_is_3(
     def interrupted(*_: object) -> None:
         entry._interrupt(15, None)
 
-    monkeypatch.setattr("numaproof.profiles.load_machine", interrupted)
+    monkeypatch.setattr("numaproof.cli.profiles.load_machine", interrupted)
     ended = command("profile", "show", "laptop-4c8t")
     assert ended.code == 3
     assert "interrupted" in ended.err
@@ -190,7 +190,7 @@ def test_a_bug_of_ours_is_told_in_a_line(
     def broken() -> None:
         raise LookupError("boom \x1b[31m")
 
-    monkeypatch.setattr("numaproof.main.main", broken)
+    monkeypatch.setattr("numaproof.cli.main.main", broken)
     with pytest.raises(SystemExit) as ended:
         run()
     assert ended.value.code == 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from numaproof.outputs import follow
+from numaproof.cli.outputs import follow
 from numaproof.protocol.events import DivergenceFound, Progress, RunEnded
 from numaproof.protocol.machine import MachineInfo
 from numaproof.reports.files import EVENTS, read_events

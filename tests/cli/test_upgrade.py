@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from numaproof.cli.main import cli
 from numaproof.conformance.cases import checkpoints
-from numaproof.main import cli
 
 Command = Callable[..., Any]
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ast
-import tomllib
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+from builders import checkout
+from builders.checkout import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-ROOT = Path(__file__).parents[2]
+    from pathlib import Path
 
 WRITING = frozenset({"write_text", "write_bytes", "mkstemp", "NamedTemporaryFile", "copyfile"})
 """Names under which Python writes files, or makes them."""
@@ -44,11 +44,7 @@ VIOLATORS = "conformance/seeded_bugs/violators/"
 
 
 def modules() -> Iterator[Path]:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    for folder in set(project["tool"]["setuptools"]["package-dir"].values()):
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            if "templates" not in path.parts:
-                yield path
+    yield from checkout.modules().values()
 
 
 def writings(path: Path) -> Iterator[int]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ast
-import tomllib
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+from builders import checkout
+from builders.checkout import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-ROOT = Path(__file__).parents[2]
+    from pathlib import Path
 
 OPENING = frozenset(
     {
@@ -65,11 +65,9 @@ ROOMS = frozenset({"inputs", "folders"})
 
 
 def modules() -> Iterator[Path]:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    for folder in set(project["tool"]["setuptools"]["package-dir"].values()) - ROOMS:
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            if "templates" not in path.parts:
-                yield path
+    for path in checkout.modules().values():
+        if path.relative_to(ROOT).parts[0] not in ROOMS:
+            yield path
 
 
 def openings(path: Path) -> Iterator[int]:

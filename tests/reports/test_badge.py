@@ -8,7 +8,6 @@ from numaproof.reports.summary import summarize
 
 if TYPE_CHECKING:
     from conftest import MakeRun, MakeStream
-
     from numaproof.protocol.events import AnyEvent
 
 

@@ -38,7 +38,6 @@ from numaproof.reports.summary import summarize
 
 if TYPE_CHECKING:
     from conftest import MakeDivergence, MakeRun, MakeStarted, MakeStream
-
     from numaproof.protocol.campaign import CampaignEvent
     from numaproof.protocol.events import AnyEvent
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conftest import MakeDivergence, MakeRun, MakeStarted, MakeStream
-
     from numaproof.protocol.events import AnyEvent
 
 

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conftest import MakeRun, MakeStarted, MakeStream
-
     from numaproof.protocol.events import AnyEvent
 
 

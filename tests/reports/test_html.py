@@ -15,7 +15,6 @@ from numaproof.reports.summary import summarize
 
 if TYPE_CHECKING:
     from conftest import MakeDivergence, MakeMachine, MakeRun, MakeStream
-
     from numaproof.protocol.events import AnyEvent
 
 

@@ -10,7 +10,6 @@ from numaproof.reports.summary import summarize
 
 if TYPE_CHECKING:
     from conftest import MakeDivergence, MakeRun, MakeStream
-
     from numaproof.protocol.events import AnyEvent, Outcome
 
 

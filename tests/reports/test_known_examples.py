@@ -16,7 +16,6 @@ from numaproof.reports.terminal import Terminal
 
 if TYPE_CHECKING:
     from conftest import MakeDivergence, MakeStream
-
     from numaproof.protocol.events import AnyEvent
 
 REASON = "finding: it loses CPUs"

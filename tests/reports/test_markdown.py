@@ -12,7 +12,6 @@ from numaproof.reports.untrusted import visible
 
 if TYPE_CHECKING:
     from conftest import MakeDivergence, MakeRun, MakeStream
-
     from numaproof.protocol.events import Outcome
 
 

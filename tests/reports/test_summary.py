@@ -10,7 +10,6 @@ from numaproof.reports.summary import NO_AREA, OUTCOMES, summarize
 
 if TYPE_CHECKING:
     from conftest import MakeDivergence, MakeRun, MakeStarted, MakeStream
-
     from numaproof.protocol.events import Outcome
 
 

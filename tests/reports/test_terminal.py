@@ -11,7 +11,6 @@ from numaproof.reports.terminal import MOST_FAILURE_LINES, Terminal, is_live
 
 if TYPE_CHECKING:
     from conftest import MakeDivergence, MakeRun, MakeStarted, MakeStream
-
     from numaproof.protocol.events import AnyEvent, Outcome
 
 

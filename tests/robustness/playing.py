@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 import numaproof
+from numaproof.cli.main import main
 from numaproof.conformance.cases import loading
 from numaproof.conformance.differential import recordings
-from numaproof.main import main
 from robustness import bases
 from robustness.screens import Screen
 
@@ -68,7 +68,7 @@ class Ended:
 def load() -> None:
     """Loads every module of the command, so that what is forked from here has them."""
     for module in pkgutil.walk_packages(numaproof.__path__, "numaproof."):
-        if not module.name.startswith(("numaproof.plugin", "numaproof.templates")):
+        if not module.name.startswith(("numaproof.plugin", "numaproof.cli.templates")):
             importlib.import_module(module.name)
 
 

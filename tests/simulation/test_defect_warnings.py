@@ -8,16 +8,16 @@ import msgspec
 import pytest
 
 from builders import machines, seeding
+from numaproof.cli.simulated import answer
+from numaproof.cli.upgraded import Setting, told
 from numaproof.protocol import codec
 from numaproof.reference.departures.defects import DEFECTS
 from numaproof.reports import answer_page, answer_text
 from numaproof.reports.terminal import as_plain
-from numaproof.simulated import answer
 from numaproof.simulation import checkpoints, configuration_check
 from numaproof.simulation.admission import Question
 from numaproof.simulation.simulate import simulate
 from numaproof.simulation.upgrades.upgrade import upgrade
-from numaproof.upgraded import Setting, told
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from numaproof.cli.machine_names import named_machines
 from numaproof.conformance.cases import loading
 from numaproof.conformance.claims import table
 from numaproof.conformance.execution import runner
 from numaproof.conformance.execution.implementation import hello_args
 from numaproof.conformance.execution.run import Run, reference_target
 from numaproof.conformance.judging.sides import KUBELET
-from numaproof.machine_names import named_machines
 from numaproof.protocol import features, messages
 from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.releases import RELEASES

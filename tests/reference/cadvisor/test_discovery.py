@@ -12,8 +12,9 @@ from numaproof.protocol.releases import RELEASES
 from numaproof.reference.cadvisor.discovery import DiscoveryError, discover
 
 if TYPE_CHECKING:
-    from conftest import MachineTree
     from pyfakefs.fake_filesystem import FakeFilesystem
+
+    from conftest import MachineTree
 
 CPUINFO = "processor\t: 0\nphysical id\t: 0\ncore id\t\t: 0\n"
 EXPECTED = MachineInfo(

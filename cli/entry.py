@@ -1,4 +1,4 @@
-"""``python -m numaproof`` is the `numaproof` command."""
+"""Where the `numaproof` command begins: what it does with errors that nobody expected."""
 
 import os
 import sys
@@ -14,7 +14,10 @@ def run() -> None:
     ``NUMAPROOF_TRACEBACK`` is set.
     """
     try:
-        from numaproof.main import main
+        from numaproof.cli.main import main
+        from numaproof.protocol.exits import freeze_at_exit
+
+        freeze_at_exit()
 
         main()
     except KeyboardInterrupt:
@@ -37,7 +40,3 @@ def _tell(error: Exception) -> None:
             f"numaproof: a bug in numaproof ended the command: {said} ({file}:{place.lineno})\n"
             "Report it with the command and its input; NUMAPROOF_TRACEBACK=1 shows all of it.\n"
         )
-
-
-if __name__ == "__main__":
-    run()

@@ -1,0 +1,66 @@
+"""What a program that uses this project as a library calls to check an implementation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from numaproof import fakesys
+from numaproof.conformance import check as whole_check
+from numaproof.conformance.cases import loading
+from numaproof.conformance.execution import runner
+from numaproof.conformance.execution.harness_run import DEFAULT_TIMEOUT, HarnessRun
+from numaproof.conformance.execution.machines import ProfileMachine
+from numaproof.conformance.opening import TargetOptions, open_target
+from numaproof.conformance.requirements import load_registry
+from numaproof.conformance.selection.patterns import Selection
+from numaproof.folders.scratch import scratch_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numaproof.protocol.events import AnyEvent, JudgedAs
+    from numaproof.protocol.messages import Level
+
+
+def check(
+    implementation: str | Sequence[str] | None = None,
+    *,
+    select: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    machines: Sequence[str] = (),
+    kubernetes: str | None = None,
+    level: Level | None = None,
+    judged_as: JudgedAs | None = None,
+    timeout: float = DEFAULT_TIMEOUT,
+) -> Iterator[AnyEvent]:
+    """Plays the bundled cases against an implementation, and yields what happens, as it does.
+
+    The last event is a `RunEnded`. To stop reading early, close the iterator: the program ends.
+
+    Args:
+        implementation: the command line of a program that speaks the protocol, or those of
+            several, each for the releases that it claims; None for the reference.
+        select: patterns of the cases to play, as for `numaproof check --select`; all if empty.
+        exclude: patterns of those to leave out.
+        machines: names of bundled machines; all if empty.
+        kubernetes: the release to test against; None for the newest that the program claims.
+        level: how closely to compare answers; None for the level that the program claims.
+        judged_as: the side that is right where kubelets break their documents.
+        timeout: seconds that one call may take.
+
+    Raises:
+        TargetError: a choice does not fit the implementation.
+        SelectionError: a pattern is wrong, or matches nothing.
+        ProfileError: there is no such machine.
+        ImplementationFailure: the program did not answer `hello`.
+    """
+    cases = loading.bundled_cases()
+    registry = load_registry()
+    selection = Selection(select, exclude, registry)
+    selection.check(cases)
+    profiles = [fakesys.load_profile(name) for name in machines or fakesys.bundled_profiles()]
+    options = TargetOptions(implementation, timeout, kubernetes, level, judged_as)
+    with scratch_folder() as trees, open_target(options) as target:
+        catalogue = [ProfileMachine(one, trees) for one in profiles]
+        runs = runner.select(selection.of(cases), catalogue, target)
+        yield from whole_check.check(runs, HarnessRun(target, registry, "", ""))

@@ -1,0 +1,125 @@
+"""Opens what is under test: the reference, or programs that speak the protocol."""
+
+from __future__ import annotations
+
+import shlex
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from numaproof.conformance.cases.loading import applies
+from numaproof.conformance.differential.by_release import ByRelease
+from numaproof.conformance.execution.harness_run import DEFAULT_TIMEOUT
+from numaproof.conformance.execution.implementation import handshake, patient_handshake
+from numaproof.conformance.execution.run import Target, reference, usual
+from numaproof.conformance.execution.subprocesses import Subprocess
+from numaproof.conformance.judging.sides import DOCUMENTED, KUBELET
+from numaproof.protocol.releases import NEWEST, RELEASES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numaproof.conformance.execution.implementation import Implementation
+    from numaproof.protocol.events import JudgedAs
+    from numaproof.protocol.messages import Hello, Level
+
+
+class TargetError(ValueError):
+    """A choice does not fit the implementation; `choice` is the name of the argument."""
+
+    def __init__(self, choice: str, message: str) -> None:
+        super().__init__(message)
+        self.choice = choice
+
+
+@dataclass(frozen=True)
+class TargetOptions:
+    """What is to be tested, and as what.
+
+    Attributes:
+        implementation: the command line of a program, or those of several, each for the releases
+            that it claims; None for the reference.
+        timeout: seconds that one call may take.
+        kubernetes: the release to test against; None for the newest that the program claims.
+        level: how closely to compare answers; None for the level that the program claims.
+        judged_as: the side that is right where kubelets break their documents; None for the one
+            that is usual for what the program claims to be.
+    """
+
+    implementation: str | Sequence[str] | None = None
+    timeout: float = DEFAULT_TIMEOUT
+    kubernetes: str | None = None
+    level: Level | None = None
+    judged_as: JudgedAs | None = None
+
+
+@contextmanager
+def open_target(
+    options: TargetOptions, harness: str = "numaproof", *, patient: bool = False
+) -> Iterator[Target]:
+    """Opens a target and closes it when the block ends.
+
+    The reference itself is on the side that it is judged by.
+
+    Args:
+        options: what to open.
+        harness: what the program is told of who asks.
+        patient: asks a program that is killed before it answers `hello` once more.
+
+    Raises:
+        TargetError: a choice does not fit the implementation, or a command line is none.
+        CannotStartError: there is no such program.
+        ImplementationFailure: the program did not answer `hello`.
+    """
+    given = options.implementation or ()
+    commands = [_words(one) for one in ((given,) if isinstance(given, str) else given)]
+    programs: list[Implementation] = [Subprocess(words, options.timeout) for words in commands]
+    own = reference(DOCUMENTED if options.judged_as == "documented" else KUBELET)
+    reached: Implementation = programs[0] if programs else own
+    try:
+        if len(programs) > 1:
+            reached = ByRelease(programs, harness)
+        hello = (patient_handshake if patient else handshake)(reached, harness)
+        yield Target(
+            implementation=reached,
+            hello=hello,
+            kubernetes=_release(hello, options.kubernetes),
+            level=_level(hello, options.level),
+            command=commands[0] if len(commands) == 1 else (),
+            oracle=reference if commands or options.judged_as == "either" else None,
+            judged_as=options.judged_as or usual(hello),
+        )
+    finally:
+        for one in (*programs, reached):
+            one.close()
+
+
+def _words(implementation: str) -> tuple[str, ...]:
+    try:
+        words = tuple(shlex.split(implementation))
+    except ValueError as error:
+        raise TargetError("implementation", f"{error}") from None
+    if not words:
+        raise TargetError("implementation", "the command is empty")
+    return words
+
+
+def _release(hello: Hello, asked: str | None) -> str:
+    claimed = [one for one in RELEASES if one in hello.kubernetes]
+    if not claimed:
+        raise TargetError(
+            "",
+            f"{hello.name} claims releases {', '.join(hello.kubernetes) or 'none'};"
+            f" numaproof knows {', '.join(RELEASES)}",
+        )
+    if asked and asked not in claimed:
+        message = f"{hello.name} claims {', '.join(claimed)}, not {asked}"
+        raise TargetError("kubernetes", message)
+    return asked or (NEWEST if NEWEST in claimed else claimed[-1])
+
+
+def _level(hello: Hello, asked: Level | None) -> Level:
+    if asked and not applies(asked, hello.level):
+        message = f"{hello.name} claims only level {hello.level}, below {asked}"
+        raise TargetError("level", message)
+    return asked or hello.level

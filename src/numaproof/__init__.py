@@ -1,0 +1,52 @@
+"""Conformance and fuzz testing for the Kubernetes node resource managers.
+
+What a program needs that uses this project as a library; everything else may change at any time:
+
+- `check`: plays the bundled cases against an implementation, and yields events;
+- `events`: the events, which `numaproof check` writes to ``events.jsonl``, too;
+- `Reference`: the reference implementation, which answers one call of the protocol at a time, and
+  `messages`: the calls and the answers;
+- `bundled_profiles`, `load_profile` and `build_tree`: machines, and the trees that they become;
+- `bundled_cases`: the cases.
+
+A name is loaded when it is used: to import the package costs nothing and changes nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from numaproof.conformance.cases.loading import bundled_cases
+    from numaproof.conformance.library import check
+    from numaproof.fakesys import build_tree, bundled_profiles, load_profile
+    from numaproof.protocol import events, messages
+    from numaproof.reference.implementation import Reference
+
+__all__ = [
+    "Reference",
+    "build_tree",
+    "bundled_cases",
+    "bundled_profiles",
+    "check",
+    "events",
+    "load_profile",
+    "messages",
+]
+
+_PLACES = {
+    "Reference": "numaproof.reference.implementation",
+    "build_tree": "numaproof.fakesys",
+    "bundled_cases": "numaproof.conformance.cases.loading",
+    "bundled_profiles": "numaproof.fakesys",
+    "check": "numaproof.conformance.library",
+    "events": "numaproof.protocol",
+    "load_profile": "numaproof.fakesys",
+    "messages": "numaproof.protocol",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    place = import_module(_PLACES[name])
+    return getattr(place, name, None) or import_module(f"{_PLACES[name]}.{name}")
