@@ -52,10 +52,6 @@ COMMANDS = {
         "numaproof.cli.campaign:campaign",
         "Run cases and generated scenarios on many workers, here or on a cluster.",
     ),
-    "gauntlet": Place(
-        "numaproof.cli.gauntlet:gauntlet",
-        "Run the cases and fuzzing against a reference with seeded bugs, one bug at a time.",
-    ),
     "record": Place(
         "numaproof.cli.record:record",
         "Play scenarios against an implementation and record its answers.",

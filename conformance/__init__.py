@@ -18,5 +18,4 @@
 - `opening`: the reference or programs, opened as what is under test;
 - `library`: `check` for programs that use this project as a library;
 - `promotion`: a finding becomes a case of the suite;
-- `seeded_bugs`: references with bugs, and what catches them.
 """

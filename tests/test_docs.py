@@ -211,8 +211,7 @@ def test_tox_environments_exist(page: Path) -> None:
 @pytest.mark.parametrize(
     ("page", "begins", "source"),
     [
-        ("gauntlet.md", "@seeds", "conformance/seeded_bugs/bugs/cpus.py"),
-        ("mutation.md", "- module", "mutation/survivors.yaml"),
+        ("quality.md", "@seeds", "quality/bugs/cpus.py"),
     ],
 )
 def test_examples_taken_from_a_file_are_in_it(page: str, begins: str, source: str) -> None:

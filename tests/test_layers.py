@@ -46,7 +46,6 @@ ROOMS = (
     "opening",
     "library",
     "promotion",
-    "seeded_bugs",
 )
 """The rooms of `numaproof.conformance` in order: each imports only from those before it."""
 

@@ -1,7 +1,7 @@
 """Plays generated scenarios on a target and shrinks those that fail.
 
-Fuzzing, campaigns and the gauntlet share this, so that "the same failure" means the same to all of
-them.
+Fuzzing, campaigns and the search for seeded bugs share this, so that "the same failure" means the
+same to all of them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The quick set: few case runs that still catch every seeded bug (`numaproof check --quick`).
 
-``quick.yaml`` holds it. `numaproof gauntlet --quick-set` makes that file anew.
+``quick.yaml`` holds it. `python -m quality quick-set` makes that file anew.
 """
 
 from __future__ import annotations

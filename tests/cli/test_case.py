@@ -129,10 +129,6 @@ def test_a_case_with_a_machine_of_its_own_takes_no_other(command: Command) -> No
             ("replay", "own.yaml", "--select", "own-hafl"),
             "no case in own.yaml matches --select 'own-hafl'; did you mean 'own-half'?",
         ),
-        (
-            ("gauntlet", "--select", "memry-*"),
-            "no seeded bug matches --select 'memry-*'; did you mean 'memory-*'?",
-        ),
     ],
 )
 def test_a_selection_of_nothing_suggests_near_ids(

@@ -48,7 +48,6 @@ REPORTING: dict[str, Sequence[str]] = {
     "diff": ("diff", "--right", "PROGRAM", "--seeds", "0:1"),
     "replay": ("replay", "static-gives-what-the-limit-says", "--machine", "laptop-4c8t"),
     "campaign": ("campaign", "--no-seeds", *CHECK[1:], "--workers", "1"),
-    "gauntlet": ("gauntlet", "--select", "memory-a*", "--table-only"),
     "board": ("board", "report"),
 }
 

@@ -47,7 +47,6 @@ COMMANDS: dict[str, Sequence[str]] = {
     "simulate": ("simulate", "--machine", "laptop-4c8t", "--config", "kubelet.yaml", "pod.yaml"),
     "record": ("record", "--implementation", "PROGRAM", "--seeds", "0:3", "--out", "x.jsonl.xz"),
     "campaign": ("campaign", "--no-seeds", *SMALL, "--workers", "1"),
-    "gauntlet": ("gauntlet", "--select", "memory-a*", "--table-only", "--jobs", "1"),
     "state": ("state", "check", "cpu_manager_state", "--machine", "laptop-4c8t"),
     "case": ("case", "show", "static-gives-what-the-limit-says", "--machine", "laptop-4c8t"),
 }

@@ -35,7 +35,6 @@ TO_A_FILE: dict[str, tuple[Sequence[str], str]] = {
     "promote": (("promote", "finding.yaml", "--id", "mine-starts", "--into"), "cases.yaml"),
     "record": (("record", "--implementation", "/no/program", "--out"), f"mine{SUFFIX}"),
     "capture": (("profile", "capture", "/", "--to"), "mine.yaml"),
-    "quick set": (("gauntlet", "--quick-set"), "quick.yaml"),
 }
 """Commands that write a file, each with the file's name; the last argument is its path."""
 
@@ -45,7 +44,6 @@ TO_A_FOLDER: dict[str, Sequence[str]] = {
     "diff": ("diff", "--right", "/no/program", "--out"),
     "replay": ("replay", "finding.yaml", "--out"),
     "campaign": ("campaign", "--seeds", "0:1", "--out"),
-    "gauntlet": ("gauntlet", "--quick", "--out"),
     "board": ("board", ".", "--out"),
     "init": ("init", "--language", "python"),
 }

@@ -17,7 +17,7 @@ Program = Callable[[str], str]
 
 SEEDED = """\
 import sys
-from numaproof.conformance.seeded_bugs.catalogue import BUGS
+from quality.catalogue import BUGS
 from numaproof.reference.server import serve
 
 (bug,) = (one for one in BUGS if one.id == sys.argv[1])

@@ -87,7 +87,6 @@ def test_a_second_run_into_a_folder_is_refused_and_touches_nothing(
                 ("diff", "--right", "/no/program", "--seeds", "0:1"),
                 ("replay", "static-gives-what-the-limit-says"),
                 ("campaign", "--seeds", "0:1", "--no-cases"),
-                ("gauntlet", "--select", "memory-a*"),
                 ("board", folder),
             )
         ]

@@ -54,12 +54,7 @@ def test_nobody_else_makes_or_removes_temporary_folders() -> None:
 OF_THE_REFERENCE = {
     # It is asked about a directory of its own.
     "conformance/diagnosis/opinion.py",
-    # A seeded bug is in the reference itself, and so is a violator.
-    "conformance/seeded_bugs/bugs/restart.py",
 }
-
-
-VIOLATORS = "conformance/seeded_bugs/violators/"
 
 
 def test_nobody_else_opens_the_files_of_a_state_directory() -> None:
@@ -69,7 +64,7 @@ def test_nobody_else_opens_the_files_of_a_state_directory() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.BinOp | ast.Call) and _is_of_state(node):
                 below.add(str(path.relative_to(ROOT)))
-    assert {name for name in below if not name.startswith(VIOLATORS)} == OF_THE_REFERENCE
+    assert below == OF_THE_REFERENCE
 
 
 _DOES = frozenset(

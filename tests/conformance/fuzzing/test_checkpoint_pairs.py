@@ -13,9 +13,9 @@ from numaproof.conformance.execution.implementation import InProcess, hello_args
 from numaproof.conformance.fuzzing.exploration import Explorer, found_file
 from numaproof.conformance.fuzzing.generation import checkpoint_parts as parts
 from numaproof.conformance.fuzzing.generation.checkpoint_pairs import pairs
-from numaproof.conformance.seeded_bugs import hunting
 from numaproof.protocol import messages
 from numaproof.reference.implementation import Reference
+from quality import suite
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,7 +52,7 @@ def test_every_state_of_one_part_meets_every_state_of_the_other(
 
 
 def test_a_healthy_reference_starts_with_some_and_refuses_others(tmp_path: Path) -> None:
-    explorer = Explorer(hunting.target(InProcess(Reference)), tmp_path)
+    explorer = Explorer(suite.target(InProcess(Reference)), tmp_path)
     claims = Capabilities(HELLO, "1.37")
     ends: Counter[str] = Counter()
     for seed in range(0, 70_922, 1_409):

@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from numaproof.conformance.execution.implementation import InProcess
-from numaproof.conformance.seeded_bugs.catalogue import BUGS
 from numaproof.protocol import messages
 from numaproof.protocol.sets import NUMASet
 from numaproof.reference.implementation import Reference
+from quality.catalogue import BUGS
 
 if TYPE_CHECKING:
     from numaproof.conformance.execution.implementation import Implementation

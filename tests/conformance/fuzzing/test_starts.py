@@ -12,10 +12,10 @@ from numaproof.conformance.cases import loading, writing
 from numaproof.conformance.execution.capabilities import Capabilities
 from numaproof.conformance.execution.implementation import InProcess, hello_args
 from numaproof.conformance.fuzzing.exploration import Explorer, odd_start, tree
-from numaproof.conformance.seeded_bugs import hunting
-from numaproof.conformance.seeded_bugs.catalogue import BUGS
 from numaproof.protocol import messages
 from numaproof.reference.implementation import Reference
+from quality import suite
+from quality.catalogue import BUGS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,7 +33,7 @@ def test_a_seed_makes_the_same_start_and_a_case_file_of_it() -> None:
 
 
 def test_starts_are_refused_at_every_stage_and_some_are_not(tmp_path: Path) -> None:
-    explorer = Explorer(hunting.target(InProcess(Reference)), tmp_path)
+    explorer = Explorer(suite.target(InProcess(Reference)), tmp_path)
     ends: Counter[str] = Counter()
     for seed in range(150):
         played = explorer.play(odd_start(seed, CLAIMS))
@@ -74,6 +74,6 @@ def test_odd_trees_lack_cpus_lists_and_caches(tmp_path: Path) -> None:
 )
 def test_who_takes_what_no_kubelet_takes_is_judged_all_the_same(tmp_path: Path, bug: str) -> None:
     seeded = next(one for one in BUGS if one.id == bug)
-    explorer = Explorer(hunting.target(seeded.implementation(), compared=True), tmp_path)
+    explorer = Explorer(suite.target(seeded.implementation(), compared=True), tmp_path)
     broken = {explorer.play(odd_start(seed, CLAIMS)).broken for seed in range(200)}
     assert "difference" in broken

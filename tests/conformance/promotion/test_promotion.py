@@ -17,12 +17,12 @@ from numaproof.conformance.promotion import appending
 from numaproof.conformance.promotion.promotion import Wanted, promote
 from numaproof.conformance.promotion.rehearsal import PromotionError
 from numaproof.conformance.requirements import load_registry
-from numaproof.conformance.seeded_bugs.catalogue import BUGS
-from numaproof.conformance.seeded_bugs.hunting import target as target_of
 from numaproof.folders.scratch import scratch_folder
 from numaproof.protocol.messages import LEVELS, Level
 from numaproof.protocol.releases import NEWEST
 from numaproof.reference.implementation import Reference
+from quality.catalogue import BUGS
+from quality.suite import target as target_of
 
 REGISTRY = load_registry()
 REFERENCE = target_of(InProcess(lambda: Reference(documented=True)))

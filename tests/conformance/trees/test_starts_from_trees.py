@@ -31,13 +31,13 @@ from numaproof.conformance.fuzzing.shrinking import Shrinking
 from numaproof.conformance.fuzzing.state_machine import NodeMachine
 from numaproof.conformance.promotion.promotion import Wanted, promote
 from numaproof.conformance.requirements import load_registry
-from numaproof.conformance.seeded_bugs import catalogue
 from numaproof.conformance.trees.described import as_discovered
 from numaproof.folders import trees
 from numaproof.protocol import messages
 from numaproof.protocol.releases import NEWEST
 from numaproof.reference.cadvisor.discovery import discover
 from numaproof.reference.implementation import Reference
+from quality import catalogue
 
 if TYPE_CHECKING:
     from numaproof.conformance.cases.schema import Case

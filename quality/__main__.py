@@ -1,0 +1,114 @@
+"""Looks for what catches faulty references; exits with 1 where one survives.
+
+cases         every seeded bug against the cases, until one catches it (--whole: every case)
+scenarios     every seeded bug against generated scenarios
+lives         the bugs of the whole process against generated scenarios and the invariants alone
+requirements  every violator against the cases that cite its requirement
+derived       every derived mutant against the cases that cite what its rule names
+quick-set     choose the case runs of `numaproof check --quick` anew, and write them to --out
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from fnmatch import fnmatchcase
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from numaproof.folders.output_files import write_file
+from numaproof.inputs.plurals import plural
+from numaproof.reports.progress import Bar
+from quality import hunters, quick_set, survivors
+from quality.catalogue import BUGS, WHOLE_RUN
+from quality.derived import mutants
+from quality.hunting import hunts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from quality.hunters import Hunter
+    from quality.hunting import Hunt
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Does what the arguments say, and returns the exit code."""
+    parser = argparse.ArgumentParser(
+        "python -m quality",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("what", choices=[*_WAYS, "quick-set"])
+    parser.add_argument("--select", default="*", help="only faults whose name matches the glob")
+    parser.add_argument("--whole", action="store_true", help="play every case, for `cases`")
+    parser.add_argument("--seed", type=int, default=0, help="of the scenarios (default: 0)")
+    parser.add_argument("--examples", type=int, default=2000, help="scenarios for a bug")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
+    parser.add_argument("--out", type=Path, help="write the result to this file")
+    options = parser.parse_args(arguments)
+    if options.what == "quick-set":
+        return _write_quick_set(options.out, options.jobs)
+    names, begin = _WAYS[options.what](options)
+    chosen = [name for name in names if fnmatchcase(name, options.select)]
+    if not chosen:
+        parser.error(f"no fault matches --select {options.select!r}")
+    found: dict[str, Hunt] = {}
+    with Bar(sys.stdout, None, "faults") as bar:
+        for one in hunts(chosen, begin, options.jobs):
+            found[one.bug] = one
+            if one.survived and options.what != "derived":
+                bar.line(f"SURVIVED {one.bug}: {plural(one.runs, 'run')}")
+            bar.move(len(found), len(chosen), one.bug)
+    ordered = [found[name] for name in chosen]
+    if options.out:
+        write_file(options.out, msgspec.json.format(msgspec.json.encode(ordered), indent=1) + b"\n")
+    missed = [one.bug for one in ordered if one.survived]
+    caught = f"{len(ordered) - len(missed)} of {plural(len(ordered), 'fault')} caught"
+    if options.what != "derived":
+        sys.stdout.write(f"{caught}\n")
+        return bool(missed)
+    problems = [*survivors.problems(missed, found)]
+    sys.stdout.write("".join(f"{one}\n" for one in (*problems, f"{caught}, {survivors.told()}")))
+    return bool(problems)
+
+
+def _write_quick_set(file: Path | None, jobs: int) -> int:
+    found = {}
+    with Bar(sys.stdout, None, "bugs") as bar:
+        for bug, killed in quick_set.kills(jobs):
+            found[bug] = killed
+            bar.move(len(found), len(BUGS), bug)
+    runs = quick_set.cover(found)
+    if file:
+        write_file(file, quick_set.text(runs).encode())
+    missed = [bug for bug, killed in found.items() if not killed]
+    sys.stdout.write(
+        f"{plural(len(runs), 'case run')}; not caught: {', '.join(missed) or 'none'}\n"
+    )
+    return bool(missed)
+
+
+_WAYS: dict[str, Callable[[argparse.Namespace], tuple[list[str], Callable[[Path], Hunter]]]] = {
+    "cases": lambda given: (
+        [bug.id for bug in BUGS],
+        partial(hunters.by_cases, whole=given.whole),
+    ),
+    "scenarios": lambda given: (
+        [bug.id for bug in BUGS],
+        partial(hunters.by_scenarios, seed=given.seed, examples=given.examples),
+    ),
+    "lives": lambda given: (
+        [bug.id for bug in WHOLE_RUN],
+        partial(hunters.by_lives, seed=given.seed, examples=given.examples),
+    ),
+    "requirements": lambda _: ([*hunters.violators()], hunters.by_citing),
+    "derived": lambda _: ([one.id for one in mutants()], hunters.by_rule),
+}
+"""The names of the faults, and what makes a hunter of them in a process, for each way."""
+
+if __name__ == "__main__":
+    sys.exit(main())

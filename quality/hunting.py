@@ -1,0 +1,93 @@
+"""The search for what catches a faulty reference."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from numaproof.conformance.execution.parallel import ProcessWorker, spread
+from numaproof.folders.scratch import scratch_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
+
+MOST = 3000
+"""Runs for a bug at the most."""
+
+
+class Catch(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A run that a bug fails.
+
+    Attributes:
+        run: the id of the case, or the seed of the scenario.
+        machine: the name of the machine, unless the run brings its own.
+        kubernetes: the release.
+        broke: the invariants that broke in it, or what else went wrong.
+    """
+
+    run: str
+    machine: str
+    kubernetes: str
+    broke: tuple[str, ...] = ()
+
+
+class Hunt(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What caught a bug.
+
+    Attributes:
+        bug: the id of the bug.
+        runs: how many runs were made.
+        catches: those that the bug fails, in the order in which they were made.
+    """
+
+    bug: str
+    runs: int
+    catches: tuple[Catch, ...] = ()
+
+    @property
+    def survived(self) -> bool:
+        """Whether nothing caught it."""
+        return not self.catches
+
+
+def hunt(
+    bug: str, trials: Iterable[Callable[[], Catch | None]], least: int = 0, most: int = MOST
+) -> Hunt:
+    """Makes runs until one of them catches the bug.
+
+    Args:
+        bug: the id of the bug.
+        trials: the runs, in the order in which they are to be made.
+        least: how many are made even if one of them has caught it.
+        most: how many are made if none catches it.
+    """
+    runs = 0
+    catches: list[Catch] = []
+    for trial in islice(trials, most):
+        if catches and runs >= least:
+            break
+        runs += 1
+        catch = trial()
+        if catch is not None:
+            catches.append(catch)
+    return Hunt(bug, runs, tuple(catches))
+
+
+def hunts(
+    bugs: Sequence[str], begin: Callable[[Path], Callable[[str], Hunt]], jobs: int
+) -> Iterator[Hunt]:
+    """The hunts for bugs of these ids, as they end.
+
+    Args:
+        bugs: the ids.
+        begin: makes, in each process, the function that hunts a bug, given a folder for its files.
+        jobs: how many processes.
+    """
+    with scratch_folder() as scratch:
+        workers: list[ProcessWorker[str, Hunt]] = [
+            ProcessWorker(begin, scratch / str(number)) for number in range(min(jobs, len(bugs)))
+        ]
+        yield from spread(bugs, workers)

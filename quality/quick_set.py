@@ -1,0 +1,103 @@
+"""Makes the quick set: case runs that cover all seeded bugs, chosen by greedy set cover.
+
+A minimum cover would take an exact solver; the greedy one is at most a few runs larger. Bugs are
+covered at every level of comparison at which a case run catches them, the lowest level first, so
+that an implementation that claims a low level has a useful set, too.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+import yaml
+
+from numaproof.conformance.execution.parallel import ProcessWorker, spread
+from numaproof.conformance.selection.quick import QuickRun
+from numaproof.folders.scratch import scratch_folder
+from numaproof.protocol.messages import LEVELS
+from quality.catalogue import BUGS
+from quality.hunting import hunt
+from quality.suite import bundled_suite
+from quality.trials import CaseTrials
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from numaproof.protocol.messages import Level
+
+_HEAD = """\
+# The case runs of `numaproof check --quick`: a greedy set cover of all seeded bugs, at every level
+# of comparison at which a case catches them. Written by `tox run -e quality -- quick-set`.
+"""
+
+
+class Place(NamedTuple):
+    """A case run."""
+
+    case: str
+    machine: str
+    kubernetes: str
+
+
+Kills = dict[Place, tuple["Level", ...]]
+"""The case runs that catch a bug, with the levels of comparison at which they do."""
+
+
+def kills(jobs: int) -> Iterator[tuple[str, Kills]]:
+    """What catches each seeded bug, by its id, looked for by so many processes."""
+    with scratch_folder() as scratch:
+        workers: list[ProcessWorker[str, tuple[str, Kills]]] = [
+            ProcessWorker(_hunter, scratch / str(number)) for number in range(min(jobs, len(BUGS)))
+        ]
+        yield from spread([bug.id for bug in BUGS], workers)
+
+
+def _hunter(scratch: Path) -> Callable[[str], tuple[str, Kills]]:
+    """Makes the function that looks for the bug of an id, in a process of its own."""
+    trials = CaseTrials(bundled_suite(scratch), scratch / "runs")
+    bugs = {bug.id: bug for bug in BUGS}
+
+    def hunter(name: str) -> tuple[str, Kills]:
+        bug = bugs[name]
+        caught = hunt(name, trials.of(bug), least=trials.near(bug)).catches
+        return name, {
+            Place(one.run, one.machine, one.kubernetes): trials.levels(bug, one) for one in caught
+        }
+
+    return hunter
+
+
+def cover(found: Mapping[str, Kills]) -> tuple[QuickRun, ...]:
+    """Few case runs that catch every bug at every level at which one of its own kills does.
+
+    Args:
+        found: the kills of each bug by its id. The order does not matter.
+    """
+    chosen: dict[Place, dict[Level, tuple[str, ...]]] = {}
+    for level in LEVELS:
+        catches: dict[Place, set[str]] = defaultdict(set)
+        for bug, places in found.items():
+            for place, levels in places.items():
+                if level in levels:
+                    catches[place].add(bug)
+        left = {bug for caught in catches.values() for bug in caught}
+        taken = sorted(chosen)
+        while left:
+            # What is played anyway counts first.
+            best = max(taken or sorted(catches), key=lambda one: len(left & catches[one]))
+            new = left & catches[best]
+            if taken:
+                taken.remove(best)
+            if new:
+                chosen.setdefault(best, {})[level] = tuple(sorted(new))
+                left -= new
+    return tuple(QuickRun(*place, catches) for place, catches in sorted(chosen.items()))
+
+
+def text(runs: Sequence[QuickRun]) -> str:
+    """The quick set as its file has it."""
+    plain = {"runs": [msgspec.to_builtins(run) for run in runs]}
+    return _HEAD + yaml.safe_dump(plain, sort_keys=False, width=100)

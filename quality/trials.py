@@ -1,0 +1,373 @@
+"""The four sources of runs that may catch a faulty reference.
+
+- `CaseTrials`: the cases; the bug is there while the reference answers, and is judged by what a
+  case expects and by the invariants.
+- `ScenarioTrials`: generated scenarios, where every answer is compared with a healthy reference's.
+- `LifeTrials`: generated scenarios that the invariants alone judge. The bug lives for the whole
+  run, in the generators, the player and the invariants, too.
+- `CitingTrials`: the cases that cite a requirement, at its level. The bug lives for the whole run.
+
+Each has a method ``of`` that makes the trials against a bug, in the order in which they are to be
+made; a trial is a function that tells how the bug was caught, if it was.
+"""
+
+from __future__ import annotations
+
+import signal
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from numaproof.conformance.cases.loading import applies
+from numaproof.conformance.execution.implementation import InProcess
+from numaproof.conformance.execution.run import Run, reference_target
+from numaproof.conformance.fuzzing.exploration import Explorer, life, odd_start, tree
+from numaproof.conformance.fuzzing.generation.choices import Seeded
+from numaproof.conformance.judging.sides import DOCUMENTED, KUBELET
+from numaproof.protocol.machine import MachineInfo
+from numaproof.protocol.messages import LEVELS
+from numaproof.protocol.releases import RELEASES
+from numaproof.reference.implementation import Reference
+from quality import baseline
+from quality.baseline import Baseline, Noting
+from quality.hunting import Catch
+from quality.suite import Suite, bundled_suite, far_from, firsts, in_turn, nearest, others, target
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from numaproof.conformance.execution.run import Target
+    from numaproof.conformance.execution.runner import SelectedCase
+    from numaproof.conformance.execution.scenario import Scenario
+    from numaproof.protocol.messages import Level
+    from quality.seeding import Bug, Fault
+
+    Trial = Callable[[], Catch | None]
+
+__all__ = ["CaseTrials", "CitingTrials", "LifeTrials", "ScenarioTrials", "bundled_suite", "seeds"]
+
+
+@dataclass
+class _Folders:
+    """Numbered folders for state directories."""
+
+    scratch: Path
+    _number: int = 0
+
+    def new(self) -> Path:
+        self._number += 1
+        return self.scratch / f"run-{self._number}"
+
+
+@dataclass
+class CaseTrials:
+    """Plays the cases of a suite, each on its first machine before any is on another.
+
+    What healthy references answer is kept from one bug to the next.
+
+    Attributes:
+        suite: the cases, and the machines in the order in which a case is tried on them.
+        scratch: an empty place for state directories.
+    """
+
+    suite: Suite
+    scratch: Path
+    _kept: dict[tuple[str, str], Baseline] = field(default_factory=dict)
+    _runs: dict[str, list[tuple[str, SelectedCase]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._folders = _Folders(self.scratch)
+
+    def played(self, kubernetes: str = RELEASES[-1]) -> tuple[str, ...]:
+        """The ids of the cases that are played and could catch a bug.
+
+        A case that a kubelet fails by a named defect could not: that defect is its bug.
+        """
+        runs = self.firsts(kubernetes)
+        return tuple(selected.case.id for _, selected in runs if selected.case.defect is None)
+
+    def of(self, bug: Bug, *, in_order: bool = False) -> Iterator[Trial]:
+        """Every case on its first machine, the nearest first unless `in_order`; then the others."""
+        one = target(bug.implementation(), bug.kubernetes)
+        near = nearest(bug, self.suite.cases)
+        runs = self.firsts(one.kubernetes)
+        if not in_order:
+            place = {case.id: number for number, case in enumerate(near)}
+            runs = sorted(runs, key=lambda turn: place[turn[1].case.id])
+        for release, selected in runs:
+            yield partial(self._catch, bug, replace(one, kubernetes=release), selected, keep=True)
+        for selected in others(near, self.suite.catalogue, one):
+            yield partial(self._catch, bug, one, selected, keep=False)
+
+    def near(self, bug: Bug) -> int:
+        """How many cases are near to the bug, which are the first that are played against it."""
+        far = far_from(bug, self.suite.cases)
+        runs = self.firsts(bug.kubernetes or RELEASES[-1])
+        return sum(selected.case.id not in far for _, selected in runs)
+
+    def levels(self, bug: Bug, catch: Catch) -> tuple[Level, ...]:
+        """The levels of comparison at which a case catches the bug; all above them do, too."""
+        one = target(bug.implementation(), catch.kubernetes)
+        case = next(case for case in self.suite.cases if case.id == catch.run)
+        runs = in_turn([case], self.suite.catalogue, one)
+        selected = next(run for run in runs if run.machine.name == catch.machine)
+        return tuple(
+            level
+            for level in LEVELS
+            if applies(case.level, level)
+            and not self._run(replace(one, level=level), selected).play().good
+        )
+
+    def firsts(self, kubernetes: str) -> list[tuple[str, SelectedCase]]:
+        """Every case on the first machine that it applies to, with the release.
+
+        Those that do not apply to `kubernetes` are played in the newest release that they do.
+        """
+        if kubernetes not in self._runs:
+            found: dict[str, tuple[str, SelectedCase]] = {}
+            for release in (kubernetes, *reversed(RELEASES)):
+                left = [case for case in self.suite.cases if case.id not in found]
+                one = target(InProcess(Reference), release)
+                for selected in firsts(left, self.suite.catalogue, one):
+                    found[selected.case.id] = release, selected
+            self._runs[kubernetes] = [
+                found[case.id] for case in self.suite.cases if case.id in found
+            ]
+        return self._runs[kubernetes]
+
+    def _catch(self, bug: Bug, one: Target, selected: SelectedCase, *, keep: bool) -> Catch | None:
+        healthy = self._baseline(selected, one.kubernetes, keep=keep)
+        if not healthy.good or not healthy.differs(bug):
+            return None
+        run = self._run(one, selected)
+        if run.play().good:
+            return None
+        broke = sorted({violation.invariant for violation in run.player.violations})
+        return Catch(selected.case.id, selected.machine.name, one.kubernetes, tuple(broke))
+
+    def _baseline(self, selected: SelectedCase, kubernetes: str, *, keep: bool) -> Baseline:
+        """What a healthy reference answers; kept where other bugs will need it too."""
+        place = (kubernetes, selected.case.id)
+        if keep and place in self._kept:
+            return self._kept[place]
+        made = baseline.of_case(
+            target(InProcess(Reference), kubernetes),
+            Noting(InProcess(Reference)),
+            selected.case,
+            selected.machine.info or MachineInfo(),
+            selected.machine.tree,
+            self._folders.new(),
+        )
+        if keep:
+            self._kept[place] = made
+        return made
+
+    def _run(self, one: Target, selected: SelectedCase) -> Run:
+        info = selected.machine.info or MachineInfo()
+        return Run(one, selected.case, info, selected.machine.tree, self._folders.new())
+
+
+_TURNS = ("life",) * 2 + ("start",) + ("life",) * 3 + ("start",) + ("life",) * 2 + ("tree",)
+"""What the scenarios are, over and over: lives, starts and trees."""
+
+_LARGEST_SEED = (1 << 32) - 1
+
+_BASELINES = 400
+"""Scenarios whose answers are kept; most bugs are caught by fewer."""
+
+
+def seeds(seed: int, count: int) -> tuple[int, ...]:
+    """The seeds of so many scenarios."""
+    choices = Seeded(seed)
+    return tuple(choices.integer(0, _LARGEST_SEED) for _ in range(count))
+
+
+@dataclass
+class ScenarioTrials:
+    """Plays generated scenarios, the same against every bug: lives of nodes, odd starts, trees."""
+
+    seeds: tuple[int, ...]
+    scratch: Path
+    _kept: dict[tuple[str, int], tuple[Scenario, Baseline]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._folders = _Folders(self.scratch)
+
+    def of(self, bug: Bug) -> Iterator[Trial]:
+        """The scenarios, one after the other."""
+        one = target(bug.implementation(), bug.kubernetes, compared=True)
+        explorer = Explorer(one, self._folders.new())
+        for number, seed in enumerate(self.seeds):
+            yield partial(self._catch, bug, one, explorer, seed, _TURNS[number % len(_TURNS)])
+
+    def _catch(
+        self, bug: Bug, one: Target, explorer: Explorer, seed: int, kind: str
+    ) -> Catch | None:
+        scenario, healthy = self._known(one, seed, kind)
+        if not healthy.good or not healthy.differs(bug):
+            return None
+        broken = explorer.play(scenario).broken
+        return Catch(f"{kind} {seed}", "", one.kubernetes, (broken,)) if broken else None
+
+    def _known(self, one: Target, seed: int, kind: str) -> tuple[Scenario, Baseline]:
+        """The scenario of a seed, and what a healthy reference answers to it."""
+        place = (one.kubernetes, seed)
+        if place in self._kept:
+            return self._kept[place]
+        scenario = self._made(one, seed, kind)
+        healthy = target(InProcess(Reference), one.kubernetes)
+        noting = Noting(InProcess(Reference))
+        folder = self._folders.new()
+        if scenario.tree is None:
+            made = baseline.of_scenario(healthy, noting, scenario.case, folder)
+        else:
+            made = baseline.of_case(
+                healthy, noting, scenario.case, scenario.machine, scenario.tree, folder
+            )
+        if len(self._kept) < _BASELINES:
+            self._kept[place] = scenario, made
+        return scenario, made
+
+    def _made(self, one: Target, seed: int, kind: str) -> Scenario:
+        if kind == "tree":
+            return tree(seed, self._folders.new())
+        return (odd_start if kind == "start" else life)(seed, one.capabilities)
+
+
+@dataclass
+class LifeTrials:
+    """Plays generated scenarios that only the invariants judge."""
+
+    seeds: tuple[int, ...]
+    scratch: Path
+
+    def __post_init__(self) -> None:
+        self._folders = _Folders(self.scratch)
+
+    def of(self, bug: Bug) -> Iterator[Trial]:
+        """The scenarios, one after the other."""
+        explorer = Explorer(target(InProcess(Reference), bug.kubernetes), self._folders.new())
+        for seed in self.seeds:
+            yield partial(self._catch, bug, explorer, seed)
+
+    def _catch(self, bug: Bug, explorer: Explorer, seed: int) -> Catch | None:
+        with bug.seeded():
+            played = explorer.play_seed(seed)
+        violations = played.run.player.violations
+        if not violations or played.broken != violations[-1].invariant:
+            return None
+        return Catch(f"life {seed}", "", RELEASES[-1], (violations[0].invariant,))
+
+
+MOST_CITING = 300
+"""Runs of cases that cite a requirement in the release in which a fault is looked for first."""
+
+SECONDS = 20
+"""How long a run may take against a fault, which can make a rule search for ever."""
+
+
+@dataclass
+class CitingTrials:
+    """Plays the cases that cite a requirement, against whatever breaks the rules about it.
+
+    Nothing is compared with a healthy reference. Cases that a kubelet fails by a named defect are
+    played on a reference that keeps to the documents.
+
+    Attributes:
+        suite: the cases, the machines in the order in which a case is tried on them, the registry.
+        scratch: an empty place for state directories.
+    """
+
+    suite: Suite
+    scratch: Path
+    _healthy: dict[tuple[str, str, str, str], str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._folders = _Folders(self.scratch)
+
+    def of(self, fault: Fault, requirement: str | None = None) -> Iterator[Trial]:
+        """The cases that cite what the fault breaks, or that one requirement of it.
+
+        First on all machines in the fault's own release, which is the newest where it has none;
+        then in each other release on the first machine of each case.
+        """
+        rows = self.suite.registry.by_id()
+        named = fault.models if requirement is None else (requirement,)
+        broken = [rows[one] for one in named if one in rows]
+        levels = {
+            case.id: max(
+                (row.level for row in broken if row.id in case.requirements), key=LEVELS.index
+            )
+            for case in self.suite.cases
+            if any(row.id in case.requirements for row in broken)
+        }
+        cases = [
+            case
+            for case in self.suite.cases
+            if case.id in levels and applies(case.level, levels[case.id])
+        ]
+        own = fault.kubernetes or RELEASES[-1]
+        for selected in islice(in_turn(cases, self.suite.catalogue, _at(own)), MOST_CITING):
+            yield partial(self._catch, fault, own, levels[selected.case.id], selected)
+        for release in reversed(RELEASES):
+            if release != own:
+                for selected in firsts(cases, self.suite.catalogue, _at(release)):
+                    yield partial(self._catch, fault, release, levels[selected.case.id], selected)
+
+    def _catch(
+        self, fault: Fault, release: str, level: Level, selected: SelectedCase
+    ) -> Catch | None:
+        """How the fault fails a run that a healthy reference passes."""
+        if self._of_healthy(release, level, selected) != "pass":
+            return None
+        with fault.seeded():
+            outcome = self._of_faulty(release, level, selected, survives=fault.breaks_down)
+        if outcome == "pass" or (not fault.breaks_down and outcome != "fail"):
+            return None
+        return Catch(selected.case.id, selected.machine.name, release, (outcome,))
+
+    def _of_healthy(self, release: str, level: Level, selected: SelectedCase) -> str:
+        place = (release, level, selected.case.id, selected.machine.name)
+        if place not in self._healthy:
+            self._healthy[place] = self._outcome(release, level, selected)
+        return self._healthy[place]
+
+    def _of_faulty(
+        self, release: str, level: Level, selected: SelectedCase, *, survives: bool
+    ) -> str:
+        if not survives:
+            return self._outcome(release, level, selected)
+        try:
+            with _limited(SECONDS):
+                return self._outcome(release, level, selected)
+        except Exception as error:  # noqa: BLE001 - the harness breaks down with the rule
+            return type(error).__name__
+
+    def _outcome(self, release: str, level: Level, selected: SelectedCase) -> str:
+        one = replace(_at(release, documented=selected.case.defect is not None), level=level)
+        run = Run(one, selected.case, selected.info, selected.machine.tree, self._folders.new())
+        return run.play().outcome
+
+
+def _at(release: str, *, documented: bool = False) -> Target:
+    side = DOCUMENTED if documented else KUBELET
+    return replace(reference_target(release, side), oracle=None)
+
+
+@contextmanager
+def _limited(seconds: float) -> Iterator[None]:
+    """Ends what takes longer with a `TimeoutError`."""
+
+    def late(*_: Any) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

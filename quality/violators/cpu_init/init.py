@@ -1,0 +1,358 @@
+"""Violators of the requirements of CPUs and init containers, each breaking one sentence."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from numaproof.reference.cpu import hints
+from numaproof.reference.cpu.policy import StaticCPUPolicy
+from numaproof.reference.cpu.state import CPUState, ReusableCPUs
+from numaproof.reference.cpu.topology import touching, union
+from numaproof.reference.departures.cpu import InitCPUsBind
+from numaproof.reference.node import StartedNode
+from numaproof.reference.topology.search import evaluation
+from quality.seeding import Changes, SubjectBugs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numaproof.reference.pods.containers import PodContainer
+    from numaproof.reference.pods.pod import Pod
+
+seeds = SubjectBugs("cpu-init")
+
+
+def _without_reuse(
+    changes: Changes, applies: Callable[[Any, Any, int, Pod, PodContainer], bool]
+) -> None:
+    """Gives a container free CPUs alone where that applies.
+
+    It is asked with the policy, the state, what could be reused, the pod and the container.
+    """
+
+    def allocate(
+        original: Any, self: Any, state: Any, reuse: Any, pod: Pod, container: PodContainer, at: Any
+    ) -> Any:
+        reusable = reuse.of(pod.uid)
+        if state.of(pod.uid, container.name) is not None or not reusable:
+            return original(self, state, reuse, pod, container, at)
+        if not applies(self, state, reusable, pod, container):
+            return original(self, state, reuse, pod, container, at)
+        state, after = original(self, state, ReusableCPUs(pod.uid, 0), pod, container, at)
+        return state, ReusableCPUs(pod.uid, reusable | after.of(pod.uid))
+
+    changes.around(StaticCPUPolicy, "allocate", allocate)
+
+
+def _afterwards(
+    changes: Changes, left: Callable[[Any, Any, Pod, PodContainer, int, int], int]
+) -> None:
+    """Lets `left` say what can be reused after a container.
+
+    It is asked with the state before, the state after, the pod, the container, and what could be
+    reused before and can be reused by the rules.
+    """
+
+    def allocate(
+        original: Any, self: Any, state: Any, reuse: Any, pod: Pod, container: PodContainer, at: Any
+    ) -> Any:
+        before, reusable = state, reuse.of(pod.uid)
+        state, reuse = original(self, state, reuse, pod, container, at)
+        if state.of(pod.uid, container.name) is None:
+            return state, reuse
+        after = left(before, state, pod, container, reusable, reuse.of(pod.uid))
+        return state, ReusableCPUs(pod.uid, after)
+
+    changes.around(StaticCPUPolicy, "allocate", allocate)
+
+
+# CPU-INIT-001 to -003: what is used again
+
+
+@seeds("CPU-INIT-001")
+def only_the_first_app_container_reuses_cpus(changes: Changes) -> None:
+    """Hands the CPUs of init containers over once, all that is left with them."""
+    _without_reuse(
+        changes,
+        lambda policy, state, reusable, pod, container: (
+            not container.init
+            and container is not next(one for one in pod.containers if not one.init)
+        ),
+    )
+
+
+@seeds("CPU-INIT-001")
+def app_containers_larger_than_what_is_reusable_reuse_nothing(changes: Changes) -> None:
+    """Reuses CPUs where they suffice, and does not add free ones to them."""
+    _without_reuse(
+        changes,
+        lambda policy, state, reusable, pod, container: (
+            not container.init and pod.exclusive_cpus(container) > reusable.bit_count()
+        ),
+    )
+
+
+@seeds("CPU-INIT-001")
+def the_last_init_container_alone_leaves_cpus(changes: Changes) -> None:
+    """Notes what the init container had, in the place of what the one before it had."""
+    _afterwards(
+        changes,
+        lambda before, state, pod, container, reusable, after: (
+            state.of(pod.uid, container.name) if container.passes else after
+        ),
+    )
+
+
+@seeds("CPU-INIT-002")
+def app_containers_reuse_cpus_in_need_alone(changes: Changes) -> None:
+    """Turns to the CPUs of init containers when there are no others."""
+    _without_reuse(
+        changes,
+        lambda policy, state, reusable, pod, container: (
+            not container.init
+            and pod.exclusive_cpus(container) <= policy.available(state).bit_count()
+        ),
+    )
+
+
+@seeds("CPU-INIT-002")
+def init_containers_reuse_cpus_in_need_alone(changes: Changes) -> None:
+    """Gives each init container CPUs of its own while there are some."""
+    _without_reuse(
+        changes,
+        lambda policy, state, reusable, pod, container: (
+            container.passes
+            and pod.exclusive_cpus(container) <= policy.available(state).bit_count()
+        ),
+    )
+
+
+@seeds("CPU-INIT-003")
+def init_containers_reuse_nothing_of_earlier_ones(changes: Changes) -> None:
+    """Lets app containers alone take over what init containers had."""
+    _without_reuse(changes, lambda policy, state, reusable, pod, container: container.passes)
+
+
+@seeds("CPU-INIT-003")
+def init_containers_after_a_sidecar_reuse_nothing(changes: Changes) -> None:
+    """Starts anew after a sidecar, which keeps what it has."""
+
+    def after_sidecar(
+        _policy: Any, _state: Any, _reusable: int, pod: Pod, container: PodContainer
+    ) -> bool:
+        earlier = pod.containers[: pod.containers.index(container)]
+        return container.passes and any(one.sidecar for one in earlier)
+
+    _without_reuse(changes, after_sidecar)
+
+
+@seeds("CPU-INIT-003")
+def a_larger_init_container_reuses_nothing(changes: Changes) -> None:
+    """Reuses the CPUs of an earlier init container where they are enough by themselves."""
+    _without_reuse(
+        changes,
+        lambda policy, state, reusable, pod, container: (
+            container.passes and pod.exclusive_cpus(container) > reusable.bit_count()
+        ),
+    )
+
+
+# CPU-INIT-004: sidecars
+
+
+@seeds("CPU-INIT-004")
+def what_a_sidecar_takes_over_can_be_taken_once_more(changes: Changes) -> None:
+    """Forgets to strike CPUs off that a sidecar took from an init container."""
+    _afterwards(
+        changes,
+        lambda before, state, pod, container, reusable, after: (
+            reusable if container.sidecar else after
+        ),
+    )
+
+
+@seeds("CPU-INIT-004")
+def only_the_first_sidecar_keeps_its_cpus(changes: Changes) -> None:
+    """Looks at the first init container to see whether they are restartable."""
+
+    def left(
+        _before: Any, state: Any, pod: Pod, container: PodContainer, reusable: int, after: int
+    ) -> int:
+        first = next((one for one in pod.containers if one.sidecar), container)
+        later = container.sidecar and container is not first
+        return reusable | (state.of(pod.uid, container.name) or 0) if later else after
+
+    _afterwards(changes, left)
+
+
+@seeds("CPU-INIT-004")
+def later_init_containers_run_on_the_cpus_of_sidecars(changes: Changes) -> None:
+    """Keeps app containers off a sidecar's CPUs, but not the init containers after it."""
+
+    def allocate(
+        original: Any, self: Any, state: Any, reuse: Any, pod: Pod, container: PodContainer, at: Any
+    ) -> Any:
+        kept = union(state.of(pod.uid, one.name) or 0 for one in pod.containers if one.sidecar)
+        if container.passes and kept:
+            reuse = ReusableCPUs(pod.uid, reuse.of(pod.uid) | kept)
+        state, reuse = original(self, state, reuse, pod, container, at)
+        return state, ReusableCPUs(reuse.uid, reuse.cpus & ~kept)
+
+    changes.around(StaticCPUPolicy, "allocate", allocate)
+
+
+# CPU-INIT-005 and -006: the end of an init container
+
+
+def _release(changes: Changes, kept: Callable[[int, list[int]], int]) -> None:
+    """Lets `kept` say which of a container's CPUs do not return, by those of its pod's others."""
+
+    def release(original: Any, self: CPUState, uid: str, name: str) -> Any:
+        own = self.of(uid, name)
+        state = original(self, uid, name)
+        if own is None or uid in self.pods:
+            return state
+        others = list(state.exclusive.get(uid, {}).values())
+        return replace(state, shared=self.shared | own & ~kept(own, others))
+
+    changes.around(CPUState, "release", release)
+
+
+@seeds("CPU-INIT-005")
+def only_an_equal_set_stays_with_the_app_container(changes: Changes) -> None:
+    """Compares whole sets, not CPUs, when an init container is removed."""
+    _release(changes, lambda own, others: own if own in others else 0)
+
+
+@seeds("CPU-INIT-005")
+def only_the_next_container_keeps_what_it_took_over(changes: Changes) -> None:
+    """Looks at the container that comes next, and at no other."""
+    _release(changes, lambda own, others: others[0] if others else 0)
+
+
+def _idle(changes: Changes, applies: Callable[[int, int], bool]) -> None:
+    """Keeps the CPUs of an init container that has ended out of the pool while its pod is there."""
+
+    def remove(original: Any, self: Any, args: Any) -> Any:
+        before = self.cpus.state
+        done = original(self, args)
+        static, state = self.setup.cpu, self.cpus.state
+        if static is None or args.uid in before.pods:
+            return done
+        if args.container is None:
+            free = static.allocatable if static.options.strict else static.topology.cpus
+            held = union(cpus for _, _, cpus in state) | union(state.pods.values())
+            self.cpus.state = replace(state, shared=free & ~held)
+        elif self.pods[args.uid].container(args.container).passes:
+            own = before.of(args.uid, args.container) or 0
+            others = union(state.exclusive.get(args.uid, {}).values())
+            if applies(own, others):
+                self.cpus.state = replace(state, shared=state.shared & ~(own & ~others))
+        self.save()
+        return done
+
+    changes.around(StartedNode, "remove", remove)
+
+
+@seeds("CPU-INIT-006")
+def the_rest_of_a_partly_reused_init_container_stays_idle(changes: Changes) -> None:
+    """Leaves the CPUs of an init container alone if the pod uses any of them."""
+    _idle(changes, lambda own, others: bool(own & others))
+
+
+@seeds("CPU-INIT-006")
+def what_nobody_took_over_returns_with_the_pod(changes: Changes) -> None:
+    """Frees nothing at the end of an init container that no other one reused."""
+    _idle(changes, lambda own, others: not own & others)
+
+
+# CPU-INIT-007: within one pod, and once
+
+
+@seeds("CPU-INIT-007")
+def the_next_pod_reuses_the_cpus_of_init_containers(changes: Changes) -> None:
+    """Keeps what can be reused without the pod that it belongs to."""
+    changes.around(ReusableCPUs, "of", lambda original, self, uid: self.cpus)
+
+
+@seeds("CPU-INIT-007")
+def every_app_container_reuses_the_same_cpus(changes: Changes) -> None:
+    """Strikes nothing off what can be reused."""
+    _afterwards(
+        changes,
+        lambda before, state, pod, container, reusable, after: (
+            after if container.init else reusable
+        ),
+    )
+
+
+@seeds("CPU-INIT-007")
+def a_container_that_comes_back_reuses_what_another_has_taken(changes: Changes) -> None:
+    """Works out anew what can be reused, and skips app containers that have their CPUs."""
+    _afterwards(
+        changes,
+        lambda before, state, pod, container, reusable, after: (
+            reusable
+            if not container.init and before.of(pod.uid, container.name) is not None
+            else after
+        ),
+    )
+
+
+# CPU-INIT-008: alignment
+
+
+@seeds("CPU-INIT-008")
+def app_containers_stay_on_the_nodes_of_init_containers(changes: Changes) -> None:
+    """Keeps a pod together in scope container, too."""
+
+    def for_container(
+        original: Any, policy: Any, state: Any, reuse: Any, pod: Pod, container: PodContainer
+    ) -> Any:
+        used = union(state.of(pod.uid, one.name) or 0 for one in pod.containers if one.passes)
+        count = pod.exclusive_cpus(container)
+        fresh = state.of(pod.uid, container.name) is None
+        if container.init or not count or not used or not fresh:
+            return original(policy, state, reuse, pod, container)
+        nodes = policy.topology.nodes
+        near = union(nodes[node] for node in touching(nodes, used))
+        free = policy.available(state) & near
+        return {"cpu": hints.generate(policy, free, reuse.of(pod.uid), count)}
+
+    changes.around(hints, "for_container", for_container)
+
+
+@seeds("CPU-INIT-008")
+def any_hint_near_the_init_container_binds(changes: Changes) -> None:
+    """Goes elsewhere when nothing fits near the init container, not when it is not preferred."""
+    for rule in (StaticCPUPolicy, InitCPUsBind):
+        changes.replace(rule, "binds", lambda self, near: evaluation.narrowest(near) is not None)
+
+
+# CPU-INIT-009: init containers that are gone
+
+
+@seeds("CPU-INIT-009")
+def an_init_container_has_ended_if_all_others_are_pinned(changes: Changes) -> None:
+    """Wants CPUs of its own for each app container, and forgets those that ask for none."""
+
+    def has_ended(original: Any, self: Any, state: Any, pod: Pod, container: PodContainer) -> Any:
+        apps = (one for one in pod.containers if not one.init)
+        return original(self, state, pod, container) and all(
+            state.of(pod.uid, one.name) is not None for one in apps
+        )
+
+    changes.around(StaticCPUPolicy, "has_ended", has_ended)
+
+
+@seeds("CPU-INIT-009")
+def only_the_first_init_container_is_known_to_be_gone(changes: Changes) -> None:
+    """Skips one init container, and serves the others again."""
+    changes.around(
+        StaticCPUPolicy,
+        "has_ended",
+        lambda original, self, state, pod, container: (
+            original(self, state, pod, container) and container is pod.containers[0]
+        ),
+    )

@@ -1,0 +1,368 @@
+"""Violators of the requirements of huge pages and of freed memory, each breaking one sentence."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from numaproof.reference.errors import AdmissionError
+from numaproof.reference.memory import hints, requests
+from numaproof.reference.memory import policy as policies
+from numaproof.reference.memory.manager import MemoryManager
+from numaproof.reference.memory.policy import StaticMemoryPolicy
+from numaproof.reference.memory.state import MemoryState, MemoryTable
+from numaproof.reference.node import StartedNode
+from numaproof.reference.pods import quantity
+from numaproof.reference.topology.policy import KeptHint
+from numaproof.reference.topology.scope import NO_AFFINITY
+from quality.seeding import Changes, SubjectBugs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+seeds = SubjectBugs("memory-static")
+
+_MEMORY = "memory"
+_PAGES = "hugepages-"
+
+
+def _machine(changes: Changes, change: Callable[[Any, Any], Any]) -> None:
+    """Lets the policy see other huge pages; `change` is given each node and the machine."""
+
+    def made(original: Any, machine: Any, *rest: Any) -> Any:
+        nodes = tuple(
+            msgspec.structs.replace(node, hugepages=tuple(change(node, machine)))
+            for node in machine.topology or ()
+        )
+        return original(msgspec.structs.replace(machine, topology=nodes), *rest)
+
+    changes.around(policies, "make_static", made)
+
+
+def _allocated(changes: Changes, change: Callable[[Any, Any, Any, Any], Any]) -> None:
+    """Lets containers be served otherwise; `change` is given the policy, state, pod and container.
+
+    It says which container, or which affinity, to serve instead; None for no other.
+    """
+
+    def allocate(
+        original: Any, self: Any, held: Any, reuse: Any, pod: Any, container: Any, affinity: Any
+    ) -> Any:
+        instead = change(self, held, pod, container)
+        if isinstance(instead, KeptHint):
+            affinity = instead
+        elif instead is not None:
+            container = instead
+        return original(self, held, reuse, pod, container, affinity)
+
+    changes.around(StaticMemoryPolicy, "allocate", allocate)
+
+
+def _asking(container: Any, keep: Callable[[str], bool]) -> Any:
+    """The container with some of its requests."""
+    asked = {kind: text for kind, text in container.requests.items() if keep(kind)}
+    return dataclasses.replace(container, requests=asked)
+
+
+# Huge pages
+
+
+@seeds("MEM-HUGE-001")
+def huge_pages_count_as_memory_too(changes: Changes) -> None:
+    """A plausible author takes a node's memory for what MemTotal says."""
+
+    def table(cls: Any, total: int, system: int, _pages: int) -> MemoryTable:
+        left = cls.left(total, system)
+        return MemoryTable(total, system, left, 0, left)
+
+    changes.replace(StaticMemoryPolicy, "table", classmethod(table))
+
+
+@seeds("MEM-HUGE-001")
+def huge_pages_of_the_machine_are_on_every_node(changes: Changes) -> None:
+    """A plausible author reads the pages of the machine in /proc/meminfo."""
+
+    def pools(node: Any, machine: Any) -> Any:
+        for pool in node.hugepages or ():
+            whole = sum(
+                other.num_pages
+                for one in machine.topology
+                for other in one.hugepages or ()
+                if other.page_size == pool.page_size
+            )
+            yield msgspec.structs.replace(pool, num_pages=whole)
+
+    _machine(changes, pools)
+
+
+@seeds("MEM-HUGE-002")
+def huge_pages_come_from_the_lowest_node_that_has_them(changes: Changes) -> None:
+    """A plausible author allocates one memory type after the other, and binds memory alone."""
+
+    def allocate(
+        original: Any, self: Any, held: Any, reuse: Any, pod: Any, container: Any, affinity: Any
+    ) -> Any:
+        kinds = {kind for kind in container.requests if kind.startswith(_PAGES)}
+        new = held.of(pod.uid, container.name) is None
+        if not new or not kinds or _MEMORY not in container.requests or container.init:
+            return original(self, held, reuse, pod, container, affinity)
+        memory = _asking(container, lambda kind: kind == _MEMORY)
+        after, reuse = original(self, held, reuse, pod, memory, affinity)
+        first = after.of(pod.uid, container.name)
+        if first is None:
+            return after, reuse
+        pages = _asking(container, kinds.__contains__)
+        before = MemoryState(after.nodes, held.entries, after.pods)
+        final, reuse = original(self, before, reuse, pod, pages, NO_AFFINITY)
+        both = (*(final.of(pod.uid, container.name) or ()), *first)
+        return final.with_blocks(pod.uid, container.name, both), reuse
+
+    changes.around(StaticMemoryPolicy, "allocate", allocate)
+
+
+def _page(kind: str) -> int:
+    return quantity.value(kind.removeprefix(_PAGES))
+
+
+def _free_pages(changes: Changes, more: Callable[[str], int]) -> None:
+    """Lets the manager find other amounts of huge pages free on each node where some are free."""
+
+    def shifted(nodes: Any) -> Any:
+        found = {}
+        for node, memory in nodes.items():
+            tables = {
+                kind: table._replace(free=max(0, table.free + more(kind)))
+                if kind.startswith(_PAGES) and table.allocatable
+                else table
+                for kind, table in memory.tables.items()
+            }
+            found[node] = dataclasses.replace(memory, tables=tables)
+        return found
+
+    def elsewhere(original: Any, held: Any, *rest: Any) -> Any:
+        return original(MemoryState(shifted(held.nodes), held.entries, held.pods), *rest)
+
+    changes.around(hints, "demand", elsewhere)
+    changes.around(policies, "satisfies", elsewhere)
+
+
+@seeds("MEM-HUGE-003")
+def the_last_huge_page_is_kept_back(changes: Changes) -> None:
+    """A plausible author asks for more free pages than are requested, not for as many."""
+    _free_pages(changes, lambda kind: -_page(kind))
+
+
+@seeds("MEM-HUGE-003")
+def one_huge_page_too_many_is_handed_out(changes: Changes) -> None:
+    """A plausible author is content if any page is left."""
+    _free_pages(changes, _page)
+
+
+def _looking_at(changes: Changes, looked_at: Callable[[Any], Any]) -> None:
+    """Lets the manager look at some of the memory types that are asked for."""
+
+    def demand(original: Any, held: Any, reuse: Any, uid: Any, amounts: Any) -> Any:
+        known = all(kind in memory.tables for memory in held.nodes.values() for kind in amounts)
+        fewer = looked_at(amounts) if known else amounts
+        return original(held, reuse, uid, fewer or amounts)
+
+    changes.around(hints, "demand", demand)
+    changes.around(
+        policies,
+        "satisfies",
+        lambda original, held, nodes, amounts: original(held, nodes, looked_at(amounts) or amounts),
+    )
+
+
+@seeds("MEM-HUGE-004")
+def nodes_need_enough_memory_and_not_enough_huge_pages(changes: Changes) -> None:
+    """A plausible author looks for memory, and thinks that huge pages are part of it."""
+    _looking_at(
+        changes, lambda amounts: {kind: size for kind, size in amounts.items() if kind == _MEMORY}
+    )
+
+
+@seeds("MEM-HUGE-004")
+def nodes_need_enough_huge_pages_and_not_enough_memory(changes: Changes) -> None:
+    """A plausible author goes where the huge pages are, of which there are few."""
+    _looking_at(
+        changes,
+        lambda amounts: {kind: size for kind, size in amounts.items() if kind.startswith(_PAGES)},
+    )
+
+
+def _most(policy: Any, kind: str) -> int:
+    """The most of a memory type that any node has when it is empty."""
+    tables = [memory.tables for memory in policy.empty.values()]
+    return max((own[kind].allocatable for own in tables if kind in own), default=0)
+
+
+def _spans(policy: Any, container: Any) -> bool:
+    """Whether no node has the huge pages that a container asks for."""
+    return any(
+        kind.startswith(_PAGES) and quantity.value(text) > _most(policy, kind)
+        for kind, text in container.requests.items()
+    )
+
+
+@seeds("MEM-HUGE-005")
+def huge_pages_never_span_nodes(changes: Changes) -> None:
+    """A plausible author takes huge pages from one node or from none."""
+
+    def allocate(original: Any, self: Any, held: Any, reuse: Any, pod: Any, *rest: Any) -> Any:
+        if policies.is_served(pod) and _spans(self, rest[0]):
+            raise requests.AllocationError(
+                "[memorymanager] failed to get the default NUMA affinity, no NUMA nodes with "
+                "enough memory is available"
+            )
+        return original(self, held, reuse, pod, *rest)
+
+    changes.around(StaticMemoryPolicy, "allocate", allocate)
+
+
+@seeds("MEM-HUGE-005")
+def huge_pages_beyond_one_node_come_from_all_nodes(changes: Changes) -> None:
+    """A plausible author knows one node, or all of them."""
+
+    def everywhere(policy: Any, held: Any, pod: Any, container: Any) -> Any:
+        every = sum(1 << node for node in policy.empty)
+        new = held.of(pod.uid, container.name) is None
+        return KeptHint(every, preferred=False) if new and _spans(policy, container) else None
+
+    _allocated(changes, everywhere)
+
+
+def _leaking(before: MemoryState, after: MemoryState, leaks: Callable[[str], bool]) -> MemoryState:
+    """The state `after` something was freed, in which memory of some types is as before."""
+    nodes = {
+        node: dataclasses.replace(
+            memory,
+            tables={
+                kind: before.nodes[node].tables[kind] if leaks(kind) else table
+                for kind, table in memory.tables.items()
+            },
+        )
+        for node, memory in after.nodes.items()
+    }
+    return MemoryState(nodes, after.entries, after.pods)
+
+
+def _leaks_pages(kind: str) -> bool:
+    return kind.startswith(_PAGES)
+
+
+@seeds("MEM-HUGE-006")
+def huge_pages_of_removed_pods_stay_reserved(changes: Changes) -> None:
+    """A plausible author frees the memory, and thinks that the kernel frees huge pages."""
+
+    def end(original: Any, self: Any, uid: str, name: str) -> None:
+        before = self.state
+        original(self, uid, name)
+        if before is not self.state:
+            self.state = _leaking(before, self.state, _leaks_pages)
+
+    changes.around(MemoryManager, "end", end)
+
+
+@seeds("MEM-HUGE-006")
+def huge_pages_of_rejected_pods_stay_reserved(changes: Changes) -> None:
+    """A plausible author undoes an allocation by hand, and forgets the other types."""
+
+    def admit(original: Any, self: Any, args: Any) -> Any:
+        uid = args.pod["metadata"]["uid"]
+        try:
+            return original(self, args)
+        except AdmissionError:
+            held = after = self.memory.state
+            for name in held.entries.get(uid, {}):
+                after = after.release(uid, name)
+            if after is not held:
+                self.memory.state = _leaking(held, after, _leaks_pages)
+                self.memory.save()
+            raise
+
+    changes.around(StartedNode, "admit", admit)
+
+
+def _known(kinds: Callable[[Any, str], bool]) -> Callable[[Any, Any, Any, Any], Any]:
+    """Serves a container as if it did not ask for huge pages of sizes that are not known."""
+
+    def serve(policy: Any, _held: Any, _pod: Any, container: Any) -> Any:
+        return _asking(container, lambda kind: not kind.startswith(_PAGES) or kinds(policy, kind))
+
+    return serve
+
+
+@seeds("MEM-HUGE-007")
+def huge_pages_of_unknown_sizes_are_not_served(changes: Changes) -> None:
+    """A plausible author passes over what is not in the tables of the nodes."""
+    _allocated(
+        changes,
+        _known(lambda policy, kind: any(kind in own.tables for own in policy.empty.values())),
+    )
+
+
+@seeds("MEM-HUGE-007")
+def huge_pages_of_sizes_without_pages_are_not_served(changes: Changes) -> None:
+    """A plausible author serves the sizes of which the machine has set pages aside."""
+    _allocated(changes, _known(lambda policy, kind: _most(policy, kind) > 0))
+
+
+@seeds("MEM-HUGE-008")
+def page_sizes_without_pages_are_no_memory_type(changes: Changes) -> None:
+    """A plausible author reads the sizes of which there are pages."""
+
+    def pools(node: Any, machine: Any) -> Any:
+        used = {
+            pool.page_size
+            for one in machine.topology
+            for pool in one.hugepages or ()
+            if pool.num_pages
+        }
+        return [pool for pool in node.hugepages or () if pool.page_size in used]
+
+    _machine(changes, pools)
+
+
+_USUAL_SIZES = (2048, 1048576)
+
+
+@seeds("MEM-HUGE-008")
+def only_2_mebibytes_and_1_gibibyte_are_page_sizes(changes: Changes) -> None:
+    """A plausible author knows the sizes of x86."""
+    _machine(
+        changes,
+        lambda node, _: [pool for pool in node.hugepages or () if pool.page_size in _USUAL_SIZES],
+    )
+
+
+def _app_kinds(pod: Any) -> set[str]:
+    return {
+        kind for container in pod.containers if not container.init for kind in container.requests
+    }
+
+
+@seeds("MEM-HUGE-009")
+def huge_pages_of_init_containers_are_not_hinted_in_scope_container(changes: Changes) -> None:
+    """A plausible author asks for hints of the types that the pod will have when it runs."""
+    changes.around(
+        StaticMemoryPolicy,
+        "hints_for_container",
+        lambda original, self, held, reuse, pod, container: original(
+            self, held, reuse, pod, _asking(container, _app_kinds(pod).__contains__)
+        ),
+    )
+
+
+@seeds("MEM-HUGE-009")
+def huge_pages_of_init_containers_are_not_hinted_in_scope_pod(changes: Changes) -> None:
+    """A plausible author goes through the types that app containers ask for."""
+
+    def at_once(original: Any, pod: Any) -> Any:
+        found = original(pod)
+        asked = _app_kinds(pod)
+        return found if pod.budget else {kind: found[kind] for kind in found if kind in asked}
+
+    changes.around(requests, "at_once", at_once)

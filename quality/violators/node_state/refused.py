@@ -1,0 +1,141 @@
+"""Violators of the requirements of the whole node: the order of a start, and refused pods."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from numaproof.reference import startup
+from numaproof.reference.cpu.manager import CPUManager
+from numaproof.reference.devices.manager import DeviceManager
+from numaproof.reference.errors import AdmissionError, StartError
+from numaproof.reference.kubelet.checkpoints import cpu as cpu_checkpoint
+from numaproof.reference.kubelet.checkpoints import files
+from numaproof.reference.kubelet.checkpoints import memory as memory_checkpoint
+from numaproof.reference.memory import policy as memory_policies
+from numaproof.reference.memory.manager import MemoryManager
+from numaproof.reference.node import StartedNode
+from quality.seeding import Changes, SubjectBugs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from numaproof.protocol import messages
+    from numaproof.reference.pods.pod import Pod
+
+seeds = SubjectBugs("node-state")
+
+
+# The order of a start
+
+
+def _memory_damage(setup: Any, release: Any, state_dir: Path) -> str:
+    """What is wrong with the memory checkpoint; nothing if it is whole, or not there."""
+    content = files.read(state_dir / memory_checkpoint.FILE_NAME)
+    if content is None:
+        return ""
+    try:
+        state = memory_checkpoint.restore(content, setup.memory_policy, release.memory_files)
+        if setup.memory:
+            setup.memory.restore(state)
+    except (files.CheckpointError, memory_policies.RestoreError) as error:
+        return str(error)
+    return ""
+
+
+@seeds("NODE-RESTART-002")
+def memory_manager_starts_before_the_cpu_manager(changes: Changes) -> None:
+    """A plausible author starts the managers in another order."""
+
+    def start_cpus(original: Any, setup: Any, release: Any, state_dir: Path, present: Any) -> Any:
+        try:
+            return original(setup, release, state_dir, present)
+        except StartError:
+            damage = _memory_damage(setup, release, state_dir)
+            if damage:
+                raise StartError("memory", f"start memory manager error: {damage}") from None
+            raise
+
+    changes.around(startup, "start_cpus", start_cpus)
+
+
+@seeds("NODE-RESTART-002")
+def cpu_manager_starts_before_the_memory_manager_is_made(changes: Changes) -> None:
+    """A plausible author makes and starts one manager after the other."""
+    refused: list[StartError] = []
+
+    def make_memory_policy(original: Any, *args: Any) -> Any:
+        refused.clear()
+        try:
+            return original(*args)
+        except StartError as error:
+            refused.append(error)
+            return None
+
+    def start_cpus(original: Any, *args: Any) -> Any:
+        manager = original(*args)
+        if refused:
+            raise refused.pop()
+        return manager
+
+    changes.around(startup, "make_memory_policy", make_memory_policy)
+    changes.around(startup, "start_cpus", start_cpus)
+
+
+@seeds("NODE-RESTART-002")
+def memory_manager_wants_the_cpu_checkpoint(changes: Changes) -> None:
+    """A plausible author takes memory entries without the other file for a leftover."""
+
+    def start_cpus(original: Any, setup: Any, release: Any, state_dir: Path, present: Any) -> Any:
+        alone = files.read(state_dir / cpu_checkpoint.FILE_NAME) is None
+        manager = original(setup, release, state_dir, present)
+        content = files.read(state_dir / memory_checkpoint.FILE_NAME) or b""
+        if alone and b'"entries":{"' in content:
+            raise StartError("memory", "start memory manager error: no cpu_manager_state")
+        return manager
+
+    changes.around(startup, "start_cpus", start_cpus)
+
+
+# Refused pods
+
+
+def _left_behind(
+    changes: Changes, manager: type[Any], stays: Callable[[Pod, AdmissionError], bool]
+) -> None:
+    """Lets a manager take nothing back from the refused pods of which `stays` says so."""
+
+    def admit(original: Any, self: StartedNode, args: messages.AdmitArgs) -> Any:
+        pod = self.read_pod(args.pod)
+        try:
+            return original(self, args)
+        except AdmissionError as error:
+            if stays(pod, error):
+                for provider in self.providers:
+                    vars(provider).setdefault("refused", {})[pod.uid] = pod
+            raise
+
+    changes.around(StartedNode, "admit", admit)
+    changes.around(
+        manager,
+        "reclaim",
+        lambda original, self, pods: original(self, {**vars(self).get("refused", {}), **pods}),
+    )
+
+
+@seeds("NODE-REFUSED-001")
+def refused_pod_leaves_its_cpus_allocated(changes: Changes) -> None:
+    """A plausible author rolls back the container that was refused, not those before it."""
+    _left_behind(changes, CPUManager, lambda pod, error: len(pod.containers) > 1)
+
+
+@seeds("NODE-REFUSED-001")
+def pod_without_affinity_leaves_its_memory_allocated(changes: Changes) -> None:
+    """A plausible author thinks that nothing was allocated yet where the hints refuse a pod."""
+    _left_behind(changes, MemoryManager, lambda pod, error: error.reason == "TopologyAffinityError")
+
+
+@seeds("NODE-REFUSED-001")
+def pod_without_cpus_leaves_its_devices_allocated(changes: Changes) -> None:
+    """A plausible author rolls back the manager that refused the pod, not those asked before."""
+    _left_behind(changes, DeviceManager, lambda pod, error: error.reason != "TopologyAffinityError")

@@ -1,0 +1,167 @@
+"""Violators of the requirements of the Topology Manager's policies, continued: what they keep."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from numaproof.reference.cpu.manager import CPUManager
+from numaproof.reference.devices.manager import DeviceManager
+from numaproof.reference.memory.manager import MemoryManager
+from numaproof.reference.topology import policy as policies
+from numaproof.reference.topology import scope
+from numaproof.reference.topology.policy import KeptHint, TopologyPolicy
+from quality.seeding import Changes, SubjectBugs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+seeds = SubjectBugs("topology-merging")
+
+
+# What is stored, and used
+
+
+def _storing(changes: Changes, name: str, kept: Callable[..., KeptHint]) -> None:
+    """Lets `kept` say what the policy `name` keeps for a container."""
+
+    def admit(original: Any, policy: Any, how: str, providers: Any, pod: Any, keep: Any) -> None:
+        def instead(container: Any, affinity: KeptHint) -> None:
+            if policy.name == name:
+                affinity = kept(container, affinity, policy)
+            keep(container, affinity)
+
+        original(policy, how, providers, pod, instead)
+
+    changes.around(scope, "admit", admit)
+
+
+def _finding(changes: Changes, name: str, found: Callable[..., KeptHint]) -> None:
+    """Lets `found` say what affinity the policy `name` finds."""
+
+    def merge(original: Any, self: TopologyPolicy, providers: Any) -> Any:
+        kept, admitted = original(self, providers)
+        return (found(kept, self, providers) if self.name == name else kept), admitted
+
+    changes.around(TopologyPolicy, "merge", merge)
+
+
+@seeds("TOPO-POLICY-007")
+def best_effort_keeps_no_affinity_that_is_not_preferred(changes: Changes) -> None:
+    """An author stores what was preferred, and leaves the rest to chance."""
+    _finding(
+        changes,
+        policies.BEST_EFFORT,
+        lambda kept, *_: kept if kept.preferred else KeptHint(None, preferred=False),
+    )
+
+
+@seeds("TOPO-POLICY-007")
+def best_effort_keeps_all_nodes_where_none_is_preferred(changes: Changes) -> None:
+    """An author falls back to the whole machine, though fewer nodes would do."""
+    _finding(
+        changes,
+        policies.BEST_EFFORT,
+        lambda kept, policy, _: (
+            kept if kept.preferred else KeptHint(policy.rules.nodes, preferred=False)
+        ),
+    )
+
+
+@seeds("TOPO-POLICY-008")
+def restricted_keeps_the_affinity_and_does_not_use_it(changes: Changes) -> None:
+    """An author stores the affinity after the containers have been allocated."""
+
+    def admit(original: Any, policy: Any, how: str, providers: Any, pod: Any, keep: Any) -> None:
+        if policy is None or policy.name != policies.RESTRICTED:
+            original(policy, how, providers, pod, keep)
+            return
+        found = None if how == "container" else scope.affinity_of(policy, providers, pod, None)
+        if pod.budget is not None:
+            original(policy, how, providers, pod, keep)
+            return
+        for container in pod.containers:
+            keep(container, found or scope.affinity_of(policy, providers, pod, container))
+            for provider in providers:
+                provider.allocate(pod, container, scope.NO_AFFINITY)
+
+    changes.around(scope, "admit", admit)
+
+
+@seeds("TOPO-POLICY-008")
+def restricted_keeps_no_affinity_of_init_containers(changes: Changes) -> None:
+    """An author stores affinities for containers that stay."""
+    _storing(
+        changes,
+        policies.RESTRICTED,
+        lambda container, affinity, _: scope.NO_AFFINITY if container.passes else affinity,
+    )
+
+
+def _keeping_all(changes: Changes, when: Callable[[KeptHint, TopologyPolicy], bool]) -> None:
+    """Lets single-numa-node keep all nodes, where `when` says so."""
+    _finding(
+        changes,
+        policies.SINGLE_NUMA_NODE,
+        lambda kept, policy, _: (
+            KeptHint(policy.rules.nodes, kept.preferred)
+            if kept.nodes is None and when(kept, policy)
+            else kept
+        ),
+    )
+
+
+@seeds("TOPO-POLICY-009")
+def single_numa_node_keeps_all_nodes_as_affinity(changes: Changes) -> None:
+    """An author stores the merged hint as it is."""
+    _keeping_all(changes, lambda kept, policy: True)
+
+
+@seeds("TOPO-POLICY-009")
+def single_numa_node_keeps_the_only_node_of_a_machine(changes: Changes) -> None:
+    """An author finds that one node is a single node, even if it is all there is."""
+    _keeping_all(changes, lambda kept, policy: policy.rules.nodes.bit_count() == 1)
+
+
+def _under(changes: Changes, name: str) -> Callable[[KeptHint], bool]:
+    """Whether the policy `name` admits now, and prefers an affinity."""
+    current: list[str] = []
+
+    def admit(original: Any, policy: Any, *rest: Any) -> None:
+        current.append(policy.name if policy is not None else policies.NONE)
+        original(policy, *rest)
+
+    changes.around(scope, "admit", admit)
+    return lambda affinity: current[-1:] == [name] and affinity.preferred
+
+
+@seeds("TOPO-POLICY-010")
+def devices_ignore_the_affinity_of_best_effort(changes: Changes) -> None:
+    """An author has devices follow the affinity only where policies insist on it."""
+    applies = _under(changes, policies.BEST_EFFORT)
+
+    def allocate(original: Any, self: Any, pod: Any, container: Any, affinity: KeptHint) -> None:
+        original(self, pod, container, scope.NO_AFFINITY if applies(affinity) else affinity)
+
+    changes.around(DeviceManager, "allocate", allocate)
+
+
+@seeds("TOPO-POLICY-010")
+def cpus_ignore_the_affinity_of_restricted(changes: Changes) -> None:
+    """An author packs CPUs as without a Topology Manager once the pod has been admitted."""
+    applies = _under(changes, policies.RESTRICTED)
+
+    def allocate(original: Any, self: Any, pod: Any, container: Any, affinity: KeptHint) -> None:
+        original(self, pod, container, scope.NO_AFFINITY if applies(affinity) else affinity)
+
+    changes.around(CPUManager, "allocate", allocate)
+
+
+@seeds("TOPO-POLICY-010")
+def memory_ignores_the_affinity_of_single_numa_node(changes: Changes) -> None:
+    """An author lets the Memory Manager look for a node of its own."""
+    applies = _under(changes, policies.SINGLE_NUMA_NODE)
+
+    def allocate(original: Any, self: Any, pod: Any, container: Any, affinity: KeptHint) -> None:
+        original(self, pod, container, scope.NO_AFFINITY if applies(affinity) else affinity)
+
+    changes.around(MemoryManager, "allocate", allocate)

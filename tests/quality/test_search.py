@@ -1,0 +1,191 @@
+"""The search for what catches a faulty reference: its loop and its four sources of runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from msgspec.structs import replace as with_fields
+
+from builders.pods import numbered
+from numaproof import fakesys
+from numaproof.conformance.cases import loading
+from numaproof.conformance.execution.machines import ProfileMachine
+from numaproof.conformance.judging import pods
+from numaproof.conformance.judging.pods import PodResources
+from numaproof.conformance.requirements import load_registry
+from numaproof.reference.pods.manifest import read_pod
+from quality.catalogue import BUGS, WHOLE_RUN
+from quality.hunting import Catch, hunt
+from quality.seeding import Bug
+from quality.suite import Suite
+from quality.trials import CaseTrials, CitingTrials, LifeTrials, ScenarioTrials, seeds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from numaproof.protocol.messages import Level
+
+CATCH = Catch("case", "machine", "1.37")
+HEALTHY = Bug("none", "cpus", (), lambda _: None)
+RECONCILE = "CPU-RECONCILE-001"
+
+
+def named(name: str) -> Bug:
+    return next(bug for bug in (*BUGS, *WHOLE_RUN) if bug.id == name)
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Suite:
+    """The cases of reconciling and of checkpoints, on one machine."""
+    cases = [
+        case for case in loading.bundled_cases() if case.id.startswith(("reconcile", "checkpoint"))
+    ]
+    machine = ProfileMachine(fakesys.load_profile("core-i7-9700"), tmp_path / "trees")
+    return Suite(cases, [machine], load_registry())
+
+
+# The loop
+
+
+def trials(*ends: bool) -> list[Callable[[], Catch | None]]:
+    return [lambda end=end: CATCH if end else None for end in ends]  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "runs", "catches"),
+    [(0, 9, 2, 1), (4, 9, 4, 2), (3, 9, 3, 1), (0, 1, 1, 0)],
+)
+def test_it_ends_with_the_first_catch_unless_more_are_wanted(
+    least: int, most: int, runs: int, catches: int
+) -> None:
+    found = hunt("bug", trials(False, True, False, True), least, most)
+    assert (found.runs, len(found.catches), found.survived) == (runs, catches, not catches)
+
+
+# Cases
+
+
+def test_every_case_that_fails_is_found(suite: Suite, tmp_path: Path) -> None:
+    source = CaseTrials(suite, tmp_path / "runs")
+    bug = named("reconcile-tells-nobody")
+    least = len(source.firsts("1.37"))
+    found = hunt(bug.id, source.of(bug, in_order=True), least)
+    assert found.runs == least
+    assert len(found.catches) > 1
+    assert all(one.run.startswith("reconcile") for one in found.catches)
+    assert "placement" in source.levels(bug, found.catches[0])
+
+
+def test_the_cases_near_to_a_bug_come_first(suite: Suite, tmp_path: Path) -> None:
+    source = CaseTrials(suite, tmp_path / "runs")
+    bug = named("reconcile-tells-nobody")
+    assert hunt(bug.id, source.of(bug)).runs < len(source.played()) / 2
+    far = replace(bug, models=(), subject="restart")
+    assert source.near(far) < len(source.played())
+    assert hunt(far.id, source.of(far)).catches
+
+
+def test_a_bug_in_reading_checkpoints_is_found_though_files_are_changed_by_hand(
+    suite: Suite, tmp_path: Path
+) -> None:
+    bug = named("a-wrong-cpu-checksum-is-accepted")
+    assert hunt(bug.id, CaseTrials(suite, tmp_path / "runs").of(bug)).catches
+
+
+def test_what_no_case_shows_survives(suite: Suite, tmp_path: Path) -> None:
+    source = CaseTrials(suite, tmp_path / "runs")
+    for bug in (named("devices-are-given-twice"), HEALTHY):
+        assert hunt(bug.id, source.of(bug)).survived
+
+
+# Scenarios
+
+
+def test_a_bug_is_found_in_the_same_scenario_whatever_was_looked_for_before(tmp_path: Path) -> None:
+    bug = named("a-limit-makes-no-request")
+    fresh = hunt(bug.id, ScenarioTrials(seeds(0, 30), tmp_path / "fresh").of(bug))
+    used = ScenarioTrials(seeds(0, 30), tmp_path / "used")
+    hunt("other", used.of(named("init-cpus-are-not-reused")))
+    assert hunt(bug.id, used.of(bug)) == fresh
+    assert fresh.catches
+
+
+def test_a_bug_of_discovery_is_found_in_a_tree(tmp_path: Path) -> None:
+    bug = named("discovery-finds-no-distances")
+    (catch,) = hunt(bug.id, ScenarioTrials(seeds(0, 10), tmp_path).of(bug)).catches
+    assert catch.run.startswith("tree ")
+    assert catch.broke == ("difference",)
+
+
+# Lives, judged by the invariants alone
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "parts-of-cpus-are-rounded-up-to-exclusive-ones",
+        "burstable-pods-are-guaranteed",
+        "init-containers-do-not-count-for-the-effective-request",
+    ],
+)
+def test_invariants_alone_catch_a_bug_that_is_everywhere(name: str, tmp_path: Path) -> None:
+    bug = named(name)
+    (catch,) = hunt(name, LifeTrials(seeds(0, 400), tmp_path).of(bug)).catches
+    # It is caught for what it does, and not for what it does to the harness.
+    counts = {"exclusive-count", "memory-of-guaranteed-only"}
+    assert {*catch.broke} <= counts or "effective" in name
+
+
+def test_a_healthy_run_breaks_no_invariant(tmp_path: Path) -> None:
+    assert hunt("none", LifeTrials(seeds(0, 40), tmp_path).of(HEALTHY)).survived
+
+
+def test_the_invariants_read_a_pod_rightly_while_the_reference_does_not() -> None:
+    manifest = numbered("a", [{"limits": {"cpu": "2"}}])
+    with named("burstable-pods-are-guaranteed").seeded():
+        assert read_pod(manifest).qos == "Guaranteed"
+        assert pods.read(manifest, PodResources()).qos == "Burstable"
+    assert read_pod(manifest).qos == "Burstable"
+
+
+# Cases that cite a requirement
+
+
+def at_level(suite: Suite, level: Level) -> Suite:
+    rows = tuple(with_fields(row, level=level) for row in suite.registry.requirements)
+    return replace(suite, registry=with_fields(suite.registry, requirements=rows))
+
+
+def test_a_case_that_cites_the_requirement_catches_its_violator(
+    suite: Suite, tmp_path: Path
+) -> None:
+    bug = named("reconcile-tells-nobody")
+    (catch,) = hunt(bug.id, CitingTrials(suite, tmp_path / "runs").of(bug, RECONCILE)).catches
+    case = next(case for case in suite.cases if case.id == catch.run)
+    assert RECONCILE in case.requirements
+    assert (catch.machine, catch.broke) == ("core-i7-9700", ("fail",))
+
+
+def test_cases_of_other_requirements_and_higher_levels_do_not_count(
+    suite: Suite, tmp_path: Path
+) -> None:
+    bug = named("reconcile-tells-nobody")
+    others = [case for case in suite.cases if RECONCILE not in case.requirements]
+    for fewer in (replace(suite, cases=others), at_level(suite, "invariants")):
+        found = hunt(bug.id, CitingTrials(fewer, tmp_path / "runs").of(bug, RECONCILE))
+        assert found.survived
+        assert found.runs == 0
+
+
+def test_a_violator_that_breaks_down_is_not_caught_but_a_mistake_of_its_own(
+    suite: Suite, tmp_path: Path
+) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    bug = Bug("divides-by-zero", "cpus", (RECONCILE,), broken)
+    with pytest.raises(ZeroDivisionError):
+        hunt(bug.id, CitingTrials(suite, tmp_path / "runs").of(bug))
