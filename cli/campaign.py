@@ -265,11 +265,6 @@ def _report(
 
     write_summary(summary, out)
     click.echo(summary_as_json(summary) if as_json else as_text(summary, out), nl=False)
-    if finished.same:
-        told = (
-            f"{plural(finished.same, 'case run')} not played again: the same as in another release"
-        )
-        click.echo(told, err=as_json)
     click.echo(notes_text(finished.notes), nl=False, err=as_json)
     if cut:
         click.echo(f"numaproof: {cut}; run the same command to resume", err=True)

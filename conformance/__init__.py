@@ -13,7 +13,6 @@
 - `differential`: two sides in lockstep, and recordings of a kubelet;
 - `selection`: patterns that select cases, and the quick set;
 - `case_runs`: cases on machines, one after the other or on all cores;
-- `same_runs`: runs of the reference that are the same in several releases, played once;
 - `check`: the run of `numaproof check`;
 - `opening`: the reference or programs, opened as what is under test;
 - `library`: `check` for programs that use this project as a library;

@@ -23,7 +23,7 @@ import distributed
 
 from numaproof.conformance.execution.implementation import ImplementationFailure
 from numaproof.fleet.campaign import ClusterError, FailedUnit
-from numaproof.fleet.worker import UnitWorker, WorkerMismatchError, together
+from numaproof.fleet.worker import UnitWorker, WorkerMismatchError
 from numaproof.folders.scratch import ScratchError, scratch_folder
 from numaproof.protocol.exits import freeze_at_exit
 
@@ -88,23 +88,23 @@ class _Plugin(distributed.WorkerPlugin):
             if self._worker:
                 self._worker.close()
 
-    def do(self, units: Sequence[Unit]) -> Sequence[UnitResult]:
-        """Does units in this worker, one after the other."""
+    def do(self, unit: Unit) -> UnitResult:
+        """Does a unit in this worker, after those that were given to it before."""
         with self._lock:
             if self._worker is None:
                 self._folder.mkdir(parents=True, exist_ok=True)
                 self._worker = UnitWorker(self._job, self._folder)
-        results = self._worker.do_together(units)
+        result = self._worker.do(unit)
         if self._closing:
             # The program was ended under it: what that looks like is no finding.
             raise distributed.Reschedule
-        return results
+        return result
 
 
-def _do(plugin: str, units: Sequence[Unit]) -> Sequence[UnitResult]:
+def _do(plugin: str, unit: Unit) -> UnitResult:
     made = distributed.get_worker().plugins[plugin]
     assert isinstance(made, _Plugin)
-    return made.do(units)
+    return made.do(unit)
 
 
 class WorkerPool:
@@ -139,13 +139,12 @@ class WorkerPool:
     def do(self, units: Iterator[Unit]) -> Iterator[UnitResult | FailedUnit]:
         """Has units done, and yields their results as they arrive.
 
-        If a worker is lost, another does its units. Those that belong together go to one worker.
+        If a worker is lost, another does its units.
 
         Raises:
             ClusterError: the scheduler is gone.
         """
-        bundles = together(units, self._job)
-        out: dict[str, Sequence[Unit]] = {}
+        out: dict[str, Unit] = {}
         completed = distributed.as_completed()
         try:
             while True:
@@ -154,18 +153,18 @@ class WorkerPool:
                 room = _WAITING * threads - len(out)
                 if room >= threads:
                     # Many at once: giving out a single one costs the scheduler as much.
-                    given = {self._key(one[0]): one for one in islice(bundles, room)}
+                    given = {self._key(one): one for one in islice(units, room)}
                     for future in self._given(given):
                         completed.add(future)
                     out |= given
                 if not out:
                     return
                 for future in completed.next_batch():
-                    yield from _come(future, out.pop(str(future.key)))
+                    yield _come(future, out.pop(str(future.key)))
         except _LOST as error:
             raise ClusterError("the scheduler is gone") from error
 
-    def _given(self, units: Mapping[str, Sequence[Unit]]) -> Sequence[distributed.Future[Any]]:
+    def _given(self, units: Mapping[str, Unit]) -> Sequence[distributed.Future[Any]]:
         if not units:
             return ()
         names = [self._plugin.name] * len(units)
@@ -179,24 +178,22 @@ class WorkerPool:
         return f"{self._plugin.name}-{self._client.id}-{unit.id}"
 
 
-def _come(
-    future: distributed.Future[Any], units: Sequence[Unit]
-) -> Sequence[UnitResult | FailedUnit]:
-    """The results of units that were given out together.
+def _come(future: distributed.Future[Any], unit: Unit) -> UnitResult | FailedUnit:
+    """The result of a unit.
 
     Raises:
         ClusterError: nothing will.
     """
     match future.status:
         case "finished":
-            results: Sequence[UnitResult] = future.result()
-            return results
+            result: UnitResult = future.result()
+            return result
         case "error":
             error = future.exception()
             if isinstance(error, WorkerMismatchError | ImplementationFailure | ScratchError):
                 # It would say the same of every unit.
                 raise ClusterError(f"a worker cannot do its units: {error}")
-            return [FailedUnit(one, f"{type(error).__name__}: {error}") for one in units]
+            return FailedUnit(unit, f"{type(error).__name__}: {error}")
         case _:
             raise ClusterError("the scheduler is gone")
 

@@ -67,8 +67,6 @@ class FinishedUnits:
         """What is no finding, by unit: not part of the summary, for it may come from outside."""
         self.message = ""
         """Why units are missing; empty while they are still being done."""
-        self.same = 0
-        """Case runs that are the same in another release, where they were played."""
         self._shrunk: set[str] = set()
         self._places = {one: number for number, one in enumerate(plan.configurations)}
         self._machines = {name: number for number, name in enumerate(plan.machines)}
@@ -93,7 +91,6 @@ class FinishedUnits:
         for event in events:
             if not isinstance(event, CaseFinished | ScenarioFailed):
                 continue
-            self.same += isinstance(event, CaseFinished) and bool(event.same_as)
             judged = self._judged(event)
             if judged.outcome == KNOWN:
                 outcomes[event.outcome] -= 1

@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
-from itertools import count, groupby
+from itertools import count
 from typing import TYPE_CHECKING
 
 from numaproof.conformance.cases import loading, writing
@@ -26,7 +26,6 @@ from numaproof.conformance.execution.subprocesses import Subprocess
 from numaproof.conformance.fuzzing.exploration import Explorer
 from numaproof.conformance.judging.sides import DOCUMENTED, KUBELET
 from numaproof.conformance.requirements import Registry
-from numaproof.conformance.same_runs import NotingInProcess, SameRuns
 from numaproof.fleet.job import digest_of_cases
 from numaproof.folders.removal import remove_tree
 from numaproof.folders.scratch import needing_room
@@ -35,7 +34,7 @@ from numaproof.protocol import codec
 from numaproof.protocol.events import GOOD, DivergenceFound
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from numaproof.conformance.cases.schema import Case
@@ -55,8 +54,6 @@ if TYPE_CHECKING:
     from numaproof.protocol.events import CaseFinished, Outcome
     from numaproof.protocol.messages import Hello
 
-    PlayCase = Callable[[SelectedCase, HarnessRun, Path], CaseFinished]
-
 FINDINGS = "findings"
 """The folder of case files in that of a campaign."""
 
@@ -71,20 +68,6 @@ class UnitResult:
 
     lines: bytes
     files: Mapping[str, str]
-
-
-def together(units: Iterator[Unit], job: Job) -> Iterator[tuple[Unit, ...]]:
-    """Puts units together that play the same cases on a machine in one release after another.
-
-    Some of their runs are the same for the reference. A program plays them all, each by itself.
-    """
-
-    def cases_of(unit: Unit) -> object:
-        if job.program or not isinstance(unit, events.CaseSlice):
-            return unit.id
-        return unit.machine, unit.number
-
-    return (tuple(found) for _, found in groupby(units, key=cases_of))
 
 
 class UnitWorker:
@@ -144,7 +127,7 @@ class UnitWorker:
 
     def _open(self, side: Side) -> Implementation:
         job = self._job
-        reached: Implementation = NotingInProcess(side)
+        reached: Implementation = reference(side)
         if job.program:
             reached = Subprocess(job.program, job.timeout)
         try:
@@ -185,21 +168,6 @@ class UnitWorker:
             ImplementationFailure: the handshake failed here.
             CaseError: a case cannot be played as written.
         """
-        return self.do_together([unit])[0]
-
-    def do_together(self, units: Sequence[Unit]) -> list[UnitResult]:
-        """Does units, of which some case runs may be the same; see `together`.
-
-        Errors are as for `do`.
-        """
-        play: PlayCase = run_case
-        target = self._target(units[0].configuration)
-        if isinstance(target.implementation, NotingInProcess) and target.oracle is None:
-            releases = [unit.configuration.kubernetes for unit in units]
-            play = SameRuns(target.implementation, releases).run_case
-        return [self._done(unit, play) for unit in units]
-
-    def _done(self, unit: Unit, play: PlayCase) -> UnitResult:
         began = time.monotonic()
         target = self._target(unit.configuration)
         before = len(left_of(target.implementation))
@@ -210,7 +178,7 @@ class UnitWorker:
             with needing_room(scratch):
                 match unit:
                     case events.CaseSlice():
-                        one.add_cases(self._runs(unit), play)
+                        one.add_cases(self._runs(unit))
                     case events.SeedSlice():
                         one.add_seeds(unit)
                     case events.Shrink():
@@ -244,10 +212,10 @@ class _UnitRun:
         self._files: dict[str, str] = {}
         self._notes: list[str] = []
 
-    def add_cases(self, runs: Iterator[SelectedCase], play: PlayCase) -> None:
+    def add_cases(self, runs: Iterator[SelectedCase]) -> None:
         campaign = self._harness_run
         for number, run in enumerate(runs):
-            finished = first = play(run, campaign, self._scratch / str(number))
+            finished = first = run_case(run, campaign, self._scratch / str(number))
             if first.outcome in FROM_OUTSIDE:
                 finished = run_case(run, campaign, self._scratch / f"{number}-again")
                 self._compare(f"case {run.case.id}", first, finished)

@@ -154,8 +154,7 @@ class CaseFinished(Event, frozen=True, tag="case finished", omit_defaults=True):
 
     `needs` are the claims that its calls need, `unclaimed` the first of them that the
     implementation does not make, `declined` those that it makes and answered ``unsupported``;
-    `agreed` is the highest level at which no answer differs from the reference's; `same_as` names
-    the release in which this very run was played, where it was not played again.
+    `agreed` is the highest level at which no answer differs from the reference's.
 
     `requirements` are those of the case, the same however it ends; `violated` are requirements that
     the answers of a failed run violated, of the case or others, the most telling first. Of the
@@ -183,7 +182,6 @@ class CaseFinished(Event, frozen=True, tag="case finished", omit_defaults=True):
     declined: tuple[str, ...] = ()
     agreed: Level | None = None
     parted: Parted | None = None
-    same_as: str = ""
     unseen: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
     violated: tuple[str, ...] = ()

@@ -41,7 +41,6 @@ ROOMS = (
     "differential",
     "selection",
     "case_runs",
-    "same_runs",
     "check",
     "opening",
     "library",
