@@ -193,19 +193,21 @@ def _objects(
         yield path, item
         return
     of = str(item["kind"]).removesuffix("List")
-    unknown = [((name,), fields.suggestion(name, _LIST)) for name in item if name not in _LIST]
     about = mapping(document, item.get("metadata") or {}, (*path, "metadata"))
-    unknown += [
-        (("metadata", name), fields.suggestion(name, _LIST_METADATA))
-        for name in about
-        if name not in _LIST_METADATA
-    ]
-    for place, fix in unknown:
-        raise document.error((*path, *place), "unknown field", fix)
+    _check_names(document, item, _LIST, path)
+    _check_names(document, about, _LIST_METADATA, (*path, "metadata"))
     for number, one in enumerate(_sequence(document, item.get("items"), (*path, "items"))):
         # The items of a typed list have no kind of their own.
         typed = {"kind": of, **one} if of and isinstance(one, dict) else one
         yield from _objects(document, typed, (*path, "items", number))
+
+
+def _check_names(
+    document: Document, value: dict[str, Any], known: tuple[str, ...], path: PathTuple
+) -> None:
+    for name in value:
+        if name not in known:
+            raise document.error((*path, name), "unknown field", fields.suggestion(name, known))
 
 
 def _sequence(document: Document, value: Any, path: PathTuple) -> list[Any]:
