@@ -7,6 +7,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numaproof.protocol.events import AnyEvent
+    from numaproof.reports.files import Recorder
+    from numaproof.reports.terminal import Terminal
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -141,23 +144,13 @@ def follow(
     if findings:
         clear_findings(out, findings)
     stream = sys.stderr if as_json else sys.stdout
-    done: Counter[str] = Counter()
-    began = time.monotonic()
-    with Recorder(out) as recorder, Terminal(stream, reports=str(out), calls=calls) as terminal:
+    recorder = Recorder(out)
+    with Terminal(stream, calls=calls) as terminal:
         try:
-            for event in events:
-                recorder.record(event)
-                terminal.show(event)
-                _count(done, event)
-        except KeyboardInterrupt:
-            cut = _cut(began, done, "interrupted")
-            recorder.record(cut)
-            terminal.show(cut)
-        except Exception as error:
-            recorder.record(_cut(began, done, str(error)))
-            # The message itself goes to standard error, once.
-            terminal.show(_cut(began, done, "an error ended it"))
-            raise
+            with recorder:
+                _record(events, recorder, terminal)
+        finally:
+            terminal.reports = str(out) if recorder.written else ""
     recorded = recorder.events()
     summary = summarize(recorded)
     if as_json:
@@ -169,6 +162,29 @@ def follow(
     if afterwards:
         afterwards(recorded)
     return summary.exit_code
+
+
+def _record(events: Iterator[AnyEvent], recorder: Recorder, terminal: Terminal) -> None:
+    """Records and shows events; an interrupt is the end of them."""
+    done: Counter[str] = Counter()
+    began = time.monotonic()
+    try:
+        for event in events:
+            recorder.record(event)
+            terminal.show(event)
+            _count(done, event)
+    except KeyboardInterrupt:
+        cut = _cut(began, done, "interrupted")
+        try:
+            recorder.record(cut)
+        finally:
+            terminal.show(cut)
+    except Exception as error:
+        with suppress(OSError):  # the error may be that nothing can be written
+            recorder.record(_cut(began, done, str(error)))
+        # The message itself goes to standard error, once.
+        terminal.show(_cut(began, done, "an error ended it"))
+        raise
 
 
 def _cut(began: float, done: Counter[str], why: str) -> RunEnded:
