@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import wraps
 from pathlib import Path
@@ -28,28 +28,35 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _OutputPath(click.Path):
-    """A path to write to, refused before the work begins if that cannot be written."""
+    """A path to write to, refused before the work begins if that cannot be written.
 
-    def __init__(self, *, folder: bool) -> None:
-        super().__init__(file_okay=not folder, dir_okay=folder, path_type=Path)
-        self._folder = folder
+    Args:
+        check: the function of `numaproof.folders.output_files` that refuses it.
+        file: whether it may be a file.
+        folder: whether it may be a folder.
+    """
+
+    def __init__(self, check: str, *, file: bool = True, folder: bool = True) -> None:
+        super().__init__(file_okay=file, dir_okay=folder, path_type=Path)
+        self._check = check
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         """The path."""
         path = Path(os.fsdecode(super().convert(value, param, ctx)))
         if ctx and ctx.resilient_parsing:  # for completion, which loads as little as possible
             return path
-        from numaproof.folders.output_files import require_writable, require_writable_folder
+        from numaproof.folders import output_files
 
         try:
-            (require_writable_folder if self._folder else require_writable)(path)
+            getattr(output_files, self._check)(path)
         except OSError as error:
             self.fail(f"cannot write {error.filename}: {error.strerror}", param, ctx)
         return path
 
 
-OUTPUT_FILE = _OutputPath(folder=False)
-OUTPUT_FOLDER = _OutputPath(folder=True)
+OUTPUT_FILE = _OutputPath("require_writable", folder=False)
+OUTPUT_FOLDER = _OutputPath("require_writable_folder", file=False)
+OUTPUT_PATH = _OutputPath("resolved")
 
 
 def require_new(file: Path) -> None:
@@ -66,14 +73,25 @@ REPORTS = Path("numaproof-report")
 """The folder of all reports; each command has one of its own in it, unless --out names another."""
 
 
+REPORT_FILES = ("events.jsonl", "junit.xml", "report.html", "report.md", "badge.svg")
+"""The files that commands write to the folder of their reports."""
+
+
 def out_option(
-    command: str, contents: str = "events.jsonl, junit.xml, report.html, report.md and badge.svg"
+    command: str, files: Sequence[str] = REPORT_FILES, contents: str = ""
 ) -> Callable[[F], F]:
     """The option that names the folder of a command's reports, which no other run may write to.
 
+    Args:
+        command: the command.
+        files: the names of the files that it writes to the folder; they must be regular files.
+        contents: how the help calls what it writes (default: the files' names).
+
     Raises:
         FolderInUseError: another run is writing to it.
+        OSError: one of the files cannot be written.
     """
+    contents = contents or f"{', '.join(files[:-1])} and {files[-1]}"
     default = REPORTS / command
     option = click.option(
         "--out",
@@ -86,8 +104,11 @@ def out_option(
         @option
         @wraps(function)
         def holding(*args: Any, out: Path, **options: Any) -> Any:
+            from numaproof.folders.output_files import require_writable
             from numaproof.folders.output_folder import held_folder
 
+            for name in files:
+                require_writable(out / name)
             with held_folder(out):
                 return function(*args, out=out, **options)
 
