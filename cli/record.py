@@ -126,14 +126,14 @@ _MOST_REASONS = 5
 
 
 def _reasons(skipped: Counter[str], recorded: int) -> str:
-    """How many scenarios were skipped, and the most frequent reasons."""
+    """How many cases were skipped, and the most frequent reasons."""
     count = skipped.total()
     common = skipped.most_common(_MOST_REASONS)
     listed = [f"{why} ({times:,})" for why, times in common]
     if rest := count - sum(times for _, times in common):
         listed.append(f"other reasons ({rest:,})")
-    of = f"{count:,} of {count + recorded:,} scenarios and groups of merges"
-    return f"skipped {of}: {'; '.join(listed)}"
+    cases = plural(count + recorded, "case")
+    return f"skipped {count:,} of {cases}: {'; '.join(listed)}"
 
 
 def _recorded(
