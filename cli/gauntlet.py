@@ -71,7 +71,11 @@ def _complete(
 @click.option(
     "--jobs", type=click.IntRange(1), help="Number of processes (default: one for each core)."
 )
-@out_option("gauntlet", "gauntlet.json and gauntlet.md, or requirements.json and requirements.md")
+@out_option(
+    "gauntlet",
+    ("gauntlet.json", "gauntlet.md", "requirements.json", "requirements.md"),
+    "gauntlet.json and gauntlet.md, or requirements.json and requirements.md",
+)
 @click.option(
     "--quick-set",
     type=OUTPUT_FILE,

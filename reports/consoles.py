@@ -45,3 +45,7 @@ class ShownConsole(Console):
         for segment in super().render(renderable, options):
             text, style, control = segment
             yield segment if control else Segment(visible(text), style)
+
+    def on_broken_pipe(self) -> None:
+        """Leaves the error to the command; rich would exit with 1, as if something had failed."""
+        raise  # noqa: PLE0704 - rich calls this where it handles the error

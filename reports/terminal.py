@@ -72,22 +72,23 @@ class Terminal:
         stream: where to write (default: standard output).
         environment: the environment variables that decide between live and plain output
             (default: those of the process).
-        reports: the folder of the written reports, to show at the end.
         calls: whether to show every call of a case run, if its event has them.
+
+    Attributes:
+        reports: the folder of the written reports, to show at the end; empty for none.
     """
 
     def __init__(
         self,
         stream: TextIO | None = None,
         environment: Mapping[str, str] | None = None,
-        reports: str = "",
         *,
         calls: bool = False,
     ) -> None:
         self._stream = stream or sys.stdout
         environment = os.environ if environment is None else environment
         self._live = is_live(self._stream, environment)
-        self._reports = reports
+        self.reports = ""
         self._calls = calls
         self._seen: list[AnyEvent] = []
         self._total: int | None = None
@@ -127,7 +128,7 @@ class Terminal:
             return
         summary = summarize(self._seen)
         width = self._console.width if self._live else PLAIN_WIDTH
-        for part in summary_parts(summary, width=width, color=self._live, reports=self._reports):
+        for part in summary_parts(summary, width=width, color=self._live, reports=self.reports):
             if self._live:
                 print_part(self._console, part)
             else:

@@ -89,9 +89,12 @@ def _object(reading: ReadLine, line: bytes, number: int) -> dict[str, Any] | Non
     odd: list[str] = []
     try:
         value = json.loads(text, parse_constant=odd.append)
+        repeated = codec.repeated_keys(text)
     except (ValueError, RecursionError) as error:
         reading.wrong(*_no_json(text, error, right))
         return None
+    for key in repeated:
+        reading.wrong(f"an object has the key {key!r} more than once", "write each key once")
     if odd:
         reading.wrong(
             f"the line has {odd[0]}, which JSON does not have", "write a number, or leave it out"

@@ -171,6 +171,8 @@ class Program:
             left += process.unasked(0.02)
             process.wait(0.02)
         moment.seconds = time.monotonic() - began
+        while not process.alone and time.monotonic() - began < _PARTING:
+            time.sleep(_QUIET)  # what it has started may end by itself
         code = process.returncode
         moment.response = "still running" if code is None else ending(code)
         if left:

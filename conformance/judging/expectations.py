@@ -160,7 +160,15 @@ def _machine(
 ) -> Iterator[str]:
     machine: MachineInfo = answer  # type: ignore[assignment]
     wanted = expected if discovers is None else kept(expected, discovers)
-    yield from _subset("machine", wanted, described(machine, discovers))
+    sides = _null_for_empty(wanted), _null_for_empty(described(machine, discovers))
+    yield from _subset("machine", *sides)
+
+
+def _null_for_empty(value: Any) -> Any:
+    """A description with null in place of each empty list, which means the same."""
+    if isinstance(value, dict):
+        return {key: _null_for_empty(one) for key, one in value.items()}
+    return None if isinstance(value, list | tuple) and not value else value
 
 
 def _state(expected: Expected, answer: messages.State, context: Context) -> Iterator[str]:

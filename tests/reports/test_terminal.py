@@ -36,7 +36,8 @@ class Stream(io.TextIOWrapper):
 
 def shown(events: list[AnyEvent], stream: Stream | None = None, **environment: str) -> str:
     stream = stream or Stream()
-    with Terminal(stream, environment, reports="out") as terminal:
+    with Terminal(stream, environment) as terminal:
+        terminal.reports = "out"
         for event in events:
             terminal.show(event)
     return stream.text()

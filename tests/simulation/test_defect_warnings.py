@@ -148,3 +148,17 @@ def test_findings_about_a_configuration_name_the_defect_that_shaped_them(
     verdict = configuration_check.judge(question)
     notes = configuration_check.shaped_findings(question, verdict)
     assert {each.name for note in notes for each in note.defects} == {name}
+
+
+@pytest.mark.parametrize("name", ["reservation-by-best-fit", "reservation-beyond-node-wraps"])
+def test_what_follows_from_a_shaped_start_says_so(name: str, tmp_path: Path) -> None:
+    defect = next(one for one in ANSWERED if one.name == name)
+    question, found = seeded(defect, tmp_path)
+    if len(found.warnings) == 1:
+        pods = tuple(seeding.guaranteed(f"pod-{n}", 1) for n in range(2))
+        (tmp_path / "more").mkdir()
+        found = simulate(question, pods, tmp_path / "more")
+    start, *others = found.warnings
+    assert (start.part, start.follows) == ("start", False)
+    assert others
+    assert all(one.follows for one in others)
