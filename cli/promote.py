@@ -126,7 +126,7 @@ def promote(
     from numaproof.conformance.promotion.rehearsal import PromotionError
     from numaproof.conformance.requirements import load_registry
     from numaproof.folders.output_files import update_file
-    from numaproof.reports.untrusted import one_line
+    from numaproof.reports.wording import short_lines
 
     finding = _finding(file)
     target = into or (_CHECKOUT / "promoted.yaml" if _CHECKOUT.is_dir() else _OWN)
@@ -156,8 +156,8 @@ def promote(
     update_file(target, text)
     click.echo(f"{target}: {case.id}, level {case.level}, {', '.join(case.requirements)}")
     if made.failure:
-        said = one_line(f"{made.failure.outcome}: {made.failure.message}", _LONGEST)
-        click.echo(f"{opened.hello.name} fails it: {said}")
+        said = f"{opened.hello.name} fails it: {made.failure.outcome}: {made.failure.message}"
+        click.echo("\n".join(short_lines(said, _LONGEST)))
     own = () if _is_bundled(target) else ("--cases", str(target))
     released = ("--kubernetes", opened.kubernetes) if kubernetes or case.kubernetes else ()
     program = ("--implementation", implementation) if implementation else ()

@@ -70,12 +70,12 @@ _LAST_SHORT = 0xFFFF
 def one_line(text: str, limit: int) -> str:
     """The text on one line of at most `limit` characters, hidden characters made visible.
 
-    What was expected and what came instead, which have lines of their own, become a sentence.
+    What was expected and what came instead are left out: they stand on lines of their own.
     """
     # Printing help does not need it.
-    from numaproof.protocol.mismatch import in_one_line  # noqa: PLC0415
+    from numaproof.protocol.mismatch import what_differs  # noqa: PLC0415
 
-    flat = " ".join(visible(in_one_line(text)).split())
+    flat = " ".join(visible(what_differs(text)).split())
     return flat if len(flat) <= limit else flat[: max(limit - 1, 0)] + "…"
 
 

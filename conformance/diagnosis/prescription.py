@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from numaproof.protocol.messages import LEVELS
-from numaproof.protocol.mismatch import in_one_line
+from numaproof.protocol.mismatch import what_differs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -53,7 +53,9 @@ def _wrong(exchanges: Sequence[Exchange]) -> list[str]:
             where = shown if finding.after else f"{one.step} ({one.number})"
             lines = finding.log.strip().splitlines()
             said = f"; its standard error ends with: {lines[-1].strip()[:200]}" if lines else ""
-            found[finding.cause] = f"{where}: {in_one_line(finding.wrong)}{said}{again}{right}"
+            what = what_differs(finding.wrong)
+            sides = finding.wrong.removeprefix(what)
+            found[finding.cause] = f"{where}: {what}{said}{again}{right}{sides}"
     return list(found.values())
 
 

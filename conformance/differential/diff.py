@@ -27,7 +27,7 @@ from numaproof.protocol import discovery, events
 from numaproof.protocol.features import claimed
 from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.messages import TOLD
-from numaproof.protocol.mismatch import in_one_line
+from numaproof.protocol.mismatch import what_differs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -249,7 +249,7 @@ def _found(
 ) -> events.DivergenceFound:
     scenario, played, cut_short = found.smallest(scratch, options.tries)
     message = f"{found.named.name}: {played.message}"
-    title = in_one_line(message)
+    title = what_differs(message)
     if cut_short:
         title += f" ({shrinking.CUT_SHORT})"
     case = shrinking.case_of(scenario, title)

@@ -18,7 +18,6 @@ from numaproof.conformance.promotion.expected_answers import Expecting, accepted
 from numaproof.folders.scratch import scratch_folder
 from numaproof.protocol import messages
 from numaproof.protocol.messages import LEVELS
-from numaproof.protocol.mismatch import in_one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -86,8 +85,7 @@ def _make(run: Run, step: Step, number: int) -> None:
     with playing(run.player.case.id, number):
         result = run.judge(partial(run.player.step, step))
     if result.outcome != "pass":
-        said = in_one_line(result.message)
-        message = f"the reference goes no further: {result.outcome}: {said}"
+        message = f"the reference goes no further: {result.outcome}: {result.message}"
         raise CaseError(run.player.case.id, number, message)
 
 

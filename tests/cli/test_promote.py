@@ -50,8 +50,9 @@ def test_a_bug_that_fuzzing_finds_is_a_case_that_fails_until_it_is_fixed(
     (divergence,) = found.json()["divergences"]
     ended = command("promote", divergence["file"], "--id", "static-found", *said, *buggy)
     assert ended.code == 0, ended.err
-    told, failed, now, again = ended.out.splitlines()
+    told, failed, *sides, now, again = ended.out.splitlines()
     assert failed.startswith("numaproof reference fails it: fail: ")
+    assert [line.split()[0] for line in sides] in ([], ["expected", "got"])
     assert told.startswith("numaproof-cases.yaml: static-found, level ")
     check = shlex.split(now.removeprefix("now run: numaproof "))
     assert check == ["check", "--select", "static-found", "--cases", "numaproof-cases.yaml"]

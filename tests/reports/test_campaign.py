@@ -88,6 +88,12 @@ def test_the_summary_names_every_finding_and_how_to_see_it_again() -> None:
     )
 
 
+def test_a_difference_has_a_line_for_each_side() -> None:
+    found = msgspec.structs.replace(FINDING, message="cpus\nexpected: 1,9\ngot: 1,8")
+    text = as_text(msgspec.structs.replace(SUMMARY, findings=(found,)))
+    assert "    cpus\n      expected 1,9\n      got      1,8\n    1 time" in text
+
+
 def test_nothing_found_is_not_said_of_what_is_not_complete() -> None:
     clean = msgspec.structs.replace(SUMMARY, findings=())
     assert as_text(clean).endswith("No findings.\n")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from builders.containers import running
+from builders.differences import in_one_line
 from numaproof.conformance.cases import checkpoints
 from numaproof.conformance.cases.machine_properties import Facts
 from numaproof.conformance.cases.schema import (
@@ -18,7 +19,6 @@ from numaproof.conformance.cases.schema import (
 )
 from numaproof.conformance.judging.expectations import Context, check
 from numaproof.protocol import messages
-from numaproof.protocol.mismatch import in_one_line
 from numaproof.protocol.sets import CPUSet, NUMASet
 
 if TYPE_CHECKING:

@@ -315,7 +315,7 @@ def test_a_case_is_for_the_releases_that_answer_alike() -> None:
         ((START, "  - admit: lost\n"), "case .*, step 2: no earlier step describes the pod lost"),
         (
             (START, REFUSED.replace("anything", "{}")),
-            "step 2: the reference goes no further: fail: the outcome: expected success",
+            "step 2: the reference goes no further: fail: the outcome\nexpected: success\n",
         ),
     ],
 )
