@@ -157,13 +157,13 @@ def _read(
 def _show(told: AnswerReport) -> None:
     """Prints the answer: in colour on a terminal, plain anywhere else."""
     from numaproof.reports import answer_text
-    from numaproof.reports.consoles import UNLIMITED, ShownConsole
+    from numaproof.reports.consoles import ShownConsole
     from numaproof.reports.terminal import PLAIN_WIDTH, as_plain, encodable, is_live
 
     if not is_live(sys.stdout, os.environ):
         parts = answer_text.parts(told, width=PLAIN_WIDTH, color=False)
         # Lines are for programs too, so none is folded.
-        text = "\n\n".join(as_plain(part, UNLIMITED).strip("\n") for part in parts)
+        text = "\n\n".join(as_plain(part).strip("\n") for part in parts)
         click.echo(encodable(text, sys.stdout))
         return
     width = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns

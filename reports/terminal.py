@@ -260,17 +260,10 @@ def show(lines: Iterable[Text], stream: TextIO | None = None) -> None:
     stream.flush()
 
 
-def as_plain(part: RenderableType, width: int | None = None) -> str:
-    """What rich prints for a renderable, without colour.
-
-    Args:
-        part: the renderable.
-        width: in columns (default: that of `ShownConsole`).
-    """
+def as_plain(part: RenderableType) -> str:
+    """What rich prints for a renderable, without colour and as wide as it needs to be."""
     written = StringIO()
-    console = ShownConsole(
-        written, width=width, color_system=None, legacy_windows=False, force_terminal=False
-    )
+    console = ShownConsole(written, color_system=None, legacy_windows=False, force_terminal=False)
     print_part(console, part)
     return "\n".join(line.rstrip() for line in written.getvalue().rstrip("\n").split("\n"))
 

@@ -75,8 +75,13 @@ def one_line(text: str, limit: int) -> str:
     # Printing help does not need it.
     from numaproof.protocol.mismatch import what_differs  # noqa: PLC0415
 
-    flat = " ".join(visible(what_differs(text)).split())
+    flat = whole_line(what_differs(text))
     return flat if len(flat) <= limit else flat[: max(limit - 1, 0)] + "…"
+
+
+def whole_line(text: str) -> str:
+    """All of the text on one line, hidden characters made visible."""
+    return " ".join(visible(text).split())
 
 
 def shortened(text: str, limit: int, whole: str = "events.jsonl") -> str:
