@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from numaproof.inputs.plurals import plural
+from numaproof.inputs.shell_words import quoted
 from numaproof.outputs import OUTPUT_FILE
 from numaproof.protocol.messages import LEVELS, Level
 from numaproof.protocol.releases import RELEASES
@@ -162,9 +162,9 @@ def promote(
     released = ("--kubernetes", opened.kubernetes) if kubernetes or case.kubernetes else ()
     program = ("--implementation", implementation) if implementation else ()
     words = ("numaproof", "check", "--select", case.id, *own, *released)
-    click.echo(f"now run: {shlex.join(words)}")
+    click.echo(f"now run: {quoted(words)}")
     if program:
-        click.echo(f"and:     {shlex.join((*words, *program))}")
+        click.echo(f"and:     {quoted((*words, *program))}")
     return 0
 
 

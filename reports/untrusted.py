@@ -34,6 +34,7 @@ _COMMAND = re.compile(r"^([ \t]*):(?=:[a-z][a-z-]*(?: [^\n]*)?::)|#(?=#\[[a-z])"
 def visible(text: str) -> str:
     """The text with every hidden or forbidden character written as its code point.
 
+    A byte of a path that is not UTF-8 is written in hexadecimal, after a backslash and an x.
     Tabs and line feeds stay; carriage returns before a line feed are dropped. The result contains
     only characters that XML 1.0 allows, and no command for a workflow. To show it again changes
     nothing.
@@ -46,6 +47,8 @@ def visible(text: str) -> str:
 
 
 def _code_point(character: str) -> str:
+    if "\udc80" <= character <= "\udcff":  # a byte of a path or an argument, by PEP 383
+        return f"\\x{ord(character) & 0xFF:02x}"
     return f"⟨U+{ord(character):04X}⟩"
 
 

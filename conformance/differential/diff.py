@@ -17,12 +17,12 @@ from numaproof.conformance.differential.chance import examine
 from numaproof.conformance.differential.diff_options import FILE, LIFE, START, TREE
 from numaproof.conformance.execution import machines
 from numaproof.conformance.execution.capabilities import Capabilities
-from numaproof.conformance.execution.harness_run import quoted
 from numaproof.conformance.execution.scenario import Scenario
 from numaproof.conformance.fuzzing import shrinking
 from numaproof.conformance.fuzzing.exploration import found_file, life, odd_start, tree, upgrade
 from numaproof.conformance.trees.machine_trees import FoundTree
 from numaproof.folders.scratch import scratch_folder
+from numaproof.inputs.shell_words import quoted
 from numaproof.protocol import discovery, events
 from numaproof.protocol.features import claimed
 from numaproof.protocol.machine import MachineInfo

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -73,6 +74,16 @@ def test_a_promoted_case_passes_and_the_command_that_runs_it_is_shown(command: C
     assert "    expect:\n      containers:\n        app: {exclusive: 1}\n" in OWN.read_text()
     checked = command("check", "--select", "static-one", "--cases", OWN, "--json")
     assert checked.json()["outcomes"] == {"pass": 1}
+
+
+def test_a_path_that_is_no_utf_8_is_shown_as_a_shell_reads_it(command: Command) -> None:
+    Path("finding.yaml").write_text(FINDING)
+    ended = command("promote", "finding.yaml", "--id", "static-one", "--into", "a\udcff.yaml")
+    named, now = ended.out.splitlines()
+    assert named.startswith("a\\xff.yaml: static-one, ")
+    assert now.endswith(r" --cases $'a\xff.yaml'")
+    line = now.removeprefix("now run: ").replace("numaproof", f"{sys.executable} -m numaproof", 1)
+    assert subprocess.run(["bash", "-c", line], check=False, capture_output=True).returncode == 0
 
 
 def test_more_is_added_to_the_file_that_is_there(command: Command) -> None:
