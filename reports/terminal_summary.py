@@ -92,7 +92,7 @@ def summary_parts(
                 yield Padding(Text(more, "bold"), (0, 0, 0, 2))
     if left := groups[MOST_FAILURES:]:
         runs = plural(sum(group.size for group in left), "failure")
-        yield Text(f"\n{runs} by {plural(len(left), 'more cause')} in the reports.")
+        yield Text(f"\n{runs} with {plural(len(left), 'more cause')} in the reports.")
     if summary.areas:
         yield Text()
         yield _areas(summary)

@@ -69,8 +69,8 @@ def test_devices_that_are_as_expected_have_no_problem(wanted: Any) -> None:
             "placement",
             [
                 (
-                    "nic: expected devices on NUMA nodes 0; NUMA nodes 0,"
-                    " got devices on NUMA nodes 0; NUMA nodes 1"
+                    "nic: expected devices on NUMA node 0; NUMA node 0,"
+                    " got devices on NUMA node 0; NUMA node 1"
                 )
             ],
         ),
