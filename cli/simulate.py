@@ -25,6 +25,7 @@ from numaproof.user_files import (
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from numaproof.inputs.errors import DocumentError
     from numaproof.reports.answers import AnswerReport
     from numaproof.simulation import pods
     from numaproof.simulation.documents import ConfigurationFile
@@ -140,12 +141,16 @@ def _read(
     lenient: bool,
 ) -> tuple[pods.Reading, ConfigurationFile]:
     """The pods and the configuration in the files; what has no pods is noted on standard error."""
-    from numaproof.simulation import pods
+    from numaproof.simulation import documents, pods
 
     check_read_once((config, *files))
     texts = ((file.name, file.text()) for file in files)
-    asked = pods.read(texts, replicas, releases=(kubernetes,), lenient=lenient)
-    settings = read_configuration(config, (kubernetes,), lenient=lenient)
+    errors: list[DocumentError] = []
+    with documents.gathered(errors):
+        asked = pods.read(texts, replicas, releases=(kubernetes,), lenient=lenient)
+    with documents.gathered(errors):
+        settings = read_configuration(config, (kubernetes,), lenient=lenient)
+    documents.refuse(errors)
     for note in asked.notes:
         click.echo(note, err=True)
     if not asked.pods:
