@@ -6,15 +6,13 @@ wrong with the line: its text is shown verbatim to the implementation's author.
 
 from __future__ import annotations
 
-import json
 import re
-from collections import Counter
 from functools import cache
 from typing import Any, TypeVar, cast
 
 import msgspec
 
-from numaproof.protocol import messages
+from numaproof.protocol import malformed, messages
 from numaproof.protocol.names import unknown
 from numaproof.protocol.operations import OPERATIONS
 from numaproof.protocol.sets import CPUSet, NUMASet
@@ -35,6 +33,9 @@ thousand, and other numbers of them on other versions."""
 MOST_CPUS = 8192
 MOST_NODES = 1024
 """CPUs and NUMA nodes of Linux, of which no number in a message reaches beyond."""
+
+_MOST_SHOWN = 80
+"""Characters of a list that an error shows."""
 
 T = TypeVar("T")
 
@@ -87,7 +88,9 @@ def decode_hook(kind: type, value: object) -> object:
             raise ValueError(f"NUMA node {max(value)} is larger than {MOST_NODES - 1}")
         made = NUMASet(value)
         if list(made) != value:
-            raise ValueError(f"NUMA set {value} is not sorted or repeats an id")
+            text = str(value)
+            shown = text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
+            raise ValueError(f"NUMA set {shown} is not sorted or repeats an id")
         return made
     raise NotImplementedError(f"the protocol has no {kind.__name__}")
 
@@ -185,18 +188,6 @@ def nests_deeply(text: bytes | str) -> bool:
     return bool(left)
 
 
-def repeated_keys(text: bytes | str) -> list[str]:
-    """The keys that an object in JSON has more than once."""
-    repeated: dict[str, None] = {}
-
-    def note(pairs: list[tuple[str, Any]]) -> None:
-        counted = Counter(key for key, _ in pairs)
-        repeated.update(dict.fromkeys(key for key, times in counted.items() if times > 1))
-
-    json.loads(text, object_pairs_hook=note, parse_int=str)
-    return list(repeated)
-
-
 def _require_unique_keys(line: bytes) -> None:
     """Refuses JSON, already decoded once, in which an object repeats a key.
 
@@ -207,7 +198,7 @@ def _require_unique_keys(line: bytes) -> None:
         again = _encoder.encode(_decoder(Any).decode(line))
         if again.count(b":") == line.count(b":"):
             return
-    for key in repeated_keys(line):
+    for key in malformed.repeated_keys(line):
         raise ProtocolError(f"an object has the key {key!r} more than once")
 
 
@@ -249,6 +240,16 @@ def decode_answer(line: bytes, number: int, operation: str) -> messages.Answer:
     """
     if len(line) > LONGEST_ANSWER:
         raise ProtocolError(f"the line is longer than {LONGEST_ANSWER} bytes")
+    try:
+        return _decode_response(line, number, operation)
+    except ProtocolError:
+        # What is no JSON has better words than those of the parser.
+        if not nests_deeply(line) and (problems := malformed.read(line).problems):
+            raise ProtocolError(problems[0][0]) from None
+        raise
+
+
+def _decode_response(line: bytes, number: int, operation: str) -> messages.Answer:
     response = decode(line, _Response)
     if response.id != number:
         raise ProtocolError(f"expected a response with id {number}, got id {response.id}")

@@ -26,6 +26,7 @@ from rich.text import Text
 from numaproof.inputs.plurals import plural
 from numaproof.protocol import events
 from numaproof.protocol.events import GOOD
+from numaproof.protocol.mismatch import what_differs
 from numaproof.reports.consoles import ShownConsole
 from numaproof.reports.groups import likeness
 from numaproof.reports.summary import summarize
@@ -209,7 +210,7 @@ class Terminal:
         head = f"{SYMBOLS[event.outcome]} {event.outcome.upper()}  "
         line = Text(head, style=OUTCOME_STYLES[event.outcome])
         line.append(one_line(name, 160), style="bold")
-        if event.message != name:
+        if not name.startswith(what_differs(event.message)):
             line.append(f"  {one_line(event.message, 160)}", style="default")
         self._line(line)
 
@@ -260,17 +261,10 @@ def show(lines: Iterable[Text], stream: TextIO | None = None) -> None:
     stream.flush()
 
 
-def as_plain(part: RenderableType, width: int | None = None) -> str:
-    """What rich prints for a renderable, without colour.
-
-    Args:
-        part: the renderable.
-        width: in columns (default: that of `ShownConsole`).
-    """
+def as_plain(part: RenderableType) -> str:
+    """What rich prints for a renderable, without colour and as wide as it needs to be."""
     written = StringIO()
-    console = ShownConsole(
-        written, width=width, color_system=None, legacy_windows=False, force_terminal=False
-    )
+    console = ShownConsole(written, color_system=None, legacy_windows=False, force_terminal=False)
     print_part(console, part)
     return "\n".join(line.rstrip() for line in written.getvalue().rstrip("\n").split("\n"))
 

@@ -363,8 +363,9 @@ def _of_count(field: str, want: Any, value: Any, given: CPUSet) -> tuple[str, st
         return "whole cores only" if want else "at least one core in part", named(given)
     words = _WORDS[field]
     if field == "per_node":
-        expected, got = (", ".join(map(str, one)) or "none" for one in (want, value))
-        return f"{expected} {words}", f"{got} {words}" + (f" ({given})" if given else "")
+        expected, got = (", ".join(map(str, one)) or "no" for one in (want, value))
+        counts = (f"{one} CPU{'' if one == '1' else 's'} per node" for one in (expected, got))
+        return next(counts), next(counts) + (f" ({given})" if given else "")
     return amount(want, words), _counted(value, given, words)
 
 

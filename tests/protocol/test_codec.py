@@ -72,7 +72,7 @@ def test_kubernetes_and_cadvisor_structures_are_open() -> None:
             "not sorted",
         ),
         (b'{"id":1,"ok":{"hint":{"numa":"0","preferred":true},"admit":true}}', "merge", "list"),
-        (b"\xff", "state", "malformed|invalid"),
+        (b"\xff", "state", "the line is not UTF-8"),
         (b'{"id":1,"fault":' + b"[" * 100_000, "state", "nested too deeply"),
     ],
 )

@@ -94,7 +94,7 @@ def test_an_answer_shaped_by_a_defect_names_it(defect: Defect, tmp_path: Path) -
     question, found = seeded(defect, tmp_path)
     report = answer(found, question, "machine")
     parts = answer_text.parts(report, width=100, color=False)
-    text = "\n".join(as_plain(part, 2000) for part in parts)
+    text = "\n".join(as_plain(part) for part in parts)
     for shown in (text, answer_page.html(report), codec.encode(found).decode()):
         assert f"docs/findings.md#{defect.name}" in shown
         assert defect.issue in shown

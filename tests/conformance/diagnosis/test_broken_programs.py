@@ -204,7 +204,7 @@ BROKEN = {
     ),
     "a refusal of what fits": (
         ("if count > len(free):", "if count > 1:"),
-        "this must not be refused: requested 2 CPUs",
+        "this must not be refused: CPUs requested: 2",
     ),
     "an admission of what does not fit": (
         ("if count > len(free):", "if False:"),

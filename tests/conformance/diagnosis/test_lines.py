@@ -136,7 +136,7 @@ def test_a_refusal_is_read_as_the_one_that_was_meant(body: Any, asked: str, name
 
 def test_a_line_nested_too_deeply_is_told() -> None:
     (found,) = read(b'{"id":' + b"[" * 100_000, 1, "state").findings
-    assert "the line is not JSON (nested too deeply)" in found.wrong
+    assert "the line is not JSON: it is nested too deeply" in found.wrong
 
 
 @pytest.mark.parametrize("depth", [200, 900, 990, 1000, 5000, 100_000])

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from builders.containers import running
+from builders.differences import in_one_line
 from numaproof.conformance.judging.comparison import (
     any_gate,
     any_option,
@@ -18,7 +19,7 @@ from numaproof.conformance.judging.comparison import (
 from numaproof.conformance.judging.oracle import disagreement
 from numaproof.protocol import codec, messages
 from numaproof.protocol.machine import Core, MachineInfo, Node
-from numaproof.protocol.mismatch import Mismatch, in_one_line
+from numaproof.protocol.mismatch import Mismatch
 from numaproof.protocol.sets import CPUSet, NUMASet
 from numaproof.reference.departures.releases import release
 from numaproof.reference.kubelet.checkpoints import memory as memory_checkpoint

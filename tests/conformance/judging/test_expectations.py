@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from builders.containers import running
+from builders.differences import in_one_line
 from numaproof.conformance.cases import checkpoints
 from numaproof.conformance.cases.machine_properties import Facts
 from numaproof.conformance.cases.schema import (
@@ -19,7 +20,6 @@ from numaproof.conformance.cases.schema import (
 from numaproof.conformance.judging.expectations import Context, check
 from numaproof.protocol import messages
 from numaproof.protocol.machine import Core, MachineInfo, Node
-from numaproof.protocol.mismatch import in_one_line
 from numaproof.protocol.sets import CPUSet, NUMASet
 
 
