@@ -14,7 +14,7 @@ from numaproof.protocol import codec
 @click.argument(
     "paths", metavar="DIR...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path)
 )
-@out_option("board", "the site")
+@out_option("board", ("index.html",), "the site")
 @click.option(
     "--data",
     type=click.Path(path_type=Path),

@@ -100,7 +100,11 @@ _SEEDS_PER_UNIT = 50
 )
 @known_failures_options
 @click.option("--fresh", is_flag=True, help="Start over, discarding what is in OUT.")
-@out_option("campaign", "events.jsonl, summary.json, summary.txt and findings")
+@out_option(
+    "campaign",
+    ("events.jsonl", "summary.json", "summary.txt"),
+    "events.jsonl, summary.json, summary.txt and findings",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def campaign(
     *,

@@ -81,7 +81,9 @@ def check(
 
     bundled = loading.bundled_cases()
     cases = loading.with_own(bundled, own)
-    known = accepted.known(cases, whole=not (select or exclude or machine_names or quick))
+    table = not (select or exclude or quick)
+    known = accepted.known(cases, whole=table and not machine_names)
+    options = CheckOptions(times=repeat, known=known, whole=table)
     with located(own), scratch_folder() as trees:
         machines = named_machines(machine_names, trees)
 
@@ -100,7 +102,7 @@ def check(
                     f"none of the selected cases applies to these machines at level"
                     f" {chosen.level} for Kubernetes {chosen.kubernetes}"
                 )
-            return play(runs, harness_run, kept, CheckOptions(times=repeat, known=known))
+            return play(runs, harness_run, kept, options)
 
         return run_harness(
             start,

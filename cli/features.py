@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from numaproof.protocol import codec
@@ -23,6 +25,7 @@ def features(*, as_json: bool) -> None:
 
     from numaproof.conformance.claims import table
     from numaproof.reports.consoles import ShownConsole
+    from numaproof.reports.terminal import as_plain, encodable
 
     rows = table.rows()
     if as_json:
@@ -35,4 +38,8 @@ def features(*, as_json: bool) -> None:
     columns.add_column("Cases", justify="right")
     for row in rows:
         columns.add_row(row.name, row.support, row.meaning, row.claimed_by, f"{row.cases:,}")
-    ShownConsole().print(columns)
+    console = ShownConsole()
+    if console.is_terminal:
+        console.print(columns)
+    else:
+        click.echo(encodable(as_plain(columns), sys.stdout))

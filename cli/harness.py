@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def command_line(added: Iterable[str] = ()) -> str:
     """The command as the user typed it, with what it takes to do the same again `added`."""
-    from numaproof.conformance.execution.harness_run import quoted
+    from numaproof.inputs.shell_words import quoted
 
     return quoted(["numaproof", *sys.argv[1:], *added])
 
@@ -119,7 +119,8 @@ def run_harness(
 
 def _asking_hello(target: Mapping[str, Any], again: str) -> str:
     """The command that shows how a program fails to answer `hello`; `again` if it has several."""
-    from numaproof.conformance.execution.harness_run import quoted, timeout_options
+    from numaproof.conformance.execution.harness_run import timeout_options
+    from numaproof.inputs.shell_words import quoted
 
     program = target["implementation"]
     if not isinstance(program, str):

@@ -14,6 +14,7 @@ from pathlib import Path
 import click
 
 from numaproof.cli.outputs import OUTPUT_FOLDER
+from numaproof.inputs.shell_words import quoted
 from numaproof.protocol.releases import NEWEST
 
 SOURCE_FILE = "requirements-conformance.txt"
@@ -238,7 +239,7 @@ def _show(folder: Path, name: str, skeleton: Skeleton, written: list[Path]) -> N
         click.echo(f"  {path}")
     first = skeleton.build or skeleton.tests
     click.echo("\nNext:")
-    click.echo(f"  cd {shlex.quote(str(folder))} && {first}")
+    click.echo(f"  cd {quoted([str(folder)])} && {first}")
     click.echo(f"  numaproof doctor {shlex.quote(skeleton.command)}")
     click.echo(f"  numaproof check --implementation {shlex.quote(skeleton.command)}")
     click.echo(f"Then fill in the function marked YOUR POLICY in {folder / skeleton.files[0]}.")

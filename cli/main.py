@@ -1,7 +1,8 @@
 """The `numaproof` command: subcommands, errors and exit codes.
 
 Exit codes: 0 all passed, 1 something failed, 2 the command or its input was wrong, or the machine
-could not run it (a full disk, for example), 3 the run was cut short.
+could not run it (a full disk, for example), 3 the run was cut short. A command that only shows
+something ends by SIGPIPE when its reader is gone.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import errno
 import os
 import signal
 import sys
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -19,23 +20,56 @@ from numaproof.cli.commands import COMMANDS, LazyGroup
 from numaproof.reports.shown import shown_streams
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import FrameType
 
 WRONG_INPUT = 2
 CUT_SHORT = 3
+_READER_GONE = 128 + signal.SIGPIPE
+"""What a shell makes of a program that SIGPIPE ended."""
+
+
+_RUNS = frozenset(
+    {"board", "campaign", "check", "diff", "fuzz", "init", "promote", "record"}
+    | {"reference", "replay"}
+)
+"""Commands that do more than to show something; the others are over once nobody reads it."""
 
 
 class ReaderGoneError(Exception):
-    """The reader of our output is gone, as with ``| head``."""
+    """The reader of our output is gone, as with ``| head``.
+
+    Attributes:
+        during_run: whether that cuts a run short.
+    """
+
+    def __init__(self, *, during_run: bool) -> None:
+        super().__init__()
+        self.during_run = during_run
 
 
 class _Entry(LazyGroup):
+    def make_context(self, *args: Any, **options: Any) -> click.Context:
+        with _reader_needed():
+            return super().make_context(*args, **options)
+
     def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except BrokenPipeError:
-            # click would exit with 1, which means that something failed.
-            raise ReaderGoneError from None
+        with _reader_needed(ctx):
+            result = super().invoke(ctx)
+            # A full disk may show only now.
+            sys.stdout.flush()
+            return result
+
+
+@contextmanager
+def _reader_needed(ctx: click.Context | None = None) -> Iterator[None]:
+    """Tells a reader that is gone from an error; click would exit with 1, as if a case failed."""
+    try:
+        yield
+    except BrokenPipeError:
+        helped = not {"-h", "--help"}.isdisjoint(sys.argv)
+        during_run = ctx is not None and ctx.invoked_subcommand in _RUNS and not helped
+        raise ReaderGoneError(during_run=during_run) from None
 
 
 @click.group(
@@ -64,23 +98,31 @@ def main() -> NoReturn:
         from numaproof.cli import completion
 
         completion.register()
+    closed = sys.stdout is None
     with shown_streams():
-        code = _run()
+        code = _no_output() if closed else _run()
+    if code == _READER_GONE:
+        # As any other program ends: `set -o pipefail` knows such an end.
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGPIPE)
     sys.exit(code)
+
+
+def _no_output() -> int:
+    _complain("standard output is closed; redirect it to /dev/null to discard it")
+    return WRONG_INPUT
 
 
 def _run() -> int:
     """Runs the command and says what was wrong; the exit code."""
     try:
         code = cli.main(standalone_mode=False)
-        # A full disk may show only now.
-        sys.stdout.flush()
     except click.ClickException as error:
         error.show()
         code = WRONG_INPUT
-    except ReaderGoneError:
+    except ReaderGoneError as error:
         _drop_output()
-        code = CUT_SHORT
+        code = CUT_SHORT if error.during_run else _READER_GONE
     except OSError as error:
         _drop_output()
         if error.errno == errno.EIO and error.filename is None:

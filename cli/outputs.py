@@ -6,7 +6,8 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -20,33 +21,42 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numaproof.protocol.events import AnyEvent
+    from numaproof.reports.files import Recorder
+    from numaproof.reports.terminal import Terminal
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _OutputPath(click.Path):
-    """A path to write to, refused before the work begins if that cannot be written."""
+    """A path to write to, refused before the work begins if that cannot be written.
 
-    def __init__(self, *, folder: bool) -> None:
-        super().__init__(file_okay=not folder, dir_okay=folder, path_type=Path)
-        self._folder = folder
+    Args:
+        check: the function of `numaproof.folders.output_files` that refuses it.
+        file: whether it may be a file.
+        folder: whether it may be a folder.
+    """
+
+    def __init__(self, check: str, *, file: bool = True, folder: bool = True) -> None:
+        super().__init__(file_okay=file, dir_okay=folder, path_type=Path)
+        self._check = check
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         """The path."""
         path = Path(os.fsdecode(super().convert(value, param, ctx)))
         if ctx and ctx.resilient_parsing:  # for completion, which loads as little as possible
             return path
-        from numaproof.folders.output_files import require_writable, require_writable_folder
+        from numaproof.folders import output_files
 
         try:
-            (require_writable_folder if self._folder else require_writable)(path)
+            getattr(output_files, self._check)(path)
         except OSError as error:
             self.fail(f"cannot write {error.filename}: {error.strerror}", param, ctx)
         return path
 
 
-OUTPUT_FILE = _OutputPath(folder=False)
-OUTPUT_FOLDER = _OutputPath(folder=True)
+OUTPUT_FILE = _OutputPath("require_writable", folder=False)
+OUTPUT_FOLDER = _OutputPath("require_writable_folder", file=False)
+OUTPUT_PATH = _OutputPath("resolved")
 
 
 def require_new(file: Path) -> None:
@@ -63,14 +73,25 @@ REPORTS = Path("numaproof-report")
 """The folder of all reports; each command has one of its own in it, unless --out names another."""
 
 
+REPORT_FILES = ("events.jsonl", "junit.xml", "report.html", "report.md", "badge.svg")
+"""The files that commands write to the folder of their reports."""
+
+
 def out_option(
-    command: str, contents: str = "events.jsonl, junit.xml, report.html, report.md and badge.svg"
+    command: str, files: Sequence[str] = REPORT_FILES, contents: str = ""
 ) -> Callable[[F], F]:
     """The option that names the folder of a command's reports, which no other run may write to.
 
+    Args:
+        command: the command.
+        files: the names of the files that it writes to the folder; they must be regular files.
+        contents: how the help calls what it writes (default: the files' names).
+
     Raises:
         FolderInUseError: another run is writing to it.
+        OSError: one of the files cannot be written.
     """
+    contents = contents or f"{', '.join(files[:-1])} and {files[-1]}"
     default = REPORTS / command
     option = click.option(
         "--out",
@@ -83,8 +104,11 @@ def out_option(
         @option
         @wraps(function)
         def holding(*args: Any, out: Path, **options: Any) -> Any:
+            from numaproof.folders.output_files import require_writable
             from numaproof.folders.output_folder import held_folder
 
+            for name in files:
+                require_writable(out / name)
             with held_folder(out):
                 return function(*args, out=out, **options)
 
@@ -141,23 +165,13 @@ def follow(
     if findings:
         clear_findings(out, findings)
     stream = sys.stderr if as_json else sys.stdout
-    done: Counter[str] = Counter()
-    began = time.monotonic()
-    with Recorder(out) as recorder, Terminal(stream, reports=str(out), calls=calls) as terminal:
+    recorder = Recorder(out)
+    with Terminal(stream, calls=calls) as terminal:
         try:
-            for event in events:
-                recorder.record(event)
-                terminal.show(event)
-                _count(done, event)
-        except KeyboardInterrupt:
-            cut = _cut(began, done, "interrupted")
-            recorder.record(cut)
-            terminal.show(cut)
-        except Exception as error:
-            recorder.record(_cut(began, done, str(error)))
-            # The message itself goes to standard error, once.
-            terminal.show(_cut(began, done, "an error ended it"))
-            raise
+            with recorder:
+                _record(events, recorder, terminal)
+        finally:
+            terminal.reports = str(out) if recorder.written else ""
     recorded = recorder.events()
     summary = summarize(recorded)
     if as_json:
@@ -169,6 +183,29 @@ def follow(
     if afterwards:
         afterwards(recorded)
     return summary.exit_code
+
+
+def _record(events: Iterator[AnyEvent], recorder: Recorder, terminal: Terminal) -> None:
+    """Records and shows events; an interrupt is the end of them."""
+    done: Counter[str] = Counter()
+    began = time.monotonic()
+    try:
+        for event in events:
+            recorder.record(event)
+            terminal.show(event)
+            _count(done, event)
+    except KeyboardInterrupt:
+        cut = _cut(began, done, "interrupted")
+        try:
+            recorder.record(cut)
+        finally:
+            terminal.show(cut)
+    except Exception as error:
+        with suppress(OSError):  # the error may be that nothing can be written
+            recorder.record(_cut(began, done, str(error)))
+        # The message itself goes to standard error, once.
+        terminal.show(_cut(began, done, "an error ended it"))
+        raise
 
 
 def _cut(began: float, done: Counter[str], why: str) -> RunEnded:

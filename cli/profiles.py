@@ -11,7 +11,7 @@ import click
 from numaproof.cli.commands import SentenceGroup
 from numaproof.cli.drawings import show_machine
 from numaproof.cli.machine_names import MACHINE, load_machine, named_tree
-from numaproof.cli.outputs import OUTPUT_FILE, require_new
+from numaproof.cli.outputs import OUTPUT_FILE, OUTPUT_PATH, require_new
 from numaproof.inputs.plurals import plural
 from numaproof.protocol import codec
 
@@ -75,7 +75,7 @@ def show_profile(name: str) -> None:
 @click.argument("name", type=MACHINE)
 @click.option(
     "--to",
-    type=click.Path(path_type=Path),
+    type=OUTPUT_PATH,
     required=True,
     metavar="DIR|FILE.tar",
     help="New directory, or a .tar, .tar.gz or .tar.xz file to write.",
@@ -90,8 +90,8 @@ def write_tree(name: str, to: Path) -> None:
     from numaproof import fakesys
 
     tree = fakesys.build_tree(load_machine(name))
-    if not to.absolute().parent.is_dir():
-        raise click.UsageError(f"{to.absolute().parent} is not a folder; create it first")
+    if not to.parent.is_dir():
+        raise click.UsageError(f"{to.parent} is not a folder; create it first")
     if to.suffix in _OTHER_ARCHIVES:
         raise click.UsageError(
             f"{to}: unknown archive type; use .tar, .tar.gz, .tar.xz or a directory"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from numaproof.cli.outputs import OUTPUT_FILE
 from numaproof.cli.selecting import complete_requirement
 from numaproof.cli.targets import as_option, named_failure, open_target, timeout_option
 from numaproof.inputs.plurals import plural
+from numaproof.inputs.shell_words import quoted
 from numaproof.protocol.messages import LEVELS, Level
 from numaproof.protocol.releases import RELEASES
 
@@ -126,7 +126,7 @@ def promote(
     from numaproof.conformance.promotion.rehearsal import PromotionError
     from numaproof.conformance.requirements import load_registry
     from numaproof.folders.output_files import update_file
-    from numaproof.reports.untrusted import one_line
+    from numaproof.reports.wording import short_lines
 
     finding = _finding(file)
     target = into or (_CHECKOUT / "promoted.yaml" if _CHECKOUT.is_dir() else _OWN)
@@ -156,15 +156,15 @@ def promote(
     update_file(target, text)
     click.echo(f"{target}: {case.id}, level {case.level}, {', '.join(case.requirements)}")
     if made.failure:
-        said = one_line(f"{made.failure.outcome}: {made.failure.message}", _LONGEST)
-        click.echo(f"{opened.hello.name} fails it: {said}")
+        said = f"{opened.hello.name} fails it: {made.failure.outcome}: {made.failure.message}"
+        click.echo("\n".join(short_lines(said, _LONGEST)))
     own = () if _is_bundled(target) else ("--cases", str(target))
     released = ("--kubernetes", opened.kubernetes) if kubernetes or case.kubernetes else ()
     program = ("--implementation", implementation) if implementation else ()
     words = ("numaproof", "check", "--select", case.id, *own, *released)
-    click.echo(f"now run: {shlex.join(words)}")
+    click.echo(f"now run: {quoted(words)}")
     if program:
-        click.echo(f"and:     {shlex.join((*words, *program))}")
+        click.echo(f"and:     {quoted((*words, *program))}")
     return 0
 
 

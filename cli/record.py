@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import sys
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import click
@@ -25,6 +26,8 @@ _SCENARIOS = range(300)
 _MERGES = range(500)
 _TOGETHER = 25
 """Merges in one case."""
+
+_UNSUPPORTED = "it is not supported"
 
 
 @click.command()
@@ -74,7 +77,7 @@ def record(
 
     The file is xz-compressed JSON lines that say which program answered, for which release, from
     which seeds and when. A scenario in which the program broke or did not answer is skipped with a
-    note.
+    note. If every scenario is skipped, nothing is written and the exit code is 2.
 
     \b
     Examples:
@@ -93,7 +96,8 @@ def record(
         open_target(implementation, timeout, kubernetes, None, None) as target,
         scratch_folder() as scratch,
     ):
-        kept = list(_recorded(target, seeds, merges, scratch))
+        skipped: Counter[str] = Counter()
+        kept = list(_recorded(target, seeds, merges, scratch, skipped))
         require_room(scratch)
         source = Source(
             format=FORMAT,
@@ -104,7 +108,11 @@ def record(
             numaproof=VERSION,
             recorded=day,
         )
+    if not kept:
+        raise click.ClickException(f"nothing was recorded: {_reasons(skipped, len(kept))}")
     recordings.write(out, source, kept)
+    if skipped:
+        click.echo(_reasons(skipped, len(kept)), err=True)
     calls = sum(len(one.calls) for one in kept)
     click.echo(
         f"{out}: {plural(len(kept), 'case')}, {plural(calls, 'call')}, "
@@ -114,9 +122,28 @@ def record(
     return 0
 
 
+_MOST_REASONS = 5
+
+
+def _reasons(skipped: Counter[str], recorded: int) -> str:
+    """How many cases were skipped, and the most frequent reasons."""
+    count = skipped.total()
+    common = skipped.most_common(_MOST_REASONS)
+    listed = [f"{why} ({times:,})" for why, times in common]
+    if rest := count - sum(times for _, times in common):
+        listed.append(f"other reasons ({rest:,})")
+    cases = plural(count + recorded, "case")
+    return f"skipped {count:,} of {cases}: {'; '.join(listed)}"
+
+
 def _recorded(
-    target: Target, seeds: Sequence[int], merges: Sequence[int], scratch: Path
+    target: Target,
+    seeds: Sequence[int],
+    merges: Sequence[int],
+    scratch: Path,
+    skipped: Counter[str],
 ) -> Iterator[Recording]:
+    """The recordings of scenarios and merges; counts those that are skipped by their reasons."""
     from numaproof.conformance.differential import recorder
     from numaproof.conformance.execution.implementation import ImplementationFailure
     from numaproof.reports.progress import Bar
@@ -134,9 +161,11 @@ def _recorded(
                     else recorder.record_merges(target, one, scratch)
                 )
             except ImplementationFailure as failure:
-                bar.line(f"skipped {name}: {failure}")
-                continue
+                made, why = None, str(failure)
+            else:
+                why = "" if made else _UNSUPPORTED
             if made is None:
-                bar.line(f"skipped {name}: it is not supported")
+                bar.line(f"skipped {name}: {why}")
+                skipped[why] += 1
             else:
                 yield made

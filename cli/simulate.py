@@ -25,6 +25,7 @@ from numaproof.protocol import codec
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from numaproof.inputs.errors import DocumentError
     from numaproof.reports.answers import AnswerReport
     from numaproof.simulation import pods
     from numaproof.simulation.documents import ConfigurationFile
@@ -140,12 +141,16 @@ def _read(
     lenient: bool,
 ) -> tuple[pods.Reading, ConfigurationFile]:
     """The pods and the configuration in the files; what has no pods is noted on standard error."""
-    from numaproof.simulation import pods
+    from numaproof.simulation import documents, pods
 
     check_read_once((config, *files))
     texts = ((file.name, file.text()) for file in files)
-    asked = pods.read(texts, replicas, releases=(kubernetes,), lenient=lenient)
-    settings = read_configuration(config, (kubernetes,), lenient=lenient)
+    errors: list[DocumentError] = []
+    with documents.gathered(errors):
+        asked = pods.read(texts, replicas, releases=(kubernetes,), lenient=lenient)
+    with documents.gathered(errors):
+        settings = read_configuration(config, (kubernetes,), lenient=lenient)
+    documents.refuse(errors)
     for note in asked.notes:
         click.echo(note, err=True)
     if not asked.pods:
@@ -157,13 +162,13 @@ def _read(
 def _show(told: AnswerReport) -> None:
     """Prints the answer: in colour on a terminal, plain anywhere else."""
     from numaproof.reports import answer_text
-    from numaproof.reports.consoles import UNLIMITED, ShownConsole
+    from numaproof.reports.consoles import ShownConsole
     from numaproof.reports.terminal import PLAIN_WIDTH, as_plain, encodable, is_live
 
     if not is_live(sys.stdout, os.environ):
         parts = answer_text.parts(told, width=PLAIN_WIDTH, color=False)
         # Lines are for programs too, so none is folded.
-        text = "\n\n".join(as_plain(part, UNLIMITED).strip("\n") for part in parts)
+        text = "\n\n".join(as_plain(part).strip("\n") for part in parts)
         click.echo(encodable(text, sys.stdout))
         return
     width = shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns

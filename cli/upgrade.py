@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numaproof.conformance.execution.implementation import Implementation
+    from numaproof.inputs.errors import DocumentError
     from numaproof.simulation import pods
     from numaproof.simulation.documents import ConfigurationFile
 
@@ -156,12 +157,16 @@ def _read(
     lenient: bool,
 ) -> tuple[ConfigurationFile | None, pods.Reading]:
     """The configuration and the pods on the node, which may have fields of either release."""
-    from numaproof.simulation import pods
+    from numaproof.simulation import documents, pods
 
     check_read_once((config, *files))
     texts = ((file.name, file.text()) for file in files)
-    found = pods.read(texts, running=True, releases=releases, lenient=lenient)
-    settings = read_configuration(config, releases, lenient=lenient) if config else None
+    errors: list[DocumentError] = []
+    with documents.gathered(errors):
+        found = pods.read(texts, running=True, releases=releases, lenient=lenient)
+    with documents.gathered(errors):
+        settings = read_configuration(config, releases, lenient=lenient) if config else None
+    documents.refuse(errors)
     if files and not found.pods:
         named = ", ".join(file.name for file in files)
         raise click.UsageError(f"no pods in {named or 'no files'}; name manifests of Pods")

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from numaproof.cli.defect_views import note_lines
 from numaproof.inputs.documents import dotted
-from numaproof.inputs.plurals import plural
+from numaproof.inputs.plurals import numbered, plural
 from numaproof.protocol.messages import AdmissionRefused, StartRefused
 from numaproof.simulation.amounts import nodes_text, size
 from numaproof.simulation.checkpoints import STATE_DIR
@@ -247,7 +247,8 @@ def _and(items: Sequence[str]) -> str:
 
 def _held(container: Container) -> str:
     """What a container has of its own, or that it has nothing."""
-    parts = [f"CPUs {container.exclusive}" if container.exclusive else _SHARED]
+    exclusive = container.exclusive
+    parts = [numbered("CPU", exclusive) if exclusive else _SHARED]
     parts += [_block(block) for block in container.memory if block.size]
     parts += [f"{name} {' '.join(ids)}" for name, ids in (container.devices or {}).items() if ids]
     return ", ".join(parts)

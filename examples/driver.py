@@ -100,7 +100,7 @@ class Driver:
             count = exclusive_cpus(pod, container) if self.static else 0
             free = self.allocatable & self.shared()
             if count > len(free):
-                message = f"requested {count} CPUs, {len(free)} are free"
+                message = f"CPUs requested: {count}, free: {len(free)}"
                 return {"refused": {"reason": "UnexpectedAdmissionError", "message": message}}
             held[container["name"]] = sorted(free)[:count]
         return {"ok": {"containers": self.shown(held)}}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from numaproof.fakesys.entries import Directory, Symlink
 from numaproof.fakesys.tree import Tree
-from numaproof.folders.output_files import naming, write_file
+from numaproof.folders.output_files import naming, resolved, write_file
 
 if TYPE_CHECKING:
     from pyfakefs.fake_filesystem import FakeFilesystem
@@ -51,16 +51,17 @@ def write_directory(tree: Tree, path: str | os.PathLike[str]) -> None:
     if target.is_dir() and any(target.iterdir()):
         raise WriteError(f"{target} is not empty; use a new or an empty directory")
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        beside = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+        final = resolved(target)
+        final.parent.mkdir(parents=True, exist_ok=True)
+        beside = Path(tempfile.mkdtemp(prefix=f".{final.name}.", dir=final.parent))
     except OSError as error:
-        raise WriteError(f"cannot create {target}: {error.strerror}") from None
+        raise WriteError(f"cannot write {target}: {error.strerror}") from None
     try:
         with naming(beside):
             _fill(tree, str(beside))
         beside.chmod(0o755)
         # Replaces an empty directory atomically, and fails if it has been filled meanwhile.
-        beside.rename(target)
+        beside.rename(final)
     except OSError as error:
         raise WriteError(f"cannot write {target}: {error.strerror}") from None
     finally:

@@ -223,8 +223,13 @@ def local_workers(job: Job, processes: int) -> Iterator[WorkerPool]:
     with ExitStack() as stack:
         folder = stack.enter_context(scratch_folder())
         stack.enter_context(_quiet())
-        # Dask would look every 10 ms what each process does, for pages that nobody serves here.
-        stack.enter_context(dask.config.set({"distributed.worker.profile.enabled": False}))
+        settings = {
+            # Dask would look every 10 ms what each process does, for pages that nobody serves here.
+            "distributed.worker.profile.enabled": False,
+            # Otherwise the scheduler leaves a folder behind in that of all temporary files.
+            "temporary-directory": str(folder),
+        }
+        stack.enter_context(dask.config.set(settings))
         for left in reversed(range(_STARTS)):
             try:
                 with ExitStack() as started:

@@ -230,9 +230,11 @@ class FinishedUnits:
 
     def _finding(self, name: str, group: list[tuple[str, _Alike]]) -> CampaignFinding:
         like, alike = group[0]
-        event, first, smallest = alike.event, alike.first, self._smallest.get(like)
+        event, first = alike.event, alike.first
         assert event is not None
         assert first is not None
+        # What a scenario shrank to says nothing about a case that fails in the same way.
+        smallest = self._smallest.get(like) if isinstance(event, ScenarioFailed) else None
         configurations = {number for _, one in group for number in one.configurations}
         machines = {machine for _, one in group for machine in one.machines}
         order = [*self.plan.machines, *sorted(machines - set(self.plan.machines))]

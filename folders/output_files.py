@@ -50,7 +50,7 @@ def write_file(path: Path, content: str | bytes, *, new: bool = False) -> None:
     """
     data = content.encode(errors="backslashreplace") if isinstance(content, str) else content
     with naming(path):
-        target = _resolved(path)
+        target = resolved(path)
         found = _require_regular(target)
         if new and (found or path.is_symlink()):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
@@ -83,13 +83,11 @@ def update_file(path: Path, make: Callable[[], str]) -> None:
     Raises:
         OSError: the file cannot be written; names the target.
     """
-    with naming(path):
-        target = _resolved(path)  # a link may point to a file that does not exist yet
     while True:
-        with suppress(_Outpaced), _locked(target) as there:
+        with suppress(_Outpaced), _locked(path) as there:
             text = make()
             try:
-                write_file(target, text, new=not there)
+                write_file(path, text, new=not there)
             except FileExistsError:
                 raise _Outpaced from None
             return
@@ -101,10 +99,10 @@ class _Outpaced(Exception):  # noqa: N818 - it never leaves this module
 
 @contextmanager
 def _locked(path: Path) -> Iterator[bool]:
-    """Locks a file, whose path has no links, and yields whether the file exists."""
+    """Locks a file, and yields whether the file exists."""
     with naming(path):
         try:
-            _require_regular(path)
+            _require_regular(resolved(path))
             lock = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except FileNotFoundError:
             lock = -1
@@ -135,7 +133,7 @@ def require_writable(path: Path) -> None:
         OSError: the file cannot be written; names the file.
     """
     with naming(path):
-        target = _resolved(path)
+        target = resolved(path)
         _require_regular(target)
     require_writable_folder(target.parent)
 
@@ -144,10 +142,11 @@ def require_writable_folder(path: Path) -> None:
     """Checks that files can be created in a folder, or that the folder can be created.
 
     Raises:
-        OSError: they cannot be; names the folder.
+        OSError: they cannot be; names the folder, or the one above that exists.
     """
+    resolved(path)
     with naming(path):
-        there = _resolved(path)
+        there = path
         while not _exists(there):
             there = there.parent
     with naming(there):
@@ -189,16 +188,32 @@ def naming(path: Path | str) -> Iterator[None]:
         raise OSError(error.errno, error.strerror, os.fspath(path)) from None
 
 
-def _resolved(path: Path) -> Path:
-    """Where a path leads.
+def resolved(path: Path) -> Path:
+    """Where output to a path goes.
 
     Raises:
-        OSError: through a loop of symbolic links.
+        OSError: nowhere: the path, or a folder above it, is a symbolic link that leads to nothing
+            or to itself; names the path.
     """
     target = Path(os.path.realpath(path))  # `Path.resolve` raises RuntimeError for a loop
-    if target.is_symlink():
-        target.stat()
+    with naming(path):
+        if target.is_symlink():
+            target.stat()
+        for one in (path, *path.parents):
+            if one.is_symlink() and not _leads_somewhere(one):
+                link = "" if one == path else f"{one} "
+                fix = "remove it or name another path"
+                raise OSError(errno.EINVAL, f"{link}is a symbolic link that leads nowhere; {fix}")
     return target
+
+
+def _leads_somewhere(link: Path) -> bool:
+    """Whether a link leads to something; unlike `Path.exists`, raises an error for a loop."""
+    try:
+        link.stat()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _exists(path: Path) -> bool:

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from numaproof.folders.output_files import naming
+from numaproof.folders.output_files import naming, resolved
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,6 +32,7 @@ def held_folder(path: Path) -> Iterator[None]:
         FolderInUseError: another command is writing to it.
         OSError: it cannot be created; names the folder.
     """
+    resolved(path)
     with naming(path):
         made = _missing(path)
         lock = _lock(path)

@@ -97,10 +97,12 @@ def _full(error: BaseException | None, folder: Path) -> OSError | None:
 
 
 def _unusable(folder: Path | str, error: OSError) -> ScratchError:
-    return ScratchError(
-        f"{folder}: {error.strerror or error}; temporary files need at least {_ROOM >> 20} MiB:"
-        " free some space, or set TMPDIR to another folder"
-    )
+    fix = "set TMPDIR to another folder"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        fix = f"temporary files need at least {_ROOM >> 20} MiB: free some space, or {fix}"
+    elif error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+        fix = "temporary files cannot be written there: set TMPDIR to a folder where they can"
+    return ScratchError(f"{folder}: {error.strerror or error}; {fix}")
 
 
 @contextmanager

@@ -54,7 +54,7 @@ class DocumentErrors(ValueError):  # noqa: N818 - several of them
         super().__init__("\n".join(lines))
 
 
-MOST_LINES = 50
+MOST_LINES = 100
 """Errors that one message shows."""
 
 

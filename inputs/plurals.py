@@ -1,6 +1,11 @@
-"""Counts with their nouns."""
+"""Counts and lists of numbers with their nouns."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sized
 
 
 def plural(count: int, noun: str) -> str:
@@ -11,3 +16,15 @@ def plural(count: int, noun: str) -> str:
         noun: the singular, which takes an ``s``.
     """
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def numbered(noun: str, numbers: Sized) -> str:
+    """A noun and the numbers of what it names, such as ``CPU 3``, ``CPUs 0-3`` or ``no CPUs``."""
+    if not numbers:
+        return f"no {noun}s"
+    return f"{noun}{'' if len(numbers) == 1 else 's'} {numbers}"
+
+
+def counted(noun: str, numbers: Sized) -> str:
+    """The same with the count first, such as ``1 CPU (3)`` or ``0 CPUs``."""
+    return plural(len(numbers), noun) + (f" ({numbers})" if numbers else "")

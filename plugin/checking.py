@@ -20,7 +20,7 @@ from numaproof.conformance.known_failures.verdicts import KNOWN, KnownFailures
 from numaproof.folders.scratch import scratch_folder
 from numaproof.protocol.events import GOOD, CaseFinished
 from numaproof.protocol.machine import MachineInfo
-from numaproof.protocol.mismatch import in_one_line
+from numaproof.protocol.mismatch import what_differs
 from numaproof.reports.transcript import transcript
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class Checker:
             pytest.skip(result.message)
         if finished.outcome in ("expected failure", KNOWN):
             if not hypothesis.currently_in_test_context():
-                pytest.xfail(f"{result.defect or KNOWN}: {in_one_line(finished.message)}")
+                pytest.xfail(f"{result.defect or KNOWN}: {what_differs(finished.message)}")
         elif not result.good:
             raise AssertionError(_failure(finished, selected, result))
 
@@ -155,6 +155,7 @@ def _failure(finished: CaseFinished, selected: SelectedCase, result: RunResult) 
     if result.stderr:
         parts.append(f"The end of its standard error:\n{result.stderr}")
     if selected.case.machine is not None:
-        case = msgspec.structs.replace(selected.case, title=result.message or selected.case.title)
+        title = what_differs(result.message) or selected.case.title
+        case = msgspec.structs.replace(selected.case, title=title)
         parts.append(f"As a case file, for `numaproof replay` and `promote`:\n{writing.text(case)}")
     return "\n\n".join(parts)

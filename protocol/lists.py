@@ -16,7 +16,7 @@ from numaproof.protocol import codec, machine, messages
 from numaproof.protocol.mismatch import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 SETS: Mapping[type[msgspec.Struct], tuple[str, ...]] = {
     messages.Hello: ("kubernetes", "operations", "features", "discovers"),
@@ -41,6 +41,15 @@ ORDERED: Mapping[type[msgspec.Struct], tuple[str, ...]] = {
 }
 """Fields whose lists are in an order that counts."""
 
+EMPTY: Mapping[type[msgspec.Struct], Callable[[], Any]] = {
+    messages.Container: dict,
+    messages.NodeHints: dict,
+    machine.MachineInfo: tuple,
+    machine.Node: tuple,
+    machine.Core: tuple,
+}
+"""What these types' fields in the tables above mean where they are null or left out."""
+
 
 class _Set(list[Any]):
     """The items of a list that stands for a set, sorted."""
@@ -48,6 +57,8 @@ class _Set(list[Any]):
 
 def in_order(message: msgspec.Struct, *, exact: bool) -> Any:
     """The message as plain values, with each list that stands for a set in one order.
+
+    Where null, a missing value and an empty one mean the same, it is the empty one.
 
     Args:
         message: an answer.
@@ -58,7 +69,11 @@ def in_order(message: msgspec.Struct, *, exact: bool) -> Any:
 
 def _sorted(value: Any, plain: Any, as_found: Mapping[type, tuple[str, ...]]) -> Any:
     if isinstance(value, msgspec.Struct):
-        sets = (*SETS.get(type(value), ()), *as_found.get(type(value), ()))
+        kind = type(value)
+        sets = (*SETS.get(kind, ()), *as_found.get(kind, ()))
+        if empty := EMPTY.get(kind):
+            named = (*SETS.get(kind, ()), *AS_FOUND.get(kind, ()), *ORDERED.get(kind, ()))
+            plain |= {name: empty() for name in named if plain.get(name) is None}
         for name in value.__struct_fields__:
             if name in plain:
                 made = _sorted(getattr(value, name), plain[name], as_found)

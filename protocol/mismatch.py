@@ -51,10 +51,10 @@ def swapped(text: str) -> str:
     return str(Mismatch(found.what, found.got, found.expected)) if found else text
 
 
-def in_one_line(text: str) -> str:
-    """The text, with any difference in it written as a sentence."""
+def what_differs(text: str) -> str:
+    """The text without the sides of a difference, for places that have one line."""
     found = Mismatch.read(text)
-    return f"{found.what}: expected {found.expected}, got {found.got}" if found else text
+    return found.what if found else text
 
 
 def shown(value: Any) -> str:

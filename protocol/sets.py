@@ -76,7 +76,7 @@ class IntegerSet:
         """
         text = text.strip()
         if text.count(",") >= below:
-            raise ListFormatError(f"{_cut(text)} has more than {below} parts")
+            raise ListFormatError(f"the list has more than {below} parts")
         mask = 0
         for part in text.split(",") if text else ():
             first, dash, last = part.partition("-")

@@ -6,7 +6,7 @@ messages; `Reference`, in front of it, turns every error into an answer.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from numaproof.protocol import messages
@@ -164,12 +164,13 @@ class StartedNode:
         return (self.cpus, self.memory)
 
     def adopt(self, other: StartedNode) -> None:
-        """Takes over the pods of another node and all that they hold, but not its rules."""
+        """Takes over what another node holds and reserves, and its pods, but not its rules."""
         self.pods, self.told = dict(other.pods), dict(other.told)
         self.ended, self.affinity = set(other.ended), dict(other.affinity)
         self.device_manager.adopt(other.device_manager)
         self.cpus.adopt(other.cpus)
         self.memory.adopt(other.memory)
+        self.setup = replace(self.setup, cpu=self.cpus.policy, memory=self.memory.policy)
 
     def save(self) -> None:
         """Writes the checkpoints that changed.

@@ -13,7 +13,7 @@ from rich.text import Text
 from numaproof.inputs.plurals import plural
 from numaproof.reports.answers import HEADS, SIGNS, mark_of, shown
 from numaproof.reports.drawing import draw_text
-from numaproof.reports.untrusted import one_line, visible
+from numaproof.reports.untrusted import visible, whole_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     )
 
 _STYLES: dict[Mark, str] = {"good": "green", "fair": "yellow", "bad": "red"}
-_LONGEST = 80
 
 
 def parts(answer: AnswerReport, *, width: int, color: bool) -> Iterator[RenderableType]:
@@ -67,7 +66,7 @@ def _table(rows: tuple[ContainerRow, ...]) -> Table:
         table.add_column(HEADS[key], overflow="fold", no_wrap=key == "pod", min_width=least)
     for row in rows:
         mark: Mark = "bad" if row.refusal else "good"
-        cells = {key: one_line(getattr(row, key), _LONGEST) for key in keys}
+        cells = {key: whole_line(getattr(row, key)) for key in keys}
         if row.refusal:
             # The reason is long and appears in the story.
             cells["container"] = "refused"
@@ -79,7 +78,7 @@ def _table(rows: tuple[ContainerRow, ...]) -> Table:
 
 def _story(story: Story) -> RenderableType:
     mark: Mark = "good" if story.good else "bad"
-    name = f"{SIGNS[mark]} {one_line(story.pod, _LONGEST)}"
+    name = f"{SIGNS[mark]} {whole_line(story.pod)}"
     lines: list[RenderableType] = [Text(name, style=f"bold {_STYLES[mark]}")]
     if story.said:
         lines.append(_indented(Text(visible(story.said), "italic")))
@@ -91,7 +90,7 @@ def _story(story: Story) -> RenderableType:
 
 
 def _shaped(shaped: ShapedAnswer) -> RenderableType:
-    name = f"{SIGNS['fair']} {one_line(shaped.subject, _LONGEST)}"
+    name = f"{SIGNS['fair']} {whole_line(shaped.subject)}"
     lines: list[RenderableType] = [
         Text(name, style=f"bold {_STYLES['fair']}"),
         _indented(Text(shaped.summary, "bold")),
@@ -99,7 +98,7 @@ def _shaped(shaped: ShapedAnswer) -> RenderableType:
     for what, kubelet, documented in shaped.differences:
         lines.append(_indented(Text(f"{what}:")))
         for side, text in (("kubelet", kubelet), ("documented", documented)):
-            lines.append(_indented(Text(f"  {side:<10}  {one_line(text, _LONGEST)}")))
+            lines.append(_indented(Text(f"  {side:<10}  {whole_line(text)}")))
     for defect in shaped.defects:
         where = " · ".join(filter(None, (defect.page, defect.issue)))
         lines.append(_indented(Text(f"{defect.name}: {defect.what} ({where})", "cyan")))

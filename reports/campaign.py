@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from numaproof.folders.output_files import clear_partials, write_file
 from numaproof.inputs.plurals import plural
+from numaproof.inputs.shell_words import quoted
 from numaproof.protocol import codec
 from numaproof.reports.untrusted import one_line, visible
+from numaproof.reports.wording import short_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -75,7 +76,7 @@ def _lines(summary: CampaignSummary, folder: Path | None) -> Iterator[str]:
 
 def _finding(one: CampaignFinding, folder: Path | None) -> Iterator[str]:
     yield f"  {one.signature} {one.outcome.upper()} {one_line(one.subject, 80)}"
-    yield f"    {one_line(one.message, _LONGEST)}"
+    yield from (f"    {line}" for line in short_lines(one.message, _LONGEST))
     yield f"    {plural(one.count, 'time')}, first {one.first}"
     if one.reproduce:
         # Whole, for it is there to be copied.
@@ -86,8 +87,8 @@ def _reproduce(one: CampaignFinding, folder: Path | None) -> str:
     """The command that reproduces a finding, which names its file below the folder."""
     if folder is None or not one.file:
         return one.reproduce
-    named = shlex.quote(str(folder / one.file))
-    return one.reproduce.replace(f" {shlex.quote(one.file)} ", f" {named} ", 1)
+    named = quoted([str(folder / one.file)])
+    return one.reproduce.replace(f" {quoted([one.file])} ", f" {named} ", 1)
 
 
 def _counts(counts: Mapping[Outcome, int]) -> str:

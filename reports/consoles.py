@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 UNLIMITED = 10_000
-"""The width of what no terminal shows: lines are as long as they are, unless `COLUMNS` says."""
+"""The width of what no terminal shows, in columns: lines are as long as their text."""
 
 
 class ShownConsole(Console):
     """rich's console, whose texts are made visible and never read as markup.
 
-    A terminal has its width. Anything else, such as a pipe, has the one in `COLUMNS`, or none, so
-    that tables are not squeezed into 80 columns.
+    Only a terminal limits the width. `COLUMNS`, which shells export, is about the terminal and must
+    not squeeze a table that goes through a pipe.
 
     Args:
         stream: where to write (default: standard output).
@@ -35,7 +35,7 @@ class ShownConsole(Console):
         stream = sys.stdout if stream is None else stream
         chosen = {"highlight": False, "emoji": False, "markup": False, **options}
         super().__init__(file=getattr(stream, "styled", stream), **chosen)
-        if self._width is None and not self.is_terminal:
+        if not self.is_terminal:
             self.width = UNLIMITED
 
     def render(
@@ -45,3 +45,7 @@ class ShownConsole(Console):
         for segment in super().render(renderable, options):
             text, style, control = segment
             yield segment if control else Segment(visible(text), style)
+
+    def on_broken_pipe(self) -> None:
+        """Leaves the error to the command; rich would exit with 1, as if something had failed."""
+        raise  # noqa: PLE0704 - rich calls this where it handles the error

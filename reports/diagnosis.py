@@ -8,7 +8,7 @@ from rich.text import Text
 
 from numaproof.inputs.plurals import plural
 from numaproof.reports.untrusted import one_line, visible
-from numaproof.reports.wording import problem_lines
+from numaproof.reports.wording import short_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +34,9 @@ def diagnosis_lines(diagnosis: Diagnosis, width: int = PLAIN_WIDTH) -> Iterator[
     yield verdict(diagnosis)
     yield Text("What to do next:", "bold")
     for number, step in enumerate(diagnosis.next_steps, 1):
-        yield Text(f"  {number}. {one_line(step, 400)}")
+        first, *sides = short_lines(step, 400)
+        yield Text(f"  {number}. {first}")
+        yield from (Text(f"     {line}") for line in sides)
 
 
 def verdict(diagnosis: Diagnosis) -> Text:
@@ -72,11 +74,11 @@ def _finding(finding: Finding, told: set[str], room: int) -> Iterator[Text]:
     told.add(finding.wrong)
     after = f"after {finding.after}: " if finding.after else ""
     told_before = " (again)" if again else ""
-    wrong, *labelled = problem_lines(finding.wrong)
-    yield Text(f"     {mark} {after}{one_line(wrong, 400)}{told_before}", style)
+    wrong, *sides = short_lines(finding.wrong, 400)
+    yield Text(f"     {mark} {after}{wrong}{told_before}", style)
     if again:
         return
-    yield from (Text(f"       {line[2:11]}{one_line(line[11:], 400)}", style) for line in labelled)
+    yield from (Text(f"     {line}", style) for line in sides)
     if finding.right:
         yield Text(f"       right: {one_line(finding.right, 400)}")
     if finding.log.strip():

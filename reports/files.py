@@ -68,12 +68,16 @@ class Recorder:
     Args:
         folder: where the files go.
 
+    Attributes:
+        written: whether the reports have been written.
+
     Raises:
         OSError: the folder or a file in it cannot be written.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.written = False
         self._stream: FileIO | None = None
         self._lines: list[bytes] = []
         self._size = 0
@@ -99,9 +103,10 @@ class Recorder:
             # An error in the block says more than that the reports cannot be written either.
             with suppress(OSError) if error else nullcontext():
                 write_reports(summarize(self.events()), self.folder)
+                self.written = True
 
     def events(self) -> tuple[AnyEvent, ...]:
-        """Everything recorded, as a reader of the file gets it."""
+        """Everything recorded, as a reader of the file gets it unless the disk is full."""
         return tuple(events.read_lines(self._lines))
 
     def record(self, event: AnyEvent) -> None:
@@ -122,6 +127,7 @@ class Recorder:
             self._append(self._stream, events.write_line(event))
 
     def _append(self, stream: FileIO, line: bytes) -> None:
+        self._lines.append(line)
         with naming(self.folder / EVENTS):
             unwritten = memoryview(line)
             try:
@@ -129,9 +135,9 @@ class Recorder:
                     unwritten = unwritten[stream.write(unwritten) :]
             except OSError:
                 stream.truncate(self._size)
+                stream.seek(self._size)  # a shorter line may fit
                 raise
         self._size += len(line)
-        self._lines.append(line)
 
 
 def read_events(path: Path) -> tuple[AnyEvent, ...]:

@@ -19,7 +19,7 @@ def counts_line(summary: Summary) -> str:
     if summary.tally.bad:
         what = f"{summary.tally.bad:,} of {what}"
         if found := len(causes(summary)):
-            what += f" by {plural(found, 'cause')}"
+            what += f", {plural(found, 'cause')}"
     return what + (f" ({counts})" if counts else "")
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from numaproof.protocol.events import GOOD
-from numaproof.protocol.mismatch import in_one_line
+from numaproof.protocol.mismatch import what_differs
 from numaproof.reports.values import Difference, compact, differences, without_machine
 from numaproof.reports.wording import problem_lines, taken_side
 
@@ -57,8 +57,8 @@ class Failure:
 
     @property
     def news(self) -> str:
-        """The message, or empty if the title says the same."""
-        return "" if in_one_line(self.message) == self.title else self.message
+        """The message, or empty if the title says the same; the sides stand at their step."""
+        return "" if self.title.startswith(what_differs(self.message)) else self.message
 
     @property
     def log_name(self) -> str:
@@ -73,6 +73,7 @@ class BadStep:
     number: int
     step: ReportedCall
     found: tuple[Difference, ...]
+    """Where the answer differs from what was expected, without what the problems say."""
     answer: str
     """The answer as JSON or why there is none; empty if the differences say enough."""
 
@@ -157,7 +158,13 @@ def bad_steps(failure: Failure) -> Iterator[BadStep]:
         # Without an answer everything expected is missing, which is no information.
         found = () if broke and step.answer is None else step_differences(step)
         if step.problems or found or broke:
-            yield BadStep(number, step, found, "" if found else _answer(failure, step))
+            more = tuple(one for one in found if not _is_said(one, step))
+            yield BadStep(number, step, more, "" if found else _answer(failure, step))
+
+
+def _is_said(difference: Difference, step: ReportedCall) -> bool:
+    """Whether a problem of the step is about the same place."""
+    return any(difference.path in what_differs(one).split() for one in step.problems)
 
 
 def told_steps(failure: Failure) -> Iterator[BadStep | HarnessStep]:

@@ -310,10 +310,13 @@ def _examples(
 
 def _gaps(started: RunStarted | None, ended: RunEnded | None, tally: OutcomeTally) -> Iterator[str]:
     """Says in sentences why the stream is not that of a complete run."""
-    if started is None:
+    if started is None and (ended is None or ended.complete):
         yield "The stream of events has no beginning."
     if ended is None:
-        yield "The stream of events has no end: the run was killed or is still in progress."
+        yield (
+            "The stream of events has no end: the run was killed, is still in progress, or could"
+            " not write it."
+        )
         return
     if not ended.complete:
         yield ended.message or "The run was cut short."

@@ -26,6 +26,7 @@ from rich.text import Text
 from numaproof.inputs.plurals import plural
 from numaproof.protocol import events
 from numaproof.protocol.events import GOOD
+from numaproof.protocol.mismatch import what_differs
 from numaproof.reports.consoles import ShownConsole
 from numaproof.reports.groups import likeness
 from numaproof.reports.summary import summarize
@@ -72,22 +73,23 @@ class Terminal:
         stream: where to write (default: standard output).
         environment: the environment variables that decide between live and plain output
             (default: those of the process).
-        reports: the folder of the written reports, to show at the end.
         calls: whether to show every call of a case run, if its event has them.
+
+    Attributes:
+        reports: the folder of the written reports, to show at the end; empty for none.
     """
 
     def __init__(
         self,
         stream: TextIO | None = None,
         environment: Mapping[str, str] | None = None,
-        reports: str = "",
         *,
         calls: bool = False,
     ) -> None:
         self._stream = stream or sys.stdout
         environment = os.environ if environment is None else environment
         self._live = is_live(self._stream, environment)
-        self._reports = reports
+        self.reports = ""
         self._calls = calls
         self._seen: list[AnyEvent] = []
         self._total: int | None = None
@@ -127,7 +129,7 @@ class Terminal:
             return
         summary = summarize(self._seen)
         width = self._console.width if self._live else PLAIN_WIDTH
-        for part in summary_parts(summary, width=width, color=self._live, reports=self._reports):
+        for part in summary_parts(summary, width=width, color=self._live, reports=self.reports):
             if self._live:
                 print_part(self._console, part)
             else:
@@ -208,7 +210,7 @@ class Terminal:
         head = f"{SYMBOLS[event.outcome]} {event.outcome.upper()}  "
         line = Text(head, style=OUTCOME_STYLES[event.outcome])
         line.append(one_line(name, 160), style="bold")
-        if event.message != name:
+        if not name.startswith(what_differs(event.message)):
             line.append(f"  {one_line(event.message, 160)}", style="default")
         self._line(line)
 
@@ -259,17 +261,10 @@ def show(lines: Iterable[Text], stream: TextIO | None = None) -> None:
     stream.flush()
 
 
-def as_plain(part: RenderableType, width: int | None = None) -> str:
-    """What rich prints for a renderable, without colour.
-
-    Args:
-        part: the renderable.
-        width: in columns (default: that of `ShownConsole`).
-    """
+def as_plain(part: RenderableType) -> str:
+    """What rich prints for a renderable, without colour and as wide as it needs to be."""
     written = StringIO()
-    console = ShownConsole(
-        written, width=width, color_system=None, legacy_windows=False, force_terminal=False
-    )
+    console = ShownConsole(written, color_system=None, legacy_windows=False, force_terminal=False)
     print_part(console, part)
     return "\n".join(line.rstrip() for line in written.getvalue().rstrip("\n").split("\n"))
 

@@ -26,6 +26,7 @@ from numaproof.reports.wording import (
     left_lines,
     problem_lines,
     reached_lines,
+    short_lines,
     taken_side,
     taken_sides,
     untested_line,
@@ -91,7 +92,7 @@ def summary_parts(
                 yield Padding(Text(more, "bold"), (0, 0, 0, 2))
     if left := groups[MOST_FAILURES:]:
         runs = plural(sum(group.size for group in left), "failure")
-        yield Text(f"\n{runs} by {plural(len(left), 'more cause')} in the reports.")
+        yield Text(f"\n{runs} with {plural(len(left), 'more cause')} in the reports.")
     if summary.areas:
         yield Text()
         yield _areas(summary)
@@ -145,7 +146,8 @@ def _expected(summary: Summary) -> Iterator[Text]:
     for found in summary.known_examples[:_NAMES]:
         told = one_line(found.signature, _VALUE)
         yield Text(f"{SYMBOLS['known failure']} known failure {told}", "yellow")
-        yield Text(f"  {one_line(found.reason or found.message, _VALUE)}")
+        said = short_lines(found.reason or found.message, _VALUE)
+        yield from (Text(f"  {line}") for line in said)
         if found.file:
             yield _whole("  case file: ", found.file)
     if (left := len(summary.known_examples) - _NAMES) > 0:
@@ -154,8 +156,8 @@ def _expected(summary: Summary) -> Iterator[Text]:
 
 def _by_chance(summary: Summary) -> Iterator[Text]:
     for one in summary.by_chance[:_NAMES]:
-        said = one_line(f"{one.scenario}, call {one.call}: {one.message}", _VALUE)
-        yield Text(f"answer differs from run to run: {said}", "yellow")
+        said = f"answer differs from run to run: {one.scenario}, call {one.call}: {one.message}"
+        yield from (Text(line, "yellow") for line in short_lines(said, _VALUE))
     if (left := len(summary.by_chance) - _NAMES) > 0:
         yield Text(f"{left} more of these are in the reports.", "yellow")
 

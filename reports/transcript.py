@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from numaproof.reports.untrusted import one_line
 from numaproof.reports.values import compact, without_machine
-from numaproof.reports.wording import SYMBOLS, problem_lines, taken_side
+from numaproof.reports.wording import SYMBOLS, short_lines, taken_side
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,19 +31,15 @@ def transcript(run: CaseFinished) -> Iterator[str]:
         answer = "no answer" if step.answer is None else _short(step.answer)
         yield f"     {answer}"
         for problem in step.problems:
-            first, *more = problem_lines(problem)
-            yield f"     {SYMBOLS['fail']} {one_line(first, _VALUE)}"
-            yield from (f"       {_labelled(line)}" for line in more)
+            first, *sides = short_lines(problem, _VALUE)
+            yield f"     {SYMBOLS['fail']} {first}"
+            yield from (f"       {line}" for line in sides)
     defect = f" ({run.defect})" if run.defect else ""
-    message = f": {one_line(run.message, _VALUE)}" if run.message else ""
+    first, *sides = short_lines(run.message, _VALUE)
+    message = f": {first}" if first else ""
     side = f", {taken_side(run.parted)}" if run.parted else ""
     yield f"  {SYMBOLS[run.outcome]} {run.outcome}{defect}{side}{message}"
-
-
-def _labelled(line: str) -> str:
-    """A line of a problem, as long as a value may be, with its label where it is."""
-    indent = line[: len(line) - len(line.lstrip())]
-    return f"{indent}{one_line(line, _VALUE)}"
+    yield from (f"    {line}" for line in sides)
 
 
 def _arguments(step: ReportedCall) -> dict[str, Any]:

@@ -34,6 +34,7 @@ _COMMAND = re.compile(r"^([ \t]*):(?=:[a-z][a-z-]*(?: [^\n]*)?::)|#(?=#\[[a-z])"
 def visible(text: str) -> str:
     """The text with every hidden or forbidden character written as its code point.
 
+    A byte of a path that is not UTF-8 is written in hexadecimal, after a backslash and an x.
     Tabs and line feeds stay; carriage returns before a line feed are dropped. The result contains
     only characters that XML 1.0 allows, and no command for a workflow. To show it again changes
     nothing.
@@ -46,6 +47,8 @@ def visible(text: str) -> str:
 
 
 def _code_point(character: str) -> str:
+    if "\udc80" <= character <= "\udcff":  # a byte of a path or an argument, by PEP 383
+        return f"\\x{ord(character) & 0xFF:02x}"
     return f"⟨U+{ord(character):04X}⟩"
 
 
@@ -70,13 +73,18 @@ _LAST_SHORT = 0xFFFF
 def one_line(text: str, limit: int) -> str:
     """The text on one line of at most `limit` characters, hidden characters made visible.
 
-    What was expected and what came instead, which have lines of their own, become a sentence.
+    What was expected and what came instead are left out: they stand on lines of their own.
     """
     # Printing help does not need it.
-    from numaproof.protocol.mismatch import in_one_line  # noqa: PLC0415
+    from numaproof.protocol.mismatch import what_differs  # noqa: PLC0415
 
-    flat = " ".join(visible(in_one_line(text)).split())
+    flat = whole_line(what_differs(text))
     return flat if len(flat) <= limit else flat[: max(limit - 1, 0)] + "…"
+
+
+def whole_line(text: str) -> str:
+    """All of the text on one line, hidden characters made visible."""
+    return " ".join(visible(text).split())
 
 
 def shortened(text: str, limit: int, whole: str = "events.jsonl") -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from numaproof.inputs.plurals import plural
 from numaproof.protocol.mismatch import Mismatch
+from numaproof.reports.untrusted import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -182,3 +183,12 @@ def problem_lines(text: str) -> tuple[str, ...]:
     if found is None:
         return tuple(text.split("\n"))
     return (found.what, f"  {'expected':8} {found.expected}", f"  {'got':8} {found.got}")
+
+
+def short_lines(text: str, limit: int) -> tuple[str, ...]:
+    """The lines of a difference, each at most `limit` characters; any other text is one line."""
+    found = Mismatch.read(text)
+    if found is None:
+        return (one_line(text, limit),)
+    what, expected, got = (one_line(one, limit) for one in (found.what, found.expected, found.got))
+    return problem_lines(str(Mismatch(what, expected, got)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from numaproof.inputs.plurals import numbered, plural
 from numaproof.protocol.sets import NUMASet
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def is_memory(resource: str) -> bool:
 def amount(resource: str, count: int) -> str:
     """``4 CPUs``, ``1.5 GiB of memory``, ``2 vendor.example/nic``."""
     if resource == CPU:
-        return f"{count} CPU" + ("" if count == 1 else "s")
+        return plural(count, "CPU")
     return f"{size(count)} of {resource}" if is_memory(resource) else f"{count} {resource}"
 
 
@@ -60,7 +61,7 @@ def size(count: int, digits: int = 1) -> str:
 
 def nodes_text(nodes: NUMASet) -> str:
     """``node 0``, ``nodes 0-1``."""
-    return f"node {nodes}" if len(nodes) == 1 else f"nodes {nodes}"
+    return numbered("node", nodes)
 
 
 def masked(nodes: int) -> str:

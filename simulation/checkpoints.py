@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from numaproof.folders.scratch import scratch_folder
+from numaproof.inputs.plurals import numbered
 from numaproof.protocol import messages
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference.kubelet.checkpoints import cpu as cpu_checkpoint
@@ -183,7 +184,7 @@ def _overlaps(entries: Any) -> list[str]:
         cpus = CPUSet.union(_cpus(text) for text in containers.values())
         if cpus & taken:
             found += (
-                f"pods {other} and {uid} both hold CPUs {both}"
+                f"pods {other} and {uid} both hold {numbered('CPU', both)}"
                 for other, others in held.items()
                 if (both := cpus & others)
             )

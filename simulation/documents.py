@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,26 +25,39 @@ MOST_DOCUMENTS = 10_000
 """Documents in a file; a node has a few hundred pods."""
 
 MOST_PROBLEMS = 100
-"""Problems that are looked for in the fields of a document: the nearest name takes a while."""
+"""Problems that are looked for in a document, and in all: the nearest name takes a while."""
 
 _MARK = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 """At the start of a line these characters always separate documents, even inside a scalar (YAML
 1.2, section 9.1.2)."""
 
 
-def parts(text: str, file: str) -> Iterator[Document]:
+def parts(text: str, file: str, errors: list[DocumentError] | None = None) -> Iterator[Document]:
     """The non-empty documents in a file's text, with the line numbers of the file.
 
+    Args:
+        text: the text.
+        file: the file's name.
+        errors: takes what is wrong with a document that cannot be read; the others follow.
+
     Raises:
-        DocumentError: one of them cannot be read, or there are too many.
+        DocumentError: one of them cannot be read, unless `errors` takes it, or there are too many.
     """
     before = values = 0
     for number, part in enumerate(_MARK.split(text)):
         if number > MOST_DOCUMENTS:
             message = f"more than {MOST_DOCUMENTS:,} documents"
             raise DocumentError(file, before + 1, "", message, "split the file")
-        document = documents.load(part, file=file, aliases=True, before=before)
-        before += part.count("\n")
+        first, before = before, before + part.count("\n")
+        try:
+            document = documents.load(part, file=file, aliases=True, before=first)
+        except DocumentError as error:
+            if errors is None:
+                raise
+            errors.append(error)
+            if len(errors) >= MOST_PROBLEMS:
+                return
+            continue
         values += document.values
         if values > documents.MAX_VALUES:
             message = f"more than {documents.MAX_VALUES:,} values in one file"
@@ -100,6 +114,17 @@ def configuration(text: str, file: str, releases: Sequence[str]) -> Configuratio
         where = f"{file}:{document.line()}"
         notes.append(f"{where}: no field is set, so the kubelet's defaults are assumed")
     return ConfigurationFile(document, settings, unknown, mistyped, tuple(notes))
+
+
+@contextmanager
+def gathered(errors: list[DocumentError]) -> Iterator[None]:
+    """Adds what is wrong with documents to `errors`, so that more of them can be looked at."""
+    try:
+        yield
+    except DocumentError as error:
+        errors.append(error)
+    except DocumentErrors as several:
+        errors += several.errors
 
 
 def refuse(errors: Sequence[DocumentError]) -> None:

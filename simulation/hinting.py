@@ -96,7 +96,7 @@ def _judged(
     nodes = best.nodes.bit_count()
     if policy.name == SINGLE_NUMA_NODE and nodes > 1:
         return found, (
-            f"{wish} need {nodes} nodes even on an empty machine, and {policy.name} admits only one"
+            f"even an empty machine needs {nodes} nodes for {wish}, and {policy.name} admits one"
         )
     return found, None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from numaproof.inputs.plurals import plural
+from numaproof.inputs.plurals import numbered, plural
 from numaproof.protocol.sets import CPUSet, NUMASet
 from numaproof.reference.cpu import options as cpu_options
 from numaproof.reference.cpu.topology import touching
@@ -81,16 +81,16 @@ def _reserved_cpus(config: dict[str, Any], cpu: StaticCPUPolicy) -> Iterator[War
     topology = cpu.topology
     siblings = cpu.broken & ~cpu.reserved
     if siblings:
-        message = f"splits cores: CPUs {_cpus(siblings)} share a core with reserved CPUs"
+        message = f"splits cores: reserved CPUs share one with {numbered('CPU', _cpus(siblings))}"
         if cpu.options.full_cores and cpu.options.across_numa:
             message += (
-                " and are never assigned; with distribute-cpus-across-numa the kubelet can hang "
-                "forever on such a machine"
+                ", which full-pcpus-only never assigns; with distribute-cpus-across-numa the "
+                "kubelet can hang forever on such a machine"
             )
         elif cpu.options.full_cores:
-            message += " and are never assigned with full-pcpus-only"
+            message += ", which full-pcpus-only never assigns"
         else:
-            message += ", so pods that get them exclusively share cores with system daemons"
+            message += ", so pods with exclusive CPUs share cores with system daemons"
         whole = _cpus(topology.whole_cores(cpu.reserved))
         yield path, message, f"reserve whole cores, such as {whole}", CPU
     if path[-1] == "cpu":

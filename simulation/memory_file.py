@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, TypeGuard
 
+from numaproof.inputs.plurals import numbered
 from numaproof.protocol.sets import NUMASet
 
 if TYPE_CHECKING:
@@ -121,7 +122,8 @@ def _blocks(found: Mapping[str, Any], machine: Mapping[int, NodeMemory]) -> Iter
         )
         if size != reserved and all(node in tables for node in nodes):
             yield (
-                f"NUMA nodes {nodes}: {kind}: containers hold {size}, but {reserved} is reserved"
+                f"{numbered('NUMA node', nodes)}: {kind}: containers hold {size}, but {reserved} is"
+                " reserved"
             )
     for node, content in sorted(_nodes(found).items()):
         count = content.get("numberOfAssignments")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -13,7 +14,15 @@ from numaproof.reference.errors import NotBuiltError
 from numaproof.reference.pods.manifest import read_pod
 from numaproof.reference.pods.pod import PodError
 from numaproof.simulation import api_server, fields
-from numaproof.simulation.documents import field_errors, ignored, mapping, parts, refuse
+from numaproof.simulation.documents import (
+    MOST_PROBLEMS,
+    field_errors,
+    gathered,
+    ignored,
+    mapping,
+    parts,
+    refuse,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -110,38 +119,79 @@ def read(
     Raises:
         DocumentError: a document cannot be read or has an unknown field or a value of the wrong
             type, two describe the same pod, or there are more than `MOST_PODS`.
-        DocumentErrors: a document has several such fields.
+        DocumentErrors: there are several such errors, of which about `MOST_PROBLEMS` are named.
     """
-    found: dict[str, DescribedPod] = {}
-    created: dict[str, str] = {}
-    notes = []
-    for file, text in files:
-        for document in parts(text, file):
-            for path, item in _objects(document, document.data, ()):
-                kind = _kind(document, item, path)
-                if kind not in _TEMPLATE:
-                    where = f"{file}:{document.line(path)}"
-                    notes.append(f"{where}: skipped {kind}: numaproof reads no pods from this kind")
-                    continue
-                unknown, mistyped = field_errors(document, item, kind, releases, path)
-                refuse(mistyped if lenient else (*unknown, *mistyped))
-                notes += ignored(unknown)
-                asked = _asked(document, item, path, keep_uid=running)
-                if running and _ended(item):
-                    where = f"{file}:{document.line(path)}"
-                    notes.append(f"{where}: skipped {asked.name}: it has ended")
-                    continue
-                count = _count(document, item, path, replicas)
-                if asked.name in found or f"{asked.name}#1" in found:
-                    raise document.error(path, f"duplicate {asked.name}", "rename one of them")
-                if len(found) + count > MOST_PODS:
-                    raise document.error(path, f"too many pods: the limit is {MOST_PODS}")
-                if not count:
-                    notes.append(f"{file}:{document.line(path)}: {asked.name} has 0 replicas")
-                found |= {one.name: one for one in _replicated(asked, count)}
-                created |= dict.fromkeys(found.keys() - created.keys(), _created(item))
-    ordered = sorted(found, key=lambda name: created[name]) if running else found
-    return Reading(tuple(found[name] for name in ordered), tuple(notes))
+    reader = _Reader(replicas, running, releases, lenient)
+    with gathered(reader.errors):
+        for file, text in files:
+            if reader.done:
+                break
+            reader.read(file, text)
+    refuse(reader.errors)
+    return reader.reading()
+
+
+@dataclass
+class _Reader:
+    """What was read so far; the fields without a default are the arguments of `read`."""
+
+    replicas: int | None
+    running: bool
+    releases: Sequence[str]
+    lenient: bool
+    errors: list[DocumentError] = field(default_factory=list)
+    _full: bool = False
+    _found: dict[str, DescribedPod] = field(default_factory=dict)
+    _created: dict[str, str] = field(default_factory=dict)
+    _notes: list[str] = field(default_factory=list)
+
+    @property
+    def done(self) -> bool:
+        """Whether no more documents are to be read."""
+        return self._full or len(self.errors) >= MOST_PROBLEMS
+
+    def reading(self) -> Reading:
+        """The result."""
+        names = list(self._found)
+        if self.running:
+            names.sort(key=lambda name: self._created[name])
+        return Reading(tuple(self._found[name] for name in names), tuple(self._notes))
+
+    def read(self, file: str, text: str) -> None:
+        """Reads a file, and goes on after a document with errors."""
+        with gathered(self.errors):
+            for document in parts(text, file, self.errors):
+                with gathered(self.errors):
+                    for path, item in _objects(document, document.data, ()):
+                        if self.done:
+                            return
+                        with gathered(self.errors):
+                            self._add(document, path, item)
+
+    def _add(self, document: Document, path: PathTuple, item: dict[str, Any]) -> None:
+        where = f"{document.file}:{document.line(path)}"
+        kind = _kind(document, item, path)
+        if kind not in _TEMPLATE:
+            self._notes.append(f"{where}: skipped {kind}: numaproof reads no pods from this kind")
+            return
+        unknown, mistyped = field_errors(document, item, kind, self.releases, path)
+        refuse(mistyped if self.lenient else (*unknown, *mistyped))
+        self._notes += ignored(unknown)
+        asked = _asked(document, item, path, keep_uid=self.running)
+        if self.running and _ended(item):
+            self._notes.append(f"{where}: skipped {asked.name}: it has ended")
+            return
+        count = _count(document, item, path, self.replicas)
+        if asked.name in self._found or f"{asked.name}#1" in self._found:
+            raise document.error(path, f"duplicate {asked.name}", "rename one of them")
+        if len(self._found) + count > MOST_PODS:
+            self._full = True
+            raise document.error(path, f"too many pods: the limit is {MOST_PODS}")
+        if not count:
+            self._notes.append(f"{where}: {asked.name} has 0 replicas")
+        for one in _replicated(asked, count):
+            self._found[one.name] = one
+            self._created[one.name] = _created(item)
 
 
 def _kind(document: Document, item: dict[str, Any], path: PathTuple) -> str:
@@ -193,19 +243,21 @@ def _objects(
         yield path, item
         return
     of = str(item["kind"]).removesuffix("List")
-    unknown = [((name,), fields.suggestion(name, _LIST)) for name in item if name not in _LIST]
     about = mapping(document, item.get("metadata") or {}, (*path, "metadata"))
-    unknown += [
-        (("metadata", name), fields.suggestion(name, _LIST_METADATA))
-        for name in about
-        if name not in _LIST_METADATA
-    ]
-    for place, fix in unknown:
-        raise document.error((*path, *place), "unknown field", fix)
+    _check_names(document, item, _LIST, path)
+    _check_names(document, about, _LIST_METADATA, (*path, "metadata"))
     for number, one in enumerate(_sequence(document, item.get("items"), (*path, "items"))):
         # The items of a typed list have no kind of their own.
         typed = {"kind": of, **one} if of and isinstance(one, dict) else one
         yield from _objects(document, typed, (*path, "items", number))
+
+
+def _check_names(
+    document: Document, value: dict[str, Any], known: tuple[str, ...], path: PathTuple
+) -> None:
+    for name in value:
+        if name not in known:
+            raise document.error((*path, name), "unknown field", fields.suggestion(name, known))
 
 
 def _sequence(document: Document, value: Any, path: PathTuple) -> list[Any]:
@@ -288,8 +340,8 @@ def _asked(
 
 def _placed(document: Document, place: PathTuple, text: str) -> DocumentError:
     """Locates an error whose text begins with the field, such as ``spec.containers[0].name``."""
-    field, message = _FIELD.fullmatch(text).groups()  # type: ignore[union-attr] # it always fits
-    outer, _, resource = re.sub(r"[.](limits|requests)[.]", r".\1 ", field).partition(" ")
+    named, message = _FIELD.fullmatch(text).groups()  # type: ignore[union-attr] # it always fits
+    outer, _, resource = re.sub(r"[.](limits|requests)[.]", r".\1 ", named).partition(" ")
     steps: list[str | int] = [
         int(index) if index else name for name, index in re.findall(r"[.](\w+)|\[(\d+)\]", outer)
     ]

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 import click
 import pytest
 
+from numaproof import fakesys
 from numaproof.cli.main import cli
+from numaproof.conformance.cases import loading
 from numaproof.plugin.checking import Checker
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ SUFFIX = re.compile(r"(?:[\w.-]+/)*[\w-]+\.py|[\w.-]+(?:/[\w.-]+)+\.(?:yaml|md|s
 ELSEWHERE = ("numaproof-report/", "pkg/", "site/", "sys/", "proc/")
 """What paths in other trees begin with: reports, the kubelet's sources, a board, machines."""
 NAME = re.compile(r"(?<![\w./-])numaproof(?:\.[A-Za-z_]\w*)+")
+CASE_RUN = re.compile(r"`([a-z0-9-]+) \[([a-z0-9-]+)\]`")
 COMMAND = re.compile(r"(?<![\w./-])(?<!from )numaproof ([a-z].*)")
 
 pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -116,6 +119,13 @@ def import_name(name: str) -> object:
     except ImportError:
         module, _, attribute = name.rpartition(".")
         return getattr(import_name(module), attribute)
+
+
+@own_pages
+def test_cases_and_machines_of_case_runs_exist(page: Path) -> None:
+    for case, machine in CASE_RUN.findall(prose(page)):
+        assert case in {one.id for one in loading.bundled_cases()}
+        assert machine in fakesys.bundled_profiles()
 
 
 def subcommand(words: list[str]) -> tuple[click.Command, list[str]]:

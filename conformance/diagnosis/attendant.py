@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from numaproof.conformance.execution.player import Player
 from numaproof.conformance.judging import invariants
+from numaproof.inputs.plurals import numbered
 from numaproof.protocol import messages
 
 if TYPE_CHECKING:
@@ -53,8 +54,8 @@ class Attendant(Player):
         if not isinstance(state, messages.State):
             return
         self.session.calls[-1].problems += [
-            f"container {name} of {uid} holds CPUs {container.exclusive}, but the state directory"
-            " was empty and no pod has been admitted since: that is of an earlier start"
+            f"container {name} of {uid} holds {numbered('CPU', container.exclusive)}, but the state"
+            " directory was empty and no pod has been admitted since: that is of an earlier start"
             for uid, containers in state.pods.items()
             for name, container in containers.items()
             if container.exclusive
@@ -94,8 +95,8 @@ def _moved(call: Call, held: View) -> list[str]:
     uid = call.args.pod["metadata"]["uid"]
     before = held.state.pods.get(uid, {})
     return [
-        f"container {name} of {uid} held CPUs {before[name].exclusive} before the restart, and now"
-        f" holds {container.exclusive or 'none'} [exclusive-set-stays]"
+        f"container {name} of {uid} held {numbered('CPU', before[name].exclusive)} before the"
+        f" restart, and now holds {numbered('CPU', container.exclusive)} [exclusive-set-stays]"
         for name, container in call.answer.containers.items()
         if name in before and before[name].exclusive - container.exclusive
     ]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from numaproof.conformance.diagnosis import shapes
-from numaproof.protocol import codec, messages
+from numaproof.protocol import codec, malformed, messages
 from numaproof.protocol.diagnosis import Finding
 from numaproof.protocol.operations import OPERATIONS
 
@@ -23,8 +23,6 @@ KINDS = ("ok", "refused", "unsupported", "fault")
 
 _OF_JSON_RPC = {"result": "ok", "error": "fault", "jsonrpc": ""}
 """Fields of JSON-RPC, and what the protocol has in their place."""
-
-_SHOWN = 80
 
 
 @dataclass
@@ -77,70 +75,10 @@ def read(line: bytes, number: int, operation: str) -> ReadLine:
 def _object(reading: ReadLine, line: bytes, number: int) -> dict[str, Any] | None:
     """The JSON object on the line; None if there is none."""
     right = f"`{json.dumps({'id': number, 'ok': {}})}` on a line of its own"
-    try:
-        text = line.decode()
-    except UnicodeDecodeError as error:
-        at = f"byte {error.start + 1} ({line[error.start]:#04x})"
-        reading.wrong(f"the line is not UTF-8: {at} starts no character", "write UTF-8")
-        return None
-    if text.startswith("\ufeff"):
-        reading.wrong("the line begins with a byte order mark", "write UTF-8 without one")
-        text = text[1:]
-    odd: list[str] = []
-    try:
-        value = json.loads(text, parse_constant=odd.append)
-    except (ValueError, RecursionError) as error:
-        reading.wrong(*_no_json(text, error, right))
-        return None
-    if odd:
-        reading.wrong(
-            f"the line has {odd[0]}, which JSON does not have", "write a number, or leave it out"
-        )
-    if not isinstance(value, dict):
-        reading.wrong(f"the line is not a JSON object but {_cut(text)}", right)
-        return None
-    return _whole_characters(reading, value)
-
-
-def _whole_characters(reading: ReadLine, value: dict[str, Any]) -> dict[str, Any] | None:
-    """The object without halves of surrogate pairs, which nothing could write or show."""
-    try:
-        text = json.dumps(value, ensure_ascii=False)
-    except RecursionError:
-        reading.wrong("the line is not JSON (nested too deeply)")
-        return None
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        reading.wrong(
-            "the line has half of a surrogate pair, which is no character",
-            "write each character whole",
-        )
-        value = json.loads(text.encode("utf-8", "replace"))
-    return value
-
-
-def _no_json(text: str, error: Exception, right: str) -> tuple[str, str]:
-    begins = text.strip()
-    if not begins:
-        return "the line is empty", "write nothing but one line for each response"
-    if begins in {"{", "["}:
-        return (
-            "the line is not JSON: it ends after its first bracket",
-            "write the whole response on one line, not indented",
-        )
-    if begins.lower().startswith("content-length"):
-        return (
-            "the line is a header as language servers use them",
-            "write only JSON, one object per line",
-        )
-    if begins.startswith(("{'", "{u'", '{"id": None')):
-        return (
-            f"the line is not JSON but a Python dictionary: {_cut(text)}",
-            f"`json.dumps(...)` writes JSON: {right}",
-        )
-    why = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-    return f"the line is not JSON ({why}): {_cut(text)}", right
+    found = malformed.read(line, right)
+    for sentence, better in found.problems:
+        reading.wrong(sentence, better)
+    return found.value
 
 
 def _envelope(reading: ReadLine, value: Mapping[str, Any], number: int) -> str | None:
@@ -225,8 +163,3 @@ def _decoded(reading: ReadLine, body: Any, kind: type, name: str) -> messages.An
     except codec.ProtocolError as error:
         reading.wrong(str(error))
         return None
-
-
-def _cut(text: str) -> str:
-    flat = text.strip()
-    return repr(flat if len(flat) <= _SHOWN else f"{flat[:_SHOWN]}…")

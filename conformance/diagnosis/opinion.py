@@ -18,7 +18,7 @@ from numaproof.conformance.diagnosis import told
 from numaproof.conformance.judging.entitlement import exclusive_counts, is_static, pod_resources
 from numaproof.conformance.judging.oracle import disagreement, without_path
 from numaproof.conformance.judging.pods import read
-from numaproof.inputs.plurals import plural
+from numaproof.inputs.plurals import counted, numbered
 from numaproof.protocol import messages
 from numaproof.protocol.discovery import discovers
 from numaproof.protocol.messages import LEVELS
@@ -170,13 +170,13 @@ class Opinion:
         for name, container in answer.containers.items():
             if name in due and len(container.exclusive) != due[name]:
                 moment.wrong(
-                    f"`{name}` has {plural(len(container.exclusive), 'exclusive CPU')}"
-                    f" ({container.exclusive or 'none'}); it is due {due[name]}"
+                    f"`{name}` has {counted('exclusive CPU', container.exclusive)};"
+                    f" it is due {due[name]}"
                 )
             beyond = container.exclusive - cpus.allocatable
             if beyond:
                 what = "reserved" if beyond.issubset(cpus.all) else "not on the machine"
-                moment.wrong(f"CPUs {beyond} of `{name}` are exclusive, and {what}")
+                moment.wrong(f"`{name}` has exclusive {numbered('CPU', beyond)}, {what}")
 
 
 def _look_at_reason(moment: Moment, reason: str) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from numaproof.inputs.plurals import plural
+from numaproof.inputs.shell_words import quoted
 from numaproof.protocol.messages import LEVELS
-from numaproof.protocol.mismatch import in_one_line
+from numaproof.protocol.mismatch import what_differs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -46,14 +47,15 @@ def _wrong(exchanges: Sequence[Exchange]) -> list[str]:
             if finding.advice or finding.cause in found:
                 continue
             more = counts[finding.cause] - 1
-            times = "time" if more == 1 else "times"
-            again = f" (and {more} more {times})" if more else ""
+            again = f" (and {plural(more, 'more time')})" if more else ""
             right = f" → {finding.right}" if finding.right else ""
             shown = f"shown by {one.step} ({one.number}), after {finding.after}"
             where = shown if finding.after else f"{one.step} ({one.number})"
             lines = finding.log.strip().splitlines()
             said = f"; its standard error ends with: {lines[-1].strip()[:200]}" if lines else ""
-            found[finding.cause] = f"{where}: {in_one_line(finding.wrong)}{said}{again}{right}"
+            what = what_differs(finding.wrong)
+            sides = finding.wrong.removeprefix(what)
+            found[finding.cause] = f"{where}: {what}{said}{again}{right}{sides}"
     return list(found.values())
 
 
@@ -71,8 +73,8 @@ def _ready(command: str, hello: Hello | None) -> Iterator[str]:
 
 def _quoted(command: str) -> str:
     """The command as one word of a shell, in double quotes as the documentation has them."""
-    plain = not set(command) & set('"$`\\!')
-    return f'"{command}"' if plain else shlex.quote(command)
+    plain = command.isprintable() and not set(command) & set('"$`\\!')
+    return f'"{command}"' if plain else quoted((command,))
 
 
 def _claimable(hello: Hello | None, agreed: frozenset[Level]) -> tuple[str, ...]:

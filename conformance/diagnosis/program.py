@@ -171,6 +171,8 @@ class Program:
             left += process.unasked(0.02)
             process.wait(0.02)
         moment.seconds = time.monotonic() - began
+        while not process.alone and time.monotonic() - began < _PARTING:
+            time.sleep(_QUIET)  # what it has started may end by itself
         code = process.returncode
         moment.response = "still running" if code is None else ending(code)
         if left:
@@ -314,7 +316,7 @@ class Program:
             )
         if partial:
             moment.wrong(
-                f"the last line has no line break: {_text(partial)[:80]!r}", "end it with `\\n`"
+                f"the last line has no line break: '{_text(partial)[:80]}'", "end it with `\\n`"
             )
         return self._given_up()
 
@@ -342,11 +344,11 @@ def _extra(output: bytes, when: str, number: int | None = None) -> tuple[str, st
     if number is not None and when == "after the answer":
         again = lines.read(first.encode(), number, "hello")
         if again.number == number:
-            return f"request {number} is answered twice: {first[:80]!r}", "answer each request once"
+            return f"request {number} is answered twice: '{first[:80]}'", "answer each request once"
     many = text.strip().count("\n") + 1
     what = f"{many} lines, the first" if many > 1 else "a line"
     return (
-        f"there is output {when}: {what} {first[:80]!r}",
+        f"there is output {when}: {what} '{first[:80]}'",
         "standard output is for responses alone; write logs and banners to standard error",
     )
 

@@ -17,17 +17,17 @@ from numaproof.conformance.differential.chance import examine
 from numaproof.conformance.differential.diff_options import FILE, LIFE, START, TREE
 from numaproof.conformance.execution import machines
 from numaproof.conformance.execution.capabilities import Capabilities
-from numaproof.conformance.execution.harness_run import quoted
 from numaproof.conformance.execution.scenario import Scenario
 from numaproof.conformance.fuzzing import shrinking
 from numaproof.conformance.fuzzing.exploration import found_file, life, odd_start, tree, upgrade
 from numaproof.conformance.trees.machine_trees import FoundTree
 from numaproof.folders.scratch import scratch_folder
+from numaproof.inputs.shell_words import quoted
 from numaproof.protocol import discovery, events
 from numaproof.protocol.features import claimed
 from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.messages import TOLD
-from numaproof.protocol.mismatch import in_one_line
+from numaproof.protocol.mismatch import what_differs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -249,7 +249,7 @@ def _found(
 ) -> events.DivergenceFound:
     scenario, played, cut_short = found.smallest(scratch, options.tries)
     message = f"{found.named.name}: {played.message}"
-    title = in_one_line(message)
+    title = what_differs(message)
     if cut_short:
         title += f" ({shrinking.CUT_SHORT})"
     case = shrinking.case_of(scenario, title)

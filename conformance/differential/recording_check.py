@@ -14,6 +14,7 @@ from numaproof.conformance.execution.scenario import Scenario
 from numaproof.protocol import events
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from numaproof.conformance.differential.recordings import Recording
@@ -118,13 +119,19 @@ def _other_devices(step: events.ReportedCall) -> bool:
     """
     if _counted(step.answer) == _counted(step.expected):
         return True
-    mine, theirs = ((one or {}).get("containers") for one in (step.answer, step.expected))
+    mine, theirs = map(_containers, (step.answer, step.expected))
     if not mine or not theirs or mine.keys() != theirs.keys():
         return False
     spec = step.args["pod"]["spec"]
     in_order = [*(spec.get("initContainers") or ()), *spec["containers"]]
     first = next((one["name"] for one in in_order if mine[one["name"]] != theirs[one["name"]]), "")
     return bool(_counted(mine.get(first)) == _counted(theirs.get(first)))
+
+
+def _containers(answer: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The containers of an admission, each with `devices`, which may be left out."""
+    containers = (answer or {}).get("containers") or {}
+    return {name: {"devices": {}} | one for name, one in containers.items()}
 
 
 def _counted(value: Any) -> Any:
@@ -136,4 +143,5 @@ def _counted(value: Any) -> Any:
         if key == "devices" and isinstance(inner, dict)
         else _counted(inner)
         for key, inner in value.items()
+        if inner or key != "devices"  # which may be left out
     }

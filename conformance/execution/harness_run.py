@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import shlex
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from numaproof.conformance.execution.implementation import left_of
+from numaproof.inputs.shell_words import quoted
 from numaproof.protocol import events
 
 if TYPE_CHECKING:
@@ -18,22 +17,6 @@ if TYPE_CHECKING:
     from numaproof.conformance.execution.run import Target
     from numaproof.conformance.requirements import Registry
     from numaproof.protocol.machine import MachineInfo
-
-
-def quoted(words: Iterable[str]) -> str:
-    """A command line for a shell, on one line of printable text whatever the names of files."""
-    return " ".join(map(_quoted, words))
-
-
-def _quoted(word: str) -> str:
-    if word.isprintable():
-        return shlex.quote(word)
-    return f"$'{''.join(map(_escaped, os.fsencode(word)))}'"
-
-
-def _escaped(byte: int) -> str:
-    shown = chr(byte)
-    return shown if shown.isascii() and (shown.isalnum() or shown in "-_./ ") else f"\\x{byte:02x}"
 
 
 DEFAULT_TIMEOUT = 30.0

@@ -30,6 +30,7 @@ from numaproof.conformance.execution.capabilities import NotSupportedError
 from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.judging import expectations, known_defects
 from numaproof.conformance.judging.discovered import seen_in
+from numaproof.inputs.plurals import numbered
 from numaproof.protocol import codec, discovery, messages
 from numaproof.protocol.messages import MergeArgs
 from numaproof.protocol.sets import CPUSet
@@ -221,7 +222,7 @@ class Player:
             self.session.machine = manifests.with_memory(machine, step.memory)
             self.session.from_tree = False  # the tree is of the machine as it was
             if step.offline:
-                self.session.note(f"took CPUs {step.offline} offline")
+                self.session.note(f"took {numbered('CPU', CPUSet.parse(step.offline))} offline")
             for change in step.memory:
                 self.session.note(_changed_memory(change))
             self.facts = type(self.facts)(self.session.machine)

@@ -200,7 +200,7 @@ def _gone(process: Process, code: int | None, at: str) -> str:
 
 
 def _shown(line: bytes) -> str:
-    text = line[:_SHOWN].decode("utf-8", "replace")
-    return f"{text!r}" + (
-        f" and {plural(len(line) - _SHOWN, 'more byte')}" if len(line) > _SHOWN else ""
-    )
+    """The beginning of a line; bytes that are not UTF-8 are escapes."""
+    text = line.decode(errors="backslashreplace")
+    more = len(text) - _SHOWN
+    return text[:_SHOWN] + (f"… and {plural(more, 'more character')}" if more > 0 else "")

@@ -10,6 +10,7 @@ import msgspec
 from numaproof.conformance.cases import writing
 from numaproof.conformance.fuzzing import shrinking
 from numaproof.protocol import events
+from numaproof.protocol.mismatch import what_differs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,6 +33,7 @@ class FuzzFinding:
     case: Case
     machine: MachineInfo
     outcome: events.Outcome
+    message: str
     steps: tuple[events.ReportedCall, ...]
     pictures: tuple[events.Picture, ...] = ()
     stderr: str = ""
@@ -46,6 +48,7 @@ class FuzzFinding:
             _marked(played.case(), cut_short=played.cut_short),
             played.scenario.machine,
             result.outcome,
+            result.message,
             run.steps(),
             run.pictures(),
             result.stderr,
@@ -57,7 +60,7 @@ class FuzzFinding:
     def of_nondeterminism(cls, nondeterminism: Nondeterminism) -> FuzzFinding:
         case = msgspec.structs.replace(
             nondeterminism.scenario.case,
-            title=nondeterminism.result.message,
+            title=what_differs(nondeterminism.result.message),
             machine=nondeterminism.scenario.machine,
         )
         # A single run may pass.
@@ -65,6 +68,7 @@ class FuzzFinding:
             _marked(case, cut_short=nondeterminism.cut_short),
             nondeterminism.scenario.machine,
             nondeterminism.result.outcome,
+            nondeterminism.result.message,
             nondeterminism.steps,
             stderr=nondeterminism.result.stderr,
             signature=nondeterminism.signature,
@@ -80,7 +84,7 @@ class FuzzFinding:
             at=harness_run.elapsed(),
             title=self.case.title,
             outcome=self.outcome,
-            message=self.case.title,
+            message=self.message,
             machine=self.machine,
             steps=self.steps,
             requirements=self.case.requirements,

@@ -127,8 +127,6 @@ def _comparable(answer: messages.Answer, *, exact: bool) -> Any:
         case messages.State():
             files = {name: comparable_file(text) for name, text in answer.files.items()}
             return {**plain, "files": files if exact else {}}
-        case messages.NodeHints():
-            return {**plain, "devices": plain.get("devices") or {}}
         case _ if "topology" in plain:
             listed = plain.pop("topology") or ()
             nodes = {str(node["node_id"]): node for node in listed}

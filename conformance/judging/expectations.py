@@ -160,7 +160,15 @@ def _machine(
 ) -> Iterator[str]:
     machine: MachineInfo = answer  # type: ignore[assignment]
     wanted = expected if discovers is None else kept(expected, discovers)
-    yield from _subset("machine", wanted, described(machine, discovers))
+    sides = _null_for_empty(wanted), _null_for_empty(described(machine, discovers))
+    yield from _subset("machine", *sides)
+
+
+def _null_for_empty(value: Any) -> Any:
+    """A description with null in place of each empty list, which means the same."""
+    if isinstance(value, dict):
+        return {key: _null_for_empty(one) for key, one in value.items()}
+    return None if isinstance(value, list | tuple) and not value else value
 
 
 def _state(expected: Expected, answer: messages.State, context: Context) -> Iterator[str]:
@@ -355,8 +363,9 @@ def _of_count(field: str, want: Any, value: Any, given: CPUSet) -> tuple[str, st
         return "whole cores only" if want else "at least one core in part", named(given)
     words = _WORDS[field]
     if field == "per_node":
-        expected, got = (", ".join(map(str, one)) or "none" for one in (want, value))
-        return f"{expected} {words}", f"{got} {words}" + (f" ({given})" if given else "")
+        expected, got = (", ".join(map(str, one)) or "no" for one in (want, value))
+        counts = (f"{one} CPU{'' if one == '1' else 's'} per node" for one in (expected, got))
+        return next(counts), next(counts) + (f" ({given})" if given else "")
     return amount(want, words), _counted(value, given, words)
 
 

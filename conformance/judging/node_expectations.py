@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from numaproof.conformance.cases.loading import applies
 from numaproof.conformance.cases.schema import DevicesExpected
+from numaproof.inputs.plurals import numbered
 from numaproof.protocol import lists
 from numaproof.protocol.mismatch import Mismatch
 from numaproof.protocol.sets import NUMASet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numaproof.conformance.cases.schema import Memory
     from numaproof.protocol.messages import DeviceResource, Level, MemoryBlock
@@ -83,17 +84,19 @@ def amount(count: int | str, things: str) -> str:
 
 
 def _blocks(blocks: Iterable[tuple[str, Nodes, int]]) -> str:
-    listed = (f"{size} bytes of {kind} on {_on(nodes)}" for kind, nodes, size in blocks)
+    listed = (f"{amount(size, 'bytes')} of {kind} on {_on(nodes)}" for kind, nodes, size in blocks)
     return "; ".join(listed) or "no memory"
 
 
-def _nodes(devices: Iterable[Nodes]) -> str:
+def _nodes(devices: Sequence[Nodes]) -> str:
     """The nodes of each of some devices."""
-    return "devices on " + "; ".join(map(_on, devices)) if devices else "no devices"
+    if not devices:
+        return "no devices"
+    return f"device{'' if len(devices) == 1 else 's'} on {'; '.join(map(_on, devices))}"
 
 
 def _on(nodes: Nodes) -> str:
-    return f"NUMA nodes {NUMASet(nodes)}" if nodes else "no NUMA node"
+    return numbered("NUMA node", NUMASet(nodes))
 
 
 def nodes_of(resource: str, devices: Iterable[DeviceResource]) -> dict[str, Nodes]:

@@ -18,10 +18,9 @@ from numaproof.conformance.promotion.expected_answers import Expecting, accepted
 from numaproof.folders.scratch import scratch_folder
 from numaproof.protocol import messages
 from numaproof.protocol.messages import LEVELS
-from numaproof.protocol.mismatch import in_one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
     from numaproof.conformance.cases.schema import Case
@@ -62,32 +61,35 @@ def rehearse(case: Case, kubernetes: str) -> Rehearsal:
     with scratch_folder() as scratch:
         run = Run(target, case, case.machine, None, scratch / "rehearsal")
         session = run.player.session
+        _make(run, run.player.begin, 0)
         played, forced = [], True
         for number, step in enumerate(case.steps, 1):
             before, pods = len(session.calls), tuple(session.pods)
-            _make(run, step, number)
+            _make(run, partial(run.player.step, step), number)
             calls = session.calls[before:]
             if calls or step.tamper:
                 played.append(_step(_without_strangers(step, pods), calls, run))
             forced = forced and _is_forced(session.config, step)
         if not any(one.step.tamper is None for one in played):
-            raise PromotionError("the reference makes none of its calls: nothing can be expected")
+            raise PromotionError(
+                "nothing can be expected: the reference skips every step, for each needs a running"
+                " node, or a pod on it"
+            )
         state = None
         if session.started is not None and played[-1].step.verb != "state":
             last = Step(state=NoArguments(), expect="anything")
             before = len(session.calls)
-            _make(run, last, len(case.steps) + 1)
+            _make(run, partial(run.player.step, last), len(case.steps) + 1)
             state = _step(last, session.calls[before:], run)
     return Rehearsal(tuple(played), state, forced)
 
 
-def _make(run: Run, step: Step, number: int) -> None:
-    """Makes a step, and refuses what the reference does not answer well."""
+def _make(run: Run, action: Callable[[], None], number: int) -> None:
+    """Makes a step, or begins, and refuses what the reference does not answer well."""
     with playing(run.player.case.id, number):
-        result = run.judge(partial(run.player.step, step))
+        result = run.judge(action)
     if result.outcome != "pass":
-        said = in_one_line(result.message)
-        message = f"the reference goes no further: {result.outcome}: {said}"
+        message = f"the reference goes no further: {result.outcome}: {result.message}"
         raise CaseError(run.player.case.id, number, message)
 
 

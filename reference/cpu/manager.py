@@ -27,7 +27,7 @@ class CPUManager(ContainerManager[CPUState]):
     ) -> None:
         """Takes the state that the start restored from the checkpoint `file`."""
         super().__init__(state, file)
-        self._policy = policy
+        self.policy = policy
         self.reuse = ReusableCPUs()
 
     def hints(self, pod: Pod, container: PodContainer | None) -> Resources:
@@ -35,21 +35,21 @@ class CPUManager(ContainerManager[CPUState]):
 
         Requirements: CPU-HINT-004, CPU-HINT-016.
         """
-        if self._policy is None:
+        if self.policy is None:
             return {}
         if container is None:
-            return cpu_hints.for_pod(self._policy, self.state, self.reuse, pod)
-        return cpu_hints.for_container(self._policy, self.state, self.reuse, pod, container)
+            return cpu_hints.for_pod(self.policy, self.state, self.reuse, pod)
+        return cpu_hints.for_container(self.policy, self.state, self.reuse, pod, container)
 
     def allocate(self, pod: Pod, container: PodContainer, affinity: KeptHint) -> None:
         """Gives the container its exclusive CPUs.
 
         Requirements: CPU-NONE-002, CPU-STATIC-014.
         """
-        if self._policy is None:
+        if self.policy is None:
             return
         try:
-            self.state, self.reuse = self._policy.allocate(
+            self.state, self.reuse = self.policy.allocate(
                 self.state, self.reuse, pod, container, affinity.numa
             )
         except (NotEnoughCPUsError, AccountingError) as error:
@@ -57,20 +57,22 @@ class CPUManager(ContainerManager[CPUState]):
 
     def allocate_pod(self, pod: Pod, affinity: KeptHint) -> None:
         """Gives the pod CPUs as a whole; it has them even where they cannot be shared out."""
-        if self._policy is None:
+        if self.policy is None:
             return
         try:
-            self.state = self._policy.allocate_pod(self.state, pod, affinity.numa)
-            self.state = self._policy.share_out(self.state, pod)
+            self.state = self.policy.allocate_pod(self.state, pod, affinity.numa)
+            self.state = self.policy.share_out(self.state, pod)
         except (NotEnoughCPUsError, AccountingError) as error:
             raise unexpected(error) from None
 
     def adopt(self, other: Self) -> None:
-        """Takes over what another manager has allocated, and what of it can be reused."""
+        """Takes over what another manager has reserved and allocated, and what can be reused."""
         super().adopt(other)
         self.reuse = other.reuse
+        if self.policy and other.policy:
+            self.policy = self.policy.reserving(other.policy.reserved)
 
     def end(self, uid: str, name: str) -> None:
         """Takes back the container's CPUs; the policy none gave it none, and takes none back."""
-        if self._policy is not None:
+        if self.policy is not None:
             super().end(uid, name)

@@ -7,7 +7,7 @@ its functions take a state and give the next one. Sets of CPUs are bit masks in 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference.cpu.assignment import Assignment, NotEnoughCPUsError
@@ -74,6 +74,10 @@ class StaticCPUPolicy(Readmission):
         Requirements: CPU-RESERVE-001.
         """
         return self.topology.cpus & ~self.reserved
+
+    def reserving(self, reserved: int) -> Self:
+        """The same policy with other reserved CPUs."""
+        return replace(self, reserved=reserved, broken=self.topology.whole_cores(reserved))
 
     def available(self, state: CPUState) -> int:
         """The CPUs that can be assigned now.
@@ -366,7 +370,7 @@ def make_static(
             f"[cpumanager] unable to reserve the required amount of CPUs (size of "
             f"{_text(reserved)} did not equal {count})"
         )
-    return replace(bare, reserved=reserved, broken=topology.whole_cores(reserved))
+    return bare.reserving(reserved)
 
 
 def check_budget(pod: Pod) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from numaproof.reference.manager import ContainerManager, unexpected
@@ -31,23 +32,23 @@ class MemoryManager(ContainerManager[MemoryState]):
     ) -> None:
         """Takes the state that the start restored from the checkpoint `file`."""
         super().__init__(state, file)
-        self._policy = policy
+        self.policy = policy
         self.reuse = ReusableMemory()
 
     def hints(self, pod: Pod, container: PodContainer | None) -> Resources:
         """Where the request could be met."""
-        if self._policy is None:
+        if self.policy is None:
             return {}
         if container is None:
-            return self._policy.hints_for_pod(self.state, self.reuse, pod)
-        return self._policy.hints_for_container(self.state, self.reuse, pod, container)
+            return self.policy.hints_for_pod(self.state, self.reuse, pod)
+        return self.policy.hints_for_container(self.state, self.reuse, pod, container)
 
     def allocate(self, pod: Pod, container: PodContainer, affinity: KeptHint) -> None:
         """Gives the container its memory."""
-        if self._policy is None:
+        if self.policy is None:
             return
         try:
-            self.state, self.reuse = self._policy.allocate(
+            self.state, self.reuse = self.policy.allocate(
                 self.state, self.reuse, pod, container, affinity
             )
         except AllocationError as error:
@@ -55,20 +56,22 @@ class MemoryManager(ContainerManager[MemoryState]):
 
     def allocate_pod(self, pod: Pod, affinity: KeptHint) -> None:
         """Gives the pod its memory, and its containers their parts of it."""
-        if self._policy is None:
+        if self.policy is None:
             return
         try:
-            self.state = self._policy.allocate_pod(self.state, self.reuse, pod, affinity)
+            self.state = self.policy.allocate_pod(self.state, self.reuse, pod, affinity)
         except AllocationError as error:
             raise unexpected(error) from None
 
     def adopt(self, other: Self) -> None:
-        """Takes over what another manager has allocated, and what of it can be reused."""
+        """Takes over what another manager has reserved and allocated, and what can be reused."""
         super().adopt(other)
         self.reuse = other.reuse
+        if self.policy and other.policy:
+            self.policy = replace(self.policy, empty=other.policy.empty)
 
     def end(self, uid: str, name: str) -> None:
         """Takes back the container's memory; the policy None gave it none, and takes none back."""
-        if self._policy is not None:
+        if self.policy is not None:
             super().end(uid, name)
-            self.reuse = self._policy.still_reusable(self.state, self.reuse)
+            self.reuse = self.policy.still_reusable(self.state, self.reuse)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from numaproof.folders.output_files import clear_partials, write_file
+from numaproof.folders.output_files import clear_partials, require_writable, write_file
 from numaproof.inputs import door
 from numaproof.inputs.errors import DocumentError
 from numaproof.inputs.plurals import plural
@@ -202,13 +202,13 @@ def write_site(board: Board, folder: Path) -> None:
         OSError: a file cannot be written.
     """
     _require_own(folder)
-    written = set()
-    for name, text in _files(board):
-        path = folder / name
+    pages = {folder / name: text for name, text in _files(board)}
+    for path in pages:
+        require_writable(path)
+    for path, text in pages.items():
         write_file(path, visible(text))
-        written.add(path)
     for pattern in _OWN:
-        for path in {*folder.glob(pattern)} - written:
+        for path in {*folder.glob(pattern)} - pages.keys():
             with suppress(OSError):
                 path.unlink()
 

@@ -212,7 +212,7 @@ DEATHS = {
 OUTPUT = {
     "silence": Hostile("start", "stay()", "no answer"),
     "flood": Hostile("start", "while True: say(b'x' * 65536)", "longer than|no answer"),
-    "flood-of-lines": Hostile("start", "while True: say(b'x\\n' * 9999)", "malformed|no answer"),
+    "flood-of-lines": Hostile("start", "while True: say(b'x\\n' * 9999)", "is not JSON|no answer"),
     "flood-of-log": Hostile("start", "while True: os.write(2, b'x' * 65536)", "no answer"),
     "garbage": Hostile("start", "say(os.urandom(999).replace(b'\\n', b'') + b'\\n')", "line was"),
     "nul-bytes": Hostile("start", "say(b'\\0' * 99 + b'\\n')", "line was"),

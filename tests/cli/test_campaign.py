@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,17 @@ def test_the_reference_passes_and_every_release_is_named(command: Command) -> No
     assert other.code == 2
     assert "it belongs to another campaign: its configurations: " in other.err
     assert "--fresh to start over" in other.err
+
+
+def test_a_campaign_leaves_no_temporary_files(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "temporary"
+    place.mkdir()
+    monkeypatch.setenv("TMPDIR", str(place))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    assert command("campaign", *SMALL, "--no-seeds").code == 0
+    assert not list(place.iterdir())
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ def test_all_passed_is_0_with_every_report(
     ended = command("check", *small)
     assert ended.code == 0
     assert "Passed: 7 case runs (7 pass)" in ended.out
+    assert "untested" not in ended.out  # what was not selected does not count
     assert {run.outcome for run in finished(REPORT)} == {"pass"}
 
 

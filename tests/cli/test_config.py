@@ -238,7 +238,7 @@ def memory(*entries: str, total: str) -> str:
             STATIC + FULL + "reservedSystemCPUs: '0'\n",
             "",
             "reservedSystemCPUs",
-            "CPUs 1 share a core",
+            "reserved CPUs share one with CPU 1",
         ),
         (STATIC + SPREAD + "reservedSystemCPUs: '0'\n", TWO, "reservedSystemCPUs", "can hang"),
         (STATIC + "kubeReserved: {cpu: 500m}\n", "", "kubeReserved.cpu", "rounded up to 1 CPU"),

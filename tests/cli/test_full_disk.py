@@ -64,12 +64,30 @@ def test_a_report_that_does_not_fit_is_named(
     assert ended.code == 2
     (line,) = [one for one in ended.err.splitlines() if FULL in one]
     assert line.startswith(f"numaproof: {out}/")
+    assert "Reports: " not in ended.out
+    assert "still in progress" not in ended.out
     assert not [name for name in files(out) if name.endswith(".part")]
     (full_disk / "ballast").unlink()
     if which in {"check", "campaign", "replay"}:
         again = command(*words, "--out", out)
         assert FULL not in again.err
         assert again.code == 0
+
+
+def test_a_full_disk_is_no_killed_run_in_any_report(command: Command, small_disk: Path) -> None:
+    out = small_disk / "out"
+    for pages in (1, 4, 16, 64):
+        fill(small_disk, leave=pages)
+        ended = command(*CHECK, "--out", out)
+        assert ended.code == 2
+        (line,) = [one for one in ended.err.splitlines() if FULL in one]
+        assert line.startswith(f"numaproof: {out}/")
+        assert "Reports: " not in ended.out
+        assert "no beginning" not in ended.out
+        assert b"\0" not in (out / "events.jsonl").read_bytes()
+        for name in ("report.md", "report.html"):
+            report = out / name
+            assert not report.exists() or "still in progress" not in report.read_text()
 
 
 def test_a_board_on_a_full_disk_is_replaced_once_there_is_room(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -149,18 +150,39 @@ def test_a_terminal_gets_colour_unless_it_is_told_not_to() -> None:
     assert "Socket 0" in plain
 
 
-def test_a_reader_that_goes_away_is_no_traceback() -> None:
+READER_NEEDED = {
+    "profile list --json": -signal.SIGPIPE,
+    "profile show laptop-4c8t": -signal.SIGPIPE,
+    "case list": -signal.SIGPIPE,
+    "features": -signal.SIGPIPE,
+    "--help": -signal.SIGPIPE,
+    "--version": -signal.SIGPIPE,
+    "check --help": -signal.SIGPIPE,
+    "check --machine laptop-4c8t --select example-*": 3,
+}
+
+
+@pytest.mark.parametrize("args", READER_NEEDED)
+def test_only_a_run_needs_its_reader(args: str, tmp_path: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     ended = subprocess.run(
-        [*NUMAPROOF, "profile", "list", "--json"],
+        [*NUMAPROOF, *args.split()],
         stdout=writing,
         stderr=subprocess.PIPE,
         check=False,
+        cwd=tmp_path,
     )
     os.close(writing)
-    assert ended.returncode == 3
+    assert ended.returncode == READER_NEEDED[args]
     assert ended.stderr == b""
+
+
+def test_a_list_may_be_read_in_part() -> None:
+    shell = f"set -o pipefail; {NUMAPROOF[0]} case list | head -1"
+    ended = subprocess.run(["bash", "-c", shell], capture_output=True, check=False)
+    assert ended.returncode == 128 + signal.SIGPIPE
+    assert (ended.stdout.count(b"\n"), ended.stderr) == (1, b"")
 
 
 def test_a_full_disk_is_2() -> None:

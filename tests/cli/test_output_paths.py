@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from builders.input_files import FINDING, KUBELET, POD
+from numaproof.cli import outputs
 from numaproof.conformance.differential.recordings import SUFFIX
+from numaproof.reports.files import FILES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,6 +50,8 @@ TO_A_FOLDER: dict[str, Sequence[str]] = {
     "init": ("init", "--language", "python"),
 }
 
+NOWHERE = "a symbolic link that leads nowhere; remove it or name another path"
+
 
 @pytest.mark.usefixtures("inputs")
 @pytest.mark.parametrize("which", TO_A_FILE)
@@ -57,6 +61,8 @@ def test_a_file_that_cannot_be_written_is_refused_before_the_work(
     words, name = TO_A_FILE[which]
     for folder in ("loop", "fifo", "file"):
         Path(folder).mkdir()
+    Path(name).symlink_to("nowhere/at all")
+    Path("dangling").symlink_to("nowhere")
     Path("loop", name).symlink_to(name)
     os.mkfifo(Path("fifo", name))
     Path("file", "in the way").touch()
@@ -64,6 +70,8 @@ def test_a_file_that_cannot_be_written_is_refused_before_the_work(
         f"loop/{name}": "Too many levels of symbolic links",
         f"fifo/{name}": "is a FIFO, not a regular file",
         f"file/in the way/{name}": "Not a directory",
+        name: f"cannot write {name}: is {NOWHERE}",
+        f"dangling/{name}": f"cannot write dangling/{name}: dangling is {NOWHERE}",
     }.items():
         ended = command(*words, path)
         assert ended.code == 2
@@ -78,16 +86,60 @@ def test_a_folder_that_cannot_be_written_is_refused_before_the_work(
     command: Command, which: str
 ) -> None:
     Path("loop").symlink_to("loop")
+    Path("dangling").symlink_to("nowhere/at all")
     Path("file").touch()
     for path, said in {
         "loop": "Too many levels of symbolic links",
         "loop/out": "Too many levels of symbolic links",
         "file/out": "Not a directory",
+        "dangling": f"cannot write dangling: is {NOWHERE}",
+        "dangling/out": f"cannot write dangling/out: dangling is {NOWHERE}",
     }.items():
         ended = command(*TO_A_FOLDER[which], path)
         assert ended.code == 2
         assert said in ended.err
         assert ended.out == ""
+
+
+@pytest.mark.parametrize("name", ["tree", "tree.tar"])
+def test_a_tree_is_not_written_through_a_link_to_nothing(command: Command, name: str) -> None:
+    Path(name).symlink_to("nowhere")
+    Path("dangling").symlink_to("nowhere")
+    for path, said in (name, "is"), (f"dangling/{name}", "dangling is"):
+        ended = command("profile", "tree", "laptop-4c8t", "--to", path)
+        assert ended.code == 2
+        assert f"cannot write {path}: {said} {NOWHERE}" in ended.err
+    Path("empty").mkdir()
+    Path("link").symlink_to("empty")
+    assert command("profile", "tree", "laptop-4c8t", "--to", "link").code == 0
+    assert Path("empty/sys").is_dir()
+
+
+REPORTS = {
+    **dict.fromkeys(("check", "fuzz", "diff", "replay"), outputs.REPORT_FILES),
+    "campaign": ("events.jsonl", "summary.json", "summary.txt"),
+    "board": ("index.html",),
+}
+
+
+@pytest.mark.usefixtures("inputs")
+@pytest.mark.parametrize("which", REPORTS)
+def test_a_report_that_cannot_be_written_is_refused_before_the_work(
+    command: Command, which: str
+) -> None:
+    for number, name in enumerate(REPORTS[which]):
+        report = Path(f"out-{number}", name)
+        report.parent.mkdir()
+        os.mkfifo(report)
+        ended = command(*TO_A_FOLDER[which], report.parent)
+        assert ended.code == 2
+        assert f"numaproof: {report}: is a FIFO, not a regular file" in ended.err
+        assert ended.out == ""
+        assert report.is_fifo()
+
+
+def test_the_reports_that_are_looked_at_are_those_that_are_written() -> None:
+    assert outputs.REPORT_FILES == FILES
 
 
 @pytest.mark.usefixtures("inputs")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -50,8 +51,9 @@ def test_a_bug_that_fuzzing_finds_is_a_case_that_fails_until_it_is_fixed(
     (divergence,) = found.json()["divergences"]
     ended = command("promote", divergence["file"], "--id", "static-found", *said, *buggy)
     assert ended.code == 0, ended.err
-    told, failed, now, again = ended.out.splitlines()
+    told, failed, *sides, now, again = ended.out.splitlines()
     assert failed.startswith("numaproof reference fails it: fail: ")
+    assert [line.split()[0] for line in sides] in ([], ["expected", "got"])
     assert told.startswith("numaproof-cases.yaml: static-found, level ")
     check = shlex.split(now.removeprefix("now run: numaproof "))
     assert check == ["check", "--select", "static-found", "--cases", "numaproof-cases.yaml"]
@@ -72,6 +74,16 @@ def test_a_promoted_case_passes_and_the_command_that_runs_it_is_shown(command: C
     assert "    expect:\n      containers:\n        app: {exclusive: 1}\n" in OWN.read_text()
     checked = command("check", "--select", "static-one", "--cases", OWN, "--json")
     assert checked.json()["outcomes"] == {"pass": 1}
+
+
+def test_a_path_that_is_no_utf_8_is_shown_as_a_shell_reads_it(command: Command) -> None:
+    Path("finding.yaml").write_text(FINDING)
+    ended = command("promote", "finding.yaml", "--id", "static-one", "--into", "a\udcff.yaml")
+    named, now = ended.out.splitlines()
+    assert named.startswith("a\\xff.yaml: static-one, ")
+    assert now.endswith(r" --cases $'a\xff.yaml'")
+    line = now.removeprefix("now run: ").replace("numaproof", f"{sys.executable} -m numaproof", 1)
+    assert subprocess.run(["bash", "-c", line], check=False, capture_output=True).returncode == 0
 
 
 def test_more_is_added_to_the_file_that_is_there(command: Command) -> None:

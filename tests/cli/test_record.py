@@ -46,6 +46,7 @@ def test_a_scenario_without_an_answer_is_left_out_and_reported(
     ended = command("record", *args, "--out", "mine.jsonl.xz")
     assert ended.code == 0
     assert "skipped merges 0: the program ended at merge with exit code 3" in ended.err
+    assert "skipped 2 of 3 cases: the program ended at merge" in ended.err
     faulty = program(
         """
         fault = {"id": request.id, "fault": {"message": "boom", "trace": ""}}
@@ -55,6 +56,33 @@ def test_a_scenario_without_an_answer_is_left_out_and_reported(
     args = ("--implementation", faulty, "--seeds", "3:4", "--merges", "0:30")
     ended = command("record", *args, "--out", "other.jsonl.xz")
     assert "skipped merges 25: merge ended in a fault: boom" in ended.err
+
+
+def test_nothing_recorded_is_an_error_that_says_why(command: Command, program: Program) -> None:
+    dying = program("answer(request) if request.op == 'hello' else sys.exit(3)")
+    ended = command("record", "--implementation", dying, *FEW, "--out", "mine.jsonl.xz")
+    assert ended.code == 2
+    said = "nothing was recorded: skipped 5 of 5 cases: the program ended"
+    assert said in ended.err
+    assert "with exit code 3 (3)" in ended.err
+    assert not Path("mine.jsonl.xz").exists()
+
+
+def test_skipped_scenarios_are_counted_with_their_reasons(
+    command: Command, program: Program
+) -> None:
+    simple = program(UNSUPPORTED_MERGES)
+    args = ("--implementation", simple, "--merges", "0:30", "--out", "mine.jsonl.xz")
+    ended = command("record", *args, "--seeds", "3:4")
+    assert ended.code == 0
+    assert "skipped 2 of 3 cases: it is not supported (2)" in ended.err
+    assert "mine.jsonl.xz: 1 case" in ended.out
+
+
+UNSUPPORTED_MERGES = """
+unsupported = {"id": request.id, "unsupported": {"what": "merges"}}
+print(json.dumps(unsupported), flush=True) if request.op == "merge" else answer(request)
+"""
 
 
 def test_a_recording_never_replaces_a_file(command: Command, program: Program) -> None:

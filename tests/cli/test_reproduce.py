@@ -14,7 +14,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from numaproof.conformance.execution.harness_run import quoted
+from numaproof.inputs.shell_words import quoted
 from numaproof.protocol.events import CaseFinished, DivergenceFound
 from numaproof.reports.files import EVENTS, read_events
 

@@ -483,6 +483,14 @@ def test_the_page_has_a_link_to_the_issue_of_a_defect(ask: Command) -> None:
     assert "<td>0-1</td><td>8-9</td>" in page
 
 
+def test_errors_in_pods_and_in_the_configuration_are_told_together(ask: Command) -> None:
+    slip = PODS.replace("containers:", "contaners:", 1).replace("kind: Service", "kind: Podd")
+    ended = ask(slip, config=CONFIG + "cpuManagerPolicyy: none\n")
+    assert ended.code == 2
+    assert ended.err.count("pods.yaml:") == 2
+    assert "kubelet.yaml:6: cpuManagerPolicyy: unknown field" in ended.err
+
+
 # Looks
 
 

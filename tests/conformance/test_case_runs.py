@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,6 +16,7 @@ from numaproof.conformance import case_runs
 from numaproof.conformance.case_runs import CaseRuns
 from numaproof.conformance.cases import loading
 from numaproof.conformance.cases.errors import CaseError
+from numaproof.conformance.check import CheckOptions, check
 from numaproof.conformance.differential import recordings
 from numaproof.conformance.execution import runner
 from numaproof.conformance.execution.harness_run import HarnessRun
@@ -22,7 +24,8 @@ from numaproof.conformance.execution.machines import ProfileMachine
 from numaproof.conformance.execution.run import reference_target
 from numaproof.conformance.execution.runner import SelectedCase
 from numaproof.conformance.judging.sides import KUBELET
-from numaproof.conformance.requirements import Registry
+from numaproof.conformance.requirements import Registry, load_registry
+from numaproof.protocol.events import RunEnded
 from numaproof.protocol.releases import NEWEST
 
 if TYPE_CHECKING:
@@ -49,6 +52,16 @@ def harness_run() -> HarnessRun:
 
 def untimed(one: CaseFinished) -> CaseFinished:
     return msgspec.structs.replace(one, at=0.0, seconds=0.0)
+
+
+def test_only_a_run_of_the_whole_table_tells_what_no_case_can_test(
+    runs: list[SelectedCase],
+) -> None:
+    run = replace(harness_run(), registry=load_registry())
+    for whole in (False, True):
+        *_, ended = check(runs[:1], run, options=CheckOptions(whole=whole))
+        assert isinstance(ended, RunEnded)
+        assert bool(ended.untested) == whole
 
 
 @pytest.fixture

@@ -99,7 +99,7 @@ def test_a_directory_with_something_in_it_is_left_alone(tree: Tree, tmp_path: Pa
     assert found(tmp_path) == {"mine": b"mine"}
     with pytest.raises(WriteError, match="is not a directory"):
         write_directory(tree, tmp_path / "mine")
-    with pytest.raises(WriteError, match="cannot create"):
+    with pytest.raises(WriteError, match="cannot write"):
         write_directory(tree, tmp_path / "mine/below")
 
 

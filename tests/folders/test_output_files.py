@@ -23,7 +23,7 @@ from numaproof.folders.output_files import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 SMALL_DISK = 4 * 1024 * 1024
 """Bytes of the file system of `small_disk`."""
@@ -95,13 +95,13 @@ def test_an_interrupt_leaves_no_temporary_file(
 
 def test_a_new_file_never_replaces_another(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("old")
-    (tmp_path / "dangling").symlink_to("nowhere")
-    for name in ("file", "dangling"):
+    (tmp_path / "link").symlink_to("file")
+    for name in ("file", "link"):
         with pytest.raises(FileExistsError) as error:
             write_file(tmp_path / name, "new", new=True)
         assert error.value.filename == str(tmp_path / name)
     assert (tmp_path / "file").read_text() == "old"
-    assert names(tmp_path) == {"file", "dangling"}
+    assert names(tmp_path) == {"file", "link"}
 
 
 def test_missing_folders_are_created(tmp_path: Path) -> None:
@@ -200,9 +200,33 @@ def test_nobody_loses_a_line_where_many_add_one(tmp_path: Path, *, there: bool) 
     assert sorted(file.read_text().splitlines()) == sorted(map(str, [*range(threads)] * 10))
 
 
-def test_an_update_through_a_dangling_link_creates_its_target(tmp_path: Path) -> None:
+def test_a_link_that_leads_nowhere_is_refused_by_the_name_given(tmp_path: Path) -> None:
     link = tmp_path / "link"
-    link.symlink_to("target")
-    update_file(link, lambda: "text")
-    assert link.is_symlink()
-    assert (tmp_path / "target").read_text() == "text"
+    link.symlink_to("nowhere/at/all")
+    said = "symbolic link that leads nowhere; remove it or name another path"
+    writers: list[Callable[[Path], object]] = [
+        require_writable,
+        require_writable_folder,
+        lambda path: write_file(path, ""),
+        lambda path: write_file(path, "", new=True),
+        lambda path: update_file(path, lambda: "text"),
+    ]
+    for write in writers:
+        for path in (link, link / "file"):
+            with pytest.raises(OSError, match=said) as error:
+                write(path)
+            assert error.value.filename == str(path)
+    assert names(tmp_path) == {"link"}
+
+
+def test_an_update_follows_a_link_and_names_it_in_errors(tmp_path: Path) -> None:
+    (tmp_path / "target").write_text("old")
+    (tmp_path / "link").symlink_to("target")
+    update_file(tmp_path / "link", lambda: "new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "target").read_text() == "new"
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "to fifo").symlink_to("fifo")
+    with pytest.raises(OSError, match="is a FIFO") as error:
+        update_file(tmp_path / "to fifo", lambda: "new")
+    assert error.value.filename == str(tmp_path / "to fifo")

@@ -135,6 +135,19 @@ def test_a_place_without_room_is_refused(small_disk: Path, monkeypatch: pytest.M
     assert [one.name for one in small_disk.iterdir()] == ["ballast"]
 
 
+def test_a_place_that_cannot_be_written_is_not_called_full(
+    small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(small_disk))
+    subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
+    fix = "temporary files cannot be written there: set TMPDIR to a folder where they can"
+    with (
+        pytest.raises(ScratchError, match=f"^{small_disk}: Read-only file system; {fix}$"),
+        scratch_folder(),
+    ):
+        pass
+
+
 def test_an_error_on_a_full_disk_is_that_of_the_disk(
     small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

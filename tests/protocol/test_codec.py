@@ -46,6 +46,14 @@ def test_json_of_any_depth_is_read_or_refused(depth: int, opening: bytes) -> Non
     assert len(codec.decode_any(flat)) == depth + 1
 
 
+@pytest.mark.parametrize("text", [rb"\\", rb"\"[[", rb"\\\"", rb"\n[", b'","[', b""])
+def test_brackets_in_texts_nest_nothing(text: bytes) -> None:
+    flat = b"[" + b",".join([b'"' + text + b'"', b"[{}]"] * 300) + b"]"
+    codec.decode_any(flat)
+    with pytest.raises(codec.ProtocolError, match="nested deeper"):
+        codec.decode_any(b"[" * 200 + flat + b"]" * 200)
+
+
 def test_kubernetes_and_cadvisor_structures_are_open() -> None:
     line = b'{"id":1,"ok":{"num_cores":4,"vendor_id":"x","topology":null}}'
     assert codec.decode_answer(line, 1, "discover") == MachineInfo(num_cores=4)
@@ -64,7 +72,7 @@ def test_kubernetes_and_cadvisor_structures_are_open() -> None:
             "not sorted",
         ),
         (b'{"id":1,"ok":{"hint":{"numa":"0","preferred":true},"admit":true}}', "merge", "list"),
-        (b"\xff", "state", "malformed|invalid"),
+        (b"\xff", "state", "the line is not UTF-8"),
         (b'{"id":1,"fault":' + b"[" * 100_000, "state", "nested too deeply"),
     ],
 )
@@ -73,6 +81,32 @@ def test_a_bad_answer_is_refused_with_the_place(
 ) -> None:
     with pytest.raises(codec.ProtocolError, match=complaint):
         codec.decode_answer(line, 1, operation)
+
+
+@pytest.mark.parametrize(
+    ("line", "operation", "key"),
+    [
+        (b'{"id":1,"id":1,"ok":{}}', "remove", "id"),
+        (b'{"id":1,"ok":{},"ok":{}}', "remove", "ok"),
+        (b'{"id":1,"ok":{"shared":"0","pods":{"a":{},"b":{},"\\u0061":{}}}}', "state", "a"),
+        (b'{"id":1,"ok":{"shared":"0","pods":{"a:":{},"a\\u003A":{}}}}', "state", "a:"),
+        (b'{"id":1,"refused":{"reason":"no","message":"x:y","message":""}}', "admit", "message"),
+        (b'{"id":1,"fault":{"message":"","message":":","trace":"a:b"}}', "state", "message"),
+        (b'{"id":1,"ok":{"num_cores":1,"vendor":{"x":1,"x":2}}}', "discover", "x"),
+    ],
+)
+def test_a_repeated_key_is_refused_by_name(line: bytes, operation: str, key: str) -> None:
+    with pytest.raises(codec.ProtocolError, match=f"an object has the key '{key}' more than once"):
+        codec.decode_answer(line, 1, operation)
+
+
+@pytest.mark.parametrize(
+    "text", ['{"a":1}', "a:b", r'\":{"a":1,"a":2}', "\u003a", "9" * 30, "\\", '"[' * 300, "\n:"]
+)
+def test_texts_repeat_no_keys(text: str) -> None:
+    answer = messages.State(CPUSet([0]), {text: {}, f"{text}{text}": {}}, {"file": text})
+    line = codec.encode_answer(1, answer)
+    assert codec.decode_answer(line, 1, "state") == answer
 
 
 def test_arguments_are_decoded_by_their_operation() -> None:

@@ -85,7 +85,7 @@ def test_sets_have_an_order_a_truth_and_a_readable_form() -> None:
 
 
 def test_a_list_of_more_parts_than_there_are_members_is_refused_by_its_beginning() -> None:
-    with pytest.raises(ListFormatError, match=r"'1,1.*\.\.\.' has more than 65536 parts") as caught:
+    with pytest.raises(ListFormatError, match="the list has more than 65536 parts") as caught:
         CPUSet.parse("1," * 70_000 + "1")
     assert len(str(caught.value)) < 300
     with pytest.raises(ListFormatError, match="has more than 8 parts"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
@@ -13,12 +14,21 @@ from rich.text import Text
 from numaproof.protocol.events import Owner
 from numaproof.protocol.machine import MachineInfo, Node
 from numaproof.reports import answer_page, answer_text
-from numaproof.reports.answers import AnswerReport, ContainerRow, Item, Story, StoryStep
+from numaproof.reports.answers import (
+    AnswerReport,
+    ContainerRow,
+    Item,
+    ShapedAnswer,
+    Story,
+    StoryStep,
+)
 from numaproof.reports.drawing import draw_svg, draw_text
 from numaproof.reports.drawing_stock import DrawnDevice, DrawnMemory, Stock
 from numaproof.reports.terminal import as_plain
 
 if TYPE_CHECKING:
+    import pytest
+
     from conftest import MakeMachine
 
 GIB = 1 << 30
@@ -122,6 +132,18 @@ def test_an_answer_is_written_as_text(make_machine: MakeMachine) -> None:
     assert "     ✗ node 0     no node can give 4 CPUs\n     ~ nodes 0-1  5 CPUs free\n" in text
     assert "     …            3 more sets of nodes\n  2. merged\n" in text
     assert "  Hint: no node can give 4 CPUs." in text
+
+
+def test_nothing_is_cut_where_no_terminal_limits_the_width(
+    make_machine: MakeMachine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    long = "not enough CPUs of one node are free for this pod " * 5
+    shaped = ShapedAnswer(long, "shaped", (("answer", long, "admitted"),), ())
+    told = replace(answer(make_machine(2, 1, 2, 1), long), shaped=(shaped,))
+    text = "\n".join(map(as_plain, answer_text.parts(told, width=100, color=False)))
+    assert text.count(long.strip()) == 11
+    assert "…" not in text.replace("…            3 more sets", "")
 
 
 def test_a_coloured_answer_has_the_same_words(make_machine: MakeMachine) -> None:

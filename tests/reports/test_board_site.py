@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -153,6 +154,18 @@ def test_where_no_case_was_run_the_pages_say_so(tmp_path: Path) -> None:
     assert "Machine fields it discovers: nodes, cores." in shown["all-else.html"]
     said = "Parts of their newest runs are missing; the figures may be too high."
     assert said in shown["index.html"]
+
+
+def test_a_page_that_cannot_be_written_leaves_the_earlier_site_alone(tmp_path: Path) -> None:
+    write_site(board(pinner()), tmp_path)
+    last = max(tmp_path.rglob("*.html"))
+    last.unlink()
+    os.mkfifo(last)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    with pytest.raises(OSError, match="is a FIFO") as error:
+        write_site(board(pinner()), tmp_path)
+    assert error.value.filename == str(last)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
 
 
 def test_counts_of_findings_lead_to_them(tmp_path: Path) -> None:

@@ -88,6 +88,17 @@ def test_the_summary_names_every_finding_and_how_to_see_it_again() -> None:
     )
 
 
+def test_a_difference_has_a_line_for_each_side() -> None:
+    found = msgspec.structs.replace(FINDING, message="cpus\nexpected: 1,9\ngot: 1,8")
+    text = as_text(msgspec.structs.replace(SUMMARY, findings=(found,)))
+    assert "    cpus\n      expected 1,9\n      got      1,8\n    1 time" in text
+
+
+def test_a_folder_that_is_no_utf_8_is_named_as_a_shell_reads_it() -> None:
+    lines = as_text(SUMMARY, Path("a\udcff")).splitlines()
+    assert lines[-1].strip() == (r"numaproof replay $'a\xff/findings/x.yaml' --kubernetes 1.36")
+
+
 def test_nothing_found_is_not_said_of_what_is_not_complete() -> None:
     clean = msgspec.structs.replace(SUMMARY, findings=())
     assert as_text(clean).endswith("No findings.\n")

@@ -128,7 +128,7 @@ def test_every_report_counts_causes_and_names_them(
     events = stream(*runs, run())
     summary = summarize(events)
     files = written(summary, tmp_path)
-    counted = "71 of 72 case runs by 2 causes (1 pass, 70 fail, 1 crash)"
+    counted = "71 of 72 case runs, 2 causes (1 pass, 70 fail, 1 crash)"
     assert counted in files["report.html"]
     assert counted in files["report.md"]
     assert files["report.md"].count("<details><summary>✗ <b>fail</b>") == 1

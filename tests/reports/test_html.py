@@ -74,7 +74,7 @@ def hello(**changes: str) -> Hello:
 
 def test_the_verdict_is_at_the_top(stream: MakeStream, run: MakeRun) -> None:
     assert "Passed 2 case runs (2 pass)" in page(stream(run(), run(machine="server"))).text
-    assert "Failed 1 of 1 case run by 1 cause (1 crash)" in page(stream(run("crash"))).text
+    assert "Failed 1 of 1 case run, 1 cause (1 crash)" in page(stream(run("crash"))).text
 
 
 def test_an_incomplete_run_is_shown_as_one(stream: MakeStream, run: MakeRun) -> None:
@@ -208,7 +208,7 @@ def test_fuzzing_shows_its_divergences(stream: MakeStream, divergence: MakeDiver
     )
     assert "failure-1.yaml" in found.text
     assert "Seed 42" in found.text
-    assert "1 of 10 examples by 1 cause (9 pass, 1 fail)" in found.text
+    assert "1 of 10 examples, 1 cause (9 pass, 1 fail)" in found.text
 
 
 def test_one_bug_on_many_machines_has_one_card_with_pictures(

@@ -77,7 +77,7 @@ def test_the_streams_come_back_as_they_were() -> None:
     assert not sys.stdout.closed
 
 
-@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("closed", ["<&-", "2>&-", "<&- 2>&-"])
 def test_closed_streams_are_no_traceback(closed: str, tmp_path: Path) -> None:
     numaproof = Path(sys.executable).parent / "numaproof"
     for args, code in (("profile list", 0), ("profile show nothing", 2)):
@@ -90,6 +90,23 @@ def test_closed_streams_are_no_traceback(closed: str, tmp_path: Path) -> None:
         )
         assert ended.returncode == code
         assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize("command", ["profile list", "check", "--version", "case show no-case"])
+@pytest.mark.parametrize("closed", [">&-", "<&- >&-", "<&- >&- 2>&-"])
+def test_a_closed_standard_output_is_2(command: str, closed: str, tmp_path: Path) -> None:
+    numaproof = Path(sys.executable).parent / "numaproof"
+    ended = subprocess.run(
+        ["sh", "-c", f"{numaproof} {command} {closed}"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 2
+    told = "numaproof: standard output is closed; redirect it to /dev/null to discard it\n"
+    assert ended.stderr == ("" if "2>&-" in closed else told)
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_nobody_prints_past_the_shown_streams() -> None:

@@ -94,7 +94,7 @@ def test_an_answer_shaped_by_a_defect_names_it(defect: Defect, tmp_path: Path) -
     question, found = seeded(defect, tmp_path)
     report = answer(found, question, "machine")
     parts = answer_text.parts(report, width=100, color=False)
-    text = "\n".join(as_plain(part, 2000) for part in parts)
+    text = "\n".join(as_plain(part) for part in parts)
     for shown in (text, answer_page.html(report), codec.encode(found).decode()):
         assert f"docs/findings.md#{defect.name}" in shown
         assert defect.issue in shown
@@ -148,3 +148,17 @@ def test_findings_about_a_configuration_name_the_defect_that_shaped_them(
     verdict = configuration_check.judge(question)
     notes = configuration_check.shaped_findings(question, verdict)
     assert {each.name for note in notes for each in note.defects} == {name}
+
+
+@pytest.mark.parametrize("name", ["reservation-by-best-fit", "reservation-beyond-node-wraps"])
+def test_what_follows_from_a_shaped_start_says_so(name: str, tmp_path: Path) -> None:
+    defect = next(one for one in ANSWERED if one.name == name)
+    question, found = seeded(defect, tmp_path)
+    if len(found.warnings) == 1:
+        pods = tuple(seeding.guaranteed(f"pod-{n}", 1) for n in range(2))
+        (tmp_path / "more").mkdir()
+        found = simulate(question, pods, tmp_path / "more")
+    start, *others = found.warnings
+    assert (start.part, start.follows) == ("start", False)
+    assert others
+    assert all(one.follows for one in others)

@@ -188,8 +188,8 @@ def test_watching_leaves_the_node_as_it_is() -> None:
             [pod("a", {"cpu": 60})],
             (),
             (
-                "container app0: 60 CPUs need 2 nodes even on an empty machine, and single-"
-                "numa-node admits only one"
+                "container app0: even an empty machine needs 2 nodes for 60 CPUs, and single-"
+                "numa-node admits one"
             ),
         ),
         (

@@ -305,6 +305,26 @@ def test_several_unknown_fields_are_all_named() -> None:
     assert [one.line for one in raised.value.errors] == [25, 44]
 
 
+def test_every_document_with_an_error_is_named_in_every_file() -> None:
+    slip = "kind: Pod\nmetadata: {name: a}\nspce: {}\n"
+    listed = "kind: List\nitems:\n- kind: Podd\n- 5\n"
+    texts = [("one", f"{slip}---\na: [\n---\n{slip}"), ("two", f"{POD}---\n{listed}---\n{POD}")]
+    with pytest.raises(DocumentErrors) as raised:
+        pods.read(texts, releases=RELEASE)
+    told = [(one.file, one.line, one.message.split()[0]) for one in raised.value.errors]
+    assert told[:3] == [("one", 3, "unknown"), ("one", 6, "not"), ("one", 9, "unknown")]
+    assert [file for file, *_ in told[3:]] == ["two"] * 3
+    assert raised.value.errors[-1].message.startswith("duplicate ")
+
+
+def test_errors_beyond_a_limit_are_not_looked_for_in_further_documents() -> None:
+    for text in ("kind: Podd\n---\n", "a: [\n---\n"):
+        with pytest.raises(DocumentErrors) as raised:
+            pods.read([("one", text * 90), ("two", text * 90), ("three", "")], releases=RELEASE)
+        assert len(raised.value.errors) == documents.MOST_PROBLEMS
+        assert str(raised.value).count("\n") == documents.MOST_PROBLEMS - 1
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

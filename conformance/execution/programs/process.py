@@ -70,6 +70,11 @@ class Process:
         return self._supervision.lost
 
     @property
+    def alone(self) -> bool:
+        """Whether neither the program nor anything that it has started is left."""
+        return self._supervision.alone
+
+    @property
     def found(self) -> tuple[str, ...]:
         """The other processes that there were when it was killed, by their command lines."""
         return self._supervision.found

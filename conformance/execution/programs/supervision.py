@@ -105,6 +105,11 @@ class Supervision:
             self._listen(seconds, lambda: self._status is not None)
         return None if self._status is None else os.waitstatus_to_exitcode(self._status)
 
+    @property
+    def alone(self) -> bool:
+        """Whether neither the program nor anything that it has started is left."""
+        return not supervisor.children(self._popen.pid)
+
     def fileno(self) -> int:
         """The descriptor of its socket, for a selector."""
         return self._control.fileno()

@@ -92,14 +92,14 @@ class Supervisor:
 
     def _end(self) -> None:
         """Kills all descendants and says what was there, and what there still is."""
+        self._reap()
         for pid in _descendants()[:_MOST_FOUND]:
-            if pid != self._program:
-                self._say("found", pid, _name(pid))
+            if pid != self._program and (name := _name(pid)):
+                self._say("found", pid, name)
         began = time.monotonic()
         poll = select.poll()
         poll.register(self._deaths, select.POLLIN)
-        self._reap()
-        while alive := _children(os.getpid()):
+        while alive := children(os.getpid()):
             # The children of who is killed become children of this process: they are next.
             for pid in alive:
                 _kill(pid)
@@ -107,7 +107,8 @@ class Supervisor:
             self._reap()
             if time.monotonic() - began > PATIENCE:
                 for pid in _descendants():
-                    self._say("left", pid, _name(pid))
+                    if name := _name(pid):
+                        self._say("left", pid, name)
                 break
         self._say("done")
 
@@ -130,6 +131,17 @@ class Supervisor:
             os.write(self._control, " ".join(map(str, words)).encode() + b"\n")
         except OSError:
             pass  # the harness is gone
+
+
+def children(pid: int) -> list[int]:
+    """The children of a process: those of each of its threads."""
+    found: list[int] = []
+    try:
+        for task in os.listdir(f"/proc/{pid}/task"):
+            found += map(int, _read(f"/proc/{pid}/task/{task}/children").split())
+    except OSError:
+        pass  # it has ended
+    return found
 
 
 def _spawn(words: list[str]) -> tuple[int, int]:
@@ -160,28 +172,20 @@ def _prctl(option: int, value: int) -> None:
 
 def _descendants() -> list[int]:
     found: list[int] = []
-    waiting = _children(os.getpid())
+    waiting = children(os.getpid())
     while waiting and len(found) < _MOST_FOUND:
         found.append(waiting.pop(0))
-        waiting += _children(found[-1])
+        waiting += children(found[-1])
     return found
 
 
-def _children(pid: int) -> list[int]:
-    """The children of a process: those of each of its threads."""
-    children: list[int] = []
-    try:
-        for task in os.listdir(f"/proc/{pid}/task"):
-            children += map(int, _read(f"/proc/{pid}/task/{task}/children").split())
-    except OSError:
-        pass  # it has ended
-    return children
-
-
 def _name(pid: int) -> str:
-    """The command line of a process, safe to be shown on one line."""
+    """The command line of a process, safe to be shown on one line; empty if it has ended."""
     words = _read(f"/proc/{pid}/cmdline").replace(b"\0", b" ").strip()
-    return ascii(words.decode("utf-8", "replace")[:_NAME])[1:-1] or "(ended)"
+    # After the name of its program, which may hold anything, comes the state.
+    if _read(f"/proc/{pid}/stat").rpartition(b") ")[2][:1] in (b"", b"X", b"Z"):
+        return ""
+    return ascii(words.decode("utf-8", "replace")[:_NAME])[1:-1] or "(no command line)"
 
 
 def _read(path: str) -> bytes:

@@ -13,6 +13,7 @@ from numaproof.conformance.judging.entitlement import (
     topology_policy,
 )
 from numaproof.conformance.judging.invariants.view import Violation, named, nodes_of
+from numaproof.inputs.plurals import numbered, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,8 +71,8 @@ def on_change(before: View, after: View) -> Iterator[Violation]:
                 yield Violation(
                     "affinity-to-what-is-held",
                     "MEM-RESTART-001",
-                    f"after a restart {named(place)} has {block.type} on nodes {block.numa} and"
-                    f" the affinity {numa or 'to none'}",
+                    f"after a restart {named(place)} has {block.type} on {nodes_of(block.numa)}"
+                    f" and the affinity {nodes_of(numa)}",
                     places=(place,),
                 )
 
@@ -113,8 +114,8 @@ def _within(
         yield Violation(
             "cpus-within-affinity",
             "NODE-ALIGN-002",
-            f"{named(place)} has the affinity {numa} and CPUs {container.exclusive - near}"
-            " elsewhere",
+            f"{named(place)} has the affinity {nodes_of(numa)} and"
+            f" {numbered('CPU', container.exclusive - near)} elsewhere",
             container.exclusive - near,
             (place,),
         )
@@ -126,7 +127,8 @@ def _within(
             yield Violation(
                 "memory-within-affinity",
                 "NODE-ALIGN-002",
-                f"{named(place)} has the affinity {numa} and {block.type} on nodes {block.numa}",
+                f"{named(place)} has the affinity {nodes_of(numa)} and {block.type} on"
+                f" {nodes_of(block.numa)}",
                 places=(place,),
             )
 
@@ -149,8 +151,9 @@ def _narrow(view: View, place: Place, numa: NUMASet) -> Iterator[Violation]:
         yield Violation(
             "preferred-affinity-is-narrowest",
             "CPU-HINT-006",
-            f"{named(place)} has the preferred affinity {numa}, though {fewest} NUMA nodes could"
-            f" hold the {needed} exclusive CPUs that it aligns",
+            f"{named(place)} has the preferred affinity {nodes_of(numa)}, though"
+            f" {plural(fewest, 'NUMA node')} could hold the"
+            f" {plural(needed, 'exclusive CPU')} that it aligns",
             places=(place,),
         )
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from numaproof.conformance.cases.loading import applies
-from numaproof.conformance.judging.invariants.view import Violation
+from numaproof.conformance.judging.invariants.view import Violation, nodes_of
+from numaproof.inputs.plurals import counted, numbered, plural
 from numaproof.protocol import messages
 from numaproof.protocol.sets import NUMASet
 
@@ -32,15 +33,16 @@ def _assigned(args: messages.AssignArgs, answer: messages.Assigned) -> Iterator[
         yield Violation(
             "assigned-count",
             "CPU-STATIC-002",
-            f"{args.count} CPUs were asked for, {len(answer.cpus)} assigned ({answer.cpus})",
+            f"the request is for {plural(args.count, 'CPU')}, the answer assigns"
+            f" {counted('CPU', answer.cpus)}",
             answer.cpus,
         )
-    if not answer.cpus.issubset(args.available):
+    if beyond := answer.cpus - args.available:
         yield Violation(
             "assigned-out-of-available",
             "CPU-STATIC-003",
-            f"CPUs {answer.cpus - args.available} are assigned and were not available",
-            answer.cpus - args.available,
+            f"the answer assigns {numbered('CPU', beyond)}, outside the available ones",
+            beyond,
         )
 
 
@@ -53,7 +55,7 @@ def _merged(args: messages.MergeArgs, answer: messages.Merged) -> Iterator[Viola
         yield Violation(
             "merged-on-the-machine",
             "TOPO-MERGE-014",
-            f"the merged hint has nodes {nodes}, the machine {every}",
+            f"the merged hint has {nodes_of(nodes)}, the machine {nodes_of(every)}",
         )
     if answer.admit != (answer.hint.preferred or args.policy == "best-effort"):
         yield Violation(

@@ -13,6 +13,7 @@ from numaproof.conformance.judging.entitlement import (
     reserved_cpus,
 )
 from numaproof.conformance.judging.invariants.view import Violation
+from numaproof.inputs.plurals import counted, numbered, plural
 from numaproof.protocol.sets import CPUSet
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def on_start(view: View) -> Iterator[Violation]:
         yield Violation(
             "allocatable-within-machine",
             "CPU-RESERVE-001",
-            f"CPUs {beyond} are allocatable, but not on the machine",
+            f"the allocatable CPUs include {numbered('CPU', beyond)}, which the machine lacks",
             beyond,
         )
     if is_static(view.config):
@@ -49,7 +50,8 @@ def _reserved_as_configured(view: View) -> Iterator[Violation]:
         yield Violation(
             "named-cpus-are-reserved",
             "CPU-RESERVE-007",
-            f"CPUs {named} are reserved by name, and {named - given} of them are allocatable",
+            f"the configuration reserves {numbered('CPU', named)}, but"
+            f" {numbered('CPU', named - given)} stayed allocatable",
             named - given,
         )
     count = reserved_count(view.config, view.kubernetes)
@@ -57,8 +59,8 @@ def _reserved_as_configured(view: View) -> Iterator[Violation]:
         yield Violation(
             "reservation-in-full",
             "CPU-RESERVE-001",
-            f"{count} CPUs are reserved by the configuration, {len(given)} ({given or 'none'})"
-            " by the implementation",
+            f"the configuration reserves {plural(count, 'CPU')}, the implementation"
+            f" {counted('CPU', given)}",
             given,
         )
 
@@ -77,7 +79,7 @@ def _nothing_pinned(view: View) -> Iterator[Violation]:
         yield Violation(
             "none-pins-nothing",
             "CPU-NONE-002",
-            f"container {uid}/{name} has exclusive CPUs {cpus} under policy none",
+            f"container {uid}/{name} has exclusive {numbered('CPU', cpus)} under policy none",
             cpus,
             ((uid, name),),
         )
@@ -86,8 +88,8 @@ def _nothing_pinned(view: View) -> Iterator[Violation]:
             yield Violation(
                 "none-gives-no-set",
                 "CPU-NONE-002",
-                f"container {'/'.join(place)} may run on {container.cpus} under policy none, which"
-                " gives nobody a set of their own",
+                f"container {'/'.join(place)} may run on {numbered('CPU', container.cpus)} under"
+                " policy none, which gives nobody a set of their own",
                 container.cpus,
                 (place,),
             )
@@ -107,8 +109,8 @@ def _counts(view: View) -> Iterator[Violation]:
                 yield Violation(
                     "exclusive-count",
                     "CPU-STATIC-002" if count else "CPU-STATIC-001",
-                    f"container {uid}/{name} is entitled to {count} exclusive CPUs"
-                    f" and has {len(got)} ({got})",
+                    f"container {uid}/{name} is entitled to {plural(count, 'exclusive CPU')}"
+                    f" and has {counted('CPU', got)}",
                     got,
                     ((uid, name),),
                 )
@@ -122,8 +124,8 @@ def _pools(view: View) -> Iterator[Violation]:
                 yield Violation(
                     "runs-on-its-own-or-shared",
                     "CPU-POOL-002",
-                    f"container {uid}/{name} may run on {container.cpus or 'no CPUs'};"
-                    f" it should be {pool or 'none'}",
+                    f"container {uid}/{name} may run on {numbered('CPU', container.cpus)};"
+                    f" expected {numbered('CPU', pool)}",
                     container.cpus,
                     ((uid, name),),
                 )
@@ -136,7 +138,7 @@ def _reservation(view: View) -> Iterator[Violation]:
             yield Violation(
                 "reserved-never-exclusive",
                 "CPU-RESERVE-008",
-                f"container {'/'.join(place)} has the reserved CPUs {cpus & reserved}",
+                f"container {'/'.join(place)} has reserved {numbered('CPU', cpus & reserved)}",
                 cpus & reserved,
                 (place,),
             )
@@ -145,14 +147,15 @@ def _reservation(view: View) -> Iterator[Violation]:
             yield Violation(
                 "strict-reservation",
                 "CPU-OPT-STRICT-002",
-                f"the shared pool has the strictly reserved CPUs {view.state.shared & reserved}",
+                "the shared pool has strictly reserved"
+                f" {numbered('CPU', view.state.shared & reserved)}",
                 view.state.shared & reserved,
             )
     elif not reserved.issubset(view.state.shared):
         yield Violation(
             "reserved-stay-shared",
             "CPU-RESERVE-009",
-            f"reserved CPUs {reserved - view.state.shared} have left the shared pool",
+            f"the shared pool lacks reserved {numbered('CPU', reserved - view.state.shared)}",
             reserved - view.state.shared,
         )
 
@@ -164,7 +167,8 @@ def _sharing(view: View) -> Iterator[Violation]:
             yield Violation(
                 "shared-or-exclusive",
                 "CPU-POOL-005",
-                f"CPUs {cpus & view.state.shared} of {'/'.join(place)} are also shared",
+                f"the shared pool has {numbered('CPU', cpus & view.state.shared)} of"
+                f" {'/'.join(place)} as well",
                 cpus & view.state.shared,
                 (place,),
             )
@@ -174,7 +178,8 @@ def _sharing(view: View) -> Iterator[Violation]:
                 yield Violation(
                     "exclusive-to-one",
                     "CPU-STATIC-003" if left[0] != right[0] else "CPU-INIT-007",
-                    f"{'/'.join(left)} and {'/'.join(right)} both have CPUs {cpus & others}",
+                    f"{'/'.join(left)} and {'/'.join(right)} both have"
+                    f" {numbered('CPU', cpus & others)}",
                     cpus & others,
                     (left, right),
                 )
@@ -191,13 +196,16 @@ def _conservation(view: View) -> Iterator[Violation]:
         yield Violation(
             "no-cpu-lost-by-budgets" if again else "no-cpu-lost",
             "CPU-POOL-007",
-            f"CPUs {whole - held} are neither shared nor exclusive",
+            f"neither shared nor exclusive: {numbered('CPU', whole - held)}",
             whole - held,
         )
     beyond = held - view.started.cpus.all
     if beyond:
         yield Violation(
-            "no-cpu-invented", "CPU-POOL-007", f"CPUs {beyond} are not on the machine", beyond
+            "no-cpu-invented",
+            "CPU-POOL-007",
+            f"the machine lacks {numbered('CPU', beyond)}",
+            beyond,
         )
 
 
@@ -214,7 +222,7 @@ def _whole_cores(view: View) -> Iterator[Violation]:
                 yield Violation(
                     "whole-cores-at-full-affinity" if full else "whole-cores-only",
                     "CPU-OPT-FULLPCPUS-002",
-                    f"{'/'.join(place)} has {core & cpus} of the core {core}",
+                    f"{'/'.join(place)} has {numbered('CPU', core & cpus)} of the core {core}",
                     core & cpus,
                     (place,),
                 )
@@ -266,8 +274,8 @@ def on_admission(answer: messages.Admitted, view: View, uid: str) -> Iterator[Vi
             yield Violation(
                 "state-keeps-what-was-given",
                 "CPU-STATIC-006",
-                f"{uid}/{name} was given {container.exclusive or 'no CPUs'},"
-                f" the state says {kept[name].exclusive or 'none'}",
+                f"{uid}/{name} was given {numbered('CPU', container.exclusive)},"
+                f" the state says {numbered('CPU', kept[name].exclusive)}",
                 container.exclusive,
                 ((uid, name),),
             )

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from numaproof.conformance.judging.entitlement import keeps_memory, pinned_memory, reserved_memory
 from numaproof.conformance.judging.invariants import memory_file
-from numaproof.conformance.judging.invariants.view import Violation, named
+from numaproof.conformance.judging.invariants.view import Violation, named, nodes_of
+from numaproof.inputs.plurals import plural
 from numaproof.protocol.sets import NUMASet
 
 if TYPE_CHECKING:
@@ -35,8 +36,8 @@ def on_start(view: View) -> Iterator[Violation]:
             yield Violation(
                 "memory-allocatable-but-reserved",
                 "MEM-RESERVE-001",
-                f"node {numa} has {size} bytes of {kind} beside its reservation, {said} by the"
-                " implementation",
+                f"node {numa} has {plural(size, 'byte')} of {kind} next to its reservation,"
+                f" {said:,} by the implementation",
                 size=said,
             )
 
@@ -123,7 +124,8 @@ def _requests(view: View) -> Iterator[Violation]:
                 yield Violation(
                     "memory-as-requested" if wanted else "memory-of-guaranteed-only",
                     "MEM-STATIC-001" if wanted else "MEM-STATIC-002",
-                    f"container {named(place)} is due {asked} bytes of {kind} and has {got}",
+                    f"container {named(place)} is due {plural(asked, 'byte')} of {kind} and has"
+                    f" {got:,}",
                     places=(place,),
                     size=got,
                 )
@@ -171,8 +173,8 @@ def _groups(view: View) -> Iterator[Violation]:
             yield Violation(
                 name,
                 "MEM-GROUP-001",
-                f"{named(first[left])} has memory on nodes {left}, {named(first[right])} on"
-                f" {right}",
+                f"{named(first[left])} has memory on {nodes_of(left)}, {named(first[right])} on"
+                f" {nodes_of(right)}",
                 places=(first[left], first[right]),
             )
 
@@ -209,7 +211,7 @@ def _capacity(view: View) -> Iterator[Violation]:
                 yield Violation(
                     "memory-never-exceeded",
                     "MEM-STATIC-009",
-                    f"{held} bytes of {kind} are pinned to nodes {nodes}, which have {most}"
-                    " beside the reservation",
+                    f"{plural(held, 'byte')} of {kind} pinned to {nodes_of(nodes)}, with {most:,}"
+                    " next to the reservation",
                     size=held,
                 )

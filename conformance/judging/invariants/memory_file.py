@@ -10,6 +10,7 @@ import msgspec
 from numaproof.conformance.judging.entitlement import gives_budgets
 from numaproof.conformance.judging.invariants import files
 from numaproof.conformance.judging.invariants.view import Violation
+from numaproof.inputs.plurals import plural
 from numaproof.protocol.sets import NUMASet
 
 if TYPE_CHECKING:
@@ -176,8 +177,8 @@ def _in_use(view: View, content: Content) -> Iterator[Violation]:
             yield Violation(
                 f"memory-file-counts-blocks{'-of-budgets' if again else ''}",
                 _REQUIREMENT,
-                f"node {node} has {on[node]} blocks with the nodes {_numbers(group)}, and says"
-                f" {memory.number_of_assignments} with {_numbers(memory.cells)}",
+                f"node {node} has {plural(on[node], 'block')} with the nodes {_numbers(group)},"
+                f" and says {memory.number_of_assignments} with {_numbers(memory.cells)}",
             )
 
 
@@ -215,7 +216,10 @@ def _unreserved(
         )
         said = sum(_of(nodes, node, kind) for node in group)
         if held != said:
-            yield f"{held} bytes of {kind} are held on nodes {_numbers(group)}, they say {said}"
+            yield (
+                f"nodes {_numbers(group)}: {plural(held, 'byte')} of {kind} held,"
+                f" {said:,} in the file"
+            )
 
 
 def _of(nodes: Mapping[int, Any], node: int, kind: str) -> int:

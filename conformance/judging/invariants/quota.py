@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from numaproof.conformance.judging.entitlement import quota_limits, quota_spares_exclusive
 from numaproof.conformance.judging.invariants.view import Violation, named
+from numaproof.inputs.plurals import numbered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +32,8 @@ def on_state(view: View) -> Iterator[Violation]:
                 yield Violation(
                     "exclusive-cpus-without-quota",
                     "CPU-STATIC-020",
-                    f"{named((uid, name))} has a CFS quota on its CPUs {container.exclusive}",
+                    f"{named((uid, name))} has a CFS quota on its exclusive"
+                    f" {numbered('CPU', container.exclusive)}",
                     places=((uid, name),),
                 )
         elif container.quota is not bool(enforced and limited):

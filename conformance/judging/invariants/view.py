@@ -15,6 +15,7 @@ from numaproof.conformance.judging.entitlement import (
     options,
     pod_resources,
 )
+from numaproof.inputs.plurals import numbered
 from numaproof.protocol import messages
 from numaproof.protocol.releases import NEWEST
 from numaproof.protocol.sets import CPUSet
@@ -206,7 +207,7 @@ def named(place: Place) -> str:
 
 def nodes_of(numa: NUMASet | None) -> str:
     """The nodes of an affinity as messages write them; None stands for no affinity."""
-    return "no nodes" if numa is None else f"nodes {numa}"
+    return numbered("node", numa or ())
 
 
 def joined(items: Iterable[str]) -> str:

@@ -47,4 +47,4 @@ def test_other_cpus_after_a_restart_stand_at_the_admission_that_shows_them(
     exchange, finding = first(diagnosis, "exclusive-set-stays")
     assert exchange.step == "admit"
     assert '"uid":"uid-db"' in exchange.request
-    assert finding.wrong.startswith("container app of uid-db held CPUs ")
+    assert finding.wrong.startswith("container app of uid-db held CPU")

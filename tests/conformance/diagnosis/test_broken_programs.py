@@ -204,7 +204,7 @@ BROKEN = {
     ),
     "a refusal of what fits": (
         ("if count > len(free):", "if count > 1:"),
-        "this must not be refused: requested 2 CPUs",
+        "this must not be refused: CPUs requested: 2",
     ),
     "an admission of what does not fit": (
         ("if count > len(free):", "if False:"),
@@ -250,3 +250,14 @@ def test_what_is_broken_is_named(what: str, examined: Examine) -> None:
     diagnosis = examined(replacement)
     found = [one.wrong for exchange in diagnosis.exchanges for one in exchange.findings]
     assert any(named in sentence for sentence in found), found
+
+
+@pytest.mark.parametrize("child", ["sleep 0.4", "true"])
+def test_processes_that_end_by_themselves_in_time_are_not_mentioned(
+    child: str, examined: Examine
+) -> None:
+    ending = 'if __name__ == "__main__":\n    main()'
+    started = f"import subprocess; subprocess.Popen({child.split()})"
+    diagnosis = examined((ending, f"{ending}\n    {started}"))
+    found = [one.wrong for exchange in diagnosis.exchanges for one in exchange.findings]
+    assert not [sentence for sentence in found if "processes behind" in sentence]

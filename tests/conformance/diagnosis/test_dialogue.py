@@ -238,7 +238,7 @@ def test_an_exclusive_set_is_judged_without_state_too(examined: Examine) -> None
         ("if count > len(free):", "if False:"),
     )
     assert "`app` has 1 exclusive CPU (0); it is due 2" in findings(diagnosis)
-    assert "CPUs 0 of `app` are exclusive, and reserved" in findings(diagnosis)
+    assert "`app` has exclusive CPU 0, reserved" in findings(diagnosis)
 
 
 def test_a_program_that_ends_is_quoted_in_what_to_do_next(examined_text: Examine) -> None:

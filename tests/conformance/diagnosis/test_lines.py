@@ -99,6 +99,14 @@ def test_every_mistake_of_a_line_is_told() -> None:
     ]
 
 
+def test_repeated_keys_are_named_next_to_other_mistakes() -> None:
+    line = b'{"id": 1, "id": 1, "ok": {"cpus": 1, "memory": [], "memory": [], "memory": []}}'
+    first, second, third = (one.wrong for one in read(line, 1, "start").findings)
+    assert first == "an object has the key 'memory' more than once"
+    assert second == "an object has the key 'id' more than once"
+    assert third.startswith("`cpus` is ")
+
+
 def test_what_was_meant_is_taken_where_that_is_clear() -> None:
     line = b'{"id": "1", "ok": {"cpus": {"all": [1, 0], "allocatable": null}, "memory": null}}'
     found = read(line, 1, "start")
@@ -128,7 +136,7 @@ def test_a_refusal_is_read_as_the_one_that_was_meant(body: Any, asked: str, name
 
 def test_a_line_nested_too_deeply_is_told() -> None:
     (found,) = read(b'{"id":' + b"[" * 100_000, 1, "state").findings
-    assert "the line is not JSON (nested too deeply)" in found.wrong
+    assert "the line is not JSON: it is nested too deeply" in found.wrong
 
 
 @pytest.mark.parametrize("depth", [200, 900, 990, 1000, 5000, 100_000])

@@ -207,6 +207,17 @@ def test_a_resource_with_no_list_of_devices_counts_as_none() -> None:
     assert recording_check._other_devices(step) is False
 
 
+def test_an_empty_mapping_of_devices_is_as_good_as_none() -> None:
+    pod = {"spec": {"containers": [{"name": "z"}, {"name": "a"}]}}
+    answer, expected = admitted(z="d0 1", a="d0 2"), admitted(z="d0 1", a="d1 2")
+    del expected["containers"]["z"]["devices"]
+    answer["containers"]["z"]["devices"] = {}
+    step = events.ReportedCall("admit", {"pod": pod}, answer, expected=expected)
+    assert recording_check._other_devices(step) is True
+    answer["containers"]["a"]["cpus"] = "3"
+    assert recording_check._other_devices(step) is False
+
+
 def _text(call: recordings.RecordedCall) -> str:
     devices = [
         container.get("devices")

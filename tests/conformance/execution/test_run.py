@@ -493,7 +493,7 @@ def test_what_the_harness_does_between_calls_stands_before_the_call_that_follows
             "deleted cpu_manager_state",
             "changed the release from Kubernetes 1.35 to 1.36",
             "took pod a off the node while nothing ran",
-            "took CPUs 7 offline",
+            "took CPU 7 offline",
             "changed the memory of NUMA node 0 to 8589934592 bytes",
         ),
     ]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
 
 from builders.containers import running
+from builders.differences import in_one_line
 from numaproof.conformance.judging.comparison import (
     any_gate,
     any_option,
@@ -15,9 +17,9 @@ from numaproof.conformance.judging.comparison import (
     difference,
 )
 from numaproof.conformance.judging.oracle import disagreement
-from numaproof.protocol import messages
+from numaproof.protocol import codec, messages
 from numaproof.protocol.machine import Core, MachineInfo, Node
-from numaproof.protocol.mismatch import Mismatch, in_one_line
+from numaproof.protocol.mismatch import Mismatch
 from numaproof.protocol.sets import CPUSet, NUMASet
 from numaproof.reference.departures.releases import release
 from numaproof.reference.kubelet.checkpoints import memory as memory_checkpoint
@@ -309,6 +311,40 @@ def test_refusals_agree_that_name_one_or_the_other_of_two(config: Any, said: str
 def started(*nodes: int) -> messages.Started:
     blocks = tuple(messages.MemoryBlock(NUMASet([node]), "memory", 64) for node in nodes)
     return messages.Started(messages.StartedCPUs(CPUSet(), CPUSet()), blocks)
+
+
+EMPTY_AND_LEFT_OUT: list[tuple[str, str, str]] = [
+    ("admit", '{"containers":{"app":{%s}}}', '"devices":{}'),
+    ("state", '{"shared":"","pods":{"uid":{"app":{%s}}}}', '"devices":{}'),
+    ("state", '{"shared":"","pods":{}%s}', ',"files":{}'),
+    ("hints", '{"cpu":{},"memory":{}%s}', ',"devices":{}'),
+    ("discover", '{"num_cores":1%s}', ',"hugepages":[],"topology":[]'),
+    (
+        "discover",
+        '{"topology":[{"node_id":0%s}]}',
+        ',"hugepages":[],"distances":[],"cores":[],"caches":[]',
+    ),
+    (
+        "discover",
+        '{"topology":[{"node_id":0,"cores":[{"core_id":0%s}]}]}',
+        ',"thread_ids":[],"uncore_caches":[],"caches":[]',
+    ),
+]
+CONTAINER = '"cpus":"","exclusive":"","memory":[],"affinity":{"numa":null,"preferred":false}'
+
+
+@pytest.mark.parametrize(("operation", "text", "empty"), EMPTY_AND_LEFT_OUT)
+def test_what_may_be_left_out_may_be_empty_or_null(operation: str, text: str, empty: str) -> None:
+    null = empty.replace("[]", "null")
+    if "files" not in empty:
+        null = null.replace("{}", "null")
+    answers = []
+    for field in ("", empty, null):
+        inside = f"{CONTAINER},{field}".rstrip(",") if "app" in text else field
+        line = b'{"id":1,"ok":' + (text % inside).encode() + b"}"
+        answers.append(codec.decode_answer(line, 1, operation))
+    for one, other in itertools.product(answers, answers):
+        assert difference(one, other, "kubelet") is None
 
 
 def holding(*devices: str) -> messages.Admitted:

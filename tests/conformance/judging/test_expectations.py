@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from builders.containers import running
+from builders.differences import in_one_line
 from numaproof.conformance.cases import checkpoints
 from numaproof.conformance.cases.machine_properties import Facts
 from numaproof.conformance.cases.schema import (
@@ -18,11 +19,8 @@ from numaproof.conformance.cases.schema import (
 )
 from numaproof.conformance.judging.expectations import Context, check
 from numaproof.protocol import messages
-from numaproof.protocol.mismatch import in_one_line
+from numaproof.protocol.machine import Core, MachineInfo, Node
 from numaproof.protocol.sets import CPUSet, NUMASet
-
-if TYPE_CHECKING:
-    from numaproof.protocol.machine import MachineInfo
 
 
 def container(cpus: str, exclusive: str | None = None) -> messages.Container:
@@ -231,6 +229,16 @@ def test_hints_are_compared_exactly_by_provider(context: Context) -> None:
     assert wrong(context, answer, hints={"memory": {"memory": []}}) == [
         'hints of memory: expected {"memory": []}, got {"memory": null}'
     ]
+
+
+@pytest.mark.parametrize("wanted", [None, []])
+@pytest.mark.parametrize("given", [None, ()])
+def test_an_empty_list_of_a_machine_may_be_null(context: Context, wanted: Any, given: Any) -> None:
+    core = Core(0, (0,), uncore_caches=given)
+    answer = MachineInfo(hugepages=given, topology=(Node(0, cores=(core,), caches=given),))
+    cores = {"0": {"uncore_caches": wanted}}
+    nodes = {"0": {"caches": wanted, "cores": cores}}
+    assert wrong(context, answer, machine={"hugepages": wanted, "nodes": nodes}) == []
 
 
 def test_a_machine_is_compared_by_what_is_named(context: Context, info: MachineInfo) -> None:

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from builders.differences import in_one_line
 from builders.machines import regular, with_node
 from numaproof.conformance.cases.machine_properties import Facts
 from numaproof.conformance.cases.schema import Expected
 from numaproof.conformance.judging.expectations import Context, check
-from numaproof.protocol.mismatch import in_one_line
 
 # Cores 0 and 1 on node 8, cores 2 and 3 on node 9 with another socket, nothing on node 10.
 MACHINE = with_node(

@@ -9,6 +9,7 @@ import pytest
 
 from builders.containers import running
 from builders.devices import reported
+from builders.differences import in_one_line
 from numaproof.conformance.cases import manifests
 from numaproof.conformance.cases.machine_properties import Facts
 from numaproof.conformance.cases.schema import BlockExpected, DevicesExpected, Expected
@@ -21,7 +22,6 @@ from numaproof.conformance.judging.node_expectations import (
 from numaproof.protocol import messages
 from numaproof.protocol.machine import HugePages, MachineInfo, Node
 from numaproof.protocol.messages import Hint, Level, MemoryBlock
-from numaproof.protocol.mismatch import in_one_line
 from numaproof.protocol.sets import NUMASet
 
 BLOCKS = (
@@ -69,8 +69,8 @@ def test_devices_that_are_as_expected_have_no_problem(wanted: Any) -> None:
             "placement",
             [
                 (
-                    "nic: expected devices on NUMA nodes 0; NUMA nodes 0,"
-                    " got devices on NUMA nodes 0; NUMA nodes 1"
+                    "nic: expected devices on NUMA node 0; NUMA node 0,"
+                    " got devices on NUMA node 0; NUMA node 1"
                 )
             ],
         ),

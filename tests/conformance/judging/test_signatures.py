@@ -201,7 +201,7 @@ def test_a_fault_is_known_by_its_message_and_the_function() -> None:
 
 
 def test_what_stood_in_place_of_an_answer_makes_no_difference() -> None:
-    ends = ("; the line was 'hello 1'", "; the line was 'bye' and 7 more bytes")
+    ends = ("; the line was hello 1", "; the line was bye… and 7 more characters")
     one, other = (
         signature(Evidence("protocol error", f"the answer is not JSON{end}", "start"))
         for end in ends

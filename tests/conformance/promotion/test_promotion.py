@@ -308,14 +308,23 @@ def test_a_case_is_for_the_releases_that_answer_alike() -> None:
     assert promoted(finding(hidden), "admission").kubernetes == ">= 1.34"
 
 
+def test_an_admission_alone_is_made_on_a_node_that_was_started_for_it() -> None:
+    case = promoted(finding("  - admit: {pod: a, containers: {app: {}}}\n    expect: anything\n"))
+    assert [step.verb for step in case.steps] == ["admit"]
+    assert expected(case).refused is None
+
+
 @pytest.mark.parametrize(
     ("steps", "complaint"),
     [
-        ((ADMIT,), "makes none of its calls"),
+        (
+            ("  - remove: {pod: gone, container: app}\n    expect: anything\n",),
+            "the reference skips every step",
+        ),
         ((START, "  - admit: lost\n"), "case .*, step 2: no earlier step describes the pod lost"),
         (
             (START, REFUSED.replace("anything", "{}")),
-            "step 2: the reference goes no further: fail: the outcome: expected success",
+            "step 2: the reference goes no further: fail: the outcome\nexpected: success\n",
         ),
     ],
 )

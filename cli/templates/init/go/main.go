@@ -90,7 +90,7 @@ func (n *Node) admit(args Args) object {
 		}
 		if count > len(free) {
 			delete(n.held, uid)
-			message := fmt.Sprintf("%s needs %d CPUs, %d are free", container.Name, count, len(free))
+			message := fmt.Sprintf("%s: CPUs requested: %d, free: %d", container.Name, count, len(free))
 			return object{"refused": object{"reason": "UnexpectedAdmissionError", "message": message}}
 		}
 		n.held[uid][container.Name] = chooseCPUs(count, free, n.machine)

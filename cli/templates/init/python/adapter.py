@@ -72,7 +72,7 @@ class Node:  # its CPUs, and those that each container of each pod holds
             free = self.allocatable - self.exclusive()
             if count > len(free):
                 del self.held[uid]
-                message = f"{container['name']} needs {count} CPUs, {len(free)} are free"
+                message = f"{container['name']}: CPUs requested: {count}, free: {len(free)}"
                 return {"refused": {"reason": "UnexpectedAdmissionError", "message": message}}
             held[container["name"]] = sorted(choose_cpus(count, free, self.machine))
         return {"ok": {"containers": self.shown(held)}}

@@ -98,7 +98,7 @@ impl Node {
             let count = if self.is_static { protocol::exclusive_count(pod, container) } else { 0 };
             if count > free.len() {
                 self.held.remove(uid);
-                let message = format!("{name} needs {count} CPUs, {} are free", free.len());
+                let message = format!("{name}: CPUs requested: {count}, free: {}", free.len());
                 return refused("reason", "UnexpectedAdmissionError", &message);
             }
             let chosen = choose_cpus(count, &free, &self.machine);

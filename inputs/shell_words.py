@@ -1,0 +1,26 @@
+"""Command lines that a shell reads as they were meant, whatever the names of files."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def quoted(words: Iterable[str]) -> str:
+    """The words for a shell, on one line of printable text; a name need not be UTF-8."""
+    return " ".join(map(_quoted, words))
+
+
+def _quoted(word: str) -> str:
+    if word.isprintable():
+        return shlex.quote(word)
+    return f"$'{''.join(map(_escaped, os.fsencode(word)))}'"
+
+
+def _escaped(byte: int) -> str:
+    shown = chr(byte)
+    return shown if shown.isascii() and (shown.isalnum() or shown in "-_./ ") else f"\\x{byte:02x}"

@@ -1,0 +1,16 @@
+"""Counts agree with their nouns."""
+
+from __future__ import annotations
+
+from numaproof.inputs.plurals import counted, numbered, plural
+from numaproof.protocol.sets import CPUSet
+
+
+def test_one_is_singular_and_anything_else_plural() -> None:
+    assert [plural(count, "core") for count in (0, 1, 2000)] == ["0 cores", "1 core", "2,000 cores"]
+
+
+def test_a_set_has_its_noun_and_none_is_said_in_words() -> None:
+    sets = [CPUSet.parse(text) for text in ("", "3", "0-3")]
+    assert [numbered("CPU", one) for one in sets] == ["no CPUs", "CPU 3", "CPUs 0-3"]
+    assert [counted("CPU", one) for one in sets] == ["0 CPUs", "1 CPU (3)", "4 CPUs (0-3)"]
