@@ -13,7 +13,7 @@ from numaproof.protocol.releases import RELEASES
 from numaproof.reference.errors import NotBuiltError
 from numaproof.reference.pods.manifest import read_pod
 from numaproof.reference.pods.pod import PodError
-from numaproof.simulation import api_server, fields
+from numaproof.simulation import api_server, fields, shapes
 from numaproof.simulation.documents import (
     MOST_PROBLEMS,
     field_errors,
@@ -207,16 +207,18 @@ def _kind(document: Document, item: dict[str, Any], path: PathTuple) -> str:
         if misspelt:
             raise document.error((*path, misspelt), "unknown field", "did you mean kind?")
         raise document.error(path, "an object without a kind", "add kind, such as kind: Pod")
-    meant = next((one for one in _TEMPLATE if fields.is_slip(str(kind), one)), None)
+    if not isinstance(kind, str):
+        raise document.error((*path, "kind"), *shapes.wanted("string"))
+    meant = next((one for one in _TEMPLATE if fields.is_slip(kind, one)), None)
     if meant and meant != kind:
         raise document.error((*path, "kind"), f"unknown kind {kind!r}", f"did you mean {meant}?")
     version = item.get("apiVersion")
     if kind not in _TEMPLATE or version is None:
-        return str(kind)
+        return kind
     own = _GROUPS.get(kind, "")
     served = f"{own}/v1" if own else "v1"
     if version == served:
-        return str(kind)
+        return kind
     group = str(version).rpartition("/")[0]
     if group not in (own, _FORMER_GROUP):
         return f"{version} {kind}"

@@ -290,13 +290,17 @@ def kept(description: Mapping[str, Any], fields: Collection[str]) -> dict[str, A
 
     Nodes and cores of which nothing is seen are left out. Where it is not seen which node has
     which CPUs, all cores stand together.
+
+    Raises:
+        ValueError: a part of what a case expects is no mapping.
     """
     found = _kept(description, _OF_MACHINE, fields)
     nodes: dict[str, Any] = {}
     together: dict[str, Any] = {}
-    for key, node in (description.get("nodes") or {}).items():
-        part = _kept(node, _OF_NODE, fields)
-        seen = {cpu: _kept(one, _OF_CORE, fields) for cpu, one in (node.get("cores") or {}).items()}
+    for key, node in _mapping("nodes", description.get("nodes")).items():
+        part = _kept(_mapping("node", node), _OF_NODE, fields)
+        own = _mapping("cores", node.get("cores"))
+        seen = {cpu: _kept(_mapping("core", one), _OF_CORE, fields) for cpu, one in own.items()}
         cores = {cpu: core for cpu, core in seen.items() if core}
         if "nodes" not in fields:
             together |= cores
@@ -306,6 +310,17 @@ def kept(description: Mapping[str, Any], fields: Collection[str]) -> dict[str, A
             nodes[key] = part
     parts = {"nodes": nodes, "cores": together}
     return found | {name: part for name, part in parts.items() if part}
+
+
+def _mapping(name: str, value: Any) -> Mapping[str, Any]:
+    """A part of a description, which is empty where it is null.
+
+    Raises:
+        ValueError: a case describes it by something else.
+    """
+    if not isinstance(value, dict | None):
+        raise ValueError(f"{name}: must be a mapping, not {value!r:.60}")  # noqa: TRY004 - in a file
+    return value or {}
 
 
 def seen_in(description: Mapping[str, Any]) -> tuple[str, ...]:

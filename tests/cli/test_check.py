@@ -172,7 +172,7 @@ def outcomes(runs: list[CaseFinished]) -> list[str]:
             "crash",
             "the program ended at admit with signal SIGSEGV",
         ),
-        ("if admissions: print('garbage', flush=True)", "protocol error", "malformed"),
+        ("if admissions: print('garbage', flush=True)", "protocol error", "not JSON"),
         (
             "if admissions: print(json.dumps({'id': 99, 'ok': {}}), flush=True)",
             "protocol error",

@@ -69,7 +69,7 @@ def test_cpus_that_the_machine_does_not_have_are_1(judge: Command) -> None:
 def test_two_pods_on_the_same_cpus_are_found(judge: Command) -> None:
     ended = judge(written("0-1,4-7", {"a": {"c": "2-3"}, "b": {"c": "3"}}))
     assert ended.code == 1
-    assert "pods a and b both hold CPUs 3" in ended.out
+    assert "pods a and b both hold CPU 3" in ended.out
 
 
 def test_of_a_file_of_two_parts_data_is_judged(judge: Command) -> None:
@@ -79,7 +79,7 @@ def test_of_a_file_of_two_parts_data_is_judged(judge: Command) -> None:
     older = content.replace(b'"policyName":"static"', b'"policyName":"none"', 1)
     ended = judge(older.replace(b'"entries":{"a"', b'"entries":{"c"', 1), "--kubernetes", "1.37")
     assert ended.code == 1
-    assert "pods a and b both hold CPUs 3" in ended.out
+    assert "pods a and b both hold CPU 3" in ended.out
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_a_configuration_with_the_files_reservation_is_assumed(judge_memory: Com
         ),
         (
             memory_written(one_node(held=GI, blocks=1), held={"a": Block(1, "memory", GI // 2)}),
-            "NUMA nodes 0: memory: containers hold 536870912, but 1073741824 is reserved",
+            "NUMA node 0: memory: containers hold 536870912, but 1073741824 is reserved",
         ),
         (
             memory_written(

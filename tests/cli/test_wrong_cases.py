@@ -164,3 +164,39 @@ def test_a_wrong_case_ends_the_stream_of_events_with_the_reason(
     assert not last.complete
     assert last.message
     assert last.message in ended.err
+
+
+@pytest.mark.parametrize("nodes", ["'${cpus}'", "{0: '${cpus}'}", "{0: {cores: '${cpus}'}}"])
+def test_a_machine_that_is_expected_has_mappings(
+    command: Command, tmp_path: Path, nodes: str
+) -> None:
+    file = tmp_path / "own.yaml"
+    steps = f"  steps:\n  - discover: {{}}\n    expect: {{machine: {{nodes: {nodes}}}}}\n"
+    file.write_text(f"{HEAD}{steps}")
+    ended = command("replay", file, *ON)
+    assert ended.code == 2
+    assert "must be a mapping, not 8" in ended.err
+
+
+def test_nothing_but_the_error_is_said_of_an_odd_expression(
+    command: Command, tmp_path: Path
+) -> None:
+    file = tmp_path / "own.yaml"
+    file.write_text(f"{HEAD}  let: {{a: '1if 1else 2'}}\n{STEPS}")
+    ended = command("replay", file, *ON)
+    assert ended.code == 2
+    assert "SyntaxWarning" not in ended.err
+    assert len(ended.err.splitlines()) == 1
+
+
+def test_a_case_that_goes_on_after_a_start_that_may_be_refused_is_wrong_itself(
+    command: Command, program: Callable[[str], str], tmp_path: Path
+) -> None:
+    file = tmp_path / "own.yaml"
+    start = "start: {config: {cpuManagerPolicy: static, kubeReserved: {}}}"
+    file.write_text(f"{HEAD}  steps:\n  - {start}\n    expect: anything\n  - state: {{}}\n")
+    for way in ((), ("--implementation", program("answer(request)"))):
+        ended = command("replay", file, *ON, *way)
+        assert ended.code == 2
+        assert f"{file}:8: " in ended.err
+        assert "state: no earlier step has to start the node" in ended.err

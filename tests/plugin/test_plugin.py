@@ -83,7 +83,7 @@ def test_a_wrong_program_fails_with_the_calls_that_show_it(
     assert ended.ret == pytest.ExitCode.TESTS_FAILED
     ended.stdout.fnmatch_lines(
         [
-            "*AssertionError: CPUs * of uid-*",
+            "*AssertionError: the shared pool has CPU* of uid-* as well*",
             "*pool-shrinks-at-admission on laptop-4c8t: *",
             "*   1 start {*(machine with CPUs 8, NUMA nodes 1)*",
             "*✗ *",

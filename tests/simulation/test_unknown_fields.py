@@ -470,3 +470,8 @@ def test_a_kind_of_another_group_is_not_the_kind_of_that_name() -> None:
     text = CRON_JOB.replace("batch/v1", "batch.volcano.sh/v1alpha1", 1)
     (note,) = pods.read([("file", text)], releases=RELEASE).notes
     assert "skipped batch.volcano.sh/v1alpha1 CronJob" in note
+
+
+def test_a_kind_is_text() -> None:
+    with pytest.raises(DocumentError, match="kind: must be text"):
+        read("pod", "kind: [Pod]\n")
