@@ -23,11 +23,11 @@ def features(*, as_json: bool) -> None:
     from rich import box
     from rich.table import Table
 
-    from numaproof.conformance.claims import table
+    from numaproof.conformance.selection import needs
     from numaproof.reports.consoles import ShownConsole
     from numaproof.reports.terminal import as_plain, encodable
 
-    rows = table.rows()
+    rows = needs.rows()
     if as_json:
         click.echo(codec.encode([row._asdict() for row in rows]))
         return

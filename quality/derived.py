@@ -182,11 +182,21 @@ def _changes(rule: ast.FunctionDef) -> Iterator[tuple[ast.AST, ast.AST]]:
     for statement in rule.body:
         if statement is rule.body[0] and ast.get_docstring(rule):
             continue
-        for node in ast.walk(statement):
+        for node in _walked(statement):
             for change in _changed(node):
                 yield node, change
             for condition in _conditions(node):
                 yield condition, ast.UnaryOp(ast.Not(), condition)
+
+
+def _walked(node: ast.AST) -> Iterator[ast.AST]:
+    """A node and those below it, in the order of the text, but for annotations."""
+    yield node
+    for name, value in ast.iter_fields(node):
+        if name not in ("annotation", "returns"):
+            for child in value if isinstance(value, list) else [value]:
+                if isinstance(child, ast.AST):
+                    yield from _walked(child)
 
 
 def _changed(node: ast.AST) -> Iterator[ast.AST]:

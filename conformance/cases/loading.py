@@ -56,6 +56,12 @@ def bundled_cases() -> tuple[Case, ...]:
     )
 
 
+@cache
+def bundled_ids() -> frozenset[str]:
+    """The ids of the project's own cases."""
+    return frozenset(case.id for case in bundled_cases())
+
+
 def read_file(path: Path) -> tuple[Case, ...]:
     """The cases of a user's own file.
 

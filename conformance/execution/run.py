@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING
 
-from numaproof.conformance.cases.loading import applies
+from numaproof.conformance.cases.loading import applies, bundled_ids
 from numaproof.conformance.cases.machine_properties import facts_of
-from numaproof.conformance.claims import table
 from numaproof.conformance.execution.capabilities import Capabilities, NotSupportedError
 from numaproof.conformance.execution.implementation import (
     ImplementationFailure,
@@ -33,6 +32,7 @@ from numaproof.conformance.trees.machine_trees import MadeTree
 from numaproof.folders.scratch import make_folder, require_room
 from numaproof.folders.state_directory import StateDirectory
 from numaproof.protocol import events, messages
+from numaproof.protocol.releases import RELEASES
 from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:
@@ -127,6 +127,11 @@ class RunResult:
         return self.outcome in events.GOOD
 
 
+@cache
+def _claims_of_reference() -> frozenset[str]:
+    return reference_target(RELEASES[-1], KUBELET).capabilities.claims
+
+
 _ENDED = frozenset({"crash", "time-out", "protocol error"})
 """Outcomes after which the program is gone: the next call starts it again."""
 
@@ -158,6 +163,7 @@ class Run:
         self.case = case
         self.broke: RunResult | None = None
         self._scratch = scratch
+        self._tree = tree
         is_kubelet = target.judged_as == "kubelet"
         self._known = known_defects.known_defects(target.kubernetes) if is_kubelet else frozenset()
         judge = _judge(target, scratch)
@@ -196,10 +202,10 @@ class Run:
         return self.settled(self._played())
 
     def _played(self) -> RunResult:
-        needs = table.needs_of_cases().get(self.case.id, ())
-        if not self.target.capabilities.makes(*needs):
-            return self.judge(partial(self.player.session.require, *needs))
         if any(step.expect != "anything" and not step.tamper for step in self.case.steps):
+            needs = self._needs()
+            if not self.target.capabilities.makes(*needs):
+                return self.judge(partial(self.player.session.require, *needs))
             return self.judge(self.player.play)
         result = self.judge(self.player.begin)
         for number in range(len(self.case.steps)):
@@ -209,6 +215,22 @@ class Run:
             if ended.outcome != "pass" or result.outcome != "unsupported":
                 result = ended
         return result
+
+    def _needs(self) -> tuple[str, ...]:
+        """What the calls of a bundled case need, unless all of it is claimed.
+
+        Playing it on the reference shows that.
+        """
+        if self.target.capabilities.makes(*_claims_of_reference()):
+            return ()
+        if self.case.id not in bundled_ids():
+            return ()
+        target = reference_target(self.target.kubernetes, KUBELET)
+        session = self.player.session
+        scratch = self._scratch / "rehearsal"
+        rehearsal = Run(target, self.case, session.machine, self._tree, scratch)
+        rehearsal.play()
+        return rehearsal.player.session.needed
 
     def settled(self, result: RunResult) -> RunResult:
         """The verdict once it is known whether the program outlived its last answer.

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 from numaproof.conformance.cases import naming
 from numaproof.conformance.cases.schema import Case
-from numaproof.conformance.claims import table
 from numaproof.conformance.differential import recording_check
+from numaproof.conformance.selection import needs
 from numaproof.conformance.selection.keys import KEYS
+from numaproof.protocol.features import FEATURES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -100,6 +101,8 @@ class Selection:
         self._documents = registry.documents
         self._select = {text: CasePattern.parsed(text) for text in select}
         self._exclude = {text: CasePattern.parsed(text) for text in exclude}
+        patterns = (*self._select.values(), *self._exclude.values())
+        self._by_feature = any(one.key == "feature" for one in patterns)
 
     def of(self, items: Iterable[Item]) -> tuple[Item, ...]:
         """The selected ones among cases or recordings, in their order."""
@@ -134,6 +137,8 @@ class Selection:
 
     def values(self, key: str, items: Iterable[Case | Recording]) -> tuple[str, ...]:
         """What a pattern with a key can match; nothing if the key is unknown."""
+        if key == "feature":
+            return tuple(sorted(FEATURES))
         facets = (self._facets(one) for one in items if key in KEYS)
         return tuple(sorted({name for one in facets for name in one[key]}))
 
@@ -162,7 +167,8 @@ class Selection:
             "requirement": case.requirements,
             "area": tuple(name for row in rows for name in _begun(row.area)),
             "document": tuple(name for one in (*keys, *titles) for name in _begun(one)),
-            "feature": table.needed(table.needs_of_cases().get(case.id, ())),
+            # Only playing a case shows what it needs.
+            "feature": needs.features_of(case.id) if self._by_feature else (),
         }
 
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from numaproof.conformance.claims.table import needs_of_cases
 from numaproof.conformance.execution import runner
 from numaproof.conformance.execution.capabilities import NotSupportedError
+from numaproof.conformance.selection.needs import of_case
 from numaproof.inputs import documents, fitting
 from numaproof.protocol.messages import Level
 
@@ -127,7 +127,7 @@ def _small(case: Case, machines: Sequence[ProfileMachine], target: Target) -> Se
 
 def _is_askable(case: Case, target: Target) -> bool:
     """Whether the target claims all that a case needs."""
-    needs = needs_of_cases().get(case.id)
+    needs = of_case(case.id)
     if needs is None:
         return not target.command
     try:

@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 import pytest
 
-from numaproof.cli.machine_names import named_machines
-from numaproof.conformance.cases import loading
-from numaproof.conformance.claims import table
-from numaproof.conformance.execution import runner
 from numaproof.conformance.execution.implementation import hello_args
-from numaproof.conformance.execution.run import Run, reference_target
-from numaproof.conformance.judging.sides import KUBELET
+from numaproof.conformance.selection import needs
 from numaproof.protocol import features, messages
-from numaproof.protocol.machine import MachineInfo
-from numaproof.protocol.releases import RELEASES
 from numaproof.reference.implementation import Reference
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HELLO = msgspec.structs.replace(Reference().hello(hello_args("tests")), features=None)
 
@@ -62,28 +50,6 @@ def test_named_features_are_claimed_as_they_are_named() -> None:
 
 
 def test_every_feature_has_one_line_and_a_count() -> None:
-    for row in table.rows():
+    for row in needs.rows():
         assert len(row.meaning) < 160, row.name
         assert row.cases > 0, row.name
-
-
-@pytest.mark.slow
-def test_the_needs_of_cases_are_as_written(tmp_path: Path) -> None:
-    machines = named_machines((), tmp_path / "trees")
-    targets = [reference_target(one, KUBELET) for one in reversed(RELEASES)]
-    found = {}
-    for case in loading.bundled_cases():
-        target, runs = next(
-            (target, runs)
-            for target in targets
-            if (runs := runner.select([case], machines, target))
-        )
-        machine = runs[0].machine
-        run = Run(target, case, machine.info or MachineInfo(), machine.tree, tmp_path / case.id)
-        run.play()
-        found[case.id] = run.player.session.needed
-    wanted = table.written(found)
-    (tmp_path / "cases.yaml").write_text(wanted)
-    assert table.written(table.needs_of_cases()) == wanted, (
-        f"copy {tmp_path / 'cases.yaml'} to conformance/claims/"
-    )

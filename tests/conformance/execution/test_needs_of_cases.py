@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from numaproof.conformance.cases import loading
-from numaproof.conformance.claims import table
 from numaproof.conformance.execution.implementation import InProcess
 from numaproof.conformance.execution.run import Run, RunResult, Target
+from numaproof.conformance.selection import needs as needs_of_bundled
 from numaproof.protocol import messages
 
 if TYPE_CHECKING:
@@ -25,8 +25,9 @@ def test_a_case_that_needs_what_is_not_claimed_calls_nothing_and_cannot_fail(
     make_target: Callable[..., Target],
     changed: Callable[..., InProcess],
 ) -> None:
-    needs = table.needs_of_cases()
-    case = next(one for one in loading.bundled_cases() if NEED in needs[one.id])
+    case = next(one for one in loading.bundled_cases() if one.id == "remove-one-container")
+    needs = needs_of_bundled.of_case(case.id) or ()
+    assert NEED in needs
     broken = InProcess(lambda: changed(admit=lambda _: messages.AdmissionRefused("Odd", "no")))
 
     def played(name: str, *features: str) -> tuple[RunResult, Run]:
@@ -34,7 +35,7 @@ def test_a_case_that_needs_what_is_not_claimed_calls_nothing_and_cannot_fail(
         run = Run(target, case, info, None, tmp_path / name)
         return run.play(), run
 
-    claimed = [one.removeprefix("feature ") for one in needs[case.id] if one.startswith("feature ")]
+    claimed = [one.removeprefix("feature ") for one in needs if one.startswith("feature ")]
     assert played("claimed", *claimed)[0].outcome == "fail"
     result, run = played("unclaimed", *(one for one in claimed if f"feature {one}" != NEED))
     assert result == RunResult("unsupported", f"the implementation does not have {NEED}")

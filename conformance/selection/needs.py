@@ -1,0 +1,96 @@
+"""What the bundled cases need of an implementation, which only playing them shows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from numaproof import fakesys
+from numaproof.conformance.cases import loading
+from numaproof.conformance.claims import table
+from numaproof.conformance.claims.names import how_claimed
+from numaproof.conformance.execution import runner
+from numaproof.conformance.execution.machines import ProfileMachine
+from numaproof.conformance.execution.run import Run, reference_target
+from numaproof.conformance.judging.sides import KUBELET
+from numaproof.folders.scratch import scratch_folder
+from numaproof.protocol.features import FEATURES
+from numaproof.protocol.releases import RELEASES
+
+if TYPE_CHECKING:
+    from numaproof.conformance.cases.schema import Case
+    from numaproof.conformance.execution.runner import SelectedCase
+    from numaproof.protocol.features import Support
+
+
+class FeatureRow(NamedTuple):
+    """A feature as `numaproof features` lists it; `cases` is how many need it."""
+
+    name: str
+    support: Support
+    meaning: str
+    claimed_by: str
+    operations: tuple[str, ...]
+    cases: int
+
+
+def rows() -> tuple[FeatureRow, ...]:
+    """Every feature, those claimed by name first. To count the cases takes some seconds."""
+    found = Counter(name for case in loading.bundled_cases() for name in features_of(case.id))
+    return tuple(
+        FeatureRow(
+            one.name,
+            one.support,
+            one.meaning,
+            how_claimed(one),
+            one.operations,
+            found[one.name],
+        )
+        for one in FEATURES.values()
+    )
+
+
+def features_of(case: str) -> tuple[str, ...]:
+    """The features that the bundled case of an id needs; none if there is no such case."""
+    return table.needed(of_case(case) or ())
+
+
+@cache
+def of_case(name: str) -> tuple[str, ...] | None:
+    """The claims that the calls of the bundled case of an id need; None if there is no such case.
+
+    It is played on the reference, on the first machine in the newest release that it applies to.
+    """
+    case = _cases().get(name)
+    selected = _first(case) if case else None
+    if selected is None:
+        return None
+    one, release = selected
+    with scratch_folder() as scratch:
+        target = reference_target(release, KUBELET)
+        run = Run(target, one.case, one.info, one.machine.tree, scratch)
+        run.play()
+        return run.player.session.needed
+
+
+@cache
+def _cases() -> dict[str, Case]:
+    return {case.id: case for case in loading.bundled_cases()}
+
+
+@cache
+def _machines() -> tuple[ProfileMachine, ...]:
+    # The reference reads trees in memory: nothing is written below the folder.
+    profiles = map(fakesys.load_profile, fakesys.bundled_profiles())
+    return tuple(ProfileMachine(one, Path(one.name)) for one in profiles)
+
+
+def _first(case: Case) -> tuple[SelectedCase, str] | None:
+    for release in reversed(RELEASES):
+        target = reference_target(release, KUBELET)
+        for machine in _machines():
+            if found := runner.select([case], [machine], target):
+                return found[0], release
+    return None
