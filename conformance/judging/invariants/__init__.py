@@ -66,12 +66,14 @@ def on_affinity(view: View) -> Iterator[Violation]:
 
 
 def on_change(before: View, after: View) -> Iterator[Violation]:
-    """What must hold between the states before and after a call (a restart included)."""
-    return chain(
-        cpus.on_change(before, after),
-        affinity.on_change(before, after),
-        node.on_change(before, after),
-    )
+    """What must hold between the states before and after a call (a restart included).
+
+    Of affinities it is said only where the state has the pods that are on the node.
+    """
+    yield from cpus.on_change(before, after)
+    if next(node.listed(after), None) is None:
+        yield from affinity.on_change(before, after)
+    yield from node.on_change(before, after)
 
 
 def on_refusal(before: View, after: View) -> Iterator[Violation]:

@@ -220,6 +220,12 @@ def test_after_a_restart_an_affinity_is_to_the_memory_that_is_held(
     assert names(invariants.on_change(before, after)) == broken
 
 
+def test_after_a_restart_nothing_is_said_of_the_affinity_of_a_pod_that_is_gone(view: View) -> None:
+    gone = replace(with_a(view, affinity=hint(1)), pods={"uid-b": pod("b")}, starts=2)
+    found = names(invariants.on_change(replace(view, starts=1), gone))
+    assert "affinity-to-what-is-held" not in found
+
+
 def test_after_a_restart_no_affinity_may_stand_for_all_nodes(view: View) -> None:
     wide = with_a(view, affinity=hint(), memory=(block(0, 1),))
     found = invariants.on_change(replace(wide, starts=1), replace(wide, starts=2))
