@@ -7,15 +7,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import cached_property
+from functools import cache, cached_property
+from importlib import resources
 from typing import TYPE_CHECKING
-from zlib import crc32
+
+import msgspec
 
 from numaproof import fakesys
 from numaproof.conformance.cases.errors import CaseError
 from numaproof.conformance.cases.expressions import ExpressionError, evaluate
 from numaproof.conformance.cases.machine_properties import Facts, Property, facts_of
 from numaproof.conformance.trees.machine_trees import HeldTree, MadeTree
+from numaproof.inputs import documents, fitting
 from numaproof.reference.cadvisor.discovery import DiscoveryError, discover
 
 if TYPE_CHECKING:
@@ -93,26 +96,36 @@ AnyMachine = ProfileMachine | GivenMachine
 _SENT = frozenset({"profile", "folder", "given", "cpus", "info"})
 
 
-_SHARES = ((16, 90), (64, 16), (8192, 3))
-"""How many of a hundred cases start from a machine's tree, by the CPUs that it has at most.
-
-To discover 256 CPUs takes as long as to play several cases.
-"""
-
 _WITHOUT_NODE = frozenset({"assign", "merge"})
 
 
 def starts_from_tree(machine: ProfileMachine, case: Case) -> bool:
     """Whether a case on a machine is one of those that start from the machine's tree.
 
-    The same ones do every time. A case that says itself what is discovered is none of them.
+    ``discovered.yaml`` lists them.
     """
     if any(step.discover or (step.start and step.start.tree) for step in case.steps):
         return False
     if all(step.verb in _WITHOUT_NODE for step in case.steps):
         return False
-    share = next(share for most, share in _SHARES if machine.cpus <= most)
-    return crc32(f"{case.id} on {machine.name}".encode()) % 100 < share
+    return any(
+        machine.cpus <= row.most_cpus and any(fnmatchcase(case.id, one) for one in row.cases)
+        for row in _discovered()
+    )
+
+
+class _Discovered(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Cases that start from the tree of machines of so many CPUs at the most."""
+
+    most_cpus: int
+    cases: tuple[str, ...]
+
+
+@cache
+def _discovered() -> tuple[_Discovered, ...]:
+    file = resources.files("numaproof.conformance") / "discovered.yaml"
+    document = documents.load(file.read_text(encoding="utf-8"), file=file.name)
+    return fitting.convert(document, tuple[_Discovered, ...])
 
 
 def matches(machine: ProfileMachine, case: Case) -> bool:
