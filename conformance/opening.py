@@ -71,7 +71,7 @@ def open_target(
         CannotStartError: there is no such program.
         ImplementationFailure: the program did not answer `hello`.
     """
-    given = options.implementation or ()
+    given = () if options.implementation is None else options.implementation
     commands = [_words(one) for one in ((given,) if isinstance(given, str) else given)]
     programs: list[Implementation] = [Subprocess(words, options.timeout) for words in commands]
     own = reference(DOCUMENTED if options.judged_as == "documented" else KUBELET)

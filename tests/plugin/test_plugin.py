@@ -10,12 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from builders.checkout import ROOT
+
 pytest_plugins = ("pytester",)
 
 REFERENCE = shlex.join([sys.executable, "-m", "numaproof", "reference"])
 
-SEEDED = """
+SEEDED = f"""
 import sys
+sys.path.insert(0, {str(ROOT)!r})
 from quality.catalogue import BUGS
 from numaproof.reference.server import serve
 
