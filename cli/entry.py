@@ -22,6 +22,9 @@ def run() -> None:
         main()
     except KeyboardInterrupt:
         sys.exit(CUT_SHORT)
+    except MemoryError:
+        sys.stderr.write("numaproof: out of memory: play fewer cases, or on fewer machines\n")
+        sys.exit(CUT_SHORT)
     except Exception as error:
         if os.environ.get("NUMAPROOF_TRACEBACK"):
             raise

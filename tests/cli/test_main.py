@@ -206,6 +206,19 @@ def test_an_interrupt_outside_of_a_run_is_3(
     assert "interrupted" in ended.err
 
 
+def test_too_little_memory_is_no_bug(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def large() -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("numaproof.cli.main.main", large)
+    with pytest.raises(SystemExit) as ended:
+        run()
+    assert ended.value.code == 3
+    assert "out of memory: play fewer cases" in capsys.readouterr().err
+
+
 def test_a_bug_of_ours_is_told_in_a_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
