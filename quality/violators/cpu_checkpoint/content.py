@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from numaproof.protocol.sets import CPUSet
-from numaproof.reference.cpu.policy import PolicyError, StaticCPUPolicy
+from numaproof.reference.cpu.policy import StaticCPUPolicy
 from numaproof.reference.cpu.topology import union
 from numaproof.reference.kubelet import cpulist
 from numaproof.reference.kubelet.checkpoints import cpu
@@ -29,40 +28,6 @@ def _is_list(text: str) -> bool:
 
 
 @seeds("CPU-CHECKPOINT-015")
-def default_cpu_set_that_is_no_list_counts_as_empty(changes: Changes) -> None:
-    """A plausible author reads a default CPU set that he does not understand as none."""
-
-    def change(_: Any, found: dict[str, Any]) -> None:
-        if not _is_list(found["defaultCpuSet"]):
-            found["defaultCpuSet"] = ""
-
-    found_by(changes, change)
-
-
-@seeds("CPU-CHECKPOINT-015")
-def containers_without_a_cpu_list_are_dropped(changes: Changes) -> None:
-    """A plausible author drops a container whose CPU set he does not understand."""
-    dropped: list[str] = []
-
-    def change(_: Any, found: dict[str, Any]) -> None:
-        for own in (found["entries"] or {}).values():
-            bad = [name for name, text in own.items() if not _is_list(text)]
-            dropped.extend(own.pop(name) for name in bad)
-
-    def restore(original: Any, self: StaticCPUPolicy, state: CPUState) -> Any:
-        if dropped and not self.options.strict:
-            # What the dropped containers had is free.
-            held = union(cpus for _, _, cpus in state)
-            left = {uid: own for uid, own in state.exclusive.items() if own}
-            shared = self.topology.cpus & ~held
-            state = dataclasses.replace(state, shared=shared, exclusive=left)
-        return original(self, state)
-
-    found_by(changes, change)
-    changes.around(StaticCPUPolicy, "restore", restore)
-
-
-@seeds("CPU-CHECKPOINT-015")
 def cpu_lists_may_have_spaces(changes: Changes) -> None:
     """A plausible author passes over spaces in a CPU list."""
     changes.around(cpu, "parse_cpus", lambda original, text: original(text.replace(" ", "")))
@@ -77,32 +42,6 @@ def policy_none_reads_no_default_cpu_set(changes: Changes) -> None:
             found["defaultCpuSet"] = ""
 
     found_by(changes, change)
-
-
-@seeds("CPU-CHECKPOINT-016")
-def empty_default_cpu_set_is_worked_out(changes: Changes) -> None:
-    """A plausible author shares whatever the entries leave."""
-
-    def restore(original: Any, self: StaticCPUPolicy, state: CPUState) -> Any:
-        if not state.shared and state.exclusive:
-            apart = self.reserved if self.options.strict else 0
-            held = union(cpus for _, _, cpus in state)
-            state = dataclasses.replace(state, shared=self.topology.cpus & ~held & ~apart)
-        return original(self, state)
-
-    changes.around(StaticCPUPolicy, "restore", restore)
-
-
-@seeds("CPU-CHECKPOINT-016")
-def empty_default_cpu_set_forgets_the_entries(changes: Changes) -> None:
-    """A plausible author takes an empty default CPU set for a state that was never initialised."""
-
-    def restore(original: Any, self: StaticCPUPolicy, state: CPUState) -> Any:
-        if not state.shared and state.exclusive:
-            state = dataclasses.replace(state, exclusive={})
-        return original(self, state)
-
-    changes.around(StaticCPUPolicy, "restore", restore)
 
 
 @seeds("CPU-CHECKPOINT-017")
@@ -140,37 +79,5 @@ def overlap_of_later_containers_is_not_seen(changes: Changes) -> None:
             return original(self, state)
         original(self, dataclasses.replace(state, shared=state.shared & ~later))
         return state
-
-    changes.around(StaticCPUPolicy, "restore", restore)
-
-
-@seeds("CPU-CHECKPOINT-018")
-def overlap_leaves_the_default_cpu_set(changes: Changes) -> None:
-    """A plausible author mends the default CPU set."""
-
-    def restore(original: Any, self: StaticCPUPolicy, state: CPUState) -> Any:
-        overlap = state.shared & union(cpus for _, _, cpus in state)
-        if overlap & ~self.reserved:
-            state = dataclasses.replace(state, shared=state.shared & ~overlap)
-        return original(self, state)
-
-    changes.around(StaticCPUPolicy, "restore", restore)
-
-
-@seeds("CPU-CHECKPOINT-018")
-def overlap_names_the_pod_alone(changes: Changes) -> None:
-    """A plausible author names the pod, whichever container it is."""
-
-    def restore(original: Any, self: StaticCPUPolicy, state: CPUState) -> Any:
-        try:
-            return original(self, state)
-        except PolicyError as error:
-            for uid, name, own in state:
-                if f"container: {name} cpuset: " in str(error):
-                    raise PolicyError(
-                        f'pod: {uid} cpuset: "{CPUSet.from_mask(own)}" overlaps with default '
-                        f'cpuset "{CPUSet.from_mask(state.shared)}"'
-                    ) from None
-            raise
 
     changes.around(StaticCPUPolicy, "restore", restore)

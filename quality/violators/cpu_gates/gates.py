@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from numaproof.protocol.releases import NEWEST
 from numaproof.reference import startup
-from numaproof.reference.cpu import options
 from numaproof.reference.errors import StartError
-from numaproof.reference.kubelet import configuration, gates
-from numaproof.reference.kubelet.options import OptionError
+from numaproof.reference.kubelet import gates
 from quality.seeding import Changes, SubjectBugs
 
 if TYPE_CHECKING:
@@ -41,65 +39,6 @@ def _is_release(known: Any, version: str) -> bool:
 
 
 # Gates that are gone, locked or unknown
-
-
-@seeds("CPU-GATE-008")
-def removed_gate_cpumanager_may_be_on(changes: Changes) -> None:
-    """The CPU Manager is always there, so turning it on is harmless."""
-    _written(changes, lambda name, on, known: name != "CPUManager" or on is not True)
-
-
-@seeds("CPU-GATE-008")
-def removed_gate_cpumanager_may_be_off(changes: Changes) -> None:
-    """A gate that does nothing any more is passed over when it is turned off."""
-    _written(changes, lambda name, on, known: name != "CPUManager" or on is not False)
-
-
-@seeds("CPU-GATE-008", kubernetes="1.33")
-def gate_cpumanager_is_removed_a_release_later(changes: Changes) -> None:
-    """Stable gates are kept for one more release."""
-    _written(
-        changes, lambda name, on, known: name != "CPUManager" or not _is_release(known, "1.33")
-    )
-
-
-@seeds("CPU-GATE-009")
-def locked_options_gate_stays_on_silently(changes: Changes) -> None:
-    """A gate that cannot be turned off is on, whatever is written."""
-    _written(changes, lambda name, on, known: name != _OPTIONS)
-
-
-def _unlocked(changes: Changes, unlocked: Callable[[Any], bool]) -> None:
-    """Lets the gate of the options be turned off where it is `unlocked`."""
-
-    def enabled(original: Any, given: Any, known: Any) -> Any:
-        wanted = given.get("featureGates") or {}
-        if wanted.get(_OPTIONS) is not False or not unlocked(known):
-            return original(given, known)
-        others = {name: on for name, on in wanted.items() if name != _OPTIONS}
-        return {**original({**given, "featureGates": others}, known), _OPTIONS: False}
-
-    changes.around(gates, "enabled", enabled)
-
-
-@seeds("CPU-GATE-009")
-def options_gate_can_be_turned_off(changes: Changes) -> None:
-    """The gate became stable, and that it was locked, too, is overlooked."""
-    _unlocked(changes, lambda known: _OPTIONS in known)
-
-
-@seeds("CPU-GATE-009", kubernetes="1.33")
-def options_gate_is_locked_a_release_later(changes: Changes) -> None:
-    """Gates are locked one release after they become stable."""
-    _unlocked(changes, lambda known: _is_release(known, "1.33"))
-
-
-@seeds("CPU-GATE-010")
-def unknown_gates_may_be_off(changes: Changes) -> None:
-    """What is unknown is not there, so it is off already."""
-    _written(
-        changes, lambda name, on, known: name in known or name.startswith(("All", "CPU")) or on
-    )
 
 
 @seeds("CPU-GATE-010")
@@ -171,25 +110,6 @@ def gates_that_are_on_by_default_need_nothing(changes: Changes) -> None:
     _problems(changes, lambda written, known, name: bool(written.get(name)))
 
 
-@seeds("CPU-GATE-011", kubernetes="1.35")
-def dependencies_are_checked_a_release_later(changes: Changes) -> None:
-    """The check came with the managers of pod-level resources, in 1.36."""
-    _problems(changes, lambda written, known, name: not _is_release(known, "1.35"))
-
-
-@seeds("CPU-GATE-011")
-def dependencies_are_turned_on(changes: Changes) -> None:
-    """A gate that is on turns on what it needs."""
-
-    def problems(_original: Any, on: Any, known: Any) -> Iterator[str]:
-        for name, gate in known.items():
-            if on[name]:
-                on |= dict.fromkeys(gate.needs, True)
-        return iter(())
-
-    changes.around(gates, "dependency_problems", problems)
-
-
 @seeds("CPU-GATE-011")
 def one_dependency_is_enough(changes: Changes) -> None:
     """A gate with several needs has them met with the first."""
@@ -203,73 +123,6 @@ def one_dependency_is_enough(changes: Changes) -> None:
 
 
 # Options while their gate is off
-
-
-def _checked(changes: Changes, given: Callable[[Any], Any]) -> None:
-    """Lets the gate be checked for other options than those given."""
-    changes.around(options, "check_gate", lambda original, found, on: original(given(found), on))
-
-
-@seeds("CPU-GATE-014", kubernetes="1.32")
-def an_empty_map_of_options_needs_no_gate(changes: Changes) -> None:
-    """No options are no options, written down or not."""
-    _checked(changes, lambda found: found or None)
-
-
-@seeds("CPU-GATE-014", kubernetes="1.32")
-def options_that_are_off_need_no_gate(changes: Changes) -> None:
-    """Options that ask for nothing need nothing."""
-    _checked(
-        changes,
-        lambda found: None if found and set(found.values()) == {"false"} else found,
-    )
-
-
-@seeds("CPU-GATE-014", kubernetes="1.32")
-def options_without_their_gate_are_dropped(changes: Changes) -> None:
-    """A gate that is off hides the field, as the API server does."""
-    changes.around(options, "check_gate", lambda original, found, on: None)
-    changes.around(
-        options,
-        "parse",
-        lambda original, given, known, gates: original(
-            given if gates is None or gates[_OPTIONS] else {}, known, gates
-        ),
-    )
-
-
-@seeds("CPU-GATE-014", kubernetes="1.32")
-def options_need_their_gate_under_static_alone(changes: Changes) -> None:
-    """The static policy's options are the static policy's business."""
-    policies: list[str] = []
-
-    def load(original: Any, *args: Any) -> Any:
-        config = original(*args)
-        policies.append(config.cpu_policy)
-        return config
-
-    changes.around(configuration, "load", load)
-    _checked(changes, lambda found: found if policies[-1] == "static" else None)
-
-
-@seeds("CPU-GATE-014", kubernetes="1.32")
-def options_without_their_gate_are_refused_by_the_cpu_manager(changes: Changes) -> None:
-    """Whoever reads the options checks their gate, which is the CPU Manager."""
-    problems: list[str] = []
-
-    def check(original: Any, *args: Any) -> None:
-        try:
-            original(*args)
-        except OptionError as error:
-            problems.append(str(error))
-
-    def make(original: Any, *args: Any) -> Any:
-        if problems:
-            raise StartError("cpu", problems[0])
-        return original(*args)
-
-    changes.around(options, "check_gate", check)
-    changes.around(startup, "make_cpu_policy", make)
 
 
 @seeds("CPU-GATE-014", kubernetes="1.32")

@@ -45,12 +45,6 @@ def _beta_is_off(changes: Changes, off: Callable[[Any, Any], bool]) -> None:
 
 
 @seeds("CPU-GATE-001")
-def beta_options_are_hidden_by_default(changes: Changes) -> None:
-    """Both gates are off until somebody turns them on."""
-    _beta_is_off(changes, lambda written, known: True)
-
-
-@seeds("CPU-GATE-001")
 def beta_options_are_hidden_beside_other_gates(changes: Changes) -> None:
     """The gates of a configuration replace the defaults, instead of being laid over them."""
     _beta_is_off(changes, lambda written, known: bool(written))
@@ -75,50 +69,10 @@ def _open(changes: Changes, option: str, maturity: str) -> None:
     changes.around(options, "value", value)
 
 
-@seeds("CPU-GATE-002")
-def distribute_cpus_across_numa_needs_no_gate_in_beta(changes: Changes) -> None:
-    """The option counts as stable, as those around it are."""
-    _open(changes, options.ACROSS_NUMA, "beta")
-
-
 @seeds("CPU-GATE-002", kubernetes="1.32")
 def full_pcpus_only_needs_no_gate_in_beta(changes: Changes) -> None:
     """The oldest option is there without any gate."""
     _open(changes, options.FULL_CORES, "beta")
-
-
-@seeds("CPU-GATE-002", kubernetes="1.34")
-def strict_cpu_reservation_needs_no_gate_in_beta(changes: Changes) -> None:
-    """The option became stable a release later than this author believes."""
-    _open(changes, options.STRICT, "beta")
-
-
-@seeds("CPU-GATE-002", kubernetes="1.35")
-def prefer_align_by_uncorecache_needs_no_gate_in_beta(changes: Changes) -> None:
-    """The option became stable a release later than this author believes."""
-    _open(changes, options.BY_UNCORE, "beta")
-
-
-@seeds("CPU-GATE-002")
-def beta_options_stay_open_without_all_beta(changes: Changes) -> None:
-    """AllBeta turns beta gates on, and turning it off changes nothing."""
-    _enabled(
-        changes,
-        lambda written, known, found: (
-            {_BETA: True} if written.get("AllBeta") is False and _BETA not in written else {}
-        ),
-    )
-
-
-@seeds("CPU-GATE-003")
-def alpha_options_are_open_by_default(changes: Changes) -> None:
-    """Both gates are on until somebody turns them off."""
-    _enabled(
-        changes,
-        lambda written, known, found: (
-            {} if _ALPHA in written or "AllAlpha" in written else {_ALPHA: True}
-        ),
-    )
 
 
 @seeds("CPU-GATE-003")
@@ -145,12 +99,6 @@ def strict_cpu_reservation_needs_no_gate_in_alpha(changes: Changes) -> None:
     _open(changes, options.STRICT, "alpha")
 
 
-@seeds("CPU-GATE-003", kubernetes="1.33")
-def prefer_align_by_uncorecache_needs_no_gate_in_alpha(changes: Changes) -> None:
-    """The option begins as beta."""
-    _open(changes, options.BY_UNCORE, "alpha")
-
-
 # Options that stay hidden in spite of their gate
 
 
@@ -169,18 +117,6 @@ def _hidden(changes: Changes, hides: Callable[[str, Any, Any], bool]) -> None:
     changes.around(options, "value", value)
 
 
-@seeds("CPU-GATE-004")
-def align_by_socket_stays_hidden(changes: Changes) -> None:
-    """An alpha option that nobody has asked for is not built."""
-    _hidden(changes, lambda name, maturity, on: name == options.BY_SOCKET)
-
-
-@seeds("CPU-GATE-004")
-def distribute_cpus_across_cores_stays_hidden(changes: Changes) -> None:
-    """An alpha option that nobody has asked for is not built."""
-    _hidden(changes, lambda name, maturity, on: name == options.ACROSS_CORES)
-
-
 @seeds("CPU-GATE-004", kubernetes="1.32")
 def distribute_cpus_across_numa_stays_hidden_in_alpha(changes: Changes) -> None:
     """The option is there as of its beta."""
@@ -196,12 +132,6 @@ def strict_cpu_reservation_stays_hidden_in_alpha(changes: Changes) -> None:
     _hidden(changes, lambda name, maturity, on: (name, maturity) == (options.STRICT, "alpha"))
 
 
-@seeds("CPU-GATE-004", kubernetes="1.33")
-def prefer_align_by_uncorecache_stays_hidden_in_alpha(changes: Changes) -> None:
-    """The option is there as of its beta."""
-    _hidden(changes, lambda name, maturity, on: (name, maturity) == (options.BY_UNCORE, "alpha"))
-
-
 @seeds("CPU-GATE-004", kubernetes="1.34")
 def alpha_options_do_not_open_with_all_alpha(changes: Changes) -> None:
     """The gate itself has to be named."""
@@ -214,40 +144,6 @@ def alpha_options_do_not_open_with_all_alpha(changes: Changes) -> None:
 
 
 # Gates that govern other groups
-
-
-@seeds("CPU-GATE-005")
-def alpha_options_need_the_beta_gate_too(changes: Changes) -> None:
-    """Who does without beta options does without alpha options all the more."""
-    _hidden(changes, lambda name, maturity, on: maturity == "alpha" and not on[_BETA])
-
-
-@seeds("CPU-GATE-005")
-def stable_options_need_the_beta_gate(changes: Changes) -> None:
-    """There are two groups: alpha options, and all others."""
-    _hidden(changes, lambda name, maturity, on: maturity == "stable" and not on[_BETA])
-
-
-@seeds("CPU-GATE-005")
-def the_alpha_gate_opens_beta_options(changes: Changes) -> None:
-    """Who dares to use alpha options may use beta options."""
-
-    def value(original: Any, name: str, text: str, maturity: Any, on: Any) -> Any:
-        known = "stable" if maturity == "beta" and on and on[_ALPHA] else maturity
-        return original(name, text, known, on)
-
-    changes.around(options, "value", value)
-
-
-@seeds("CPU-GATE-005")
-def the_beta_gate_opens_alpha_options(changes: Changes) -> None:
-    """Turned on by hand, the gate opens whatever is not stable yet."""
-    _enabled(
-        changes,
-        lambda written, known, found: (
-            {_ALPHA: True} if written.get(_BETA) and _ALPHA not in written else {}
-        ),
-    )
 
 
 @seeds("CPU-GATE-005")
@@ -280,19 +176,3 @@ def _hidden_may_be_off(changes: Changes, level: str) -> None:
 def hidden_alpha_options_may_be_off(changes: Changes) -> None:
     """An option that is off does not need its gate."""
     _hidden_may_be_off(changes, "alpha")
-
-
-@seeds("CPU-GATE-006")
-def hidden_beta_options_may_be_off(changes: Changes) -> None:
-    """An option that is off does not need its gate."""
-    _hidden_may_be_off(changes, "beta")
-
-
-@seeds("CPU-GATE-006")
-def hidden_options_may_be_zero(changes: Changes) -> None:
-    """Only a value that is written out as false or true is looked at closely."""
-
-    def value(original: Any, name: str, text: str, maturity: Any, on: Any) -> Any:
-        return False if maturity and text == "0" else original(name, text, maturity, on)
-
-    changes.around(options, "value", value)

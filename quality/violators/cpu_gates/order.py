@@ -35,18 +35,6 @@ def _check_file(state_dir: str, policy: str, release: Any) -> None:
 
 
 @seeds("CPU-ERROR-007")
-def checkpoint_is_read_before_the_configuration(changes: Changes) -> None:
-    """What is left from last time is looked at first."""
-
-    def start(original: Any, args: Any, release: Any, discover: Any) -> Any:
-        policy = args.config.get("cpuManagerPolicy") or "none"
-        _check_file(args.state_dir, str(policy), release)
-        return original(args, release, discover)
-
-    changes.around(startup, "start", start)
-
-
-@seeds("CPU-ERROR-007")
 def checkpoint_is_read_before_the_memory_policy_is_made(changes: Changes) -> None:
     """Each manager is made and started before the next one."""
     started: list[Any] = []

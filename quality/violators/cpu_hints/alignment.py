@@ -5,17 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from numaproof.protocol.sets import CPUSet, NUMASet
+from numaproof.protocol.sets import NUMASet
 from numaproof.reference import startup
 from numaproof.reference.cpu import hints
 from numaproof.reference.cpu.distribution import DistributedAssignment
 from numaproof.reference.cpu.manager import CPUManager
 from numaproof.reference.cpu.policy import StaticCPUPolicy
-from numaproof.reference.cpu.topology import union
-from numaproof.reference.kubelet import configuration
-from numaproof.reference.node import StartedNode
 from numaproof.reference.topology.hints import Demand, Need, Supply
 from quality.seeding import Changes, SubjectBugs
 
@@ -29,21 +24,6 @@ seeds = SubjectBugs("cpu-hints")
 
 
 # CPU-HINT-014 to -016: what is aligned
-
-
-@seeds("CPU-HINT-014")
-def the_topology_manager_defaults_to_best_effort(changes: Changes) -> None:
-    """Aligns what can be aligned where nothing else is asked for."""
-    changes.around(
-        configuration,
-        "load",
-        lambda original, given, *rest: original(
-            given
-            if given.get("topologyManagerPolicy")
-            else {**given, "topologyManagerPolicy": "best-effort"},
-            *rest,
-        ),
-    )
 
 
 @seeds("CPU-HINT-014")
@@ -84,12 +64,6 @@ def _affinity(
 
 
 @seeds("CPU-HINT-015")
-def an_affinity_of_several_nodes_is_ignored(changes: Changes) -> None:
-    """Places a container near one node, and anywhere if it cannot be one."""
-    _affinity(changes, lambda policy, free, at, container, count: len(at) > 1)
-
-
-@seeds("CPU-HINT-015")
 def an_affinity_with_too_few_cpus_is_ignored(changes: Changes) -> None:
     """Takes the affinity for a condition that is met as a whole or not at all."""
     _affinity(
@@ -102,37 +76,6 @@ def an_affinity_with_too_few_cpus_is_ignored(changes: Changes) -> None:
 def init_containers_ignore_their_affinity(changes: Changes) -> None:
     """Places init containers where there is room."""
     _affinity(changes, lambda policy, free, at, container, count: container.passes)
-
-
-@seeds("CPU-HINT-016")
-def an_affinity_confines_containers_under_policy_none(changes: Changes) -> None:
-    """Lets a container run on the CPUs near its devices or its memory, which policy none leaves."""
-
-    def confined(self: Any, given: Any) -> Any:
-        if self.setup.cpu is not None:
-            return given
-        nodes = self.setup.topology.nodes
-        return {
-            name: msgspec.structs.replace(
-                one,
-                cpus=CPUSet.from_mask(union(nodes.get(node, 0) for node in one.affinity.numa)),
-            )
-            if one.affinity.numa is not None
-            else one
-            for name, one in given.items()
-        }
-
-    def admit(original: Any, self: Any, args: Any) -> Any:
-        answer = original(self, args)
-        return msgspec.structs.replace(answer, containers=confined(self, answer.containers))
-
-    def state(original: Any, self: Any, args: Any) -> Any:
-        answer = original(self, args)
-        pods = {uid: confined(self, containers) for uid, containers in answer.pods.items()}
-        return msgspec.structs.replace(answer, pods=pods)
-
-    changes.around(StartedNode, "admit", admit)
-    changes.around(StartedNode, "state", state)
 
 
 @seeds("CPU-HINT-016")
@@ -159,42 +102,6 @@ def policy_none_hints_pods_as_a_whole(changes: Changes) -> None:
 # CPU-HINT-017: node ids with gaps
 
 
-def _numbered(changes: Changes, numbers: Callable[[tuple[int, ...]], tuple[int, ...]]) -> None:
-    """Names nodes by other numbers; the first of them stand for the nodes that there are."""
-
-    def generate(original: Any, policy: Any, *rest: Any) -> Any:
-        demand = original(policy, *rest)
-        known = demand.nodes
-        names = numbers(known)
-        to = dict(zip(known, names, strict=False))
-
-        def renamed(mask: int) -> int:
-            return sum(1 << to[node] for node in known if mask >> node & 1)
-
-        def supplies(given: Any) -> Any:
-            return tuple(Supply(renamed(one.nodes), one.amount) for one in given)
-
-        needs = [
-            replace(need, free=supplies(need.free), total=supplies(need.total))
-            for need in demand.needs
-        ]
-        return replace(
-            demand,
-            nodes=names,
-            needs=tuple(needs),
-            touching=tuple(map(renamed, demand.touching)),
-            sockets=tuple(map(renamed, demand.sockets)),
-        )
-
-    changes.around(hints, "generate", generate)
-
-
-@seeds("CPU-HINT-017")
-def cpu_hints_number_nodes_by_their_places(changes: Changes) -> None:
-    """Counts NUMA nodes from zero."""
-    _numbered(changes, lambda nodes: tuple(range(len(nodes))))
-
-
 @seeds("CPU-HINT-017")
 def cpu_hints_name_nodes_that_are_missing(changes: Changes) -> None:
     """Makes sets of all numbers up to the highest, which leaves no gap."""
@@ -218,12 +125,6 @@ def _least(changes: Changes, least: Callable[[int, int], int]) -> None:
             self, available, count, beside, least(count, nodes)
         ),
     )
-
-
-@seeds("CPU-HINT-018")
-def cpus_are_distributed_over_two_nodes_at_most(changes: Changes) -> None:
-    """Expects affinities of one node or two."""
-    _least(changes, lambda count, nodes: min(nodes, 2))
 
 
 @seeds("CPU-HINT-018")

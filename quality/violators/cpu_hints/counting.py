@@ -13,7 +13,7 @@ from numaproof.reference.cpu.policy import StaticCPUPolicy
 from numaproof.reference.cpu.topology import union
 from numaproof.reference.departures.cpu import ReusableCPUsCountedTwice
 from numaproof.reference.pods import quantity
-from numaproof.reference.topology.hints import Demand, Need, Supply, TopologyHint
+from numaproof.reference.topology.hints import Demand, Supply, TopologyHint
 from numaproof.reference.topology.search import evaluation
 from quality.seeding import Changes, SubjectBugs
 
@@ -72,28 +72,6 @@ def _is_fraction(pod: Pod, container: PodContainer) -> bool:
 
 
 @seeds("CPU-HINT-001")
-def cpu_hints_are_the_narrowest_alone(changes: Changes) -> None:
-    """Leaves out sets of nodes that are wider than they need be."""
-
-    def narrowest(found: Sequence[TopologyHint]) -> Sequence[TopologyHint]:
-        size = min((hint.nodes.bit_count() for hint in found), default=0)
-        return [hint for hint in found if hint.nodes.bit_count() == size]
-
-    _listed(changes, narrowest)
-
-
-@seeds("CPU-HINT-001")
-def cpu_hints_leave_out_the_set_of_all_nodes(changes: Changes) -> None:
-    """Takes all nodes together for no affinity where others would do."""
-
-    def without_all(found: Sequence[TopologyHint]) -> Sequence[TopologyHint]:
-        every = union(hint.nodes for hint in found)
-        return [hint for hint in found if hint.nodes != every] or found
-
-    _listed(changes, without_all)
-
-
-@seeds("CPU-HINT-001")
 def init_containers_have_no_cpu_hints(changes: Changes) -> None:
     """Aligns what keeps running, and lets init containers run anywhere."""
     _hinted(
@@ -103,30 +81,6 @@ def init_containers_have_no_cpu_hints(changes: Changes) -> None:
 
 
 # CPU-HINT-002, -003 and -005: no preference
-
-
-def _for_pods(changes: Changes, applies: Callable[[Pod], bool]) -> None:
-    """Gives an empty list of hints for pods to which that applies, in both scopes."""
-    for name in ("for_container", "for_pod"):
-        changes.around(
-            hints,
-            name,
-            lambda original, policy, state, reuse, pod, *rest: (
-                hints.UNSATISFIABLE if applies(pod) else original(policy, state, reuse, pod, *rest)
-            ),
-        )
-
-
-@seeds("CPU-HINT-002")
-def burstable_pods_have_an_empty_list_of_cpu_hints(changes: Changes) -> None:
-    """Returns the list as it was made, with nothing in it."""
-    _for_pods(changes, lambda pod: pod.qos == "Burstable")
-
-
-@seeds("CPU-HINT-002")
-def best_effort_pods_have_an_empty_list_of_cpu_hints(changes: Changes) -> None:
-    """Returns the list as it was made, with nothing in it."""
-    _for_pods(changes, lambda pod: pod.qos == "BestEffort")
 
 
 @seeds("CPU-HINT-002")
@@ -159,28 +113,8 @@ def fractions_of_a_cpu_are_hinted_rounded_up(changes: Changes) -> None:
     _hinted(changes, rounded)
 
 
-@seeds("CPU-HINT-003")
-def fractions_of_a_cpu_have_an_empty_list_of_hints(changes: Changes) -> None:
-    """Has no hint to give, and says so with an empty list."""
-    _hinted(
-        changes,
-        lambda rules, policy, state, pod, container: (
-            hints.UNSATISFIABLE if _is_fraction(pod, container) else rules()
-        ),
-    )
-
-
 def _asks_for_devices(container: PodContainer) -> bool:
     return any("/" in resource for resource in container.requests)
-
-
-@seeds("CPU-HINT-005")
-def best_effort_pods_with_devices_have_an_empty_list_of_cpu_hints(changes: Changes) -> None:
-    """Answers with a list wherever something is to be aligned."""
-    _for_pods(
-        changes,
-        lambda pod: pod.qos == "BestEffort" and any(map(_asks_for_devices, pod.containers)),
-    )
 
 
 @seeds("CPU-HINT-005")
@@ -231,29 +165,6 @@ def policy_none_has_no_nodes_for_whole_cpus(changes: Changes) -> None:
     )
 
 
-@seeds("CPU-HINT-004")
-def policy_none_has_no_nodes_for_fractions_of_a_cpu(changes: Changes) -> None:
-    """Answers fractional requests with an empty list, as nothing can be pinned."""
-    _under_none(
-        changes,
-        lambda machine, pod, container: (
-            hints.UNSATISFIABLE if _asks(container).denominator != 1 else {}
-        ),
-    )
-
-
-@seeds("CPU-HINT-004")
-def policy_none_hints_nodes_that_are_large_enough(changes: Changes) -> None:
-    """Gives the hints of an empty machine, as nothing is pinned on it."""
-
-    def on_empty(machine: Any, pod: Pod, container: PodContainer) -> Any:
-        count = pod.exclusive_cpus(container)
-        total = tuple(Supply(1 << node, cpus.bit_count()) for node, cpus in machine.nodes.items())
-        return {"cpu": Demand(tuple(machine.nodes), (Need(count, total, total),))} if count else {}
-
-    _under_none(changes, on_empty)
-
-
 # CPU-HINT-006: preferred
 
 
@@ -272,12 +183,6 @@ def _totals(changes: Changes, total: Callable[[Any, int, Any], int]) -> None:
         return replace(demand, needs=tuple(replace(need, total=supplies) for need in demand.needs))
 
     changes.around(hints, "generate", generate)
-
-
-@seeds("CPU-HINT-006")
-def reserved_cpus_do_not_count_for_the_preference(changes: Changes) -> None:
-    """Counts the CPUs of a node that can be allocated at all."""
-    _totals(changes, lambda policy, cpus, nodes: (cpus & ~policy.reserved).bit_count())
 
 
 @seeds("CPU-HINT-006")

@@ -79,19 +79,6 @@ def _held(
 
 
 @seeds("CPU-HINT-010")
-def free_cpus_count_for_a_container_that_holds_its_own(changes: Changes) -> None:
-    """Puts what the container holds back among the free CPUs, and looks at them all."""
-    _held(
-        changes,
-        lambda rules, policy, state, held, count, container: (
-            {"cpu": hints.generate(policy, policy.available(state) | held, 0, count)}
-            if held.bit_count() == count
-            else rules()
-        ),
-    )
-
-
-@seeds("CPU-HINT-010")
 def init_containers_are_hinted_as_new_ones(changes: Changes) -> None:
     """Takes the CPUs that an init container holds for free ones, which its pod does not need."""
     _held(
@@ -100,28 +87,6 @@ def init_containers_are_hinted_as_new_ones(changes: Changes) -> None:
             {"cpu": hints.generate(policy, policy.available(state), 0, count)}
             if held.bit_count() == count and container.passes
             else rules()
-        ),
-    )
-
-
-@seeds("CPU-HINT-010")
-def a_container_that_holds_its_cpus_has_no_cpu_hints(changes: Changes) -> None:
-    """Has nothing to say where nothing is to be allocated."""
-    _held(
-        changes,
-        lambda rules, policy, state, held, count, container: (
-            {} if held.bit_count() == count else rules()
-        ),
-    )
-
-
-@seeds("CPU-HINT-011")
-def a_container_that_holds_other_cpus_has_no_preference(changes: Changes) -> None:
-    """Returns nothing where the numbers differ, which is not an empty list."""
-    _held(
-        changes,
-        lambda rules, policy, state, held, count, container: (
-            {} if held.bit_count() != count else rules()
         ),
     )
 
@@ -135,34 +100,6 @@ def a_container_that_holds_enough_is_hinted_there(changes: Changes) -> None:
             {"cpu": hints.generate(policy, held, 0, count)} if held.bit_count() > count else rules()
         ),
     )
-
-
-@seeds("CPU-HINT-011")
-def a_container_that_holds_other_cpus_is_hinted_as_a_new_one(changes: Changes) -> None:
-    """Looks for room for what is asked for now."""
-    _held(
-        changes,
-        lambda rules, policy, state, held, count, container: (
-            {"cpu": hints.generate(policy, policy.available(state) | held, 0, count)}
-            if held.bit_count() != count
-            else rules()
-        ),
-    )
-
-
-@seeds("CPU-HINT-011")
-def other_cpus_of_a_container_do_not_matter_in_scope_pod(changes: Changes) -> None:
-    """Adds up what the containers hold, and does not compare it with what each is due."""
-
-    def for_pod(original: Any, policy: Any, state: Any, reuse: Any, pod: Pod) -> Any:
-        found = original(policy, state, reuse, pod)
-        held = union(state.of(pod.uid, one.name) or 0 for one in pod.containers)
-        if found is not hints.UNSATISFIABLE or not held or pod.budget is not None:
-            return found
-        free = policy.available(state) | held
-        return {"cpu": hints.generate(policy, free, 0, pod.exclusive_cpus_at_once())}
-
-    changes.around(hints, "for_pod", for_pod)
 
 
 # CPU-HINT-012 and -013: scope pod
@@ -189,19 +126,6 @@ def init_containers_count_all_together_in_scope_pod(changes: Changes) -> None:
 
 
 @seeds("CPU-HINT-012")
-def the_largest_app_container_counts_alone_in_scope_pod(changes: Changes) -> None:
-    """Takes the largest request of all."""
-
-    def together(pod: Pod) -> int:
-        apps = [one for one in pod.containers if not one.init]
-        largest = max(apps, key=pod.exclusive_cpus)
-        rest = tuple(one for one in pod.containers if one.init or one is largest)
-        return containers.at_once(rest, pod.exclusive_cpus)
-
-    _at_once(changes, together)
-
-
-@seeds("CPU-HINT-012")
 def only_the_last_init_container_counts_in_scope_pod(changes: Changes) -> None:
     """Goes through the init containers, and keeps the last request."""
 
@@ -209,18 +133,6 @@ def only_the_last_init_container_counts_in_scope_pod(changes: Changes) -> None:
         starting = [one for one in pod.containers if one.passes]
         rest = tuple(one for one in pod.containers if not one.passes or one is starting[-1])
         return containers.at_once(rest, pod.exclusive_cpus)
-
-    _at_once(changes, together)
-
-
-@seeds("CPU-HINT-013")
-def sidecars_count_beside_app_containers_alone(changes: Changes) -> None:
-    """Adds sidecars to the app containers, and forgets that init containers start beside them."""
-
-    def together(pod: Pod) -> int:
-        starting = [pod.exclusive_cpus(one) for one in pod.containers if one.passes]
-        running = sum(pod.exclusive_cpus(one) for one in pod.containers if not one.passes)
-        return max(running, *starting, 0)
 
     _at_once(changes, together)
 
@@ -237,14 +149,3 @@ def sidecars_count_beside_all_init_containers(changes: Changes) -> None:
         return sidecars + max(starting, running)
 
     _at_once(changes, together)
-
-
-@seeds("CPU-HINT-013")
-def sidecars_count_as_init_containers_in_scope_pod(changes: Changes) -> None:
-    """Knows one kind of init container."""
-    _at_once(
-        changes,
-        lambda pod: containers.at_once(
-            tuple(replace(one, sidecar=False) for one in pod.containers), pod.exclusive_cpus
-        ),
-    )

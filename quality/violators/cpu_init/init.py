@@ -5,13 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from numaproof.reference.cpu import hints
 from numaproof.reference.cpu.policy import StaticCPUPolicy
-from numaproof.reference.cpu.state import CPUState, ReusableCPUs
-from numaproof.reference.cpu.topology import touching, union
-from numaproof.reference.departures.cpu import InitCPUsBind
+from numaproof.reference.cpu.state import ReusableCPUs
+from numaproof.reference.cpu.topology import union
 from numaproof.reference.node import StartedNode
-from numaproof.reference.topology.search import evaluation
 from quality.seeding import Changes, SubjectBugs
 
 if TYPE_CHECKING:
@@ -105,18 +102,6 @@ def the_last_init_container_alone_leaves_cpus(changes: Changes) -> None:
 
 
 @seeds("CPU-INIT-002")
-def app_containers_reuse_cpus_in_need_alone(changes: Changes) -> None:
-    """Turns to the CPUs of init containers when there are no others."""
-    _without_reuse(
-        changes,
-        lambda policy, state, reusable, pod, container: (
-            not container.init
-            and pod.exclusive_cpus(container) <= policy.available(state).bit_count()
-        ),
-    )
-
-
-@seeds("CPU-INIT-002")
 def init_containers_reuse_cpus_in_need_alone(changes: Changes) -> None:
     """Gives each init container CPUs of its own while there are some."""
     _without_reuse(
@@ -126,12 +111,6 @@ def init_containers_reuse_cpus_in_need_alone(changes: Changes) -> None:
             and pod.exclusive_cpus(container) <= policy.available(state).bit_count()
         ),
     )
-
-
-@seeds("CPU-INIT-003")
-def init_containers_reuse_nothing_of_earlier_ones(changes: Changes) -> None:
-    """Lets app containers alone take over what init containers had."""
-    _without_reuse(changes, lambda policy, state, reusable, pod, container: container.passes)
 
 
 @seeds("CPU-INIT-003")
@@ -145,17 +124,6 @@ def init_containers_after_a_sidecar_reuse_nothing(changes: Changes) -> None:
         return container.passes and any(one.sidecar for one in earlier)
 
     _without_reuse(changes, after_sidecar)
-
-
-@seeds("CPU-INIT-003")
-def a_larger_init_container_reuses_nothing(changes: Changes) -> None:
-    """Reuses the CPUs of an earlier init container where they are enough by themselves."""
-    _without_reuse(
-        changes,
-        lambda policy, state, reusable, pod, container: (
-            container.passes and pod.exclusive_cpus(container) > reusable.bit_count()
-        ),
-    )
 
 
 # CPU-INIT-004: sidecars
@@ -186,49 +154,7 @@ def only_the_first_sidecar_keeps_its_cpus(changes: Changes) -> None:
     _afterwards(changes, left)
 
 
-@seeds("CPU-INIT-004")
-def later_init_containers_run_on_the_cpus_of_sidecars(changes: Changes) -> None:
-    """Keeps app containers off a sidecar's CPUs, but not the init containers after it."""
-
-    def allocate(
-        original: Any, self: Any, state: Any, reuse: Any, pod: Pod, container: PodContainer, at: Any
-    ) -> Any:
-        kept = union(state.of(pod.uid, one.name) or 0 for one in pod.containers if one.sidecar)
-        if container.passes and kept:
-            reuse = ReusableCPUs(pod.uid, reuse.of(pod.uid) | kept)
-        state, reuse = original(self, state, reuse, pod, container, at)
-        return state, ReusableCPUs(reuse.uid, reuse.cpus & ~kept)
-
-    changes.around(StaticCPUPolicy, "allocate", allocate)
-
-
 # CPU-INIT-005 and -006: the end of an init container
-
-
-def _release(changes: Changes, kept: Callable[[int, list[int]], int]) -> None:
-    """Lets `kept` say which of a container's CPUs do not return, by those of its pod's others."""
-
-    def release(original: Any, self: CPUState, uid: str, name: str) -> Any:
-        own = self.of(uid, name)
-        state = original(self, uid, name)
-        if own is None or uid in self.pods:
-            return state
-        others = list(state.exclusive.get(uid, {}).values())
-        return replace(state, shared=self.shared | own & ~kept(own, others))
-
-    changes.around(CPUState, "release", release)
-
-
-@seeds("CPU-INIT-005")
-def only_an_equal_set_stays_with_the_app_container(changes: Changes) -> None:
-    """Compares whole sets, not CPUs, when an init container is removed."""
-    _release(changes, lambda own, others: own if own in others else 0)
-
-
-@seeds("CPU-INIT-005")
-def only_the_next_container_keeps_what_it_took_over(changes: Changes) -> None:
-    """Looks at the container that comes next, and at no other."""
-    _release(changes, lambda own, others: others[0] if others else 0)
 
 
 def _idle(changes: Changes, applies: Callable[[int, int], bool]) -> None:
@@ -253,12 +179,6 @@ def _idle(changes: Changes, applies: Callable[[int, int], bool]) -> None:
         return done
 
     changes.around(StartedNode, "remove", remove)
-
-
-@seeds("CPU-INIT-006")
-def the_rest_of_a_partly_reused_init_container_stays_idle(changes: Changes) -> None:
-    """Leaves the CPUs of an init container alone if the pod uses any of them."""
-    _idle(changes, lambda own, others: bool(own & others))
 
 
 @seeds("CPU-INIT-006")
@@ -301,33 +221,6 @@ def a_container_that_comes_back_reuses_what_another_has_taken(changes: Changes) 
 
 
 # CPU-INIT-008: alignment
-
-
-@seeds("CPU-INIT-008")
-def app_containers_stay_on_the_nodes_of_init_containers(changes: Changes) -> None:
-    """Keeps a pod together in scope container, too."""
-
-    def for_container(
-        original: Any, policy: Any, state: Any, reuse: Any, pod: Pod, container: PodContainer
-    ) -> Any:
-        used = union(state.of(pod.uid, one.name) or 0 for one in pod.containers if one.passes)
-        count = pod.exclusive_cpus(container)
-        fresh = state.of(pod.uid, container.name) is None
-        if container.init or not count or not used or not fresh:
-            return original(policy, state, reuse, pod, container)
-        nodes = policy.topology.nodes
-        near = union(nodes[node] for node in touching(nodes, used))
-        free = policy.available(state) & near
-        return {"cpu": hints.generate(policy, free, reuse.of(pod.uid), count)}
-
-    changes.around(hints, "for_container", for_container)
-
-
-@seeds("CPU-INIT-008")
-def any_hint_near_the_init_container_binds(changes: Changes) -> None:
-    """Goes elsewhere when nothing fits near the init container, not when it is not preferred."""
-    for rule in (StaticCPUPolicy, InitCPUsBind):
-        changes.replace(rule, "binds", lambda self, near: evaluation.narrowest(near) is not None)
 
 
 # CPU-INIT-009: init containers that are gone

@@ -49,18 +49,6 @@ def _noted(changes: Changes, instead: Callable[[Any, Any, int], Any]) -> None:
 
 
 @seeds("CPU-RESTART-007")
-def another_reservation_wants_a_drained_node(changes: Changes) -> None:
-    """Refuses another reservation as long as there are exclusive CPUs, as it does a policy."""
-
-    def refused(setup: Any, manager: Any, _earlier: int) -> Any:
-        if any(True for _ in manager.state):
-            raise StartError("cpu", "start cpu manager error: the reserved CPUs have changed")
-        return setup
-
-    _noted(changes, refused)
-
-
-@seeds("CPU-RESTART-007")
 def another_reservation_is_not_kept_free(changes: Changes) -> None:
     """Starts with the new reservation, and goes on handing out CPUs by the old one."""
     _noted(
@@ -83,17 +71,6 @@ def _refused(changes: Changes, spoil: Callable[[Path, str], None]) -> None:
             raise
 
     changes.around(startup, "start_cpus", start_cpus)
-
-
-@seeds("CPU-RESTART-008")
-def a_checkpoint_that_cannot_be_read_is_removed(changes: Changes) -> None:
-    """Cleans up, so that the next start works."""
-
-    def remove(file: Path, why: str) -> None:
-        if "could not restore state" in why:
-            file.unlink(missing_ok=True)
-
-    _refused(changes, remove)
 
 
 @seeds("CPU-RESTART-008")

@@ -143,12 +143,6 @@ def a_pod_admitted_again_returns_spare_cpus_to_the_pool(changes: Changes) -> Non
 
 
 @seeds("CPU-RESTART-006")
-def init_containers_of_a_pod_admitted_again_start_over(changes: Changes) -> None:
-    """Lets init containers of a pod that comes again ask for CPUs like new ones."""
-    _again(changes, lambda container: container.passes)
-
-
-@seeds("CPU-RESTART-006")
 def sidecars_of_a_pod_admitted_again_are_placed_anew(changes: Changes) -> None:
     """Has sidecars start again with their pod, and on other CPUs."""
     _again(changes, lambda container: container.sidecar)
@@ -191,12 +185,6 @@ def _served_again(
 
 
 @seeds("CPU-RESTART-010")
-def an_app_container_that_has_ended_comes_back_without_cpus(changes: Changes) -> None:
-    """Takes an app container without CPUs for one that runs in the shared pool."""
-    _served_again(changes, lambda original, manager, pod, container, at: None)
-
-
-@seeds("CPU-RESTART-010")
 def an_app_container_that_has_ended_reuses_nothing(changes: Changes) -> None:
     """Gives it free CPUs, as its init containers ended long ago."""
 
@@ -233,21 +221,9 @@ def _gone(
 
 
 @seeds("CPU-RESTART-004")
-def pods_that_left_while_the_kubelet_was_down_keep_their_cpus(changes: Changes) -> None:
-    """Takes CPUs back from pods that it has seen go."""
-    _gone(changes, lambda state, uid, name: True)
-
-
-@seeds("CPU-RESTART-004")
 def only_the_first_container_of_a_pod_that_left_is_reclaimed(changes: Changes) -> None:
     """Forgets the pod with the first entry that it takes back."""
     _gone(changes, lambda state, uid, name: name != next(iter(state.exclusive[uid])))
-
-
-@seeds("CPU-RESTART-004")
-def what_left_while_the_kubelet_was_down_is_reclaimed_on_demand(changes: Changes) -> None:
-    """Waits for the next admission, where the start should take CPUs back."""
-    _gone(changes, lambda state, uid, name: True, asked=True)
 
 
 @seeds("CPU-RESTART-005")

@@ -15,7 +15,7 @@ from numaproof.reference.cpu.options import (
     FULL_CORES,
     STRICT,
 )
-from numaproof.reference.cpu.policy import PolicyError, StaticCPUPolicy, not_whole_cores
+from numaproof.reference.cpu.policy import StaticCPUPolicy, not_whole_cores
 from numaproof.reference.kubelet.options import OptionError
 from numaproof.reference.pods import quantity
 from quality.seeding import Changes, SubjectBugs
@@ -50,12 +50,6 @@ def _asked_again(changes: Changes, when: Callable[..., bool]) -> None:
 
 
 @seeds("CPU-OPT-FULLPCPUS-007")
-def app_containers_need_free_cores_besides_their_own(changes: Changes) -> None:
-    """Its author checks before it looks for what the container has."""
-    _asked_again(changes, lambda pod, container: not container.init)
-
-
-@seeds("CPU-OPT-FULLPCPUS-007")
 def sidecars_need_free_cores_besides_their_own(changes: Changes) -> None:
     """Its author skips the check for app containers that have CPUs."""
     _asked_again(changes, lambda pod, container: container.sidecar)
@@ -65,51 +59,6 @@ def sidecars_need_free_cores_besides_their_own(changes: Changes) -> None:
 def pods_of_several_containers_need_free_cores_again(changes: Changes) -> None:
     """Its author looks for what the first container has, and then for free cores."""
     _asked_again(changes, lambda pod, container: not is_first(pod, container))
-
-
-@seeds("CPU-OPT-FULLPCPUS-010")
-def odd_containers_are_refused_once_cores_must_be_whole(changes: Changes) -> None:
-    """Its author checks the number of CPUs of every pod that is admitted again."""
-
-    def again(
-        original: Any, self: Any, state: Any, reuse: Any, pod: Any, container: Any, affinity: Any
-    ) -> Any:
-        count = pod.exclusive_cpus(container)
-        size = self.assignment.cpus_per_core
-        held = state.of(pod.uid, container.name)
-        if self.options.full_cores and held is not None and count % size:
-            raise not_whole_cores(count, size)
-        return original(self, state, reuse, pod, container, affinity)
-
-    changes.around(StaticCPUPolicy, "allocate", again)
-
-
-@seeds("CPU-OPT-FULLPCPUS-010")
-def containers_on_halves_of_cores_are_served_anew(changes: Changes) -> None:
-    """Its author moves a container whose CPUs are no whole cores."""
-
-    def again(
-        original: Any, self: Any, state: Any, reuse: Any, pod: Any, container: Any, affinity: Any
-    ) -> Any:
-        held = state.of(pod.uid, container.name)
-        if self.options.full_cores and held and self.topology.complete_cores(held) != held:
-            state = state.release(pod.uid, container.name)
-        return original(self, state, reuse, pod, container, affinity)
-
-    changes.around(StaticCPUPolicy, "allocate", again)
-
-
-@seeds("CPU-OPT-FULLPCPUS-010")
-def checkpoint_with_parts_of_cores_is_refused(changes: Changes) -> None:
-    """Its author checks the checkpoint for whole cores at the start."""
-
-    def restored(original: Any, self: Any, state: Any) -> Any:
-        for _, _, own in state:
-            if self.options.full_cores and self.topology.complete_cores(own) != own:
-                raise PolicyError("exclusive CPUs in the checkpoint are no whole cores")
-        return original(self, state)
-
-    changes.around(StaticCPUPolicy, "restore", restored)
 
 
 # Hybrid machines
@@ -159,23 +108,6 @@ def _restricted(changes: Changes, when: Callable[..., bool]) -> None:
 
 
 @seeds("CPU-OPT-FULLPCPUS-009")
-def burstable_containers_must_ask_for_whole_cores(changes: Changes) -> None:
-    """Its author reads "all its containers" without looking at the QoS class."""
-    _restricted(
-        changes,
-        lambda pod, container, amount: pod.qos == "Burstable" and amount.denominator == 1,
-    )
-
-
-@seeds("CPU-OPT-FULLPCPUS-009")
-def fractions_of_guaranteed_pods_are_no_whole_cores(changes: Changes) -> None:
-    """Its author checks every container of a Guaranteed pod."""
-    _restricted(
-        changes, lambda pod, container, amount: pod.qos == "Guaranteed" and not container.init
-    )
-
-
-@seeds("CPU-OPT-FULLPCPUS-009")
 def init_containers_of_the_shared_pool_need_whole_cores(changes: Changes) -> None:
     """Its author checks init containers and sidecars before it knows where they run."""
     _restricted(changes, lambda pod, container, amount: container.init)
@@ -188,12 +120,6 @@ def _together(changes: Changes, one: str, other: str) -> None:
     """Forgets that two options exclude each other."""
     pairs = tuple(pair for pair in options.INCOMPATIBLE if pair != (one, other))
     changes.replace(options, "INCOMPATIBLE", pairs)
-
-
-@seeds("CPU-OPT-PAIR-001")
-def full_cores_go_with_spreading_over_cores(changes: Changes) -> None:
-    """Its author lets the one option check the number and the other one place."""
-    _together(changes, FULL_CORES, ACROSS_CORES)
 
 
 @seeds("CPU-OPT-PAIR-001")
@@ -210,12 +136,6 @@ def options_spelled_otherwise_exclude_nothing(changes: Changes) -> None:
         )
 
     changes.around(options, "parse", read)
-
-
-@seeds("CPU-OPT-PAIR-002")
-def distributing_goes_with_spreading_over_cores(changes: Changes) -> None:
-    """Its author sees two levels that do not touch: nodes, and cores within them."""
-    _together(changes, ACROSS_NUMA, ACROSS_CORES)
 
 
 @seeds("CPU-OPT-PAIR-003")

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from numaproof.reference.cpu.policy import SMTAlignmentError, StaticCPUPolicy
 from quality.seeding import Changes, SubjectBugs
-from quality.violators.cpu_options.whole_cores import is_first
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,18 +27,6 @@ def _demoted(changes: Changes, when: Callable[..., bool]) -> None:
             raise
 
     changes.around(StaticCPUPolicy, "allocate", demoted)
-
-
-@seeds("CPU-OPT-FULLPCPUS-005")
-def later_containers_without_cores_run_on_the_shared_pool(changes: Changes) -> None:
-    """Its author lets the first container decide about the pod."""
-    _demoted(changes, lambda policy, pod, container: not is_first(pod, container))
-
-
-@seeds("CPU-OPT-FULLPCPUS-005")
-def init_containers_without_cores_run_on_the_shared_pool(changes: Changes) -> None:
-    """Its author does not refuse a pod over a container that soon ends."""
-    _demoted(changes, lambda policy, pod, container: container.passes)
 
 
 @seeds("CPU-OPT-FULLPCPUS-005")

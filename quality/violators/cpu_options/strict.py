@@ -111,18 +111,6 @@ def _on_reserved(changes: Changes, when: Callable[[Any, Any, int], bool]) -> Non
 
 
 @seeds("CPU-OPT-STRICT-002")
-def best_effort_pods_run_on_strictly_reserved_cpus(changes: Changes) -> None:
-    """Its author keeps off reserved CPUs who requests CPUs."""
-    _on_reserved(changes, lambda pod, container, shared: pod.qos == "BestEffort")
-
-
-@seeds("CPU-OPT-STRICT-002")
-def burstable_pods_run_on_strictly_reserved_cpus(changes: Changes) -> None:
-    """Its author keeps Guaranteed pods and BestEffort pods off reserved CPUs."""
-    _on_reserved(changes, lambda pod, container, shared: pod.qos == "Burstable")
-
-
-@seeds("CPU-OPT-STRICT-002")
 def fractions_of_guaranteed_pods_run_on_strictly_reserved_cpus(changes: Changes) -> None:
     """Its author knows of Guaranteed pods with exclusive CPUs, and of other pods."""
     _on_reserved(changes, lambda pod, container, shared: pod.qos == "Guaranteed")
@@ -171,40 +159,12 @@ def _fresh(changes: Changes, pool: Callable[[StaticCPUPolicy], int]) -> None:
 
 
 @seeds("CPU-OPT-STRICT-003")
-def fresh_shared_pool_has_the_reserved_cpus(changes: Changes) -> None:
-    """Its author keeps reserved CPUs out of what pods give back, not out of the beginning."""
-    _fresh(changes, lambda policy: policy.topology.cpus)
-
-
-@seeds("CPU-OPT-STRICT-003")
 def fresh_shared_pool_lacks_siblings_of_reserved_cpus(changes: Changes) -> None:
     """Its author keeps whole cores for the system."""
     _fresh(changes, lambda policy: policy.topology.cpus & ~policy.broken)
 
 
-@seeds("CPU-OPT-STRICT-003")
-def fresh_shared_pool_lacks_the_first_reserved_cpu_alone(changes: Changes) -> None:
-    """Its author takes CPU lists for single numbers."""
-    _fresh(
-        changes,
-        lambda policy: policy.topology.cpus & ~(policy.reserved & -policy.reserved),
-    )
-
-
 # CPUs reserved by quantity
-
-
-@seeds("CPU-OPT-STRICT-004")
-def amounts_are_not_reserved_strictly(changes: Changes) -> None:
-    """Its author keeps the CPUs of reservedSystemCPUs out of the pool."""
-
-    def made(
-        original: Any, topology: Any, chosen: Any, count: int, named: int, rules: Any
-    ) -> StaticCPUPolicy:
-        policy: StaticCPUPolicy = original(topology, chosen, count, named, rules)
-        return policy if named else with_options(policy, strict=False)
-
-    changes.around(startup, "make_static", made)
 
 
 def _by_amount(changes: Changes, when: Callable[[Any], bool]) -> None:
@@ -250,12 +210,6 @@ def _taken_out(policy: StaticCPUPolicy, state: Any) -> Any:
 
 
 @seeds("CPU-OPT-STRICT-005")
-def reserved_cpus_of_the_checkpoint_are_taken_out(changes: Changes) -> None:
-    """Its author puts the checkpoint right rather than to refuse it."""
-    _reserved_in_pool(changes, _taken_out)
-
-
-@seeds("CPU-OPT-STRICT-005")
 def checkpoint_with_some_reserved_cpus_is_accepted(changes: Changes) -> None:
     """Its author refuses a pool with all reserved CPUs: that is how the option was off."""
 
@@ -286,9 +240,3 @@ def strict_pool_used_up_by_several_containers_is_damage(changes: Changes) -> Non
         return original(self, state, cpus) and any(own == cpus for _, _, own in state)
 
     changes.around(StaticCPUPolicy, "is_used_up", used_up)
-
-
-@seeds("CPU-OPT-STRICT-006")
-def strict_pool_used_up_is_damage(changes: Changes) -> None:
-    """Its author takes an empty pool for a lost one wherever someone has exclusive CPUs."""
-    changes.replace(StaticCPUPolicy, "is_used_up", lambda self, state, cpus: False)

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference.cpu import options
-from numaproof.reference.cpu.assignment import Assignment, NotEnoughCPUsError
+from numaproof.reference.cpu.assignment import Assignment
 from numaproof.reference.cpu.policy import (
     StaticCPUPolicy,
-    not_whole_cores,
 )
 from numaproof.reference.cpu.state import ReusableCPUs
 from numaproof.reference.cpu.topology import touching
@@ -70,32 +69,6 @@ def gate_of_alpha_options_aligns_by_socket(changes: Changes) -> None:
     changes.around(options, "parse", switched)
 
 
-@seeds("CPU-OPT-001")
-def gate_of_alpha_options_spreads_over_cores(changes: Changes) -> None:
-    """Its author has every alpha option on behind the gate that no other option excludes."""
-
-    def switched(original: Any, given: Any, known: Any, gates: Any) -> Any:
-        found = original(given, known, gates)
-        excluded = found.full_cores or found.across_numa or found.by_uncore
-        on = gates is not None and gates["CPUManagerPolicyAlphaOptions"] and not excluded
-        return dataclasses.replace(found, across_cores=found.across_cores or on)
-
-    changes.around(options, "parse", switched)
-
-
-@seeds("CPU-OPT-001")
-def gate_of_beta_options_distributes(changes: Changes) -> None:
-    """Its author reads "beta, visible by default" as on by default."""
-
-    def switched(original: Any, given: Any, known: Any, gates: Any) -> Any:
-        found = original(given, known, gates)
-        excluded = found.across_cores or found.by_uncore or options.ACROSS_NUMA in given
-        on = gates is not None and gates["CPUManagerPolicyBetaOptions"] and not excluded
-        return dataclasses.replace(found, across_numa=found.across_numa or on)
-
-    changes.around(options, "parse", switched)
-
-
 @seeds("CPU-OPT-001", kubernetes="1.34")
 def one_beta_option_turns_the_uncore_option_on(changes: Changes) -> None:
     """Its author turns a level of maturity on as a whole once an option of it is named."""
@@ -109,30 +82,6 @@ def one_beta_option_turns_the_uncore_option_on(changes: Changes) -> None:
 
 
 # Availability of full-pcpus-only
-
-
-@seeds("CPU-OPT-FULLPCPUS-001", kubernetes="1.30")
-def full_cores_are_unknown_before_they_are_stable(changes: Changes) -> None:
-    """Its author starts with the release in which the option is stable."""
-    matures(changes, options.FULL_CORES, None)
-
-
-@seeds("CPU-OPT-FULLPCPUS-001", kubernetes="1.32")
-def full_cores_are_still_alpha(changes: Changes) -> None:
-    """Its author misses that the option became beta."""
-    matures(changes, options.FULL_CORES, "alpha")
-
-
-@seeds("CPU-OPT-FULLPCPUS-001", kubernetes="1.33")
-def full_cores_become_stable_late(changes: Changes) -> None:
-    """Its author has the option beta for one release more."""
-    matures(changes, options.FULL_CORES, "beta")
-
-
-@seeds("CPU-OPT-FULLPCPUS-001")
-def full_cores_stay_beta(changes: Changes) -> None:
-    """Its author never opens the option for good."""
-    matures(changes, options.FULL_CORES, "beta")
 
 
 # Whole cores
@@ -281,34 +230,6 @@ def even_requests_pass_on_cores_of_four_threads(changes: Changes) -> None:
     _unchecked(changes, lambda policy, pod, container: not pod.exclusive_cpus(container) % 2)
 
 
-@seeds("CPU-OPT-FULLPCPUS-003")
-def requests_are_rounded_up_to_whole_cores(changes: Changes) -> None:
-    """Its author gives the rest of the last core away rather than to refuse."""
-
-    def rounded(
-        original: Any, self: Any, state: Any, reuse: Any, pod: Any, container: Any, affinity: Any
-    ) -> Any:
-        count, size = pod.exclusive_cpus(container), self.assignment.cpus_per_core
-        if self.options.full_cores and count % size:
-            requests = {**container.requests, "cpu": str(-(-count // size) * size)}
-            container = dataclasses.replace(container, requests=requests)
-        return original(self, state, reuse, pod, container, affinity)
-
-    changes.around(StaticCPUPolicy, "allocate", rounded)
-
-
-@seeds("CPU-OPT-FULLPCPUS-003")
-def parts_of_cores_are_refused_as_a_shortage(changes: Changes) -> None:
-    """Its author has one reason for all that cannot be allocated."""
-
-    def short(original: Any, self: Any, count: int, free: int) -> Any:
-        if self.options.full_cores and count % self.assignment.cpus_per_core:
-            raise NotEnoughCPUsError(count, free)
-        return original(self, count, free)
-
-    changes.around(StaticCPUPolicy, "check_alignment", short)
-
-
 # Siblings of reserved CPUs
 
 
@@ -334,31 +255,7 @@ def siblings_of_strictly_reserved_cpus_count_as_free(changes: Changes) -> None:
     changes.around(StaticCPUPolicy, "in_unbroken_cores", counted)
 
 
-@seeds("CPU-OPT-FULLPCPUS-004")
-def too_few_whole_cores_are_an_unexpected_error(changes: Changes) -> None:
-    """Its author keeps SMTAlignmentError for requests that are no multiple."""
-
-    def short(original: Any, self: Any, count: int, free: int) -> Any:
-        if self.options.full_cores and not count % self.assignment.cpus_per_core and count > free:
-            raise NotEnoughCPUsError(count, free)
-        return original(self, count, free)
-
-    changes.around(StaticCPUPolicy, "check_alignment", short)
-
-
 # Machines without SMT
-
-
-@seeds("CPU-OPT-FULLPCPUS-006")
-def cores_always_have_two_threads(changes: Changes) -> None:
-    """Its author checks for even requests."""
-
-    def even(original: Any, self: Any, count: int, free: int) -> Any:
-        if self.options.full_cores and self.topology.most_cpus_per_core == 1 and count % 2:
-            raise not_whole_cores(count, 2)
-        return original(self, count, free)
-
-    changes.around(StaticCPUPolicy, "check_alignment", even)
 
 
 @seeds("CPU-OPT-FULLPCPUS-006")

@@ -6,7 +6,6 @@ import dataclasses
 import math
 from typing import TYPE_CHECKING, Any
 
-from numaproof.protocol.sets import CPUSet
 from numaproof.reference.cpu.policy import StaticCPUPolicy
 from numaproof.reference.cpu.state import CPUState
 from numaproof.reference.cpu.topology import union
@@ -166,27 +165,6 @@ def limits_alone_leave_requests_missing(changes: Changes) -> None:
     changes.around(manifest, "read_container", read)
 
 
-class _FromLimits(dict[str, Any]):
-    """Requests that are not written down."""
-
-
-@seeds("CPU-EXAMPLE-006")
-def limits_alone_guarantee_no_exclusive_cpus(changes: Changes) -> None:
-    """The class follows from the limits, and the number of CPUs from what is requested."""
-
-    def read(original: Any, item: Any, where: str, *, init: bool) -> Any:
-        container = original(item, where, init=init)
-        if (item.get("resources") or {}).get("requests"):
-            return container
-        return dataclasses.replace(container, requests=_FromLimits(container.requests))
-
-    changes.around(manifest, "read_container", read)
-    _exclusive(
-        changes,
-        lambda pod, container, count: 0 if isinstance(container.requests, _FromLimits) else count,
-    )
-
-
 # What is in the pool
 
 
@@ -203,12 +181,6 @@ def _pool_without(changes: Changes, left_out: Callable[[Any], int]) -> None:
         return dataclasses.replace(restored, shared=restored.shared & ~lost)
 
     changes.around(StaticCPUPolicy, "restore", restore)
-
-
-@seeds("CPU-POOL-001")
-def pool_begins_without_siblings_of_reserved_cpus(changes: Changes) -> None:
-    """A core with a reserved CPU is the system's."""
-    _pool_without(changes, lambda policy: policy.broken & ~policy.reserved)
 
 
 @seeds("CPU-POOL-001")
@@ -274,19 +246,6 @@ def best_effort_sidecars_stay_off_reserved_cpus(changes: Changes) -> None:
             else cpus
         ),
     )
-
-
-@seeds("CPU-POOL-003")
-def burstable_containers_run_on_as_many_cpus_as_they_request(changes: Changes) -> None:
-    """A whole request is met with so many CPUs of the pool, which others may use, too."""
-
-    def change(_node: Any, pod: Any, container: Any, cpus: int) -> int:
-        count = quantity.whole_cpus(container.requests.get("cpu", 0)) or 0
-        if pod.qos != "Burstable" or not count:
-            return cpus
-        return CPUSet(list(CPUSet.from_mask(cpus))[:count]).mask
-
-    _seen(changes, change)
 
 
 @seeds("CPU-POOL-003")

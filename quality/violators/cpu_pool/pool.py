@@ -6,9 +6,6 @@ import dataclasses
 import math
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from numaproof.protocol.sets import CPUSet
 from numaproof.reference import startup
 from numaproof.reference.cpu.assignment import Assignment, cores_in_order
 from numaproof.reference.cpu.policy import StaticCPUPolicy
@@ -69,12 +66,6 @@ def _fractions(changes: Changes, change: Callable[[Any, Any], int]) -> None:
         return change(container, amount)
 
     changes.around(Pod, "exclusive_cpus", exclusive)
-
-
-@seeds("CPU-POOL-004")
-def the_whole_part_of_a_fraction_is_exclusive(changes: Changes) -> None:
-    """One and a half CPUs are one exclusive CPU, and a half that is not."""
-    _fractions(changes, lambda container, amount: math.floor(amount))
 
 
 @seeds("CPU-POOL-004")
@@ -145,21 +136,6 @@ def cpus_of_init_containers_stay_shared(changes: Changes) -> None:
 def cpus_of_sidecars_stay_shared(changes: Changes) -> None:
     """A sidecar helps the others, and shares its CPUs with them."""
     _left_in_the_pool(changes, lambda container: container.sidecar)
-
-
-@seeds("CPU-POOL-005")
-def shared_containers_keep_the_pool_until_the_next_pass(changes: Changes) -> None:
-    """Who is on the pool stays on the CPUs it had, until the reconcile loop comes by."""
-
-    def change(operation: str, node: Any, pod: Any, container: Any, cpus: int) -> int:
-        kept = vars(node).setdefault("kept_pools", {})
-        place = (pod.uid, container.name)
-        if operation != "state":
-            kept[place] = cpus
-        pool: int = kept.setdefault(place, cpus)
-        return pool
-
-    _seen(changes, change)
 
 
 @seeds("CPU-POOL-006")
@@ -240,26 +216,6 @@ def cpus_of_a_container_that_ends_alone_are_lost(changes: Changes) -> None:
 
 
 # An empty pool
-
-
-@seeds("CPU-POOL-008")
-def a_pool_of_reserved_cpus_counts_as_empty(changes: Changes) -> None:
-    """Where nothing is left but the reservation, nothing is shared."""
-
-    def only_reserved(node: Any, cpus: int) -> bool:
-        return bool(node.setup.cpu) and not cpus & ~node.setup.cpu.reserved
-
-    def state(original: Any, self: Any, args: Any) -> Any:
-        answer = original(self, args)
-        if not only_reserved(self, answer.shared.mask):
-            return answer
-        return msgspec.structs.replace(answer, shared=CPUSet())
-
-    changes.around(StartedNode, "state", state)
-    _seen(
-        changes,
-        lambda operation, node, pod, container, cpus: 0 if only_reserved(node, cpus) else cpus,
-    )
 
 
 @seeds("CPU-POOL-008")

@@ -61,17 +61,6 @@ def _is_exclusive(node: Any, uid: str, name: str) -> bool:
 
 
 @seeds("CPU-RECONCILE-001")
-def exclusive_cpus_are_not_reconciled(changes: Changes) -> None:
-    """A container gets its exclusive CPUs when it is made, and they never change."""
-    _passing(
-        changes,
-        lambda node, before, updates: (
-            each for each in updates if not _is_exclusive(node, each.uid, each.container)
-        ),
-    )
-
-
-@seeds("CPU-RECONCILE-001")
 def sidecars_are_not_reconciled(changes: Changes) -> None:
     """Init containers have ended when the loop comes by."""
     _skipping(changes, lambda pod, container, cpus, last: container.sidecar)
@@ -81,12 +70,6 @@ def sidecars_are_not_reconciled(changes: Changes) -> None:
 def init_containers_are_not_reconciled(changes: Changes) -> None:
     """Init containers have ended when the loop comes by."""
     _skipping(changes, lambda pod, container, cpus, last: container.passes)
-
-
-@seeds("CPU-RECONCILE-001")
-def only_first_containers_are_reconciled(changes: Changes) -> None:
-    """A pod is taken for a container."""
-    _skipping(changes, lambda pod, container, cpus, last: container != pod.containers[0])
 
 
 @seeds("CPU-RECONCILE-001")
@@ -100,52 +83,6 @@ def guaranteed_pods_on_the_pool_are_not_reconciled(changes: Changes) -> None:
             if node.pods[each.uid].qos != "Guaranteed"
             or _is_exclusive(node, each.uid, each.container)
         ),
-    )
-
-
-@seeds("CPU-RECONCILE-004")
-def growth_of_the_pool_is_not_told(changes: Changes) -> None:
-    """Only CPUs that are taken away matter."""
-    _skipping(
-        changes,
-        lambda pod, container, cpus, last: last is not None and cpus != last and not last & ~cpus,
-    )
-
-
-@seeds("CPU-RECONCILE-004")
-def shrinking_of_the_pool_is_told_a_pass_later(changes: Changes) -> None:
-    """Containers are given a pass to leave the CPUs that they lose."""
-
-    def change(node: Any, before: dict[_Place, int], updates: tuple[Any, ...]) -> Iterable[Any]:
-        for update in updates:
-            place = (update.uid, update.container)
-            late = vars(node).setdefault("told_later", set())
-            last = before.get(place)
-            if last is not None and not update.cpus.mask & ~last and place not in late:
-                late.add(place)
-                node.told[place] = last
-            else:
-                late.discard(place)
-                yield update
-
-    _passing(changes, change)
-
-
-@seeds("CPU-RECONCILE-004")
-def best_effort_containers_are_told_once(changes: Changes) -> None:
-    """Who asks for nothing need not be told of changes."""
-    _skipping(
-        changes,
-        lambda pod, container, cpus, last: pod.qos == "BestEffort" and last is not None,
-    )
-
-
-@seeds("CPU-RECONCILE-004")
-def burstable_containers_are_told_once(changes: Changes) -> None:
-    """Only containers without requests follow the pool."""
-    _skipping(
-        changes,
-        lambda pod, container, cpus, last: pod.qos == "Burstable" and last is not None,
     )
 
 
@@ -187,75 +124,12 @@ def _repeating(changes: Changes, again: Callable[[Any, _Place, tuple[Any, ...]],
 
 
 @seeds("CPU-RECONCILE-005")
-def exclusive_cpus_are_told_in_every_pass(changes: Changes) -> None:
-    """Exclusive CPUs are important enough to be set again and again."""
-    _repeating(changes, lambda node, place, updates: _is_exclusive(node, *place))
-
-
-@seeds("CPU-RECONCILE-005")
-def the_shared_pool_is_told_in_every_pass(changes: Changes) -> None:
-    """Whether the pool has changed is not kept, so it is always told."""
-    _repeating(changes, lambda node, place, updates: not _is_exclusive(node, *place))
-
-
-@seeds("CPU-RECONCILE-005")
-def one_change_has_everything_told_again(changes: Changes) -> None:
-    """A change of the state has all containers updated."""
-    _repeating(changes, lambda node, place, updates: bool(updates))
-
-
-@seeds("CPU-RECONCILE-005")
 def containers_of_one_pod_are_told_together(changes: Changes) -> None:
     """A pod is updated as a whole."""
     _repeating(changes, lambda node, place, updates: any(each.uid == place[0] for each in updates))
 
 
 # The order
-
-
-@seeds("CPU-RECONCILE-006")
-def app_containers_are_told_first(changes: Changes) -> None:
-    """A pod's status lists its containers before its init containers."""
-
-    def change(node: Any, _before: Any, updates: tuple[Any, ...]) -> Iterable[Any]:
-        order = list(node.pods)
-        return sorted(
-            updates,
-            key=lambda each: (
-                order.index(each.uid),
-                node.pods[each.uid].container(each.container).init,
-            ),
-        )
-
-    _passing(changes, change)
-
-
-@seeds("CPU-RECONCILE-006")
-def pods_are_told_by_their_uid(changes: Changes) -> None:
-    """A map of pods is walked through in the order of its keys."""
-    _passing(changes, lambda node, before, updates: sorted(updates, key=lambda each: each.uid))
-
-
-@seeds("CPU-RECONCILE-006")
-def the_newest_pod_is_told_first(changes: Changes) -> None:
-    """Pods that wait for their CPUs come before those that run."""
-    _passing(
-        changes,
-        lambda node, before, updates: sorted(
-            updates, key=lambda each: list(node.pods).index(each.uid), reverse=True
-        ),
-    )
-
-
-@seeds("CPU-RECONCILE-006")
-def exclusive_cpus_are_told_first(changes: Changes) -> None:
-    """Exclusive CPUs are set before others are taken off them."""
-    _passing(
-        changes,
-        lambda node, before, updates: sorted(
-            updates, key=lambda each: not _is_exclusive(node, each.uid, each.container)
-        ),
-    )
 
 
 # After a restart
@@ -274,18 +148,6 @@ def _known_after_restart(changes: Changes, known: Callable[[Any, _Place, Any], b
         return node
 
     changes.around(startup, "start", start)
-
-
-@seeds("CPU-RECONCILE-007")
-def restored_exclusive_cpus_are_not_told_again(changes: Changes) -> None:
-    """What the checkpoint says was told when it was written."""
-    _known_after_restart(changes, lambda node, place, container: _is_exclusive(node, *place))
-
-
-@seeds("CPU-RECONCILE-007")
-def the_restored_pool_is_not_told_again(changes: Changes) -> None:
-    """The pool is the one of the checkpoint, so nobody's CPUs have changed."""
-    _known_after_restart(changes, lambda node, place, container: not _is_exclusive(node, *place))
 
 
 @seeds("CPU-RECONCILE-007")
@@ -319,9 +181,3 @@ def _told_of_nothing(changes: Changes, cpus: Callable[[Any], int]) -> None:
 def empty_cpu_sets_are_told(changes: Changes) -> None:
     """The runtime is told whatever the set is."""
     _told_of_nothing(changes, lambda node: 0)
-
-
-@seeds("CPU-RECONCILE-008")
-def containers_with_an_empty_set_are_told_the_reserved_cpus(changes: Changes) -> None:
-    """A container must run somewhere."""
-    _told_of_nothing(changes, lambda node: node.setup.cpu.reserved)

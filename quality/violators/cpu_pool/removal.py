@@ -46,24 +46,6 @@ def _kept_by(changes: Changes, keeps: Callable[[Any, Any, Any], bool]) -> None:
 
 
 @seeds("CPU-REMOVE-001")
-def only_the_first_app_container_gives_its_cpus_back(changes: Changes) -> None:
-    """A pod is taken for a container."""
-    _kept_by(
-        changes,
-        lambda node, pod, container: (
-            not container.init
-            and container.name != next(each.name for each in pod.containers if not each.init)
-        ),
-    )
-
-
-@seeds("CPU-REMOVE-001")
-def sidecars_of_removed_pods_keep_their_cpus(changes: Changes) -> None:
-    """Init containers have ended when a pod is removed, so there is nothing to take back."""
-    _kept_by(changes, lambda node, pod, container: container.sidecar)
-
-
-@seeds("CPU-REMOVE-001")
 def pods_from_before_a_restart_keep_their_cpus(changes: Changes) -> None:
     """CPUs are taken back from pods that this process has admitted."""
 
@@ -90,37 +72,6 @@ def _container_removed(changes: Changes, after: Callable[[Any, Any, str], None])
         return answer
 
     changes.around(StartedNode, "remove", remove)
-
-
-@seeds("CPU-REMOVE-002")
-def a_container_takes_the_cpus_of_its_pod_along(changes: Changes) -> None:
-    """What a pod has is taken back as soon as one of its containers ends."""
-
-    def after(node: Any, pod: Any, _name: str) -> None:
-        for container in pod.containers:
-            node.cpus.end(pod.uid, container.name)
-
-    _container_removed(changes, after)
-
-
-@seeds("CPU-REMOVE-002")
-def a_container_keeps_its_cpus_as_long_as_its_pod(changes: Changes) -> None:
-    """What a pod has is taken back when the pod is gone."""
-    alone: list[bool] = []
-
-    def remove(original: Any, self: Any, args: Any) -> Any:
-        alone[:] = [args.container is not None]
-        try:
-            return original(self, args)
-        finally:
-            alone.clear()
-
-    changes.around(StartedNode, "remove", remove)
-    changes.around(
-        CPUManager,
-        "end",
-        lambda original, self, uid, name: None if any(alone) else original(self, uid, name),
-    )
 
 
 @seeds("CPU-REMOVE-002")
@@ -234,15 +185,6 @@ def refused_pods_lose_the_cpus_of_their_init_containers(changes: Changes) -> Non
 
 
 @seeds("CPU-REMOVE-004")
-def refused_pods_lose_the_cpus_of_their_first_container(changes: Changes) -> None:
-    """The container that fails is rolled back, and those before it are not."""
-    _lost_by_refusal(
-        changes,
-        lambda pod, container, error: container == pod.containers[0] and len(pod.containers) > 1,
-    )
-
-
-@seeds("CPU-REMOVE-004")
 def pods_refused_for_their_memory_lose_their_cpus(changes: Changes) -> None:
     """The CPU Manager has succeeded, and learns nothing of what comes after it."""
     _lost_by_refusal(changes, lambda pod, container, error: "memory" in str(error))
@@ -281,12 +223,6 @@ def _pool_after(changes: Changes, pool: Callable[[Any, int], int], *, alone: boo
 
 
 @seeds("CPU-REMOVE-005")
-def a_shared_pod_leaves_every_cpu_in_the_pool(changes: Changes) -> None:
-    """A pod on all shared CPUs gives all CPUs back."""
-    _pool_after(changes, lambda policy, own: policy.topology.cpus)
-
-
-@seeds("CPU-REMOVE-005")
 def a_shared_container_leaves_every_cpu_in_the_pool(changes: Changes) -> None:
     """A container on all shared CPUs gives all CPUs back."""
     _pool_after(changes, lambda policy, own: policy.topology.cpus, alone=True)
@@ -296,9 +232,3 @@ def a_shared_container_leaves_every_cpu_in_the_pool(changes: Changes) -> None:
 def a_shared_pod_leaves_reserved_cpus_in_the_pool(changes: Changes) -> None:
     """What is not exclusive is shared, with strict-cpu-reservation, too."""
     _pool_after(changes, lambda policy, own: policy.topology.cpus & ~own)
-
-
-@seeds("CPU-REMOVE-005")
-def a_shared_pod_takes_the_reservation_out_of_the_pool(changes: Changes) -> None:
-    """The pool is worked out anew, from what may be assigned."""
-    _pool_after(changes, lambda policy, own: policy.allocatable & ~own)

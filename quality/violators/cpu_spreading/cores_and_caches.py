@@ -66,12 +66,6 @@ def _not_spread(changes: Changes, when: Callable[[Assignment, int, int], bool]) 
 
 
 @seeds("CPU-OPT-DISTCORES-002")
-def even_requests_fill_cores(changes: Changes) -> None:
-    """Its author spreads what would leave a core half used."""
-    _not_spread(changes, lambda self, available, count: not count % 2)
-
-
-@seeds("CPU-OPT-DISTCORES-002")
 def cores_are_spread_over_while_none_is_in_use(changes: Changes) -> None:
     """Its author tries it on an idle node."""
 
@@ -122,18 +116,6 @@ def request_for_more_cpus_than_cores_is_refused(changes: Changes) -> None:
         changes,
         lambda self, available: sum(1 for core in self.topology.cores.values() if core & available),
     )
-
-
-@seeds("CPU-OPT-DISTCORES-003")
-def request_for_more_cpus_than_idle_cores_is_refused(changes: Changes) -> None:
-    """Its author counts cores that nobody uses, as full-pcpus-only does."""
-
-    def idle(self: Assignment, available: int) -> int:
-        whole = sum(1 for core in self.topology.cores.values() if not core & ~available)
-        # Where all cores are in use, second threads are all that is left.
-        return whole or available.bit_count()
-
-    _short_of_cores(changes, idle)
 
 
 # Availability of prefer-align-cpus-by-uncorecache
@@ -262,12 +244,6 @@ def _beside_caches(changes: Changes, when: Callable[[Assignment, PartialAssignme
 
 
 @seeds("CPU-OPT-UNCORE-003")
-def requests_larger_than_an_uncore_cache_are_packed(changes: Changes) -> None:
-    """Its author gives up alignment where one cache cannot do."""
-    _beside_caches(changes, lambda self, progress: progress.wanted > self.topology.cpus_per_uncore)
-
-
-@seeds("CPU-OPT-UNCORE-003")
 def rest_beside_whole_uncore_caches_is_packed(changes: Changes) -> None:
     """Its author takes whole caches, and has the default pack what is left."""
 
@@ -339,17 +315,6 @@ def odd_requests_need_room_for_a_whole_core_more(changes: Changes) -> None:
         return (cache & progress.free).bit_count() >= -(-wanted // size) * size
 
     _among_caches(changes, roomy)
-
-
-@seeds("CPU-OPT-UNCORE-006")
-def uncore_caches_with_half_used_cores_are_passed_over(changes: Changes) -> None:
-    """Its author aligns whole cores, and such a cache has other ones."""
-
-    def whole(self: Assignment, progress: PartialAssignment, cache: int) -> bool:
-        free = cache & progress.free
-        return self.topology.complete_cores(free) == free
-
-    _among_caches(changes, whole)
 
 
 @seeds("CPU-OPT-UNCORE-006")

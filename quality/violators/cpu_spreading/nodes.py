@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import struct
-from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reference.cpu import distribution, options
@@ -79,17 +78,6 @@ def _packed(changes: Changes, when: Callable[..., bool]) -> None:
 
 
 @seeds("CPU-OPT-DISTNUMA-002")
-def requests_for_more_than_two_nodes_are_packed(changes: Changes) -> None:
-    """Its author splits a request in two."""
-
-    def three(self: DistributedAssignment, _available: int, count: int, _least: int) -> bool:
-        largest = max(map(int.bit_count, self.topology.nodes.values()))
-        return count > 2 * largest
-
-    _packed(changes, three)
-
-
-@seeds("CPU-OPT-DISTNUMA-002")
 def distributing_ends_with_the_first_node_in_use(changes: Changes) -> None:
     """Its author tries it with nodes whose CPUs are all free."""
 
@@ -106,19 +94,6 @@ def requests_with_an_affinity_are_packed_within_it(changes: Changes) -> None:
     _packed(changes, lambda self, available, count, least: least > 1)
 
 
-@seeds("CPU-OPT-DISTNUMA-002")
-def shares_are_whole_cores_without_being_asked(changes: Changes) -> None:
-    """Its author always distributes cores, and the odd ones make the shares uneven."""
-
-    def take(original: Any, self: Any, available: int, count: int, *rest: int) -> Any:
-        if not count % self.cpus_per_core:
-            whole = dataclasses.replace(self.options, full_cores=True)
-            self = dataclasses.replace(self, options=whole)
-        return original(self, available, count, *rest)
-
-    changes.around(DistributedAssignment, "take", take)
-
-
 @seeds("CPU-OPT-DISTNUMA-003")
 def request_as_large_as_a_free_node_is_spread(changes: Changes) -> None:
     """Its author compares with "less than" where a node is just large enough."""
@@ -126,19 +101,6 @@ def request_as_large_as_a_free_node_is_spread(changes: Changes) -> None:
     def sizes(original: Any, self: Any, request: CPURequest, least: int) -> Any:
         found = original(self, request, least)
         if max(request.free.values(), default=0) == request.wanted and len(found) > 1:
-            return [size for size in found if size > 1]
-        return found
-
-    changes.around(DistributedAssignment, "sizes", sizes)
-
-
-@seeds("CPU-OPT-DISTNUMA-003")
-def request_too_large_for_the_fullest_node_is_spread(changes: Changes) -> None:
-    """Its author looks whether the first node has room, not whether any has."""
-
-    def sizes(original: Any, self: Any, request: CPURequest, least: int) -> Any:
-        found = original(self, request, least)
-        if next(iter(request.free.values()), 0) < request.wanted and len(found) > 1:
             return [size for size in found if size > 1]
         return found
 
@@ -249,12 +211,6 @@ def _in_groups(changes: Changes, size: int) -> None:
 
 
 @seeds("CPU-OPT-DISTNUMA-006")
-def threads_are_distributed_where_cores_must_be_whole(changes: Changes) -> None:
-    """Its author checks the sum alone: shares of three threads make a core and a half."""
-    _in_groups(changes, 1)
-
-
-@seeds("CPU-OPT-DISTNUMA-006")
 def pairs_are_distributed_on_cores_of_four_threads(changes: Changes) -> None:
     """Its author takes two threads for a core on every machine."""
     _in_groups(changes, 2)
@@ -315,23 +271,3 @@ def balance_is_not_rounded(changes: Changes) -> None:
         return squares
 
     changes.replace(distribution, "standard_deviation", deviation)
-
-
-@seeds("CPU-OPT-DISTNUMA-008")
-def last_of_equally_balanced_distributions_wins(changes: Changes) -> None:
-    """Its author keeps a distribution that is no worse than the best."""
-
-    def best(
-        original: Any, self: Any, request: CPURequest, size: int, *, one_socket: bool = False
-    ) -> Any:
-        found = original(self, request, size, one_socket=one_socket)
-        if found is None:
-            return None
-        for nodes in combinations(request.free, size):
-            if not one_socket or self.on_one_socket(nodes):
-                other = self.over(request, nodes)
-                if other and not self.is_better(found, other):
-                    found = other
-        return found
-
-    changes.around(DistributedAssignment, "best_of_size", best)

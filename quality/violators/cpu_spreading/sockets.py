@@ -13,7 +13,7 @@ from quality.seeding import Changes, SubjectBugs
 from quality.violators.cpu_options.whole_cores import matures
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from numaproof.protocol.sets import NUMASet
 
@@ -91,16 +91,6 @@ def sockets_needed_are_rounded_down(changes: Changes) -> None:
 
 
 @seeds("CPU-OPT-ALIGNSOCKET-003")
-def cpus_near_the_affinity_are_those_of_its_nodes(changes: Changes) -> None:
-    """Its author changes the hints, and places by nodes as before."""
-
-    def aligned(_original: Any, self: Any, affinity: NUMASet) -> Any:
-        return union(self.topology.nodes.get(node, 0) for node in affinity)
-
-    changes.around(StaticCPUPolicy, "aligned", aligned)
-
-
-@seeds("CPU-OPT-ALIGNSOCKET-003")
 def only_the_first_socket_of_the_affinity_is_near(changes: Changes) -> None:
     """Its author looks up the socket of the affinity: that of its first node."""
 
@@ -146,28 +136,6 @@ def aligning_by_socket_goes_with_single_numa_node(changes: Changes) -> None:
     changes.around(options, "validate", validate)
 
 
-@seeds("CPU-OPT-ALIGNSOCKET-004")
-def single_numa_node_is_refused_where_sockets_have_several_nodes(changes: Changes) -> None:
-    """Its author sees no conflict on machines whose sockets are nodes."""
-    _unvalidated(
-        changes,
-        lambda topology, policy: (
-            policy == "single-numa-node" and topology.socket_count == len(topology.nodes)
-        ),
-    )
-
-
-@seeds("CPU-OPT-ALIGNSOCKET-005")
-def aligning_by_socket_does_not_apply_to_more_sockets_than_nodes(changes: Changes) -> None:
-    """Its author does as the documents say: the option has no effect there."""
-    _unvalidated(
-        changes,
-        lambda topology, policy: (
-            policy != "single-numa-node" and topology.socket_count > len(topology.nodes)
-        ),
-    )
-
-
 @seeds("CPU-OPT-ALIGNSOCKET-005")
 def more_sockets_than_nodes_are_refused_on_one_node_alone(changes: Changes) -> None:
     """Its author checks for machines without NUMA."""
@@ -183,17 +151,6 @@ def more_sockets_than_nodes_are_refused_on_one_node_alone(changes: Changes) -> N
 
 
 @seeds("CPU-OPT-ALIGNSOCKET-006")
-def distributing_goes_over_sockets(changes: Changes) -> None:
-    """Its author balances nodes, and has no word about sockets there."""
-
-    def on_one_socket(self: DistributedAssignment, nodes: Iterable[int]) -> bool:
-        del self, nodes
-        return True
-
-    changes.replace(DistributedAssignment, "on_one_socket", on_one_socket)
-
-
-@seeds("CPU-OPT-ALIGNSOCKET-006")
 def distributing_stays_on_one_socket_as_far_as_two_nodes(changes: Changes) -> None:
     """Its author compares the sockets of the first two nodes."""
 
@@ -201,18 +158,6 @@ def distributing_stays_on_one_socket_as_far_as_two_nodes(changes: Changes) -> No
         return original(self, tuple(nodes)[:2])
 
     changes.around(DistributedAssignment, "on_one_socket", on_one_socket)
-
-
-@seeds("CPU-OPT-ALIGNSOCKET-006")
-def sockets_are_runs_of_nodes_when_distributing(changes: Changes) -> None:
-    """Its author takes neighbouring node ids for nodes of one socket."""
-
-    def on_one_socket(self: DistributedAssignment, nodes: Iterable[int]) -> bool:
-        del self
-        ids = sorted(nodes)
-        return ids[-1] - ids[0] == len(ids) - 1
-
-    changes.replace(DistributedAssignment, "on_one_socket", on_one_socket)
 
 
 # The share of a node with too few CPUs

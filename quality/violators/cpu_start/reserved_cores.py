@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from numaproof.protocol.sets import CPUSet
 from numaproof.reference import startup
-from numaproof.reference.cpu.assignment import NotEnoughCPUsError
 from numaproof.reference.cpu.manager import CPUManager
 from numaproof.reference.cpu.options import StaticOptions
 from numaproof.reference.cpu.policy import StaticCPUPolicy
@@ -38,16 +37,6 @@ def _first(cpus: Iterable[int], count: int) -> int:
     return CPUSet(list(cpus)[:count]).mask
 
 
-def _threads(cores: Iterable[int]) -> list[int]:
-    return [cpu for core in cores for cpu in CPUSet.from_mask(core)]
-
-
-def _one_by_one(cores: Iterable[int]) -> list[int]:
-    """The CPUs of cores: the first of each, then the second of each, and so on."""
-    turns = [(turn, cpu) for core in cores for turn, cpu in enumerate(CPUSet.from_mask(core))]
-    return [cpu for _, cpu in sorted(turns, key=lambda each: each[0])]
-
-
 def _without_options(changes: Changes, chosen: Callable[[Any, int], int | None]) -> None:
     _reserving(
         changes,
@@ -55,52 +44,6 @@ def _without_options(changes: Changes, chosen: Callable[[Any, int], int | None])
             chosen(topology, count) if given == StaticOptions() else None
         ),
     )
-
-
-@seeds("CPU-RESERVE-005")
-def reservation_goes_by_cpu_number(changes: Changes) -> None:
-    """The lowest CPUs are reserved, whichever cores they are threads of."""
-    _without_options(
-        changes, lambda topology, count: _first(CPUSet.from_mask(topology.cpus), count)
-    )
-
-
-@seeds("CPU-RESERVE-005")
-def reservation_takes_one_thread_of_each_core(changes: Changes) -> None:
-    """Ascending core ids: one CPU of each core, and then the next of each."""
-    _without_options(
-        changes, lambda topology, count: _first(_one_by_one(topology.cores.values()), count)
-    )
-
-
-@seeds("CPU-RESERVE-005")
-def reservation_takes_cores_of_the_sockets_in_turn(changes: Changes) -> None:
-    """A core of each socket is reserved before the second one of any."""
-
-    def chosen(topology: Any, count: int) -> int:
-        turns = [
-            (turn, core)
-            for cores in topology.cores_by_socket.values()
-            for turn, core in enumerate(cores.values())
-        ]
-        in_turn = [core for _, core in sorted(turns, key=lambda each: each[0])]
-        return _first(_threads(in_turn), count)
-
-    _without_options(changes, chosen)
-
-
-@seeds("CPU-RESERVE-005")
-def reservation_begins_with_the_odd_thread(changes: Changes) -> None:
-    """What does not fill a core is taken first, and then whole cores."""
-
-    def chosen(topology: Any, count: int) -> int | None:
-        first, *others = topology.cores.values()
-        odd = count % first.bit_count()
-        if not odd or count < first.bit_count():
-            return None
-        return _first(_threads([first]), odd) | _first(_threads(others), count - odd)
-
-    _without_options(changes, chosen)
 
 
 @seeds("CPU-RESERVE-012")
@@ -161,19 +104,6 @@ def _reserved_for_some(changes: Changes, serves: Callable[[Any, Any, Any], bool]
     def allocate(original: Any, self: Any, state: Any, reuse: Any, pod: Any, *rest: Any) -> Any:
         policy = _unreserved(self) if serves(self, pod, rest[0]) else self
         return original(policy, state, reuse, pod, *rest)
-
-    changes.around(StaticCPUPolicy, "allocate", allocate)
-
-
-@seeds("CPU-RESERVE-008")
-def reserved_cpus_are_the_last_resort(changes: Changes) -> None:
-    """Before a pod is refused, it gets what there is."""
-
-    def allocate(original: Any, self: Any, *args: Any) -> Any:
-        try:
-            return original(self, *args)
-        except NotEnoughCPUsError:
-            return original(_unreserved(self), *args)
 
     changes.around(StaticCPUPolicy, "allocate", allocate)
 
@@ -291,9 +221,3 @@ def _strict_where(changes: Changes, strict: Callable[[int], bool]) -> None:
 def cpus_reserved_by_name_leave_the_shared_pool(changes: Changes) -> None:
     """Whoever names CPUs wants to have them for the system alone."""
     _strict_where(changes, bool)
-
-
-@seeds("CPU-RESERVE-009")
-def cpus_reserved_by_amount_leave_the_shared_pool(changes: Changes) -> None:
-    """What is reserved for the system is kept from containers."""
-    _strict_where(changes, lambda named: not named)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from numaproof.reference import startup
-from numaproof.reference.errors import StartError
 from numaproof.reference.kubelet import fields, reservation
 from numaproof.reference.kubelet.fields import ConfigError
 from numaproof.reference.pods import quantity
@@ -50,12 +48,6 @@ def storage_and_pids_are_not_parsed(changes: Changes) -> None:
 
 
 @seeds("CPU-CONFIG-011")
-def malformed_system_reserved_counts_as_nothing(changes: Changes) -> None:
-    """The check is written for kubeReserved, and forgotten for systemReserved."""
-    _not_looked_at(changes, lambda whose, name, text: whose == "system" and not _is_quantity(text))
-
-
-@seeds("CPU-CONFIG-011")
 def malformed_reserved_memory_counts_as_nothing(changes: Changes) -> None:
     """The CPU Manager reads the CPUs alone, and the Memory Manager is off."""
     _not_looked_at(changes, lambda whose, name, text: name == "memory" and not _is_quantity(text))
@@ -75,12 +67,6 @@ def _is_negative(text: str) -> bool:
 def only_reserved_cpus_must_not_be_negative(changes: Changes) -> None:
     """The sign matters where CPUs are counted."""
     _not_looked_at(changes, lambda whose, name, text: name != "cpu" and _is_negative(text))
-
-
-@seeds("CPU-CONFIG-012")
-def negative_system_reserved_counts_as_nothing(changes: Changes) -> None:
-    """The check is written for kubeReserved, and forgotten for systemReserved."""
-    _not_looked_at(changes, lambda whose, name, text: whose == "system" and _is_negative(text))
 
 
 @seeds("CPU-CONFIG-012")
@@ -134,18 +120,6 @@ def storage_can_be_reserved_by_its_short_name(changes: Changes) -> None:
     _not_looked_at(changes, lambda whose, name, text: name == "storage")
 
 
-@seeds("CPU-CONFIG-013")
-def pids_cannot_be_reserved(changes: Changes) -> None:
-    """Process ids are no resource of a node."""
-    changes.replace(reservation, "RESERVABLE", ("cpu", "memory", "ephemeral-storage"))
-
-
-@seeds("CPU-CONFIG-013")
-def ephemeral_storage_cannot_be_reserved(changes: Changes) -> None:
-    """The managers know no storage."""
-    changes.replace(reservation, "RESERVABLE", ("cpu", "memory", "pid"))
-
-
 # The reconcile period
 
 
@@ -158,14 +132,6 @@ def _other_durations(changes: Changes, takes: Callable[[Any, Any], bool]) -> Non
         return original(given, name, default)
 
     changes.around(fields, "duration", duration)
-
-
-@seeds("CPU-CONFIG-014")
-def reconcile_period_without_a_unit_is_in_seconds(changes: Changes) -> None:
-    """A period is in seconds where nothing else is said."""
-    _other_durations(
-        changes, lambda given, value: bool(re.fullmatch("[0-9]+", str(value))) and bool(value)
-    )
 
 
 @seeds("CPU-CONFIG-014")
@@ -190,27 +156,6 @@ def reconcile_period_is_read_under_static_alone(changes: Changes) -> None:
 def empty_reconcile_period_is_the_default(changes: Changes) -> None:
     """A period that is empty is absent."""
     _other_durations(changes, lambda given, value: value == "")
-
-
-@seeds("CPU-CONFIG-014")
-def malformed_reconcile_period_is_refused_by_the_cpu_manager(changes: Changes) -> None:
-    """The CPU Manager reads the period when it is made."""
-    problems: list[str] = []
-
-    def duration(original: Any, given: Any, name: str, default: str) -> Any:
-        try:
-            return original(given, name, default)
-        except ConfigError as error:
-            problems.append(str(error))
-            return default
-
-    def make(original: Any, *args: Any) -> Any:
-        if problems:
-            raise StartError("cpu", problems[0])
-        return original(*args)
-
-    changes.around(fields, "duration", duration)
-    changes.around(startup, "make_cpu_policy", make)
 
 
 # The forms of a quantity
@@ -254,12 +199,6 @@ def reserved_cpus_begin_with_a_digit(changes: Changes) -> None:
 def reserved_cpus_are_counted_in_thousandths_at_most(changes: Changes) -> None:
     """Nothing is finer than a thousandth of a CPU."""
     _no_amount_of_cpus(changes, ".*[nu]")
-
-
-@seeds("CPU-CONFIG-015")
-def reserved_cpus_have_no_suffix_of_memory(changes: Changes) -> None:
-    """CPUs are a number, or in thousandths."""
-    _no_amount_of_cpus(changes, ".*([kMGTPE]|[KMGTPE]i)")
 
 
 @seeds("CPU-CONFIG-015")

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reference import node, startup
-from numaproof.reference.cpu import hints
 from numaproof.reference.cpu.assignment import Assignment
 from numaproof.reference.cpu.topology import CPUTopology, union
 from numaproof.reference.departures.assignment import FreeCoreByAverage
@@ -108,12 +107,6 @@ def _by_sum(changes: Changes, resource: str) -> None:
 
 
 @seeds("CPU-STATIC-026")
-def the_sum_of_the_cpus_decides_the_class(changes: Changes) -> None:
-    """Compares CPUs for the pod as a whole, and memory container by container."""
-    _by_sum(changes, "cpu")
-
-
-@seeds("CPU-STATIC-026")
 def the_sum_of_the_memory_decides_the_class(changes: Changes) -> None:
     """Compares memory for the pod as a whole, and CPUs container by container."""
     _by_sum(changes, "memory")
@@ -132,12 +125,6 @@ def _pods(changes: Changes, change: Callable[[Any, Pod, Any], Pod]) -> None:
                 lambda other: original(other, *rest), original(manifest, *rest), manifest
             ),
         )
-
-
-@seeds("CPU-STATIC-017")
-def pod_level_resources_do_not_keep_containers_unpinned(changes: Changes) -> None:
-    """Takes the QoS class from the pod, and goes on as for any Guaranteed pod."""
-    _pods(changes, lambda read, pod, manifest: replace(pod, shared_pool=False))
 
 
 @seeds("CPU-STATIC-017")
@@ -164,17 +151,6 @@ def init_containers_of_pods_with_resources_are_pinned(changes: Changes) -> None:
     changes.around(Pod, "exclusive_cpus", due)
 
 
-@seeds("CPU-STATIC-017")
-def pods_with_resources_of_their_own_have_cpu_hints(changes: Changes) -> None:
-    """Skips the allocation, and leaves the hints as they are."""
-
-    def hinted(original: Any, policy: Any, state: Any, reuse: Any, pod: Pod, *rest: Any) -> Any:
-        return original(policy, state, reuse, replace(pod, shared_pool=False), *rest)
-
-    changes.around(hints, "for_container", hinted)
-    changes.around(hints, "for_pod", hinted)
-
-
 # CPU-STATIC-024: a class that the status names
 
 
@@ -196,12 +172,6 @@ def _rank(qos_class: str) -> int:
 def a_class_in_the_status_only_lowers(changes: Changes) -> None:
     """Trusts the status no more than the resources."""
     _given(changes, lambda given, own: _rank(given) <= _rank(own))
-
-
-@seeds("CPU-STATIC-024")
-def a_class_in_the_status_only_raises(changes: Changes) -> None:
-    """Looks at the resources where the status does not say Guaranteed."""
-    _given(changes, lambda given, own: _rank(given) >= _rank(own))
 
 
 # CPU-STATIC-023: cores of different sizes

@@ -36,10 +36,6 @@ def _asked(container: PodContainer, of: str = "cpu") -> Any:
     return quantity.parse(container.requests.get(of, 0))
 
 
-def _limited(container: PodContainer, of: str = "cpu") -> Any:
-    return quantity.parse(container.limits.get(of, 0))
-
-
 def _whole(container: PodContainer) -> int:
     return quantity.whole_cpus(container.requests.get("cpu", 0)) or 0
 
@@ -53,18 +49,6 @@ def _is_judged(pod: Pod, container: PodContainer) -> bool:
 
 
 @seeds("CPU-STATIC-001")
-def burstable_containers_are_pinned_by_their_cpu_limit(changes: Changes) -> None:
-    """Looks at the CPUs of a container alone, where the memory makes its pod Burstable."""
-
-    def pinned(pod: Pod, container: PodContainer, due: int) -> int:
-        if due or pod.qos != "Burstable" or pod.shared_pool or pod.budget is not None:
-            return due
-        return _whole(container) if _asked(container) == _limited(container) else 0
-
-    _due(changes, pinned)
-
-
-@seeds("CPU-STATIC-001")
 def sidecars_are_guaranteed_by_themselves(changes: Changes) -> None:
     """Judges a sidecar by its own resources, whatever the class of its pod is."""
 
@@ -74,17 +58,6 @@ def sidecars_are_guaranteed_by_themselves(changes: Changes) -> None:
         return _whole(container) if qos.class_of((container,)) == "Guaranteed" else 0
 
     _due(changes, pinned)
-
-
-@seeds("CPU-STATIC-001")
-def fractions_of_a_cpu_are_cut_off(changes: Changes) -> None:
-    """Divides the request into whole CPUs, and forgets to ask whether anything is left."""
-    _due(
-        changes,
-        lambda pod, container, due: (
-            int(_asked(container)) if not due and _is_judged(pod, container) else due
-        ),
-    )
 
 
 @seeds("CPU-STATIC-001")
@@ -101,12 +74,6 @@ def fractional_init_containers_are_rounded_up(changes: Changes) -> None:
 
 
 # CPU-STATIC-002: how many
-
-
-@seeds("CPU-STATIC-002")
-def larger_odd_requests_are_rounded_up_to_pairs(changes: Changes) -> None:
-    """Wants whole cores of two threads for everything that needs more than one."""
-    _due(changes, lambda pod, container, due: due + 1 if due > 1 and due % 2 else due)
 
 
 @seeds("CPU-STATIC-002")
@@ -207,30 +174,6 @@ def what_app_containers_leave_of_an_init_container_is_free(changes: Changes) -> 
 # CPU-STATIC-004: each container by itself
 
 
-def _none_beside_fractions(changes: Changes, counts: Callable[[PodContainer], bool]) -> None:
-    """Gives no container of a pod exclusive CPUs where one that counts asks for a fraction."""
-    _due(
-        changes,
-        lambda pod, container, due: (
-            0
-            if due and any(counts(one) and _asked(one).denominator != 1 for one in pod.containers)
-            else due
-        ),
-    )
-
-
-@seeds("CPU-STATIC-004")
-def a_fractional_app_container_unpins_its_pod(changes: Changes) -> None:
-    """Takes the integer request for a condition on the whole pod."""
-    _none_beside_fractions(changes, lambda container: not container.init)
-
-
-@seeds("CPU-STATIC-004")
-def a_fractional_init_container_unpins_its_pod(changes: Changes) -> None:
-    """Extends what holds for the QoS class of a pod to the integer request."""
-    _none_beside_fractions(changes, lambda container: container.init)
-
-
 @seeds("CPU-STATIC-004")
 def app_containers_are_pinned_if_their_sum_is_whole(changes: Changes) -> None:
     """Judges by the CPU request of the pod, and shares are rounded."""
@@ -246,37 +189,6 @@ def app_containers_are_pinned_if_their_sum_is_whole(changes: Changes) -> None:
 
 
 # CPU-STATIC-005: 2, 2.0 and 2000m
-
-
-@seeds("CPU-STATIC-005")
-def millicpus_are_never_whole_cpus(changes: Changes) -> None:
-    """Takes the suffix for the mark of a fractional request."""
-    changes.around(
-        quantity,
-        "whole_cpus",
-        lambda original, text: None if str(text).endswith("m") else original(text),
-    )
-
-
-@seeds("CPU-STATIC-005")
-def a_decimal_point_makes_a_fraction(changes: Changes) -> None:
-    """Reads the request as an integer, which 2.0 is not by its looks."""
-    changes.around(
-        quantity, "whole_cpus", lambda original, text: None if "." in str(text) else original(text)
-    )
-
-
-@seeds("CPU-STATIC-005")
-def cpus_are_compared_as_they_are_written(changes: Changes) -> None:
-    """Compares the texts of a request and its limit, so that 2 is not 2000m."""
-
-    def class_of(original: Any, containers: Any) -> Any:
-        found = original(containers)
-        texts = [(str(one.requests.get("cpu")), str(one.limits.get("cpu"))) for one in containers]
-        same = all(asked == limited for asked, limited in texts)
-        return found if same or found == "BestEffort" else "Burstable"
-
-    changes.around(qos, "class_of", class_of)
 
 
 # CPU-STATIC-006 and -007: what is assigned stays
@@ -330,31 +242,6 @@ def an_app_container_moves_when_its_init_container_is_gone(changes: Changes) -> 
         return done
 
     changes.around(StartedNode, "remove", remove)
-
-
-@seeds("CPU-STATIC-007")
-def a_new_pod_swaps_threads_to_have_whole_cores(changes: Changes) -> None:
-    """Mends split cores, and swaps with a container that is there already."""
-
-    def allocate(original: Any, self: Any, state: Any, reuse: Any, pod: Pod, *rest: Any) -> Any:
-        before = state
-        state, reuse = original(self, state, reuse, pod, *rest)
-        name = rest[0].name
-        own = state.of(pod.uid, name)
-        if own is None or before.of(pod.uid, name) is not None or rest[0].init:
-            return state, reuse
-        split = [core for core in self.topology.cores.values() if core & own and core & ~own]
-        for core in split:
-            away = own & union(other for other in split if other != core)
-            for uid, other, cpus in tuple(state):
-                theirs = core & cpus
-                if uid != pod.uid and theirs and away and theirs.bit_count() == 1:
-                    lone = away & -away
-                    state = state.share(uid, other, cpus & ~theirs | lone)
-                    return state.share(pod.uid, name, own & ~lone | theirs), reuse
-        return state, reuse
-
-    changes.around(StaticCPUPolicy, "allocate", allocate)
 
 
 @seeds("CPU-STATIC-007")

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reference.cpu import assignment, hints
-from numaproof.reference.cpu import manager as cpu_manager
 from numaproof.reference.cpu.assignment import Assignment, NotEnoughCPUsError, PartialAssignment
 from numaproof.reference.cpu.policy import StaticCPUPolicy
 from numaproof.reference.cpu.topology import CPUTopology, union
 from numaproof.reference.departures import assignment as departures
-from numaproof.reference.errors import AdmissionError
 from quality.seeding import Changes, SubjectBugs
 
 if TYPE_CHECKING:
@@ -90,18 +88,6 @@ def only_multiples_of_a_socket_get_whole_sockets(changes: Changes) -> None:
 
 
 @seeds("CPU-STATIC-012")
-def the_nodes_of_a_socket_come_before_the_socket(changes: Changes) -> None:
-    """Takes NUMA nodes first on every machine."""
-
-    def nodes_first(original: Any, self: Any, progress: PartialAssignment) -> Any:
-        if not self.topology.sockets_within_nodes:
-            progress = self.whole_nodes(progress)
-        return original(self, progress)
-
-    changes.around(Assignment, "whole_sockets", nodes_first)
-
-
-@seeds("CPU-STATIC-012")
 def the_sockets_of_a_node_come_before_the_node(changes: Changes) -> None:
     """Takes sockets first on every machine, as the first releases did."""
 
@@ -114,33 +100,6 @@ def the_sockets_of_a_node_come_before_the_node(changes: Changes) -> None:
 
 
 # CPU-STATIC-009 and -010: cores and threads
-
-
-@seeds("CPU-STATIC-009")
-def odd_requests_are_met_with_single_threads(changes: Changes) -> None:
-    """Takes whole cores for requests that are made of them, and single threads for all others."""
-    changes.around(
-        Assignment,
-        "whole_cores",
-        lambda original, self, progress: (
-            progress
-            if progress.wanted % self.topology.most_cpus_per_core
-            else original(self, progress)
-        ),
-    )
-
-
-@seeds("CPU-STATIC-009")
-def whole_cores_are_looked_for_on_the_fullest_socket_alone(changes: Changes) -> None:
-    """Tries to stay on a socket, and takes the threads left there before cores of the next."""
-
-    def near(original: Any, self: Any, progress: PartialAssignment) -> Any:
-        order = assignment.sockets_in_order(self.topology, progress.free)
-        far = progress.free & ~union(self.topology.sockets[socket] for socket in order[:1])
-        after = original(self, progress._replace(free=progress.free & ~far))
-        return after._replace(free=after.free | far)
-
-    changes.around(Assignment, "whole_cores", near)
 
 
 def _threads(
@@ -162,18 +121,6 @@ def _threads(
 
 
 @seeds("CPU-STATIC-010")
-def single_cpus_come_from_the_emptiest_socket(changes: Changes) -> None:
-    """Sorts sockets by free CPUs in descending order, for the load."""
-    _threads(
-        changes,
-        lambda topology, free, cores: sorted(
-            cores, key=lambda core: -(free & _place(topology.sockets, 1 << core)).bit_count()
-        ),
-        last=False,
-    )
-
-
-@seeds("CPU-STATIC-010")
 def single_cpus_ignore_how_full_their_core_is(changes: Changes) -> None:
     """Sorts the cores of a socket by their numbers alone."""
 
@@ -186,45 +133,7 @@ def single_cpus_ignore_how_full_their_core_is(changes: Changes) -> None:
     _threads(changes, order, last=False)
 
 
-@seeds("CPU-STATIC-010")
-def single_cpus_come_from_the_highest_of_equal_cores(changes: Changes) -> None:
-    """Sorts cores by free CPUs and pops them from the end."""
-
-    def order(topology: CPUTopology, free: int, cores: list[int]) -> list[int]:
-        sockets = assignment.sockets_in_order(topology, free)
-        place = {topology.sockets[socket]: rank for rank, socket in enumerate(sockets)}
-        masks = topology.cores
-        return sorted(
-            cores,
-            key=lambda one: (
-                place[_place(topology.sockets, masks[one])],
-                (masks[one] & free).bit_count(),
-                -one,
-            ),
-        )
-
-    _threads(changes, order, last=False)
-
-
-@seeds("CPU-STATIC-010")
-def the_last_thread_of_a_core_is_taken_first(changes: Changes) -> None:
-    """Keeps the first thread of a core for whoever comes next."""
-    _threads(changes, lambda topology, free, cores: cores, last=True)
-
-
 # CPU-STATIC-011 and -022: few NUMA nodes
-
-
-@seeds("CPU-STATIC-011")
-def cores_come_from_the_emptiest_node(changes: Changes) -> None:
-    """Balances NUMA nodes, which is what an option is for."""
-    _cores_in_order(
-        changes,
-        lambda topology, free, cores: sorted(
-            cores,
-            key=lambda one: -(free & _place(topology.nodes, topology.cores[one])).bit_count(),
-        ),
-    )
 
 
 @seeds("CPU-STATIC-011")
@@ -286,16 +195,6 @@ def the_rest_of_a_split_core_stays_idle(changes: Changes) -> None:
     changes.around(StaticCPUPolicy, "available", available)
 
 
-@seeds("CPU-STATIC-013")
-def the_sibling_of_a_reserved_cpu_is_never_exclusive(changes: Changes) -> None:
-    """Reserves whole cores, as full-pcpus-only does."""
-    changes.around(
-        StaticCPUPolicy,
-        "available",
-        lambda original, self, state: original(self, state) & ~self.broken,
-    )
-
-
 # CPU-STATIC-014 and -015: what fits
 
 
@@ -314,43 +213,9 @@ def _without_room(changes: Changes, applies: Callable[[PodContainer], bool]) -> 
 
 
 @seeds("CPU-STATIC-014")
-def app_containers_without_room_stay_in_the_shared_pool(changes: Changes) -> None:
-    """Takes exclusive CPUs for a preference."""
-    _without_room(changes, lambda container: not container.init)
-
-
-@seeds("CPU-STATIC-014")
 def init_containers_without_room_stay_in_the_shared_pool(changes: Changes) -> None:
     """Lets no init container keep its pod from running."""
     _without_room(changes, lambda container: container.init)
-
-
-@seeds("CPU-STATIC-014")
-def a_shortage_of_cpus_is_out_of_cpu(changes: Changes) -> None:
-    """Gives the reason of the scheduler's own check."""
-
-    def unexpected(original: Any, error: Exception) -> Any:
-        refusal = original(error)
-        if isinstance(error, NotEnoughCPUsError):
-            return AdmissionError("OutOfcpu", str(refusal))
-        return refusal
-
-    changes.around(cpu_manager, "unexpected", unexpected)
-
-
-@seeds("CPU-STATIC-015")
-def the_last_free_cpu_is_never_handed_out(changes: Changes) -> None:
-    """Writes "less" for "less or equal"."""
-
-    def allocate(original: Any, self: Any, state: Any, reuse: Any, pod: Pod, *rest: Any) -> Any:
-        count = pod.exclusive_cpus(rest[0])
-        free = self.available(state).bit_count()
-        fresh = state.of(pod.uid, rest[0].name) is None and not reuse.of(pod.uid)
-        if count and count == free and fresh and not self.options.full_cores:
-            raise NotEnoughCPUsError(count, free)
-        return original(self, state, reuse, pod, *rest)
-
-    changes.around(StaticCPUPolicy, "allocate", allocate)
 
 
 @seeds("CPU-STATIC-015")

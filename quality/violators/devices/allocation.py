@@ -62,24 +62,6 @@ def _rank(changes: Changes, rank: Callable[[int, int], int]) -> None:
 
 
 @seeds("DEV-ALLOCATE-001")
-def only_the_first_resource_of_a_container_follows_the_affinity(changes: Changes) -> None:
-    """A plausible author consumes the hint with the first resource that is allocated."""
-    changes.around(
-        allocation,
-        "allocate_resource",
-        lambda original, state, request, near: original(
-            state, request, Near() if state.of(request.uid, request.container) else near
-        ),
-    )
-
-
-@seeds("DEV-ALLOCATE-001")
-def devices_of_pods_that_are_not_guaranteed_ignore_the_affinity(changes: Changes) -> None:
-    """A plausible author aligns only the pods that the CPU Manager aligns."""
-    _anywhere(changes, lambda pod, _: pod.qos != "Guaranteed")
-
-
-@seeds("DEV-ALLOCATE-001")
 def devices_of_init_containers_ignore_the_affinity(changes: Changes) -> None:
     """A plausible author looks hints up for app containers only."""
     _anywhere(changes, lambda _, container: container.passes)
@@ -95,12 +77,6 @@ def devices_of_sidecars_ignore_the_affinity(changes: Changes) -> None:
 def devices_without_topology_come_before_far_ones(changes: Changes) -> None:
     """A plausible author finds a device that is nowhere better than one on a wrong node."""
     _rank(changes, lambda near, affinity: 0 if near & affinity else 1 if not near else 2)
-
-
-@seeds("DEV-ALLOCATE-006")
-def devices_without_topology_count_as_near_the_affinity(changes: Changes) -> None:
-    """A plausible author takes a device without topology for one that is local everywhere."""
-    _rank(changes, lambda near, affinity: 0 if near & affinity or not near else 1)
 
 
 @seeds("DEV-ALLOCATE-006")
@@ -131,18 +107,6 @@ def devices_follow_only_the_first_node_of_an_affinity(changes: Changes) -> None:
             self, NUMASet([min(affinity)]) if affinity else affinity
         ),
     )
-
-
-@seeds("DEV-ALLOCATE-007")
-def devices_of_several_nodes_are_local_to_their_first_one(changes: Changes) -> None:
-    """A plausible author reads only the first node of a device's topology."""
-    _rank(changes, lambda near, affinity: 0 if near & -near & affinity else 1 if near else 2)
-
-
-@seeds("DEV-ALLOCATE-007")
-def devices_of_several_nodes_are_local_only_within_the_affinity(changes: Changes) -> None:
-    """A plausible author asks whether the affinity has all nodes of the device."""
-    _rank(changes, lambda near, affinity: 2 if not near else 1 if near & ~affinity else 0)
 
 
 # One container each
@@ -240,20 +204,6 @@ def devices_of_the_last_resource_replace_the_others(changes: Changes) -> None:
         return dataclasses.replace(after, held={**after.held, uid: pod})
 
     changes.around(DeviceState, "give", give)
-
-
-@seeds("DEV-ALLOCATE-004")
-def unserved_resources_are_refused_beside_served_ones(changes: Changes) -> None:
-    """A plausible author takes each name with a domain for a device, once there are plugins."""
-
-    def allocate(original: Any, state: Any, pod: Any, container: Any, *rest: Any) -> Any:
-        after = original(state, pod, container, *rest)
-        for resource in sorted(container.limits):
-            if "/" in resource and not state.serves(resource):
-                raise DeviceError(f"cannot allocate unregistered device {resource}", after)
-        return after
-
-    changes.around(allocation, "allocate", allocate)
 
 
 @seeds("DEV-ALLOCATE-004")

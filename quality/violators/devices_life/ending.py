@@ -6,13 +6,10 @@ import dataclasses
 import re
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from numaproof.reference import startup
 from numaproof.reference.devices import allocation
 from numaproof.reference.devices.allocation import DeviceError
-from numaproof.reference.devices.manager import DeviceManager
-from numaproof.reference.devices.state import NONE, Devices, DeviceState, all_held
+from numaproof.reference.devices.state import NONE, DeviceState, all_held
 from numaproof.reference.errors import AdmissionError
 from numaproof.reference.kubelet.checkpoints import devices as checkpoint
 from numaproof.reference.node import StartedNode
@@ -84,12 +81,6 @@ def _ended(changes: Changes, returns: Callable[[StartedNode, Any, str], tuple[st
 
 
 @seeds("DEV-REMOVE-002")
-def app_containers_give_their_devices_back_when_they_end(changes: Changes) -> None:
-    """A plausible author frees devices like CPUs, as soon as a container has ended."""
-    _ended(changes, lambda _, pod, name: () if pod.container(name).init else (name,))
-
-
-@seeds("DEV-REMOVE-002")
 def sidecars_give_their_devices_back_when_they_end(changes: Changes) -> None:
     """A plausible author finds that nobody reuses a sidecar's devices, and frees them."""
     _ended(changes, lambda _, pod, name: (name,) if pod.container(name).sidecar else ())
@@ -146,15 +137,6 @@ def _rejected(changes: Changes, leaks: Callable[[AdmissionError], bool]) -> None
 
 
 @seeds("DEV-REMOVE-003")
-def pods_that_lack_cpus_leave_their_devices_allocated(changes: Changes) -> None:
-    """A plausible author allocates devices first, and undoes nothing when CPUs do not suffice."""
-    _rejected(
-        changes,
-        lambda error: error.reason == "SMTAlignmentError" or "not enough cpus" in str(error),
-    )
-
-
-@seeds("DEV-REMOVE-003")
 def pods_that_lack_memory_leave_their_devices_allocated(changes: Changes) -> None:
     """A plausible author undoes what the CPU Manager refuses, and forgets the Memory Manager."""
     _rejected(changes, lambda error: "[memorymanager]" in str(error))
@@ -164,12 +146,6 @@ def pods_that_lack_memory_leave_their_devices_allocated(changes: Changes) -> Non
 def pods_without_common_nodes_leave_devices_of_earlier_containers(changes: Changes) -> None:
     """A plausible author expects nothing to be allocated when the Topology Manager rejects."""
     _rejected(changes, lambda error: error.reason == "TopologyAffinityError")
-
-
-@seeds("DEV-REMOVE-003")
-def pods_that_lack_devices_leave_those_that_they_got(changes: Changes) -> None:
-    """A plausible author undoes what other managers refuse, not what devices of its own do."""
-    _rejected(changes, lambda error: "device" in str(error))
 
 
 # Restart
@@ -230,56 +206,6 @@ def devices_of_pods_gone_at_a_restart_stay_allocated(changes: Changes) -> None:
     _never_reclaimed(changes)
 
 
-@seeds("DEV-RESTART-002")
-def devices_of_pods_gone_at_a_restart_wait_for_the_next_removal(changes: Changes) -> None:
-    """A plausible author takes stock of devices only when a pod is removed."""
-
-    def reclaim(original: Any, self: DeviceManager, pods: Any) -> None:
-        lost = {uid for uid in self.state.held if uid.startswith(_LOST)}
-        original(self, {**pods, **dict.fromkeys(lost)})
-
-    def start(original: Any, args: Any, *rest: Any) -> Any:
-        node = original(args, *rest)
-        for uid in sorted(set(node.device_manager.state.held) - set(node.pods)):
-            _lose(node, uid)
-        return node
-
-    def remove(original: Any, self: StartedNode, args: Any) -> Any:
-        done = original(self, args)
-        if args.container is None:
-            self.device_manager.state = self.device_manager.state.reclaim(self.pods.keys())
-        return done
-
-    changes.around(startup, "start", start)
-    changes.around(DeviceManager, "reclaim", reclaim)
-    changes.around(StartedNode, "remove", remove)
-
-
-@seeds("DEV-RESTART-003")
-def restarts_bring_devices_back_before_their_plugin(changes: Changes) -> None:
-    """A plausible author restores the healthy devices that the file names."""
-
-    def load(original: Any, content: bytes | None) -> Any:
-        found = original(content)
-        if not found.lists or content is None:
-            return found
-        named = msgspec.json.decode(content)["RegisteredDevices"]
-        lists = {name: Devices(dict.fromkeys(ids), frozenset(ids)) for name, ids in named.items()}
-        return dataclasses.replace(found, lists=lists)
-
-    changes.around(checkpoint, "load", load)
-
-
-@seeds("DEV-RESTART-003")
-def restarts_forget_resources_whose_plugin_is_not_back(changes: Changes) -> None:
-    """A plausible author restores only who holds devices; other pods then ask for nothing."""
-    changes.around(
-        checkpoint,
-        "load",
-        lambda original, content: dataclasses.replace(original(content), lists={}),
-    )
-
-
 # Refusals
 
 
@@ -298,32 +224,7 @@ def _says(changes: Changes, text: str, change: Callable[[Any, Any, Any], str]) -
     changes.around(allocation, "allocate_resource", allocate_resource)
 
 
-def _reason(changes: Changes, text: str, reason: str) -> None:
-    """Lets a refusal that matches `text` have another reason."""
-
-    def allocate(original: Any, self: DeviceManager, *args: Any) -> None:
-        try:
-            original(self, *args)
-        except AdmissionError as error:
-            if re.search(text, str(error)) is None:
-                raise
-            raise AdmissionError(reason, str(error)) from None
-
-    changes.around(DeviceManager, "allocate", allocate)
-
-
 _SHORT = r"Requested: (\d+), Available: (\d+)"
-
-
-@seeds("DEV-ERROR-001")
-def device_shortages_tell_how_many_devices_there_are(changes: Changes) -> None:
-    """A plausible author counts all healthy devices, also those in use."""
-
-    def change(found: Any, state: Any, request: Any) -> str:
-        count = len(state.lists[request.resource].healthy)
-        return f"{found.string[: found.start()]}Requested: {found[1]}, Available: {count}"
-
-    _says(changes, _SHORT, change)
 
 
 @seeds("DEV-ERROR-001")
@@ -337,12 +238,6 @@ def device_shortages_tell_the_whole_request(changes: Changes) -> None:
     _says(changes, _SHORT, change)
 
 
-@seeds("DEV-ERROR-001")
-def device_shortages_have_the_reason_of_the_scheduler(changes: Changes) -> None:
-    """A plausible author gives the reason that pods have for too little CPU on a node."""
-    _reason(changes, _SHORT, "OutOfDevices")
-
-
 @seeds("DEV-ERROR-002")
 def changed_device_requests_tell_the_numbers_the_wrong_way_round(changes: Changes) -> None:
     """A plausible author swaps what is asked for and what is held."""
@@ -350,32 +245,6 @@ def changed_device_requests_tell_the_numbers_the_wrong_way_round(changes: Change
         changes,
         r"from (\d+) to (\d+)$",
         lambda found, *_: f"{found.string[: found.start()]}from {found[2]} to {found[1]}",
-    )
-
-
-@seeds("DEV-ERROR-002")
-def changed_device_requests_are_told_as_a_shortage(changes: Changes) -> None:
-    """A plausible author has one message for every request that can't be met."""
-    _says(
-        changes,
-        r"from (\d+) to (\d+)$",
-        lambda found, state, request: (
-            f"requested number of devices unavailable for {request.resource}. "
-            f"Requested: {found[2]}, Available: {found[1]}"
-        ),
-    )
-
-
-@seeds("DEV-ERROR-003")
-def resources_without_healthy_devices_are_told_as_a_shortage(changes: Changes) -> None:
-    """A plausible author counts healthy devices: none are available."""
-    _says(
-        changes,
-        "no healthy devices present",
-        lambda _, __, request: (
-            f"requested number of devices unavailable for {request.resource}. "
-            f"Requested: {request.amount}, Available: 0"
-        ),
     )
 
 
@@ -389,9 +258,3 @@ def held_devices_that_fell_ill_are_told_as_no_healthy_devices(changes: Changes) 
             f"no healthy devices present; cannot allocate unhealthy devices {request.resource}"
         ),
     )
-
-
-@seeds("DEV-ERROR-003")
-def unhealthy_devices_have_a_reason_of_their_own(changes: Changes) -> None:
-    """A plausible author finds that health is worth a reason that tells it."""
-    _reason(changes, "unhealthy", "UnhealthyDevices")

@@ -18,10 +18,9 @@ from quality.violators.discovery.nodes import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from numaproof.protocol.machine import MachineInfo, Node
-    from numaproof.reference.cadvisor.caches import NodeCaches, SharedCache
+    from numaproof.protocol.machine import MachineInfo
     from numaproof.reference.cadvisor.cpus import CoreThreads
 
 seeds = SubjectBugs("discovery")
@@ -71,17 +70,6 @@ def cpu_without_caches_ends_discovery(changes: Changes) -> None:
     _caches_of_cpu(changes, missing)
 
 
-@seeds("DISCOVERY-009")
-def cache_without_an_id_ends_discovery(changes: Changes) -> None:
-    """A plausible author wants the id of every cache."""
-
-    def missing(tree: SysTree, cpu: int) -> None:
-        if _has_caches(tree, cpu):
-            raise DiscoveryError(f"open {CPUS}/cpu{cpu}/cache/index0/id: no such file or directory")
-
-    _caches_of_cpu(changes, missing)
-
-
 class _WithIds(SysTree):
     """A tree in which caches without an id cannot be seen."""
 
@@ -117,38 +105,6 @@ def cache_without_an_id_ends_its_core(changes: Changes) -> None:
     )
 
 
-def _sharing(changes: Changes, count: Callable[[SharedCache, int, int], int]) -> None:
-    """Lets `count` say how many CPUs share a cache: given it, and the CPUs of core and node."""
-
-    def read(original: Any, tree: SysTree, cores: Sequence[CoreThreads]) -> Any:
-        return [
-            [
-                found._replace(sharers=count(found, len(core.cpus), len(core.cpus) * len(cores)))
-                for found in shared
-            ]
-            for core, shared in zip(cores, original(tree, cores), strict=True)
-        ]
-
-    changes.around(caches, "read_until_unreadable", read)
-
-
-@seeds("DISCOVERY-010")
-def every_high_cache_is_an_uncore_cache(changes: Changes) -> None:
-    """A plausible author calls every cache above level 2 uncore."""
-    _sharing(changes, lambda found, core, node: -1 if found.cache.level > 2 else found.sharers)  # noqa: PLR2004
-
-
-@seeds("DISCOVERY-010")
-def cache_wider_than_a_node_is_the_nodes(changes: Changes) -> None:
-    """A plausible author asks whether all CPUs of the node share the cache."""
-    _sharing(
-        changes,
-        lambda found, core, node: (
-            min(found.sharers, node) if found.cache.level > 2 else found.sharers  # noqa: PLR2004
-        ),
-    )
-
-
 @seeds("DISCOVERY-010")
 def caches_above_level_3_are_left_out(changes: Changes) -> None:
     """A plausible author knows three levels."""
@@ -160,44 +116,6 @@ def caches_above_level_3_are_left_out(changes: Changes) -> None:
         ]
 
     changes.around(caches, "read_until_unreadable", read)
-
-
-@seeds("DISCOVERY-011")
-def cache_of_several_cores_is_each_cores(changes: Changes) -> None:
-    """A plausible author gives a core every low cache that it uses, shared with others or not."""
-    _sharing(
-        changes,
-        lambda found, core, node: (
-            min(found.sharers, core) if found.cache.level <= 2 else found.sharers  # noqa: PLR2004
-        ),
-    )
-
-
-@seeds("DISCOVERY-011")
-def level_2_cache_of_several_cores_is_an_uncore_cache(changes: Changes) -> None:
-    """A plausible author calls every cache uncore that several cores share."""
-
-    def caches_of(original: Any, tree: SysTree, cores: Sequence[CoreThreads]) -> NodeCaches:
-        found: NodeCaches = original(tree, cores)
-        shared = caches.read_until_unreadable(tree, cores)
-        uncore = tuple(
-            tuple(
-                dict.fromkeys(
-                    [
-                        *own,
-                        *(
-                            one.cache
-                            for one in low
-                            if one.cache.level == 2 and one.sharers > len(core.cpus)  # noqa: PLR2004
-                        ),
-                    ]
-                )
-            )
-            for own, low, core in zip(found.uncore, shared, cores, strict=True)
-        )
-        return found._replace(uncore=uncore)
-
-    changes.around(discovery, "caches_of", caches_of)
 
 
 # Nodes
@@ -218,75 +136,6 @@ def package_minus_1_becomes_node_0(changes: Changes) -> None:
     _package_ids(changes, lambda package: max(0, package))
 
 
-@seeds("DISCOVERY-012")
-def package_minus_1_is_no_node(changes: Changes) -> None:
-    """A plausible author takes package -1 for an unknown one."""
-    _package_ids(changes, lambda package: package if package >= 0 else None)
-
-
-@seeds("DISCOVERY-012")
-def packages_are_all_in_node_0(changes: Changes) -> None:
-    """A plausible author makes one node of a machine without node folders."""
-    _package_ids(changes, lambda package: min(package, 0))
-
-
-def _nodes(changes: Changes, change: Callable[[list[Node]], Sequence[Node]]) -> None:
-    """Lets a machine with node folders have the nodes that `change` makes of them."""
-
-    def machine(tree: SysTree, found: MachineInfo) -> MachineInfo:
-        if not tree.numbered(NODES, "node"):
-            return found
-        nodes = tuple(change(list(found.topology or ())))
-        return msgspec.structs.replace(found, topology=nodes or None)
-
-    discovered(changes, machine)
-
-
-@seeds("DISCOVERY-021")
-def node_without_cpus_is_left_out(changes: Changes) -> None:
-    """A plausible author keeps the nodes that pods can run on."""
-    _nodes(changes, lambda nodes: [node for node in nodes if node.cores])
-
-
-@seeds("DISCOVERY-021")
-def node_without_cpus_has_no_memory(changes: Changes) -> None:
-    """A plausible author reads the memory of a node once he has found its CPUs."""
-    _nodes(
-        changes,
-        lambda nodes: [
-            node if node.cores else msgspec.structs.replace(node, memory=0) for node in nodes
-        ],
-    )
-
-
-@seeds("DISCOVERY-022")
-def nodes_are_counted_from_0(changes: Changes) -> None:
-    """A plausible author takes a node's position for its id."""
-    _nodes(
-        changes,
-        lambda nodes: [
-            msgspec.structs.replace(node, node_id=place) for place, node in enumerate(nodes)
-        ],
-    )
-
-
-@seeds("DISCOVERY-022")
-def missing_node_ids_get_empty_nodes(changes: Changes) -> None:
-    """A plausible author makes an empty node of each id that is missing."""
-
-    def filled(nodes: list[Node]) -> list[Node]:
-        known = {node.node_id: node for node in nodes}
-        empty = msgspec.structs.replace(
-            nodes[0], memory=0, hugepages=None, distances=None, cores=None, caches=None
-        )
-        return [
-            known.get(number) or msgspec.structs.replace(empty, node_id=number)
-            for number in range(max(known) + 1)
-        ]
-
-    _nodes(changes, lambda nodes: filled(nodes) if nodes else nodes)
-
-
 # Counts
 
 
@@ -299,27 +148,6 @@ def _num_cores(changes: Changes, *, nodes: bool, count: Callable[[SysTree, Any],
         return msgspec.structs.replace(machine, num_cores=count(tree, machine))
 
     discovered(changes, change)
-
-
-def _threads(machine: MachineInfo) -> list[int]:
-    return [
-        cpu
-        for node in machine.topology or ()
-        for core in node.cores or ()
-        for cpu in core.thread_ids or ()
-    ]
-
-
-@seeds("DISCOVERY-014")
-def offline_cpus_of_nodes_are_counted(changes: Changes) -> None:
-    """A plausible author counts the folders of CPUs, nodes or not."""
-    _num_cores(changes, nodes=True, count=lambda tree, machine: len(tree.numbered(CPUS, "cpu")))
-
-
-@seeds("DISCOVERY-014")
-def only_online_cpus_are_counted_without_nodes(changes: Changes) -> None:
-    """A plausible author counts the CPUs that he found, nodes or not."""
-    _num_cores(changes, nodes=False, count=lambda tree, machine: len(_threads(machine)))
 
 
 @seeds("DISCOVERY-014")
@@ -345,17 +173,6 @@ def _counts(changes: Changes, count: Callable[[str, SysTree, int, int], tuple[in
             cpuinfo, tree, *original(cpuinfo, tree, online)
         ),
     )
-
-
-@seeds("DISCOVERY-015")
-def physical_cores_of_all_sockets_are_counted(changes: Changes) -> None:
-    """A plausible author counts pairs of socket and core in /proc/cpuinfo."""
-
-    def count(cpuinfo: str, _: SysTree, cores: int, sockets: int) -> tuple[int, int]:
-        pairs = set(zip(_ids(cpuinfo, "physical id"), _ids(cpuinfo, "core id"), strict=False))
-        return len(pairs) or cores, sockets
-
-    _counts(changes, count)
 
 
 @seeds("DISCOVERY-015")

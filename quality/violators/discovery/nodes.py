@@ -11,7 +11,7 @@ import msgspec
 from numaproof.reference import implementation, operations
 from numaproof.reference.cadvisor import cpus, discovery
 from numaproof.reference.cadvisor.cpus import CoreThreads, OnlineCPUs
-from numaproof.reference.cadvisor.sysfs import CPUS, DiscoveryError, SysTree, UnreadablePathError
+from numaproof.reference.cadvisor.sysfs import CPUS, SysTree, UnreadablePathError
 from numaproof.reference.cpu import topology as cpu_topology
 from quality.seeding import Changes, SubjectBugs
 
@@ -107,55 +107,6 @@ def cores_are_thread_siblings(changes: Changes) -> None:
     cores_changed(changes, change)
 
 
-@seeds("DISCOVERY-002")
-def cores_are_the_lists_of_newer_kernels(changes: Changes) -> None:
-    """A plausible author forms cores by core_cpus_list, which kernels before 5.3 do not have."""
-
-    def change(tree: SysTree, cores: list[CoreThreads]) -> list[CoreThreads]:
-        threads: dict[Any, tuple[int, int, list[int]]] = {}
-        for core in cores:
-            for cpu in core.cpus:
-                place = text_of(tree, f"{CPUS}/cpu{cpu}/topology/core_cpus_list") or cpu
-                threads.setdefault(place, (core.core_id, core.package_id, []))[2].append(cpu)
-        return _formed(threads)
-
-    cores_changed(changes, change)
-
-
-@seeds("DISCOVERY-002")
-def packages_are_counted_by_their_lists(changes: Changes) -> None:
-    """A plausible author takes each list of a package's CPUs for a package, counted from 0."""
-
-    def siblings(tree: SysTree, cpu: int) -> str:
-        return text_of(tree, f"{CPUS}/cpu{cpu}/topology/core_siblings_list")
-
-    def change(tree: SysTree, cores: list[CoreThreads]) -> list[CoreThreads]:
-        known = sorted(filter(None, map(cpus.number_in, tree.numbered(CPUS, "cpu"))))
-        lists = [*dict.fromkeys(found for cpu in (0, *known) if (found := siblings(tree, cpu)))]
-        return [
-            core._replace(package_id=lists.index(found))
-            if (found := siblings(tree, core.cpus[0]))
-            else core
-            for core in cores
-        ]
-
-    cores_changed(changes, change)
-
-
-@seeds("DISCOVERY-003")
-def cores_are_known_by_their_core_id_alone(changes: Changes) -> None:
-    """A plausible author forgets that core ids repeat from package to package."""
-
-    def change(_: SysTree, cores: list[CoreThreads]) -> list[CoreThreads]:
-        threads: dict[Any, tuple[int, int, list[int]]] = {}
-        for core in cores:
-            place = threads.setdefault(core.core_id, (core.core_id, core.package_id, []))
-            place[2].extend(core.cpus)
-        return _formed(threads)
-
-    cores_changed(changes, change)
-
-
 @seeds("DISCOVERY-003")
 def cores_reach_from_node_to_node(changes: Changes) -> None:
     """A plausible author forms the cores of a package before he looks at its nodes."""
@@ -224,12 +175,6 @@ def _known_by(changes: Changes, number: Callable[[Core], int]) -> None:
 
 
 @seeds("DISCOVERY-004")
-def cpu_manager_knows_cores_by_core_id(changes: Changes) -> None:
-    """A plausible author takes cAdvisor's core ids for unique."""
-    _known_by(changes, lambda core: core.core_id)
-
-
-@seeds("DISCOVERY-004")
 def cpu_manager_knows_cores_by_socket_and_core_id(changes: Changes) -> None:
     """A plausible author takes core ids for unique within a socket, whatever its nodes."""
     _known_by(changes, lambda core: core.socket_id * (1 << 16) + core.core_id)
@@ -262,62 +207,6 @@ def offline_cpus_with_a_topology_are_found(changes: Changes) -> None:
     )
 
 
-def _online(changes: Changes, contains: Callable[[Any, SysTree, int], bool]) -> None:
-    """Lets `contains` say whether a CPU is online: given what says so otherwise, and the tree."""
-    trees: dict[int, SysTree] = {}
-
-    def remember(original: Any, self: OnlineCPUs, tree: SysTree) -> None:
-        original(self, tree)
-        trees[id(self)] = tree
-
-    changes.around(OnlineCPUs, "__init__", remember)
-    changes.around(
-        OnlineCPUs,
-        "__contains__",
-        lambda original, self, cpu: contains(
-            lambda number: original(self, number), trees[id(self)], cpu
-        ),
-    )
-
-
-def _listed(tree: SysTree) -> bool:
-    return "online" in tree.names(CPUS)
-
-
-@seeds("DISCOVERY-005")
-def only_the_first_range_is_online(changes: Changes) -> None:
-    """A plausible author reads one range, which is all that most machines have."""
-
-    def contains(original: Any, tree: SysTree, cpu: int) -> bool:
-        text = text_of(tree, f"{CPUS}/online").partition(",")[0]
-        first, _, last = text.partition("-")
-        found: bool = original(cpu)
-        if not _listed(tree) or not first.isdecimal():
-            return found
-        return found and int(first) <= cpu <= int(last or first)
-
-    _online(changes, contains)
-
-
-@seeds("DISCOVERY-006")
-def no_cpu_is_online_without_the_list(changes: Changes) -> None:
-    """A plausible author reads a missing file as an empty one."""
-    _online(changes, lambda original, tree, cpu: _listed(tree) and original(cpu))
-
-
-@seeds("DISCOVERY-006")
-def without_the_list_each_cpu_must_say_so(changes: Changes) -> None:
-    """A plausible author asks the file of each CPU, which the first one seldom has."""
-    _online(
-        changes,
-        lambda original, tree, cpu: (
-            original(cpu)
-            if _listed(tree)
-            else not cpu or text_of(tree, f"{CPUS}/cpu{cpu}/online") == "1"
-        ),
-    )
-
-
 def _topology_ids(
     changes: Changes, name: str, missing: Callable[[SysTree, str], int | None]
 ) -> None:
@@ -328,26 +217,6 @@ def _topology_ids(
         return missing(tree, path) if found is None and asked == name else found
 
     changes.around(cpus, "topology_id", topology_id)
-
-
-@seeds("DISCOVERY-007")
-def cpu_without_a_core_id_ends_discovery(changes: Changes) -> None:
-    """A plausible author wants the file of every CPU that is online."""
-
-    def missing(_: SysTree, path: str) -> int:
-        raise DiscoveryError(f"open {path}/topology/core_id: no such file or directory")
-
-    _topology_ids(changes, "core_id", missing)
-
-
-@seeds("DISCOVERY-007")
-def cpu_without_a_core_id_is_a_core_of_its_own(changes: Changes) -> None:
-    """A plausible author lets the CPU's number stand in."""
-
-    def missing(_: SysTree, path: str) -> int | None:
-        return cpus.number_in(path.rpartition("/")[2])
-
-    _topology_ids(changes, "core_id", missing)
 
 
 @seeds("DISCOVERY-007")

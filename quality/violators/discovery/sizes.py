@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -26,40 +25,6 @@ if TYPE_CHECKING:
     from numaproof.protocol.machine import HugePages, MachineInfo, Node
 
 seeds = SubjectBugs("discovery")
-
-_THOUSAND = 1000
-
-
-@seeds("DISCOVERY-017")
-def memory_capacity_is_the_sum_of_the_nodes(changes: Changes) -> None:
-    """A plausible author adds up what the nodes have."""
-
-    def change(_: SysTree, machine: MachineInfo) -> MachineInfo:
-        whole = sum(node.memory for node in machine.topology or ())
-        return msgspec.structs.replace(machine, memory_capacity=whole)
-
-    discovered(changes, change)
-
-
-@seeds("DISCOVERY-017")
-def kilobyte_of_memory_is_a_thousand_bytes(changes: Changes) -> None:
-    """A plausible author takes kB at its word."""
-    changes.around(
-        discovery,
-        "machine_memory",
-        lambda original, tree: original(tree) // 1024 * _THOUSAND,
-    )
-
-
-@seeds("DISCOVERY-018")
-def node_memory_is_what_is_free(changes: Changes) -> None:
-    """A plausible author reads the second line of a node's file."""
-
-    def node_memory(original: Any, tree: SysTree, node: str) -> Any:
-        free = re.search(r"MemFree:\s*([0-9]+) kB", text_of(tree, f"{node}/meminfo"))
-        return int(free[1]) * 1024 if free else original(tree, node)
-
-    changes.around(discovery, "node_memory", node_memory)
 
 
 @seeds("DISCOVERY-018")
@@ -93,26 +58,6 @@ def _pools(changes: Changes, change: Callable[[SysTree, str, tuple[HugePages, ..
         return change(tree, folder, original(tree, folder) or ()) or None
 
     changes.around(discovery, "huge_pages", huge_pages)
-
-
-@seeds("DISCOVERY-019")
-def nodes_have_no_huge_pages(changes: Changes) -> None:
-    """A plausible author reads the pools of the machine alone."""
-    _pools(changes, lambda tree, folder, pools: () if folder.startswith(NODES) else pools)
-
-
-@seeds("DISCOVERY-019")
-def machine_has_one_size_of_huge_pages(changes: Changes) -> None:
-    """A plausible author reads the default size of the machine's huge pages."""
-    default = 2048
-    _pools(
-        changes,
-        lambda tree, folder, pools: (
-            pools
-            if folder.startswith(NODES)
-            else tuple(pool for pool in pools if pool.page_size == default)
-        ),
-    )
 
 
 @seeds("DISCOVERY-019")
@@ -158,17 +103,6 @@ def _nodes_with(changes: Changes, change: Callable[[SysTree, MachineInfo, Node],
 
 
 @seeds("DISCOVERY-020")
-def distances_begin_with_the_node_itself(changes: Changes) -> None:
-    """A plausible author sorts a node's distances, nearest first."""
-    _nodes_with(
-        changes,
-        lambda tree, machine, node: msgspec.structs.replace(
-            node, distances=node.distances and tuple(sorted(node.distances))
-        ),
-    )
-
-
-@seeds("DISCOVERY-020")
 def missing_distances_are_made_up(changes: Changes) -> None:
     """A plausible author lets every other node be as far as is usual."""
 
@@ -177,23 +111,6 @@ def missing_distances_are_made_up(changes: Changes) -> None:
             return node
         row = tuple(10 if one is node else 20 for one in machine.topology or ())
         return msgspec.structs.replace(node, distances=row)
-
-    _nodes_with(changes, change)
-
-
-@seeds("DISCOVERY-020")
-def distances_have_a_place_for_every_id(changes: Changes) -> None:
-    """A plausible author lays out distances by node id, with nothing for ids that are missing."""
-
-    def change(_: SysTree, machine: MachineInfo, node: Node) -> Node:
-        ids = [one.node_id for one in machine.topology or ()]
-        known = node.distances
-        if known is None or len(known) != len(ids):
-            return node
-        row = dict(zip(ids, known, strict=True))
-        return msgspec.structs.replace(
-            node, distances=tuple(row.get(number, 0) for number in range(max(ids) + 1))
-        )
 
     _nodes_with(changes, change)
 

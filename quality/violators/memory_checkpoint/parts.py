@@ -6,7 +6,7 @@ import dataclasses
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from numaproof.reference.kubelet.checkpoints import files, formats, memory
+from numaproof.reference.kubelet.checkpoints import memory
 from numaproof.reference.kubelet.checkpoints.files import CheckpointError
 from numaproof.reference.kubelet.checkpoints.formats import (
     Format,
@@ -15,7 +15,6 @@ from numaproof.reference.kubelet.checkpoints.formats import (
 )
 from quality.checkpoint_changes import parsed, two_parts_read
 from quality.seeding import Changes, SubjectBugs
-from quality.violators.memory_checkpoint.format import restored
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,138 +22,7 @@ if TYPE_CHECKING:
 seeds = SubjectBugs("memory-checkpoint")
 
 
-@seeds("MEM-CHECKPOINT-012")
-def memory_data_needs_the_gate(changes: Changes) -> None:
-    """A plausible author writes the new format where there may be something new to say."""
-    older = memory.version_1("state.MemoryManagerCheckpointV1", takes_no_checksum=True)
-    changes.around(
-        memory,
-        "dump",
-        lambda original, state, policy, formats: original(
-            state,
-            policy,
-            formats if formats.keeps_pods else dataclasses.replace(formats, written=older),
-        ),
-    )
-
-
-@seeds("MEM-CHECKPOINT-012")
-def memory_data_checksum_is_of_the_bare_text(changes: Changes) -> None:
-    """A plausible author hashes the text itself, not Go's dump of it."""
-
-    def checksum(original: Any, dump: str) -> Any:
-        return original(dump.removeprefix("(string)") if '"machineState"' in dump else dump)
-
-    changes.around(files, "checksum", checksum)
-
-
-@seeds("MEM-CHECKPOINT-012")
-def memory_data_has_no_machine_state(changes: Changes) -> None:
-    """A plausible author does not write the machine state twice."""
-
-    def sealed(document: dict[str, Any], data: dict[str, Any]) -> bytes:
-        text = files.encode(data).decode()
-        return files.encode(
-            {**document, "data": text, "dataChecksum": files.checksum(f"(string){text}")}
-        )
-
-    def dump(original: Any, *args: Any, **named: Any) -> bytes:
-        content: bytes = original(*args, **named)
-        document = parsed(content)
-        if "data" not in document:
-            return content
-        data = parsed(document["data"].encode())
-        data.pop("machineState", None)
-        return sealed(document, data)
-
-    def restore(original: Any, content: bytes, *rest: Any) -> Any:
-        document = parsed(content)
-        text = document.get("data")
-        data = parsed(text.encode()) if isinstance(text, str) else {}
-        whole = document.get("dataChecksum") == files.checksum(f"(string){text}")
-        if data and whole and "machineState" not in data and "machineState" in document:
-            content = sealed(document, {**data, "machineState": document["machineState"]})
-        return original(content, *rest)
-
-    changes.around(memory, "dump", dump)
-    restored(changes, restore)
-
-
 _two_parts_read = partial(two_parts_read, "memory manager")
-
-
-@seeds("MEM-CHECKPOINT-013")
-def memory_checksum_besides_data_is_verified_too(changes: Changes) -> None:
-    """A plausible author verifies both checksums."""
-
-    def read(original: Any, self: TwoPartFormat, content: bytes) -> Any:
-        found = original(self, content)
-        try:
-            self.old.read(content)
-        except UnreadableError as error:
-            raise CheckpointError(f"could not load v3 checkpoint: {error}") from None
-        return found
-
-    _two_parts_read(changes, read)
-
-
-@seeds("MEM-CHECKPOINT-013")
-def machine_state_is_read_besides_data(changes: Changes) -> None:
-    """A plausible author takes from data what is said of containers and pods alone."""
-
-    def read(original: Any, self: TwoPartFormat, content: bytes) -> Any:
-        found = original(self, content)
-        try:
-            return {**found, "machineState": self.old.read(content)["machineState"]}
-        except UnreadableError as error:
-            return {**found, "machineState": error.found.get("machineState")}
-
-    _two_parts_read(changes, read)
-
-
-@seeds("MEM-CHECKPOINT-013")
-def memory_policy_is_read_besides_data(changes: Changes) -> None:
-    """A plausible author checks the policy before he opens data."""
-
-    def read(original: Any, self: TwoPartFormat, content: bytes) -> Any:
-        found = original(self, content)
-        return {**found, "policyName": parsed(content).get("policyName", found["policyName"])}
-
-    _two_parts_read(changes, read)
-
-
-@seeds("MEM-CHECKPOINT-014")
-def unreadable_memory_data_falls_back_on_older_fields(changes: Changes) -> None:
-    """A plausible author reads the older fields where data is damaged."""
-
-    def read(original: Any, self: TwoPartFormat, content: bytes) -> Any:
-        try:
-            return original(self, content)
-        except UnreadableError:
-            raise
-        except CheckpointError as error:
-            if formats.CORRUPTED in str(error):
-                raise
-            raise UnreadableError(str(error), {}) from None
-
-    _two_parts_read(changes, read)
-
-
-@seeds("MEM-CHECKPOINT-014")
-def memory_data_with_wrong_checksum_falls_back_on_older_fields(changes: Changes) -> None:
-    """A plausible author reads the older fields where the checksum of data is wrong."""
-
-    def read(original: Any, self: TwoPartFormat, content: bytes) -> Any:
-        try:
-            return original(self, content)
-        except UnreadableError:
-            raise
-        except CheckpointError as error:
-            if formats.CORRUPTED not in str(error):
-                raise
-            raise UnreadableError(str(error), {}) from None
-
-    _two_parts_read(changes, read)
 
 
 @seeds("MEM-CHECKPOINT-014")

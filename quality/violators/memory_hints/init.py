@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from numaproof.reference.memory import hints, requests
+from numaproof.reference.memory import hints
 from numaproof.reference.memory import policy as policies
 from numaproof.reference.memory.policy import StaticMemoryPolicy
 from numaproof.reference.memory.state import ReusableMemory
@@ -46,27 +46,6 @@ def _with_reuse(changes: Changes, reusable: Callable[[Any, Any, Any, Any], Any])
 
 
 @seeds("MEM-INIT-001")
-def memory_of_init_containers_is_not_reused(changes: Changes) -> None:
-    """A plausible author allocates for each container by itself."""
-    changes.replace(
-        policies, "reused", lambda reuse, pod, container, blocks: ReusableMemory(pod.uid)
-    )
-    _keep_blocks(changes, lambda container: True)
-
-
-@seeds("MEM-INIT-001")
-def init_containers_do_not_reuse_memory_of_one_another(changes: Changes) -> None:
-    """A plausible author lets app containers take over what init containers leave."""
-    _with_reuse(
-        changes,
-        lambda held, reuse, pod, container: (
-            ReusableMemory(pod.uid) if container.passes and reuse.uid == pod.uid else reuse
-        ),
-    )
-    _keep_blocks(changes, lambda container: container.passes)
-
-
-@seeds("MEM-INIT-001")
 def sidecars_do_not_reuse_memory_of_init_containers(changes: Changes) -> None:
     """A plausible author keeps sidecars apart from all that ends."""
     _with_reuse(
@@ -76,45 +55,6 @@ def sidecars_do_not_reuse_memory_of_init_containers(changes: Changes) -> None:
         ),
     )
     _keep_blocks(changes, lambda container: container.sidecar)
-
-
-@seeds("MEM-INIT-002")
-def memory_is_reused_by_containers_that_need_no_more(changes: Changes) -> None:
-    """A plausible author reuses memory where it is enough, and else takes all of it anew."""
-    anew: set[str] = set()
-
-    def reusable(_held: Any, reuse: Any, pod: Any, container: Any) -> Any:
-        anew.clear()
-        if reuse.uid != pod.uid or not policies.is_served(pod):
-            return reuse
-        amounts = requests.part(pod, container)
-        small = {place for place, size in reuse.sizes.items() if size < amounts.get(place[1], 0)}
-        anew.update(kind for _, kind in small)
-        left = {place: size for place, size in reuse.sizes.items() if place not in small}
-        return ReusableMemory(reuse.uid, left)
-
-    _with_reuse(changes, reusable)
-    changes.around(
-        policies,
-        "shrunk",
-        lambda original, held, pod, container, blocks: original(
-            held, pod, container, tuple(block for block in blocks if block.kind not in anew)
-        ),
-    )
-
-
-@seeds("MEM-INIT-002")
-def app_containers_reuse_the_same_memory(changes: Changes) -> None:
-    """A plausible author takes the largest of a pod's containers for its peak."""
-    changes.around(
-        policies,
-        "reused",
-        lambda original, reuse, pod, container, blocks: (
-            original(reuse, pod, container, blocks)
-            if container.init or reuse.uid != pod.uid
-            else reuse
-        ),
-    )
 
 
 @seeds("MEM-INIT-003")
@@ -196,28 +136,9 @@ def _guaranteed_without(changes: Changes, left_out: Callable[[Any], bool]) -> No
 
 
 @seeds("MEM-INIT-006")
-def init_containers_do_not_count_towards_the_class(changes: Changes) -> None:
-    """A plausible author derives the class from spec.containers."""
-    _guaranteed_without(changes, lambda container: container.init)
-
-
-@seeds("MEM-INIT-006")
 def sidecars_do_not_count_towards_the_class(changes: Changes) -> None:
     """A plausible author leaves sidecars to whoever put them in."""
     _guaranteed_without(changes, lambda container: container.sidecar)
-
-
-@seeds("MEM-INIT-006")
-def memory_of_init_containers_counts_by_half(changes: Changes) -> None:
-    """A plausible author thinks that what runs for a short time needs no more."""
-    changes.around(
-        requests,
-        "part",
-        lambda original, pod, container: {
-            kind: size // 2 if container.passes else size
-            for kind, size in original(pod, container).items()
-        },
-    )
 
 
 @seeds("MEM-INIT-007")

@@ -18,7 +18,6 @@ from numaproof.reference.memory.requests import AllocationError
 from numaproof.reference.memory.state import MemoryState
 from numaproof.reference.pods.containers import PodContainer
 from numaproof.reference.pods.pod import Pod
-from numaproof.reference.topology.hints import TopologyHint
 from quality.seeding import Changes, SubjectBugs
 
 if TYPE_CHECKING:
@@ -76,20 +75,6 @@ def groups_are_forgotten_at_a_restart(changes: Changes) -> None:
 
 
 @seeds("MEM-RESTART-001")
-def memory_is_counted_again_at_a_restart(changes: Changes) -> None:
-    """A plausible author replays the assignments on nodes that have them already."""
-
-    def replayed(held: MemoryState) -> MemoryState:
-        after = held
-        for _, _, blocks in held:
-            for block in blocks:
-                after = after.reserve(block, block.size)
-        return after
-
-    _restored(changes, replayed)
-
-
-@seeds("MEM-RESTART-001")
 def affinities_are_lost_at_a_restart(changes: Changes) -> None:
     """A plausible author asks for no hints for containers that run already."""
     _noting(
@@ -120,17 +105,6 @@ def _with_gone(self: Any, pods: Any) -> dict[str, Any]:
 
 
 @seeds("MEM-RESTART-002")
-def pods_that_left_during_a_restart_keep_their_memory(changes: Changes) -> None:
-    """A plausible author frees memory when a pod is removed, and misses those."""
-    _noting(changes, "gone", _gone)
-    changes.around(
-        MemoryManager,
-        "reclaim",
-        lambda original, self, pods: original(self, _with_gone(self, pods)),
-    )
-
-
-@seeds("MEM-RESTART-002")
 def groups_of_pods_that_left_during_a_restart_stay(changes: Changes) -> None:
     """A plausible author gives the bytes back, and not the nodes."""
 
@@ -151,12 +125,6 @@ def groups_of_pods_that_left_during_a_restart_stay(changes: Changes) -> None:
 
     _noting(changes, "gone", _gone)
     changes.around(MemoryManager, "reclaim", reclaim)
-
-
-@seeds("MEM-RESTART-003")
-def init_containers_that_ended_are_served_after_a_restart(changes: Changes) -> None:
-    """A plausible author serves all containers of a pod that is admitted again."""
-    changes.replace(StaticMemoryPolicy, "has_ended", lambda self, held, pod, container: False)
 
 
 @seeds("MEM-RESTART-003")
@@ -196,39 +164,7 @@ def memory_on_several_nodes_is_not_judged_again(changes: Changes) -> None:
     )
 
 
-@seeds("MEM-RESTART-004")
-def memory_on_several_nodes_is_never_preferred_again(changes: Changes) -> None:
-    """A plausible author prefers what one node holds, so that restricted rejects the pod."""
-
-    def regenerated(original: Any, *args: Any) -> Any:
-        return {
-            kind: tuple(
-                TopologyHint(hint.nodes, hint.nodes & (hint.nodes - 1) == 0) for hint in own
-            )
-            for kind, own in original(*args).items()
-        }
-
-    changes.around(hints, "regenerated", regenerated)
-
-
 # What has changed
-
-
-@seeds("MEM-RESTART-005")
-def a_memory_checkpoint_must_be_there_while_pods_run(changes: Changes) -> None:
-    """A plausible author takes a missing file beside running pods for damage."""
-
-    def start(original: Any, args: Any, *rest: Any) -> Any:
-        path = Path(args.state_dir) / checkpoint.FILE_NAME
-        if args.pods and not path.exists():
-            raise StartError(
-                "memory",
-                "start memory manager error: could not restore state from checkpoint: "
-                "checkpoint is not found",
-            )
-        return original(args, *rest)
-
-    changes.around(startup, "start", start)
 
 
 @seeds("MEM-RESTART-005")
@@ -281,24 +217,6 @@ def _policy(args: Any) -> str:
 
 
 @seeds("MEM-RESTART-006")
-def cpus_that_went_offline_are_another_machine(changes: Changes) -> None:
-    """A plausible author saves the machine as a whole, and compares it."""
-
-    def cpus(args: Any, machine: Any) -> Any:
-        if _policy(args) != "Static":
-            return None
-        return [
-            [
-                node.node_id,
-                sorted(cpu for core in node.cores or () for cpu in core.thread_ids or ()),
-            ]
-            for node in machine.topology or ()
-        ]
-
-    _remembering(changes, cpus)
-
-
-@seeds("MEM-RESTART-006")
 def none_policy_refuses_changed_memory(changes: Changes) -> None:
     """A plausible author compares the memory of the nodes whatever the policy is."""
 
@@ -334,16 +252,3 @@ def another_reservation_is_taken_over_at_a_restart(changes: Changes) -> None:
         return restored
 
     changes.around(StaticMemoryPolicy, "restore", restore)
-
-
-@seeds("MEM-RESTART-007")
-def reservations_are_compared_as_they_are_written(changes: Changes) -> None:
-    """A plausible author compares the configuration with the one before."""
-
-    def written(args: Any, _: Any) -> Any:
-        if _policy(args) != "Static":
-            return None
-        fields = ("reservedMemory", "kubeReserved", "systemReserved", "evictionHard")
-        return [args.config.get(field) for field in fields]
-
-    _remembering(changes, written)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from numaproof.reference.kubelet import configuration, eviction, fields, validation
 from numaproof.reference.kubelet import reservation as allocatable
-from numaproof.reference.kubelet.fields import ConfigError
 from numaproof.reference.pods import quantity
 from quality.seeding import Changes, SubjectBugs
 
@@ -16,11 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 seeds = SubjectBugs("memory-start")
-
-
-def _reserved(changes: Changes, change: Callable[[Any], Any]) -> None:
-    """Lets the kubelet read other entries of ``reservedMemory`` than there are."""
-    changes.around(fields, "memory_reservations", lambda original, given: change(original(given)))
 
 
 def _validated(changes: Changes, change: Callable[[Any], Any]) -> None:
@@ -38,44 +32,6 @@ def _only(entries: Any, keep: Callable[[int, str, str], bool]) -> Any:
     )
 
 
-@seeds("MEM-CONFIG-004")
-def zero_memory_is_noticed_as_a_plain_0_alone(changes: Changes) -> None:
-    """A plausible author compares texts, so that 0Mi and 0.0 pass."""
-    _validated(
-        changes,
-        lambda entries: _only(
-            entries, lambda _, kind, amount: amount == "0" or quantity.parse(amount) != 0
-        ),
-    )
-
-
-@seeds("MEM-CONFIG-004")
-def zero_huge_pages_may_be_reserved(changes: Changes) -> None:
-    """A plausible author thinks that no huge pages is what one may well write down."""
-    _validated(
-        changes,
-        lambda entries: _only(
-            entries, lambda _, kind, amount: kind == "memory" or quantity.parse(amount) != 0
-        ),
-    )
-
-
-@seeds("MEM-CONFIG-005")
-def reservations_of_the_same_memory_are_added_up(changes: Changes) -> None:
-    """A plausible author keeps a map of nodes and adds each entry to it."""
-
-    def merged(entries: Any) -> Any:
-        found: dict[int, dict[str, str]] = {}
-        for node, limits in entries:
-            own = found.setdefault(node, {})
-            for kind, amount in limits.items():
-                total = quantity.parse(amount) + quantity.parse(own.get(kind, "0"))
-                own[kind] = quantity.canonical(total, "binary") if kind in own else amount
-        return tuple(found.items())
-
-    _reserved(changes, merged)
-
-
 @seeds("MEM-CONFIG-005")
 def duplicate_reservations_are_noticed_in_neighbouring_entries_alone(changes: Changes) -> None:
     """A plausible author compares each entry with the one before it."""
@@ -86,17 +42,6 @@ def duplicate_reservations_are_noticed_in_neighbouring_entries_alone(changes: Ch
         return [text for text in original(entries) if text in found]
 
     changes.around(validation, "memory_problems", problems)
-
-
-@seeds("MEM-CONFIG-006")
-def reservations_of_other_resources_are_ignored(changes: Changes) -> None:
-    """A plausible author reads the memory types and leaves the rest unread."""
-    _reserved(
-        changes,
-        lambda entries: _only(
-            entries, lambda _, kind, amount: kind == "memory" or kind.startswith("hugepages-")
-        ),
-    )
 
 
 @seeds("MEM-CONFIG-006")
@@ -130,12 +75,6 @@ def _validated_if(changes: Changes, wanted: Callable[[Mapping[str, Any]], bool])
 
 
 @seeds("MEM-CONFIG-007")
-def reserved_memory_is_validated_under_static_alone(changes: Changes) -> None:
-    """A plausible author validates it where it is used."""
-    _validated_if(changes, lambda given: given.get("memoryManagerPolicy") == "Static")
-
-
-@seeds("MEM-CONFIG-007")
 def reserved_memory_is_not_validated_without_a_policy(changes: Changes) -> None:
     """A plausible author validates what goes with a policy only if one is configured."""
     _validated_if(changes, lambda given: bool(given.get("memoryManagerPolicy")))
@@ -146,28 +85,6 @@ def only_the_first_mistake_in_reserved_memory_is_reported(changes: Changes) -> N
     """A plausible author stops at the first entry that is wrong."""
     changes.around(
         validation, "memory_problems", lambda original, entries: [*original(entries)][:1]
-    )
-
-
-@seeds("MEM-CONFIG-008")
-def mistakes_in_reserved_memory_are_reported_by_node(changes: Changes) -> None:
-    """A plausible author goes through the nodes instead of the entries."""
-    _validated(changes, lambda entries: tuple(sorted(entries, key=lambda entry: entry[0])))
-
-
-@seeds("MEM-CONFIG-008")
-def mistakes_in_reserved_memory_are_reported_first(changes: Changes) -> None:
-    """A plausible author validates the managers in the order of their names."""
-    others: list[str] = []
-
-    def earlier(original: Any, *args: Any) -> tuple[str, ...]:
-        others.extend(original(*args))
-        return ()
-
-    changes.around(validation, "topology_problems", earlier)
-    changes.around(validation, "named_problems", earlier)
-    changes.around(
-        validation, "memory_problems", lambda original, entries: [*original(entries), *others]
     )
 
 
@@ -190,24 +107,6 @@ def _by_entry(changes: Changes, change: Callable[[Any, Any], Any]) -> None:
 def reservations_without_a_node_are_passed_over(changes: Changes) -> None:
     """A plausible author has nowhere to put what names no node."""
     _by_entry(changes, lambda entry, own: None if entry.get("numaNode") is None else own)
-
-
-@seeds("MEM-CONFIG-009")
-def reservations_without_a_node_are_for_node_1(changes: Changes) -> None:
-    """A plausible author counts nodes that are not named from one."""
-    _by_entry(changes, lambda entry, own: (1, own[1]) if entry.get("numaNode") is None else own)
-
-
-@seeds("MEM-CONFIG-009")
-def reservations_without_limits_are_refused(changes: Changes) -> None:
-    """A plausible author wants every entry to reserve something."""
-
-    def entry(_: Any, own: Any) -> Any:
-        if not own[1]:
-            raise ConfigError(f"reservedMemory for NUMA node {own[0]} has no limits")
-        return own
-
-    _by_entry(changes, entry)
 
 
 def _without_memory(amounts: Mapping[str, str]) -> dict[str, str]:
@@ -270,27 +169,6 @@ def _thresholds(changes: Changes, checked: Callable[[str, str], bool]) -> None:
 
 
 @seeds("MEM-CONFIG-011")
-def unknown_eviction_signals_are_passed_over(changes: Changes) -> None:
-    """A plausible author checks the signals that it knows."""
-
-    def check(original: Any, thresholds: Mapping[str, str]) -> None:
-        for signal, text in sorted(thresholds.items()):
-            try:
-                original({signal: text})
-            except eviction.ThresholdError as error:
-                if not str(error).startswith("unsupported eviction signal"):
-                    raise
-
-    changes.around(eviction, "check", check)
-
-
-@seeds("MEM-CONFIG-011")
 def an_eviction_threshold_of_0_is_none(changes: Changes) -> None:
     """A plausible author takes 0 for what 0% is."""
     _thresholds(changes, lambda _, text: re.fullmatch(r"0+([KMGT]i?)?", text) is None)
-
-
-@seeds("MEM-CONFIG-011")
-def only_the_eviction_threshold_for_memory_is_checked(changes: Changes) -> None:
-    """A plausible author reads what the Memory Manager needs."""
-    _thresholds(changes, lambda signal, _: signal == "memory.available")

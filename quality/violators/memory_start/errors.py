@@ -55,12 +55,6 @@ def _nothing(machine: Any) -> dict[int, dict[str, int]]:
 
 
 @seeds("MEM-RESERVE-009")
-def static_memory_policy_needs_no_reservation(changes: Changes) -> None:
-    """A plausible author is content once the two sums are equal, be they zero."""
-    _forgiven(changes, _UNSPECIFIED, lambda _, machine: _nothing(machine))
-
-
-@seeds("MEM-RESERVE-009")
 def a_reservation_without_limits_is_one(changes: Changes) -> None:
     """A plausible author looks whether there is any entry."""
     _forgiven(
@@ -79,27 +73,6 @@ def _on_nodes_that_exist(config: Any, machine: Any) -> Any:
     return known
 
 
-_NO_NODE = "that does not exist on this machine"
-
-
-@seeds("MEM-RESERVE-010")
-def reservations_on_missing_nodes_keep_nothing(changes: Changes) -> None:
-    """A plausible author goes through the nodes of the machine, and looks up each."""
-    _forgiven(changes, _NO_NODE, _on_nodes_that_exist)
-
-
-@seeds("MEM-RESERVE-010")
-def memory_may_be_reserved_on_nodes_in_a_gap(changes: Changes) -> None:
-    """A plausible author compares with the highest id."""
-
-    def found(config: Any, machine: Any) -> Any:
-        highest = max(_nothing(machine))
-        below = all(0 <= node <= highest for node, _ in config.reserved_memory)
-        return _on_nodes_that_exist(config, machine) if below else None
-
-    _forgiven(changes, _NO_NODE, found)
-
-
 @seeds("MEM-RESERVE-011")
 def reserved_huge_pages_are_not_checked(changes: Changes) -> None:
     """A plausible author checks the sum of the type that Node Allocatable has."""
@@ -116,12 +89,6 @@ def reserved_huge_pages_are_not_checked(changes: Changes) -> None:
 
 
 _NO_BYTES = "could not covert"
-
-
-@seeds("MEM-RESERVE-012")
-def fractions_of_reserved_bytes_are_rounded_up(changes: Changes) -> None:
-    """A plausible author reads the amounts as kubeReserved is read."""
-    _forgiven(changes, _NO_BYTES, _on_nodes_that_exist)
 
 
 @seeds("MEM-RESERVE-012")
@@ -163,12 +130,6 @@ _MIXED = "preferred hint violates NUMA node allocation"
 
 
 @seeds("MEM-ERROR-001")
-def a_full_node_is_out_of_memory(changes: Changes) -> None:
-    """A plausible author gives the reason that the kubelet's own admission gives."""
-    _told(changes, _NO_ROOM, "OutOfmemory", lambda text: text)
-
-
-@seeds("MEM-ERROR-001")
 def a_full_node_is_reported_without_what_is_missing(changes: Changes) -> None:
     """A plausible author cuts the message short."""
     _told(changes, _NO_ROOM, _UNEXPECTED, lambda text: text.replace(" is available", ""))
@@ -178,12 +139,6 @@ def a_full_node_is_reported_without_what_is_missing(changes: Changes) -> None:
 def a_fraction_of_a_byte_is_a_topology_affinity_error(changes: Changes) -> None:
     """A plausible author gives every refusal of the Memory Manager one reason."""
     _told(changes, _NO_INTEGER, _TOPOLOGY, lambda text: text)
-
-
-@seeds("MEM-ERROR-002")
-def a_fraction_of_a_byte_is_reported_without_the_manager(changes: Changes) -> None:
-    """A plausible author passes on what the parser of quantities says."""
-    _told(changes, _NO_INTEGER, _UNEXPECTED, lambda text: text.replace("[memorymanager] ", ""))
 
 
 def _sums(changes: Changes, reword: Callable[[str], str]) -> None:
@@ -212,37 +167,13 @@ def the_two_sums_of_reserved_memory_are_mixed_up(changes: Changes) -> None:
     _sums(changes, reword)
 
 
-@seeds("MEM-ERROR-003")
-def sums_of_reserved_memory_are_reported_in_bytes(changes: Changes) -> None:
-    """A plausible author prints the numbers that it compares."""
-    _sums(
-        changes,
-        lambda text: re.sub(
-            _AMOUNT, lambda found: f'{found[1]} "{quantity.value(found[2])}"', text
-        ),
-    )
-
-
 @seeds("MEM-ERROR-004")
 def an_affinity_without_extension_is_a_topology_affinity_error(changes: Changes) -> None:
     """A plausible author blames the Topology Manager, whose affinity it was."""
     _told(changes, _NO_EXTENSION, _TOPOLOGY, lambda text: text)
 
 
-@seeds("MEM-ERROR-004")
-def an_affinity_without_extension_is_reported_as_a_full_node(changes: Changes) -> None:
-    """A plausible author has one message for all that has no room."""
-    no_room = f"{_NO_ROOM}, no NUMA nodes with enough memory is available"
-    _told(changes, _NO_EXTENSION, _UNEXPECTED, lambda text: text.replace(_NO_EXTENSION, no_room))
-
-
 @seeds("MEM-ERROR-005")
 def mixed_groups_are_a_topology_affinity_error(changes: Changes) -> None:
     """A plausible author blames the Topology Manager, whose affinity it was."""
     _told(changes, _MIXED, _TOPOLOGY, lambda text: text)
-
-
-@seeds("MEM-ERROR-005")
-def mixed_groups_are_reported_as_not_extendable(changes: Changes) -> None:
-    """A plausible author takes any affinity that will not do for one that is too small."""
-    _told(changes, _MIXED, _UNEXPECTED, lambda text: text.replace(_MIXED, _NO_EXTENSION))

@@ -6,11 +6,10 @@ import dataclasses
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from numaproof.reference.memory import hints, state
+from numaproof.reference.memory import hints
 from numaproof.reference.memory import policy as policies
 from numaproof.reference.memory.policy import StaticMemoryPolicy
 from numaproof.reference.memory.requests import AllocationError
-from numaproof.reference.memory.state import NodeMemory
 from numaproof.reference.topology.hints import TopologyHint
 from numaproof.reference.topology.merge import Rules
 from numaproof.reference.topology.search import evaluation
@@ -128,103 +127,6 @@ def requests_beyond_one_node_take_all_nodes(changes: Changes) -> None:
     _narrowest(changes, everything)
 
 
-def _with_groups_without_blocks(changes: Changes) -> None:
-    """Lets nodes be in a group on which no block counts."""
-    _demand(
-        changes,
-        lambda held, demand: dataclasses.replace(
-            demand,
-            cells=tuple(
-                (node, memory.cells)
-                for node, memory in sorted(held.nodes.items())
-                if memory.assignments or _several(memory.cells)
-            ),
-        ),
-    )
-
-
-def _reserved(changes: Changes, reserved: Callable[..., Any]) -> None:
-    """Lets blocks be laid on nodes in another way."""
-    for module in (state, policies):
-        changes.around(module, "reserved", reserved)
-
-
-@seeds("MEM-GROUP-003")
-def memory_of_a_group_comes_from_its_highest_node_first(changes: Changes) -> None:
-    """A plausible author keeps the low nodes free."""
-
-    def reserved(original: Any, nodes: Any, block: Any, size: int) -> Any:
-        found = dict(original(nodes, block, 0))
-        for node in sorted(found, reverse=True):
-            table = found[node].tables.get(block.kind)
-            if block.nodes >> node & 1 and table is not None:
-                taken = min(size, table.free)
-                size -= taken
-                tables = {**found[node].tables, block.kind: table.take(taken)}
-                found[node] = dataclasses.replace(found[node], tables=tables)
-        return found
-
-    _reserved(changes, reserved)
-
-
-@seeds("MEM-GROUP-003")
-def blocks_on_several_nodes_count_on_the_lowest(changes: Changes) -> None:
-    """A plausible author counts blocks, and a block once."""
-
-    def reserved(original: Any, nodes: Any, block: Any, size: int) -> Any:
-        found = original(nodes, block, size)
-        lowest = block.nodes & -block.nodes
-        return {
-            node: dataclasses.replace(memory, assignments=nodes[node].assignments)
-            if block.nodes >> node & 1 and lowest != 1 << node
-            else memory
-            for node, memory in found.items()
-        }
-
-    def give_back(original: Any, nodes: Any, node: int, kind: str, size: int) -> int:
-        before = nodes[node]
-        given: int = original(nodes, node, kind, size)
-        if before.cells & -before.cells != 1 << node:
-            alone = not nodes[node].tables[kind].reserved
-            cells = 1 << node if alone else before.cells
-            nodes[node] = NodeMemory(before.assignments, nodes[node].tables, cells)
-        return given
-
-    _reserved(changes, reserved)
-    changes.around(state, "give_back", give_back)
-    _with_groups_without_blocks(changes)
-
-
-@seeds("MEM-GROUP-004")
-def groups_are_not_shared(changes: Changes) -> None:
-    """A plausible author gives a group to one container."""
-    _demand(
-        changes,
-        lambda held, demand: dataclasses.replace(
-            demand,
-            cells=tuple((node, 0 if _several(group) else group) for node, group in demand.cells),
-        ),
-    )
-
-
-@seeds("MEM-GROUP-005")
-def groups_in_use_are_preferred_where_no_node_is_free(changes: Changes) -> None:
-    """A plausible author prefers the smallest of the hints that there are."""
-
-    def preferring(demand: Any, found: Any) -> Any:
-        fewest = min(hint.nodes.bit_count() for hint in found)
-        groups = {group for _, group in demand.cells if _several(group)}
-        return [
-            TopologyHint(
-                hint.nodes,
-                hint.preferred or (hint.nodes in groups and hint.nodes.bit_count() == fewest),
-            )
-            for hint in found
-        ]
-
-    _listed(changes, preferring)
-
-
 @seeds("MEM-GROUP-005")
 def small_containers_are_kept_out_of_groups(changes: Changes) -> None:
     """A plausible author admits to a group only what needs one, under every policy."""
@@ -245,82 +147,6 @@ def small_containers_are_kept_out_of_groups(changes: Changes) -> None:
     changes.around(StaticMemoryPolicy, "allocate", allocate)
 
 
-def _groups_after_blocks(
-    changes: Changes, cells: Callable[[NodeMemory, NodeMemory, int], int]
-) -> None:
-    """Lets a node be in another group after a block has gone, given it before and after."""
-
-    def give_back(original: Any, nodes: Any, node: int, kind: str, size: int) -> int:
-        before = nodes[node]
-        given: int = original(nodes, node, kind, size)
-        group = cells(before, nodes[node], node)
-        nodes[node] = dataclasses.replace(nodes[node], cells=group)
-        return given
-
-    def agree(original: Any, self: Any, real: Any, expected: Any) -> bool:
-        groups = any(_several(one.cells) for one in (*real.values(), *expected.values()))
-        if groups:
-            # How much lies on which node depends on the groups that there were.
-            every = sum(1 << node for node in expected)
-            real, expected = (
-                {node: dataclasses.replace(one, cells=every) for node, one in nodes.items()}
-                for nodes in (real, expected)
-            )
-        same: bool = original(self, real, expected)
-        return same
-
-    changes.around(state, "give_back", give_back)
-    changes.around(StaticMemoryPolicy, "agree", agree)
-
-
-@seeds("MEM-GROUP-006")
-def groups_last_for_ever(changes: Changes) -> None:
-    """A plausible author thinks that what has been spanned will be spanned again."""
-    _groups_after_blocks(changes, lambda before, after, node: before.cells)
-    _with_groups_without_blocks(changes)
-
-
-@seeds("MEM-GROUP-006")
-def groups_dissolve_with_their_first_block(changes: Changes) -> None:
-    """A plausible author undoes what the allocation of the block did."""
-    _groups_after_blocks(changes, lambda before, after, node: 1 << node)
-
-
-@seeds("MEM-GROUP-007")
-def too_small_affinities_are_replaced(changes: Changes) -> None:
-    """A plausible author looks for the best nodes anew."""
-    changes.replace(
-        policies,
-        "evaluation",
-        SimpleNamespace(narrowest=lambda demand, containing=0: evaluation.narrowest(demand)),
-    )
-
-
-@seeds("MEM-GROUP-007")
-def too_small_affinities_are_extended_to_all_nodes(changes: Changes) -> None:
-    """A plausible author lets a container that does not fit go anywhere."""
-
-    def everything(demand: Any, chosen: Any, containing: int) -> Any:
-        every = sum(1 << node for node in demand.nodes)
-        if not containing or chosen is None or not demand.met_by(every):
-            return chosen
-        return TopologyHint(every, chosen.preferred)
-
-    _narrowest(changes, everything)
-
-
-@seeds("MEM-GROUP-007")
-def too_small_affinities_are_never_extended(changes: Changes) -> None:
-    """A plausible author takes the affinity for the last word."""
-    _narrowest(changes, lambda demand, chosen, containing: None if containing else chosen)
-
-
-@seeds("MEM-GROUP-007")
-def too_small_affinities_are_taken_as_they_are(changes: Changes) -> None:
-    """A plausible author trusts the Topology Manager to have counted."""
-    changes.replace(policies, "satisfies", lambda held, nodes, amounts: True)
-
-
 @seeds("MEM-GROUP-008")
 def unpreferred_affinities_are_as_narrow_as_the_least_demanding(changes: Changes) -> None:
     """A plausible author takes the narrowest hint of all."""
@@ -330,9 +156,3 @@ def unpreferred_affinities_are_as_narrow_as_the_least_demanding(changes: Changes
         return min(sizes, default=0)
 
     changes.around(Rules, "target", lambda original, self, lists: target(lists))
-
-
-@seeds("MEM-GROUP-008")
-def unpreferred_affinities_are_as_narrow_as_can_be(changes: Changes) -> None:
-    """A plausible author prefers fewer nodes, as for preferred hints."""
-    changes.around(Rules, "target", lambda original, self, lists: 1)

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from numaproof.reference.errors import AdmissionError
-from numaproof.reference.memory import hints, requests
+from numaproof.reference.memory import hints
 from numaproof.reference.memory import policy as policies
-from numaproof.reference.memory.manager import MemoryManager
 from numaproof.reference.memory.policy import StaticMemoryPolicy
-from numaproof.reference.memory.state import MemoryState, MemoryTable
+from numaproof.reference.memory.state import MemoryState
 from numaproof.reference.node import StartedNode
 from numaproof.reference.pods import quantity
 from numaproof.reference.topology.policy import KeptHint
@@ -67,34 +66,6 @@ def _asking(container: Any, keep: Callable[[str], bool]) -> Any:
 
 
 # Huge pages
-
-
-@seeds("MEM-HUGE-001")
-def huge_pages_count_as_memory_too(changes: Changes) -> None:
-    """A plausible author takes a node's memory for what MemTotal says."""
-
-    def table(cls: Any, total: int, system: int, _pages: int) -> MemoryTable:
-        left = cls.left(total, system)
-        return MemoryTable(total, system, left, 0, left)
-
-    changes.replace(StaticMemoryPolicy, "table", classmethod(table))
-
-
-@seeds("MEM-HUGE-001")
-def huge_pages_of_the_machine_are_on_every_node(changes: Changes) -> None:
-    """A plausible author reads the pages of the machine in /proc/meminfo."""
-
-    def pools(node: Any, machine: Any) -> Any:
-        for pool in node.hugepages or ():
-            whole = sum(
-                other.num_pages
-                for one in machine.topology
-                for other in one.hugepages or ()
-                if other.page_size == pool.page_size
-            )
-            yield msgspec.structs.replace(pool, num_pages=whole)
-
-    _machine(changes, pools)
 
 
 @seeds("MEM-HUGE-002")
@@ -177,14 +148,6 @@ def _looking_at(changes: Changes, looked_at: Callable[[Any], Any]) -> None:
 
 
 @seeds("MEM-HUGE-004")
-def nodes_need_enough_memory_and_not_enough_huge_pages(changes: Changes) -> None:
-    """A plausible author looks for memory, and thinks that huge pages are part of it."""
-    _looking_at(
-        changes, lambda amounts: {kind: size for kind, size in amounts.items() if kind == _MEMORY}
-    )
-
-
-@seeds("MEM-HUGE-004")
 def nodes_need_enough_huge_pages_and_not_enough_memory(changes: Changes) -> None:
     """A plausible author goes where the huge pages are, of which there are few."""
     _looking_at(
@@ -205,21 +168,6 @@ def _spans(policy: Any, container: Any) -> bool:
         kind.startswith(_PAGES) and quantity.value(text) > _most(policy, kind)
         for kind, text in container.requests.items()
     )
-
-
-@seeds("MEM-HUGE-005")
-def huge_pages_never_span_nodes(changes: Changes) -> None:
-    """A plausible author takes huge pages from one node or from none."""
-
-    def allocate(original: Any, self: Any, held: Any, reuse: Any, pod: Any, *rest: Any) -> Any:
-        if policies.is_served(pod) and _spans(self, rest[0]):
-            raise requests.AllocationError(
-                "[memorymanager] failed to get the default NUMA affinity, no NUMA nodes with "
-                "enough memory is available"
-            )
-        return original(self, held, reuse, pod, *rest)
-
-    changes.around(StaticMemoryPolicy, "allocate", allocate)
 
 
 @seeds("MEM-HUGE-005")
@@ -251,19 +199,6 @@ def _leaking(before: MemoryState, after: MemoryState, leaks: Callable[[str], boo
 
 def _leaks_pages(kind: str) -> bool:
     return kind.startswith(_PAGES)
-
-
-@seeds("MEM-HUGE-006")
-def huge_pages_of_removed_pods_stay_reserved(changes: Changes) -> None:
-    """A plausible author frees the memory, and thinks that the kernel frees huge pages."""
-
-    def end(original: Any, self: Any, uid: str, name: str) -> None:
-        before = self.state
-        original(self, uid, name)
-        if before is not self.state:
-            self.state = _leaking(before, self.state, _leaks_pages)
-
-    changes.around(MemoryManager, "end", end)
 
 
 @seeds("MEM-HUGE-006")
@@ -304,12 +239,6 @@ def huge_pages_of_unknown_sizes_are_not_served(changes: Changes) -> None:
     )
 
 
-@seeds("MEM-HUGE-007")
-def huge_pages_of_sizes_without_pages_are_not_served(changes: Changes) -> None:
-    """A plausible author serves the sizes of which the machine has set pages aside."""
-    _allocated(changes, _known(lambda policy, kind: _most(policy, kind) > 0))
-
-
 @seeds("MEM-HUGE-008")
 def page_sizes_without_pages_are_no_memory_type(changes: Changes) -> None:
     """A plausible author reads the sizes of which there are pages."""
@@ -324,18 +253,6 @@ def page_sizes_without_pages_are_no_memory_type(changes: Changes) -> None:
         return [pool for pool in node.hugepages or () if pool.page_size in used]
 
     _machine(changes, pools)
-
-
-_USUAL_SIZES = (2048, 1048576)
-
-
-@seeds("MEM-HUGE-008")
-def only_2_mebibytes_and_1_gibibyte_are_page_sizes(changes: Changes) -> None:
-    """A plausible author knows the sizes of x86."""
-    _machine(
-        changes,
-        lambda node, _: [pool for pool in node.hugepages or () if pool.page_size in _USUAL_SIZES],
-    )
 
 
 def _app_kinds(pod: Any) -> set[str]:
@@ -354,15 +271,3 @@ def huge_pages_of_init_containers_are_not_hinted_in_scope_container(changes: Cha
             self, held, reuse, pod, _asking(container, _app_kinds(pod).__contains__)
         ),
     )
-
-
-@seeds("MEM-HUGE-009")
-def huge_pages_of_init_containers_are_not_hinted_in_scope_pod(changes: Changes) -> None:
-    """A plausible author goes through the types that app containers ask for."""
-
-    def at_once(original: Any, pod: Any) -> Any:
-        found = original(pod)
-        asked = _app_kinds(pod)
-        return found if pod.budget else {kind: found[kind] for kind in found if kind in asked}
-
-    changes.around(requests, "at_once", at_once)

@@ -12,8 +12,7 @@ from numaproof.reference.departures.pods import ClassBySums
 from numaproof.reference.memory import policy as policies
 from numaproof.reference.memory import requests
 from numaproof.reference.memory.policy import StaticMemoryPolicy
-from numaproof.reference.memory.requests import AllocationError
-from numaproof.reference.pods import qos, quantity
+from numaproof.reference.pods import quantity
 from numaproof.reference.topology.hints import TopologyHint
 from numaproof.reference.topology.search import evaluation
 from quality.seeding import Changes, SubjectBugs
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 seeds = SubjectBugs("memory-static")
 
 _MEMORY = "memory"
-_PAGES = "hugepages-"
 
 
 def _part(changes: Changes, change: Callable[[Any, Any, dict[str, int]], dict[str, int]]) -> None:
@@ -124,30 +122,6 @@ def best_effort_pods_get_huge_pages(changes: Changes) -> None:
 
 
 @seeds("MEM-STATIC-005")
-def containers_are_guaranteed_one_by_one(changes: Changes) -> None:
-    """A plausible author looks at the container that is to be served, and not at its pod."""
-
-    def judged(pod: Any, container: Any) -> Any:
-        alone = pod.budget is None and qos.class_of((container,)) == "Guaranteed"
-        return dataclasses.replace(pod, qos="Guaranteed") if alone else pod
-
-    changes.around(
-        StaticMemoryPolicy,
-        "hints_for_container",
-        lambda original, self, held, reuse, pod, container: original(
-            self, held, reuse, judged(pod, container), container
-        ),
-    )
-    changes.around(
-        StaticMemoryPolicy,
-        "allocate",
-        lambda original, self, held, reuse, pod, container, *rest: original(
-            self, held, reuse, judged(pod, container), container, *rest
-        ),
-    )
-
-
-@seeds("MEM-STATIC-005")
 def requests_and_limits_of_a_pod_are_compared_in_sum(changes: Changes) -> None:
     """A plausible author adds up what the containers request, and what they limit."""
     _served(
@@ -160,33 +134,6 @@ def requests_and_limits_of_a_pod_are_compared_in_sum(changes: Changes) -> None:
     )
 
 
-_MEBIBYTE = 1 << 20
-_BINARY = {"k": "Ki", "M": "Mi", "G": "Gi", "T": "Ti"}
-
-
-@seeds("MEM-STATIC-006")
-def memory_is_pinned_in_whole_mebibytes(changes: Changes) -> None:
-    """A plausible author keeps the books in mebibytes, and rounds up."""
-    _part(
-        changes,
-        lambda pod, container, found: {
-            kind: -(-size // _MEBIBYTE) * _MEBIBYTE if kind == _MEMORY else size
-            for kind, size in found.items()
-        },
-    )
-
-
-@seeds("MEM-STATIC-006")
-def decimal_units_of_memory_are_binary(changes: Changes) -> None:
-    """A plausible author takes 1G for 1Gi."""
-
-    def binary(text: Any) -> Any:
-        unit = _BINARY.get(str(text)[-1:])
-        return f"{str(text)[:-1]}{unit}" if unit else text
-
-    _written(changes, binary)
-
-
 @seeds("MEM-STATIC-007")
 def fractions_of_bytes_are_rounded_up(changes: Changes) -> None:
     """A plausible author reads the quantity as the scheduler does."""
@@ -197,48 +144,11 @@ def fractions_of_bytes_are_rounded_up(changes: Changes) -> None:
     _written(changes, whole)
 
 
-@seeds("MEM-STATIC-007")
-def binary_amounts_with_a_point_are_integers(changes: Changes) -> None:
-    """A plausible author finds that 0.5Gi is a whole number of bytes."""
-
-    def whole(text: Any) -> Any:
-        binary = "." in str(text) and quantity.style(text) == "binary"
-        return str(quantity.value(text)) if binary and quantity.parse(text) % 1 == 0 else text
-
-    _written(changes, whole)
-
-
 # From which nodes
 
 
 def _singles(demand: Any) -> list[int]:
     return [1 << node for node in demand.nodes if demand.met_by(1 << node)]
-
-
-@seeds("MEM-STATIC-003")
-def memory_is_interleaved_over_two_nodes(changes: Changes) -> None:
-    """A plausible author spreads memory for bandwidth where two nodes have room."""
-
-    def spread(demand: Any, chosen: Any, containing: int) -> Any:
-        if containing or chosen is None or chosen.nodes.bit_count() != 1:
-            return chosen
-        pairs = [chosen.nodes | other for other in _singles(demand) if other != chosen.nodes]
-        free = [pair for pair in pairs if demand.met_by(pair)]
-        return TopologyHint(free[0], preferred=False) if free else chosen
-
-    _narrowest(changes, spread)
-
-
-@seeds("MEM-STATIC-003")
-def memory_comes_from_all_nodes_without_an_affinity(changes: Changes) -> None:
-    """A plausible author takes no affinity for an affinity to all nodes."""
-
-    def everywhere(demand: Any, chosen: Any, containing: int) -> Any:
-        every = sum(1 << node for node in demand.nodes)
-        wide = not containing and chosen is not None and demand.met_by(every)
-        return TopologyHint(every, chosen.preferred) if wide else chosen
-
-    _narrowest(changes, everywhere)
 
 
 def _of_singles(changes: Changes, best: Callable[[Any, list[int]], int]) -> None:
@@ -254,14 +164,6 @@ def _of_singles(changes: Changes, best: Callable[[Any, list[int]], int]) -> None
 
 def _free(demand: Any, nodes: int) -> int:
     return sum(need.free_on(nodes) for need in demand.needs)
-
-
-@seeds("MEM-STATIC-008")
-def memory_comes_from_the_node_with_most_free(changes: Changes) -> None:
-    """A plausible author balances the nodes."""
-    _of_singles(
-        changes, lambda demand, nodes: max(nodes, key=lambda one: (_free(demand, one), -one))
-    )
 
 
 @seeds("MEM-STATIC-008")
@@ -281,35 +183,6 @@ def pods_without_an_affinity_must_fit_one_node(changes: Changes) -> None:
             chosen if containing or chosen is None or chosen.nodes.bit_count() == 1 else None
         ),
     )
-
-
-@seeds("MEM-STATIC-009")
-def the_last_byte_is_never_handed_out(changes: Changes) -> None:
-    """A plausible author asks for more free memory than is requested, not for as much."""
-
-    def strict(demand: Any, chosen: Any, containing: int) -> Any:
-        needs = tuple(dataclasses.replace(need, amount=need.amount + 1) for need in demand.needs)
-        stricter = evaluation.narrowest(dataclasses.replace(demand, needs=needs), containing)
-        if containing or chosen is None or stricter is None:
-            return chosen if containing else None
-        return TopologyHint(stricter.nodes, chosen.preferred)
-
-    _narrowest(changes, strict)
-
-
-@seeds("MEM-STATIC-009")
-def pods_without_room_run_unpinned(changes: Changes) -> None:
-    """A plausible author does without pinning where nothing is aligned anyway."""
-
-    def allocate(original: Any, self: Any, held: Any, reuse: Any, *rest: Any) -> Any:
-        try:
-            return original(self, held, reuse, *rest)
-        except AllocationError as error:
-            if "default NUMA affinity" not in str(error):
-                raise
-            return held, reuse
-
-    changes.around(StaticMemoryPolicy, "allocate", allocate)
 
 
 @seeds("MEM-STATIC-010")
@@ -332,30 +205,7 @@ def nodes_without_cpus_have_no_memory(changes: Changes) -> None:
     )
 
 
-@seeds("MEM-STATIC-011")
-def nodes_without_cpus_have_half_of_their_memory(changes: Changes) -> None:
-    """A plausible author keeps some of slow memory back."""
-    _machine(
-        changes,
-        lambda one, _: one if one.cores else msgspec.structs.replace(one, memory=one.memory // 2),
-    )
-
-
 # Again
-
-
-@seeds("MEM-STATIC-012")
-def pods_admitted_again_take_their_memory_twice(changes: Changes) -> None:
-    """A plausible author finds the blocks of the container, and reserves them all the same."""
-
-    def allocate(original: Any, self: Any, held: Any, reuse: Any, pod: Any, *rest: Any) -> Any:
-        had = held.of(pod.uid, rest[0].name)
-        after, reuse = original(self, held, reuse, pod, *rest)
-        for block in had or () if after is held else ():
-            after = after.reserve(block, block.size)
-        return after, reuse
-
-    changes.around(StaticMemoryPolicy, "allocate", allocate)
 
 
 @seeds("MEM-STATIC-012")
@@ -368,12 +218,6 @@ def pods_admitted_again_are_placed_anew(changes: Changes) -> None:
         return original(self, held, reuse, pod, *rest)
 
     changes.around(StaticMemoryPolicy, "allocate", allocate)
-
-
-@seeds("MEM-STATIC-014")
-def containers_that_ask_for_nothing_need_a_node(changes: Changes) -> None:
-    """A plausible author serves every container of a Guaranteed pod alike."""
-    changes.replace(StaticMemoryPolicy, "asks", lambda self, pod, container: True)
 
 
 @seeds("MEM-STATIC-014")

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from numaproof.reference.errors import AdmissionError
 from numaproof.reference.memory import state
-from numaproof.reference.memory.manager import MemoryManager
 from numaproof.reference.memory.state import MemoryState
 from numaproof.reference.node import StartedNode
 from quality.seeding import Changes, SubjectBugs
@@ -25,39 +24,6 @@ def _forgotten(held: MemoryState, uid: str, name: str) -> MemoryState:
     if not left:
         del entries[uid]
     return MemoryState(held.nodes, entries, held.pods)
-
-
-def _of_gone_pods(changes: Changes, leaks: Callable[[Any, str, str], bool]) -> None:
-    """Lets some containers of pods that are gone not give back what they hold."""
-
-    def reclaim(original: Any, self: Any, pods: Any) -> None:
-        for uid, name, _ in tuple(self.state):
-            if uid not in pods and uid not in self.state.pods and leaks(self.state, uid, name):
-                self.state = _forgotten(self.state, uid, name)
-        original(self, pods)
-
-    changes.around(MemoryManager, "reclaim", reclaim)
-
-
-@seeds("MEM-REMOVE-001")
-def removed_pods_give_back_the_memory_of_one_container(changes: Changes) -> None:
-    """A plausible author looks up a pod's memory by its first container."""
-    _of_gone_pods(changes, lambda held, uid, name: next(iter(held.entries[uid])) != name)
-
-
-@seeds("MEM-REMOVE-001")
-def removed_pods_give_back_the_lowest_node_of_a_group(changes: Changes) -> None:
-    """A plausible author gives a block back to its first node."""
-
-    def give_back(original: Any, nodes: Any, node: int, kind: str, size: int) -> int:
-        before = nodes[node]
-        given: int = original(nodes, node, kind, size)
-        if before.cells & -before.cells != 1 << node:
-            tables = {**nodes[node].tables, kind: before.tables[kind]}
-            nodes[node] = dataclasses.replace(nodes[node], tables=tables)
-        return given
-
-    changes.around(state, "give_back", give_back)
 
 
 @seeds("MEM-REMOVE-001")
@@ -91,18 +57,6 @@ def _when_ended(changes: Changes, keeps: Callable[[Any], bool]) -> None:
 
 
 @seeds("MEM-REMOVE-002")
-def ended_init_containers_keep_their_memory(changes: Changes) -> None:
-    """A plausible author leaves the memory for the containers after it."""
-    _when_ended(changes, lambda container: container.passes)
-
-
-@seeds("MEM-REMOVE-002")
-def ended_app_containers_keep_their_memory(changes: Changes) -> None:
-    """A plausible author thinks that an app container will be started again."""
-    _when_ended(changes, lambda container: not container.init)
-
-
-@seeds("MEM-REMOVE-002")
 def ended_sidecars_keep_their_memory(changes: Changes) -> None:
     """A plausible author thinks that a sidecar ends only with its pod."""
     _when_ended(changes, lambda container: container.sidecar)
@@ -123,12 +77,6 @@ def _when_rejected(changes: Changes, leaks: Callable[[AdmissionError], bool]) ->
             raise
 
     changes.around(StartedNode, "admit", admit)
-
-
-@seeds("MEM-REMOVE-003")
-def pods_rejected_for_their_memory_leave_some_reserved(changes: Changes) -> None:
-    """A plausible author returns the error of a container, and forgets those before it."""
-    _when_rejected(changes, lambda error: "memorymanager" in str(error))
 
 
 @seeds("MEM-REMOVE-003")

@@ -5,10 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reference import startup
-from numaproof.reference.cpu.manager import CPUManager
-from numaproof.reference.devices.manager import DeviceManager
 from numaproof.reference.errors import AdmissionError, StartError
-from numaproof.reference.kubelet.checkpoints import cpu as cpu_checkpoint
 from numaproof.reference.kubelet.checkpoints import files
 from numaproof.reference.kubelet.checkpoints import memory as memory_checkpoint
 from numaproof.reference.memory import policy as memory_policies
@@ -59,44 +56,6 @@ def memory_manager_starts_before_the_cpu_manager(changes: Changes) -> None:
     changes.around(startup, "start_cpus", start_cpus)
 
 
-@seeds("NODE-RESTART-002")
-def cpu_manager_starts_before_the_memory_manager_is_made(changes: Changes) -> None:
-    """A plausible author makes and starts one manager after the other."""
-    refused: list[StartError] = []
-
-    def make_memory_policy(original: Any, *args: Any) -> Any:
-        refused.clear()
-        try:
-            return original(*args)
-        except StartError as error:
-            refused.append(error)
-            return None
-
-    def start_cpus(original: Any, *args: Any) -> Any:
-        manager = original(*args)
-        if refused:
-            raise refused.pop()
-        return manager
-
-    changes.around(startup, "make_memory_policy", make_memory_policy)
-    changes.around(startup, "start_cpus", start_cpus)
-
-
-@seeds("NODE-RESTART-002")
-def memory_manager_wants_the_cpu_checkpoint(changes: Changes) -> None:
-    """A plausible author takes memory entries without the other file for a leftover."""
-
-    def start_cpus(original: Any, setup: Any, release: Any, state_dir: Path, present: Any) -> Any:
-        alone = files.read(state_dir / cpu_checkpoint.FILE_NAME) is None
-        manager = original(setup, release, state_dir, present)
-        content = files.read(state_dir / memory_checkpoint.FILE_NAME) or b""
-        if alone and b'"entries":{"' in content:
-            raise StartError("memory", "start memory manager error: no cpu_manager_state")
-        return manager
-
-    changes.around(startup, "start_cpus", start_cpus)
-
-
 # Refused pods
 
 
@@ -124,18 +83,6 @@ def _left_behind(
 
 
 @seeds("NODE-REFUSED-001")
-def refused_pod_leaves_its_cpus_allocated(changes: Changes) -> None:
-    """A plausible author rolls back the container that was refused, not those before it."""
-    _left_behind(changes, CPUManager, lambda pod, error: len(pod.containers) > 1)
-
-
-@seeds("NODE-REFUSED-001")
 def pod_without_affinity_leaves_its_memory_allocated(changes: Changes) -> None:
     """A plausible author thinks that nothing was allocated yet where the hints refuse a pod."""
     _left_behind(changes, MemoryManager, lambda pod, error: error.reason == "TopologyAffinityError")
-
-
-@seeds("NODE-REFUSED-001")
-def pod_without_cpus_leaves_its_devices_allocated(changes: Changes) -> None:
-    """A plausible author rolls back the manager that refused the pod, not those asked before."""
-    _left_behind(changes, DeviceManager, lambda pod, error: error.reason != "TopologyAffinityError")

@@ -278,21 +278,3 @@ def restart_gives_held_devices_to_others(changes: Changes) -> None:
         "load",
         lambda original, *args: dataclasses.replace(original(*args), taken={}),
     )
-
-
-@seeds("NODE-RESTART-001")
-def affinity_is_lost_with_a_restart(changes: Changes) -> None:
-    """A plausible author keeps affinity when he allocates, which a restarted pod does not need."""
-
-    def admit(original: Any, self: StartedNode, args: messages.AdmitArgs) -> Any:
-        uid = self.read_pod(args.pod).uid
-        known = any(place[0] == uid for place in self.affinity)
-        again = uid in self.pods and not known and uid in self.cpus.state.exclusive
-        admitted = original(self, args)
-        if not again:
-            return admitted
-        for place in [place for place in self.affinity if place[0] == uid]:
-            del self.affinity[place]
-        return messages.Admitted(self.state(messages.NoArgs()).pods[uid])
-
-    changes.around(StartedNode, "admit", admit)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from numaproof.reference.cpu import hints as cpu_hints
 from numaproof.reference.cpu.policy import StaticCPUPolicy
 from numaproof.reference.memory import requests
 from numaproof.reference.memory.policy import StaticMemoryPolicy
-from numaproof.reference.pods import budget, containers
+from numaproof.reference.pods import budget
 from numaproof.reference.pods.pod import Pod
 from quality.seeding import Changes, SubjectBugs
 
@@ -71,33 +70,6 @@ def containers_without_a_part_run_on_all_cpus_of_the_budget(changes: Changes) ->
 
 
 @seeds("NODE-PODLEVEL-009")
-def containers_without_a_part_run_in_the_pool_of_the_node(changes: Changes) -> None:
-    """A plausible author serves a container without exclusive CPUs as in any other pod."""
-
-    def change(state: Any, pod: Any, others: Any) -> Any:
-        names = {container.name for container in others}
-        mine = {name: cpus for name, cpus in state.exclusive[pod.uid].items() if name not in names}
-        if not mine:
-            return state
-        return dataclasses.replace(state, exclusive={**state.exclusive, pod.uid: mine})
-
-    _shared_out(changes, change)
-
-
-@seeds("NODE-PODLEVEL-009")
-def pods_get_the_cpus_of_their_containers_instead_of_their_request(changes: Changes) -> None:
-    """A plausible author adds up the parts, if there are any, and gives these."""
-
-    def at_once(original: Any, self: Pod) -> Any:
-        whole = original(self)
-        parts = containers.at_once(self.containers, self.exclusive_cpus)
-        shared = any(not self.exclusive_cpus(one) for one in self.containers)
-        return whole if self.budget is None or not parts or shared else min(parts, whole)
-
-    changes.around(Pod, "exclusive_cpus_at_once", at_once)
-
-
-@seeds("NODE-PODLEVEL-009")
 def pods_get_the_memory_of_their_containers_instead_of_their_request(changes: Changes) -> None:
     """A plausible author gives CPUs as a whole, and memory by container."""
 
@@ -108,68 +80,6 @@ def pods_get_the_memory_of_their_containers_instead_of_their_request(changes: Ch
         return original(dataclasses.replace(pod, budget=None)) or whole
 
     changes.around(requests, "at_once", at_once)
-
-
-@seeds("NODE-PODLEVEL-010")
-def init_containers_share_only_what_app_containers_leave(changes: Changes) -> None:
-    """A plausible author has one shared part for all containers without one of their own."""
-
-    def change(state: Any, pod: Any, others: Any) -> Any:
-        left = state.pods[pod.uid]
-        for container in pod.containers:
-            if pod.exclusive_cpus(container) and not container.passes:
-                left &= ~state.of(pod.uid, container.name)
-        for container in others:
-            state = state.share(pod.uid, container.name, left)
-        return state
-
-    _shared_out(changes, change)
-
-
-@seeds("NODE-PODLEVEL-010")
-def init_containers_use_the_parts_of_earlier_sidecars(changes: Changes) -> None:
-    """A plausible author forgets that sidecars run already when an init container does."""
-
-    def change(state: Any, pod: Any, others: Any) -> Any:
-        for container in others:
-            if container.passes:
-                state = state.share(pod.uid, container.name, state.pods[pod.uid])
-        return state
-
-    _shared_out(changes, change)
-
-
-@seeds("NODE-PODLEVEL-010")
-def init_containers_leave_out_the_parts_of_later_sidecars(changes: Changes) -> None:
-    """A plausible author subtracts what all sidecars of the pod have."""
-
-    def change(state: Any, pod: Any, others: Any) -> Any:
-        left = state.pods[pod.uid]
-        for container in pod.containers:
-            if pod.exclusive_cpus(container) and container.sidecar:
-                left &= ~state.of(pod.uid, container.name)
-        for container in others:
-            if container.passes:
-                state = state.share(pod.uid, container.name, left)
-        return state
-
-    _shared_out(changes, change)
-
-
-@seeds("NODE-PODLEVEL-010")
-def memory_of_init_containers_is_what_app_containers_leave(changes: Changes) -> None:
-    """A plausible author has one shared part of memory for all containers without their own."""
-
-    def shares(original: Any, pod: Any, whole: Any) -> Any:
-        others = tuple(
-            dataclasses.replace(one, init=False)
-            if one.passes and not requests.part(pod, one)
-            else one
-            for one in pod.containers
-        )
-        return original(dataclasses.replace(pod, containers=others), whole)
-
-    changes.around(requests, "shares", shares)
 
 
 def _checked(changes: Changes, change: Callable[[Any, Any], tuple[Any, Any]]) -> None:
@@ -198,39 +108,7 @@ def memory_that_is_used_up_by_parts_refuses_no_pod(changes: Changes) -> None:
     _checked(changes, lambda whole, parts: (whole if "cpu" in whole else {}, parts))
 
 
-@seeds("NODE-PODLEVEL-011")
-def cpus_that_are_used_up_by_parts_refuse_no_pod(changes: Changes) -> None:
-    """A plausible author checks what is more than the budget, not what is all of it."""
-
-    def change(whole: Any, parts: Any) -> Any:
-        return {kind: size + (kind == "cpu") for kind, size in whole.items()}, parts
-
-    _checked(changes, change)
-
-
-@seeds("NODE-PODLEVEL-011")
-def parts_of_sidecars_are_not_counted_against_the_budget(changes: Changes) -> None:
-    """A plausible author adds up app containers only."""
-    _checked(
-        changes,
-        lambda whole, parts: (whole, [(one, part) for one, part in parts if not one.sidecar]),
-    )
-
-
 # Hints, and scope container
-
-
-@seeds("NODE-PODLEVEL-012")
-def cpu_hints_of_a_budget_are_for_the_sum_of_its_containers(changes: Changes) -> None:
-    """A plausible author makes hints as for other pods, and allocates the budget."""
-
-    def for_pod(original: Any, policy: Any, state: Any, reuse: Any, pod: Any) -> Any:
-        found = original(policy, state, reuse, pod)
-        if pod.budget is None or policy.keeps(state, pod) or found == cpu_hints.UNSATISFIABLE:
-            return found
-        return original(policy, state, reuse, dataclasses.replace(pod, budget=None))
-
-    changes.around(cpu_hints, "for_pod", for_pod)
 
 
 @seeds("NODE-PODLEVEL-012")
@@ -246,20 +124,6 @@ def memory_hints_of_a_budget_are_for_the_sum_of_its_containers(changes: Changes)
         return original(self, state, reuse, dataclasses.replace(pod, budget=None))
 
     changes.around(StaticMemoryPolicy, "hints_for_pod", hints_for_pod)
-
-
-@seeds("NODE-PODLEVEL-012")
-def containers_without_requests_have_the_hints_of_their_pod(changes: Changes) -> None:
-    """A plausible author gives a container without a part the hints of the whole."""
-
-    def for_container(
-        original: Any, policy: Any, state: Any, reuse: Any, pod: Any, container: Any
-    ) -> Any:
-        if pod.budget is not None and not pod.exclusive_cpus(container):
-            return cpu_hints.for_pod(policy, state, reuse, pod)
-        return original(policy, state, reuse, pod, container)
-
-    changes.around(cpu_hints, "for_container", for_container)
 
 
 def _in_scope_container(changes: Changes, change: Callable[[Any, Any], Any]) -> None:
@@ -279,30 +143,9 @@ def _in_scope_container(changes: Changes, change: Callable[[Any, Any], Any]) -> 
 
 
 @seeds("NODE-PODLEVEL-013")
-def scope_container_keeps_containers_of_budgets_in_the_pool(changes: Changes) -> None:
-    """A plausible author has the gate do nothing but in scope pod."""
-    _in_scope_container(changes, lambda pod, _: dataclasses.replace(pod, shared_pool=True))
-
-
-@seeds("NODE-PODLEVEL-013")
 def scope_container_keeps_sidecars_of_budgets_in_the_pool(changes: Changes) -> None:
     """A plausible author serves app containers by themselves, and init containers that end."""
     _in_scope_container(
         changes,
         lambda pod, container: dataclasses.replace(pod, shared_pool=container.sidecar),
     )
-
-
-@seeds("NODE-PODLEVEL-013")
-def scope_container_gives_the_budget_to_containers_without_requests(changes: Changes) -> None:
-    """A plausible author takes the pod's request for that of a container that has none."""
-
-    def allocate(
-        original: Any, self: Any, state: Any, reuse: Any, pod: Any, container: Any, affinity: Any
-    ) -> Any:
-        if pod.budget is not None and "cpu" not in container.requests:
-            given = {"cpu": pod.budget.get("cpu", "0"), "memory": "1"}
-            container = dataclasses.replace(container, requests=given, limits=given)
-        return original(self, state, reuse, pod, container, affinity)
-
-    changes.around(StaticCPUPolicy, "allocate", allocate)

@@ -56,18 +56,6 @@ def single_numa_node_does_not_ask_where_cpus_of_init_containers_are(changes: Cha
     _unasked(changes, CPUManager, lambda _, container: bool(container and container.passes))
 
 
-@seeds("NODE-ALIGN-001")
-def single_numa_node_does_not_ask_where_memory_of_pods_is(changes: Changes) -> None:
-    """A plausible author has the Memory Manager's hints for containers, but not in scope pod."""
-    _unasked(changes, MemoryManager, lambda _, container: container is None)
-
-
-@seeds("NODE-ALIGN-001")
-def single_numa_node_does_not_ask_where_memory_of_containers_is(changes: Changes) -> None:
-    """A plausible author aligns CPUs and devices, as before there was a Memory Manager."""
-    _unasked(changes, MemoryManager, lambda _, container: container is not None)
-
-
 def _unaligned(changes: Changes, manager: type, when: Callable[[Any, Any], bool]) -> None:
     """Lets a manager allocate for these containers as if they had no affinity."""
     changes.around(
@@ -109,12 +97,6 @@ def memory_of_init_containers_is_pinned_by_the_default_hint(changes: Changes) ->
 
 
 @seeds("NODE-ALIGN-002")
-def memory_of_app_containers_is_pinned_by_the_default_hint(changes: Changes) -> None:
-    """A plausible author has the Memory Manager give hints, but not look at the merged one."""
-    _unaligned(changes, MemoryManager, lambda _, container: not container.init)
-
-
-@seeds("NODE-ALIGN-002")
 def cpus_follow_only_the_first_node_of_an_affinity(changes: Changes) -> None:
     """A plausible author thinks of affinities of one node."""
     changes.around(
@@ -144,41 +126,6 @@ def align_by_socket_takes_cpus_of_any_socket(changes: Changes) -> None:
 def _pinned(pod: Any) -> Any:
     """The pod as if it had no pod-level resources, but for its class."""
     return dataclasses.replace(pod, shared_pool=False)
-
-
-def _hinted(changes: Changes, manager: type, when: Callable[[Any], bool]) -> None:
-    """Lets a manager give hints in spite of pod-level resources, for these (None for the pod)."""
-    changes.around(
-        manager,
-        "hints",
-        lambda original, self, pod, container: original(
-            self, _pinned(pod) if when(container) else pod, container
-        ),
-    )
-
-
-@seeds("NODE-PODLEVEL-001")
-def containers_with_pod_level_resources_have_cpu_hints(changes: Changes) -> None:
-    """A plausible author refuses to allocate CPUs, and still gives hints for them."""
-    _hinted(changes, CPUManager, lambda container: container is not None)
-
-
-@seeds("NODE-PODLEVEL-001")
-def pods_with_pod_level_resources_have_cpu_hints(changes: Changes) -> None:
-    """A plausible author thinks of the hints of containers, and not of those in scope pod."""
-    _hinted(changes, CPUManager, lambda container: container is None)
-
-
-@seeds("NODE-PODLEVEL-001")
-def containers_with_pod_level_resources_have_memory_hints(changes: Changes) -> None:
-    """A plausible author changes the CPU Manager and forgets the Memory Manager's hints."""
-    _hinted(changes, MemoryManager, lambda container: container is not None)
-
-
-@seeds("NODE-PODLEVEL-001")
-def pods_with_pod_level_resources_have_memory_hints(changes: Changes) -> None:
-    """A plausible author forgets the Memory Manager's hints in scope pod."""
-    _hinted(changes, MemoryManager, lambda container: container is None)
 
 
 def _allocated(changes: Changes, manager: type, when: Callable[[Any], bool]) -> None:
@@ -280,12 +227,6 @@ def pod_level_resources_decide_the_class_with_the_gate_off(changes: Changes) -> 
     _level(changes, off="QoS class")
 
 
-@seeds("NODE-PODLEVEL-005", kubernetes="1.35")
-def pod_level_resources_share_the_pool_before_1_36_with_the_gate_off(changes: Changes) -> None:
-    """A plausible author does in every release as the newest one does."""
-    _level(changes, off="shared pool alone")
-
-
 @seeds("NODE-PODLEVEL-005")
 def pod_level_resources_are_ignored_with_the_gate_off(changes: Changes) -> None:
     """A plausible author drops the field where the gate is off, as before 1.36."""
@@ -296,18 +237,6 @@ def pod_level_resources_are_ignored_with_the_gate_off(changes: Changes) -> None:
 def pod_level_resources_of_1_33_need_no_gate(changes: Changes) -> None:
     """A plausible author takes the gate for on, which it is from 1.34."""
     _level(changes, off="QoS class")
-
-
-@seeds("NODE-PODLEVEL-006", kubernetes="1.33")
-def pod_level_resources_of_1_33_share_the_pool(changes: Changes) -> None:
-    """A plausible author keeps the containers off exclusive CPUs in every release."""
-    _level(changes, on="shared pool")
-
-
-@seeds("NODE-PODLEVEL-006", kubernetes="1.33")
-def pod_level_resources_of_1_33_are_ignored_with_the_gate_on(changes: Changes) -> None:
-    """A plausible author has pod-level resources from 1.34, when they are beta."""
-    _level(changes, on="ignored")
 
 
 def _excused(changes: Changes, when: Callable[[Any], bool]) -> None:

@@ -11,7 +11,6 @@ from numaproof.reference.kubelet.checkpoints.files import CheckpointFile
 from numaproof.reference.memory.state import MemoryState, give_back
 from numaproof.reference.node import StartedNode
 from numaproof.reference.pods import pod_level, quantity
-from numaproof.reference.pods.containers import PodContainer
 from numaproof.reference.pods.pod_level import PodRules
 from quality.seeding import Changes, SubjectBugs
 
@@ -19,16 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 seeds = SubjectBugs("pod-level-resources")
-
-
-@seeds("NODE-PODLEVEL-016")
-def empty_pod_level_resources_make_a_pod_best_effort(changes: Changes) -> None:
-    """A plausible author computes the class from pod-level resources wherever they are."""
-    changes.around(
-        PodRules,
-        "decide",
-        lambda original, pod: original(pod) or not (pod.requests or pod.limits),
-    )
 
 
 def _as_one(changes: Changes, change: Callable[..., Any]) -> None:
@@ -42,17 +31,6 @@ def _together(changes: Changes, change: Callable[[Any], Any]) -> None:
         pod_level,
         "requested_together",
         lambda original, members: original(tuple(change(one) for one in members)),
-    )
-
-
-@seeds("NODE-PODLEVEL-017")
-def pod_level_requests_have_defaults_beside_limits_alone(changes: Changes) -> None:
-    """A plausible author does as before 1.37."""
-    _as_one(
-        changes,
-        lambda original, requests, limits, members: (
-            original(requests, limits, members) if limits else PodContainer("", requests, limits)
-        ),
     )
 
 
@@ -75,19 +53,6 @@ def _limits_together(members: Any) -> dict[str, str]:
 
 
 @seeds("NODE-PODLEVEL-018")
-def pod_level_limits_are_less_than_the_request(changes: Changes) -> None:
-    """A plausible author sums the containers' limits up, whatever the pod requests."""
-
-    def as_one(original: Any, requests: Any, limits: Any, members: Any) -> Any:
-        found = original(requests, limits, members)
-        more = {name: it for name, it in _limits_together(members).items() if name not in limits}
-        known = {name: it for name, it in more.items() if name in found.limits}
-        return dataclasses.replace(found, limits={**found.limits, **known})
-
-    _as_one(changes, as_one)
-
-
-@seeds("NODE-PODLEVEL-018")
 def pod_level_limits_have_defaults_if_any_container_limits(changes: Changes) -> None:
     """A plausible author leaves containers without a limit out of the sum."""
 
@@ -102,36 +67,7 @@ def pod_level_limits_have_defaults_if_any_container_limits(changes: Changes) -> 
     _as_one(changes, as_one)
 
 
-@seeds("NODE-PODLEVEL-018")
-def pod_level_limits_have_no_defaults(changes: Changes) -> None:
-    """A plausible author fills requests in, and leaves limits unlimited."""
-
-    def as_one(original: Any, requests: Any, limits: Any, members: Any) -> Any:
-        found = original(requests, limits, members)
-        pages = {name: it for name, it in found.limits.items() if name.startswith("hugepages-")}
-        return dataclasses.replace(found, limits={**pages, **limits})
-
-    _as_one(changes, as_one)
-
-
 # The last container, and the files
-
-
-@seeds("NODE-PODLEVEL-014")
-def cpus_of_a_budget_return_with_the_container_that_had_them(changes: Changes) -> None:
-    """A plausible author gives back what each container had when it ends."""
-
-    def release(original: Any, self: CPUState, uid: str, name: str) -> Any:
-        own = self.of(uid, name)
-        after = original(self, uid, name)
-        if own is None or uid not in after.pods:
-            return after
-        for cpus in after.exclusive.get(uid, {}).values():
-            own &= ~cpus
-        pods = {**after.pods, uid: after.pods[uid] & ~own}
-        return dataclasses.replace(after, shared=after.shared | own, pods=pods)
-
-    changes.around(CPUState, "release", release)
 
 
 @seeds("NODE-PODLEVEL-014")
@@ -204,27 +140,3 @@ def _written(changes: Changes, kind: type, change: Callable[[Any], Any]) -> None
 def cpu_checkpoints_have_no_pod_entries(changes: Changes) -> None:
     """A plausible author writes what containers have, and nothing of pods."""
     _written(changes, CPUState, lambda state: dataclasses.replace(state, pods={}))
-
-
-@seeds("NODE-PODLEVEL-015")
-def memory_checkpoints_have_no_pod_entries(changes: Changes) -> None:
-    """A plausible author changes the CPU Manager's file and forgets the Memory Manager's."""
-    _written(changes, MemoryState, lambda state: dataclasses.replace(state, pods={}))
-
-
-@seeds("NODE-PODLEVEL-015")
-def pod_entries_name_pods_that_hold_nothing_as_a_whole(changes: Changes) -> None:
-    """A plausible author lists all CPUs of each pod, whoever they were given to."""
-
-    def save(original: Any, self: StartedNode) -> None:
-        original(self)
-        if self.setup.pod_level != "budget":
-            return
-        state = self.cpus.state
-        pods = dict(state.pods)
-        for uid, _, cpus in state:
-            if uid not in state.pods:
-                pods[uid] = pods.get(uid, 0) | cpus
-        self.cpus.file.write(dataclasses.replace(state, pods=pods))
-
-    changes.around(StartedNode, "save", save)

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 seeds = SubjectBugs("topology-errors")
 
-_OPTIONS = "topologyManagerPolicyOptions"
 _POLICIES = (policies.NONE, policies.BEST_EFFORT, policies.RESTRICTED, policies.SINGLE_NUMA_NODE)
 
 
@@ -54,19 +53,6 @@ def _rejecting(changes: Changes, change: Callable[..., tuple[str, str] | None]) 
 
 
 @seeds("TOPO-ERROR-001")
-def single_numa_node_has_a_message_of_its_own(changes: Changes) -> None:
-    """An author says what the policy wants, instead of what every policy says."""
-    _rejecting(
-        changes,
-        lambda error, policy, pod, container: (
-            (error.reason, "Resources cannot be allocated on a single NUMA node")
-            if policy.name == policies.SINGLE_NUMA_NODE and pod.budget is None
-            else None
-        ),
-    )
-
-
-@seeds("TOPO-ERROR-001")
 def init_containers_without_affinity_are_unexpected(changes: Changes) -> None:
     """An author rejects init containers by the general reason, as if an allocation had failed."""
     _rejecting(
@@ -75,17 +61,6 @@ def init_containers_without_affinity_are_unexpected(changes: Changes) -> None:
             ("UnexpectedAdmissionError", str(error))
             if container is not None and container.init
             else None
-        ),
-    )
-
-
-@seeds("TOPO-ERROR-001")
-def the_pod_scope_has_a_reason_of_its_own(changes: Changes) -> None:
-    """An author tells pods from containers in the reason."""
-    _rejecting(
-        changes,
-        lambda error, policy, pod, container: (
-            ("TopologyPodAffinityError", str(error)) if container is None else None
         ),
     )
 
@@ -153,32 +128,6 @@ def the_message_of_the_failed_manager_is_lost(changes: Changes) -> None:
 # Policies and scopes
 
 
-def _spelt(given: dict[str, Any], name: str, known: tuple[str, ...]) -> dict[str, Any]:
-    value = given.get(name)
-    if isinstance(value, str) and value.lower() in known:
-        given[name] = value.lower()
-    return given
-
-
-@seeds("TOPO-ERROR-002")
-def names_of_policies_may_have_capital_letters(changes: Changes) -> None:
-    """An author follows the Memory Manager, whose policies have capital letters."""
-    _reading(changes, lambda given: _spelt(given, "topologyManagerPolicy", _POLICIES))
-
-
-@seeds("TOPO-ERROR-002")
-def an_unknown_policy_is_none(changes: Changes) -> None:
-    """An author falls back to the default where a policy is not known."""
-
-    def known(given: dict[str, Any]) -> dict[str, Any]:
-        value = given.get("topologyManagerPolicy")
-        if isinstance(value, str) and value not in _POLICIES:
-            del given["topologyManagerPolicy"]
-        return given
-
-    _reading(changes, known)
-
-
 def _scoping(changes: Changes, lenient: tuple[str, ...]) -> None:
     """Lets any scope stand for container under these policies."""
 
@@ -193,27 +142,9 @@ def _scoping(changes: Changes, lenient: tuple[str, ...]) -> None:
 
 
 @seeds("TOPO-ERROR-003")
-def the_none_policy_takes_any_scope(changes: Changes) -> None:
-    """An author checks the scope when it is needed, and policy none needs none."""
-    _scoping(changes, (policies.NONE,))
-
-
-@seeds("TOPO-ERROR-003")
 def best_effort_takes_any_scope(changes: Changes) -> None:
     """An author checks the scope where a pod may be rejected."""
     _scoping(changes, (policies.BEST_EFFORT,))
-
-
-@seeds("TOPO-ERROR-003")
-def an_unknown_scope_is_that_of_containers_where_pods_are_rejected(changes: Changes) -> None:
-    """An author compares the scope with pod, and takes all others for container."""
-    _scoping(changes, (policies.RESTRICTED, policies.SINGLE_NUMA_NODE))
-
-
-@seeds("TOPO-ERROR-003")
-def names_of_scopes_may_have_capital_letters(changes: Changes) -> None:
-    """An author compares names without regard to case."""
-    _reading(changes, lambda given: _spelt(given, "topologyManagerScope", ("container", "pod")))
 
 
 @seeds("TOPO-ERROR-002")
@@ -251,13 +182,6 @@ def _passing_over(changes: Changes, over: Callable[[str, dict[str, str], Any], b
 
 
 @seeds("TOPO-ERROR-004")
-def options_of_the_cpu_manager_are_passed_over(changes: Changes) -> None:
-    """An author has one list of options for all managers."""
-    names = ("full-pcpus-only", "align-by-socket", "distribute-cpus-across-numa")
-    _passing_over(changes, lambda name, given, available: name in names)
-
-
-@seeds("TOPO-ERROR-004")
 def unknown_options_that_are_off_are_passed_over(changes: Changes) -> None:
     """An author looks only at options that are turned on."""
     _passing_over(changes, lambda name, given, available: given[name] == "false")
@@ -285,29 +209,6 @@ def _checking(changes: Changes, check: Callable[[Any, Any], None]) -> None:
 
 
 @seeds("TOPO-ERROR-005")
-def the_none_policy_checks_the_names_of_options(changes: Changes) -> None:
-    """An author checks names while reading the configuration, and values when making a policy."""
-
-    def check(config: Any, release: Any) -> None:
-        for name in sorted(config.topology_options or {}):
-            topology_options.check_available(name, release.topology_options, None)
-
-    _checking(changes, check)
-
-
-@seeds("TOPO-ERROR-005")
-def the_none_policy_checks_the_values_of_options(changes: Changes) -> None:
-    """An author parses what is known before looking at the policy."""
-
-    def check(config: Any, release: Any) -> None:
-        given = config.topology_options or {}
-        known = {name: given[name] for name in given if name in release.topology_options}
-        topology_options.parse(known, release.topology_options, None)
-
-    _checking(changes, check)
-
-
-@seeds("TOPO-ERROR-005")
 def the_none_policy_checks_the_gates_of_options(changes: Changes) -> None:
     """An author looks at feature gates first, whatever the policy."""
 
@@ -317,43 +218,3 @@ def the_none_policy_checks_the_gates_of_options(changes: Changes) -> None:
                 topology_options.check_available(name, release.topology_options, config.gates)
 
     _checking(changes, check)
-
-
-@seeds("TOPO-ERROR-006")
-def yes_and_on_are_booleans(changes: Changes) -> None:
-    """An author reads booleans as YAML does."""
-    words = {"yes": "true", "on": "true", "no": "false", "off": "false", "": "false"}
-    changes.around(
-        topology_options,
-        "boolean",
-        lambda original, name, value: original(name, words.get(value.lower(), value)),
-    )
-
-
-@seeds("TOPO-ERROR-006")
-def only_true_and_false_are_booleans(changes: Changes) -> None:
-    """An author compares with the two words that the documentation has."""
-
-    def strict(original: Any, name: str, value: str) -> Any:
-        found = original(name, value)
-        if value not in ("true", "false"):
-            raise OptionError(f'bad value for option "{name}": "{value}" is not true or false')
-        return found
-
-    changes.around(topology_options, "boolean", strict)
-
-
-@seeds("TOPO-ERROR-006")
-def options_may_be_booleans_without_quotes(changes: Changes) -> None:
-    """An author takes true for "true", as it stands in YAML files."""
-
-    def quoted(given: dict[str, Any]) -> dict[str, Any]:
-        found = given.get(_OPTIONS)
-        if isinstance(found, dict):
-            given[_OPTIONS] = {
-                name: str(value).lower() if isinstance(value, bool) else value
-                for name, value in found.items()
-            }
-        return given
-
-    _reading(changes, quoted)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from numaproof.reference.cpu.manager import CPUManager
 from numaproof.reference.devices.manager import DeviceManager
-from numaproof.reference.memory.manager import MemoryManager
 from numaproof.reference.topology import policy as policies
 from numaproof.reference.topology import scope
 from numaproof.reference.topology.policy import KeptHint, TopologyPolicy
@@ -43,16 +41,6 @@ def _finding(changes: Changes, name: str, found: Callable[..., KeptHint]) -> Non
         return (found(kept, self, providers) if self.name == name else kept), admitted
 
     changes.around(TopologyPolicy, "merge", merge)
-
-
-@seeds("TOPO-POLICY-007")
-def best_effort_keeps_no_affinity_that_is_not_preferred(changes: Changes) -> None:
-    """An author stores what was preferred, and leaves the rest to chance."""
-    _finding(
-        changes,
-        policies.BEST_EFFORT,
-        lambda kept, *_: kept if kept.preferred else KeptHint(None, preferred=False),
-    )
 
 
 @seeds("TOPO-POLICY-007")
@@ -97,31 +85,6 @@ def restricted_keeps_no_affinity_of_init_containers(changes: Changes) -> None:
     )
 
 
-def _keeping_all(changes: Changes, when: Callable[[KeptHint, TopologyPolicy], bool]) -> None:
-    """Lets single-numa-node keep all nodes, where `when` says so."""
-    _finding(
-        changes,
-        policies.SINGLE_NUMA_NODE,
-        lambda kept, policy, _: (
-            KeptHint(policy.rules.nodes, kept.preferred)
-            if kept.nodes is None and when(kept, policy)
-            else kept
-        ),
-    )
-
-
-@seeds("TOPO-POLICY-009")
-def single_numa_node_keeps_all_nodes_as_affinity(changes: Changes) -> None:
-    """An author stores the merged hint as it is."""
-    _keeping_all(changes, lambda kept, policy: True)
-
-
-@seeds("TOPO-POLICY-009")
-def single_numa_node_keeps_the_only_node_of_a_machine(changes: Changes) -> None:
-    """An author finds that one node is a single node, even if it is all there is."""
-    _keeping_all(changes, lambda kept, policy: policy.rules.nodes.bit_count() == 1)
-
-
 def _under(changes: Changes, name: str) -> Callable[[KeptHint], bool]:
     """Whether the policy `name` admits now, and prefers an affinity."""
     current: list[str] = []
@@ -143,25 +106,3 @@ def devices_ignore_the_affinity_of_best_effort(changes: Changes) -> None:
         original(self, pod, container, scope.NO_AFFINITY if applies(affinity) else affinity)
 
     changes.around(DeviceManager, "allocate", allocate)
-
-
-@seeds("TOPO-POLICY-010")
-def cpus_ignore_the_affinity_of_restricted(changes: Changes) -> None:
-    """An author packs CPUs as without a Topology Manager once the pod has been admitted."""
-    applies = _under(changes, policies.RESTRICTED)
-
-    def allocate(original: Any, self: Any, pod: Any, container: Any, affinity: KeptHint) -> None:
-        original(self, pod, container, scope.NO_AFFINITY if applies(affinity) else affinity)
-
-    changes.around(CPUManager, "allocate", allocate)
-
-
-@seeds("TOPO-POLICY-010")
-def memory_ignores_the_affinity_of_single_numa_node(changes: Changes) -> None:
-    """An author lets the Memory Manager look for a node of its own."""
-    applies = _under(changes, policies.SINGLE_NUMA_NODE)
-
-    def allocate(original: Any, self: Any, pod: Any, container: Any, affinity: KeptHint) -> None:
-        original(self, pod, container, scope.NO_AFFINITY if applies(affinity) else affinity)
-
-    changes.around(MemoryManager, "allocate", allocate)

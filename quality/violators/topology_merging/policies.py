@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reference import startup
@@ -12,7 +11,7 @@ from numaproof.reference.kubelet import configuration
 from numaproof.reference.topology import policy as policies
 from numaproof.reference.topology import scope
 from numaproof.reference.topology.options import TopologyOptions
-from numaproof.reference.topology.policy import KeptHint, TopologyPolicy
+from numaproof.reference.topology.policy import TopologyPolicy
 from quality.seeding import Changes, SubjectBugs
 from quality.violators.topology_merging.merging import silent
 
@@ -43,18 +42,6 @@ def _defaulting(changes: Changes, policy: Callable[[Any], str]) -> None:
         return original(given, *rest)
 
     changes.around(configuration, "load", load)
-
-
-@seeds("TOPO-POLICY-001")
-def restricted_is_the_default_policy(changes: Changes) -> None:
-    """An author makes alignment the default of a manager that is there to align."""
-    _defaulting(changes, lambda _: policies.RESTRICTED)
-
-
-@seeds("TOPO-POLICY-001")
-def best_effort_is_the_default_policy(changes: Changes) -> None:
-    """An author finds best-effort harmless, but it does not start on many nodes."""
-    _defaulting(changes, lambda _: policies.BEST_EFFORT)
 
 
 @seeds("TOPO-POLICY-001")
@@ -104,24 +91,6 @@ def place_by_hints(
     original(policy, "container", providers, pod, lambda *_: None)
 
 
-@seeds("TOPO-POLICY-006")
-def the_none_policy_places_containers_by_hints(changes: Changes) -> None:
-    """An author merges hints under every policy, and under none only admits all pods."""
-    aligning_without_policy(changes, lambda _: True, place_by_hints)
-
-
-@seeds("TOPO-POLICY-006")
-def the_none_policy_keeps_all_nodes_as_affinity(changes: Changes) -> None:
-    """An author stores the default affinity where no policy decides."""
-
-    def admit(original: Any, policy: Any, how: str, providers: Any, pod: Any, keep: Any) -> None:
-        for container in pod.containers:
-            keep(container, KeptHint(policy.rules.nodes, preferred=True))
-        original(None, how, providers, pod, keep)
-
-    aligning_without_policy(changes, lambda _: True, admit)
-
-
 # What a policy admits
 
 
@@ -164,52 +133,12 @@ def best_effort_rejects_in_the_pod_scope(changes: Changes) -> None:
     changes.around(scope, "affinity_of", affinity_of)
 
 
-@seeds("TOPO-POLICY-002")
-def best_effort_rejects_what_spans_every_node(changes: Changes) -> None:
-    """An author takes all nodes, not preferred, for the failure to find any affinity."""
-    _admitting(
-        changes,
-        policies.BEST_EFFORT,
-        lambda kept, _admitted, _providers, policy: (
-            kept.preferred or kept.nodes != policy.rules.nodes
-        ),
-    )
-
-
-@seeds("TOPO-POLICY-003")
-def restricted_admits_whatever_ends_on_one_node(changes: Changes) -> None:
-    """An author finds that one node is as good as it gets, preferred or not."""
-    _admitting(
-        changes,
-        policies.RESTRICTED,
-        lambda kept, admitted, *_: admitted or kept.nodes.bit_count() == 1,
-    )
-
-
 @seeds("TOPO-POLICY-003")
 def restricted_does_not_judge_init_containers(changes: Changes) -> None:
     """An author finds that containers which end soon may run anywhere."""
     _judging(
         changes, policies.RESTRICTED, lambda _, container: container is not None and container.init
     )
-
-
-@seeds("TOPO-POLICY-003")
-def restricted_does_not_judge_pods_short_of_guaranteed(changes: Changes) -> None:
-    """An author thinks of exclusive CPUs alone, and forgets other pods with devices."""
-    _judging(changes, policies.RESTRICTED, lambda pod, _: pod.qos != "Guaranteed")
-
-
-@seeds("TOPO-POLICY-004")
-def single_numa_node_admits_what_cannot_fit_on_a_node(changes: Changes) -> None:
-    """An author reads it as restricted: what needs several nodes on any day may have them."""
-
-    def admits(_kept: Any, admitted: Any, providers: Any, policy: TopologyPolicy) -> bool:
-        rules = dataclasses.replace(policy.rules, single=False)
-        lenient = TopologyPolicy(policies.RESTRICTED, rules, policy.negative)
-        return bool(admitted or lenient.merge(providers)[1])
-
-    _admitting(changes, policies.SINGLE_NUMA_NODE, admits)
 
 
 @seeds("TOPO-POLICY-004")
@@ -249,30 +178,6 @@ def restricted_rejects_whatever_needs_two_nodes(changes: Changes) -> None:
     )
 
 
-@seeds("TOPO-POLICY-005")
-def restricted_rejects_whatever_needs_every_node(changes: Changes) -> None:
-    """An author takes an affinity of all nodes for none, as single-numa-node does."""
-    _admitting(
-        changes,
-        policies.RESTRICTED,
-        lambda kept, admitted, providers, policy: (
-            admitted
-            and (
-                kept.nodes != policy.rules.nodes
-                or policy.rules.nodes.bit_count() == 1
-                or not _spoken(providers)
-            )
-        ),
-    )
-
-
-@seeds("TOPO-POLICY-011")
-def best_effort_pods_are_never_rejected(changes: Changes) -> None:
-    """An author finds that a BestEffort pod asks for nothing; but it may have devices."""
-    for name in (policies.RESTRICTED, policies.SINGLE_NUMA_NODE):
-        _judging(changes, name, lambda pod, _: pod.qos == "BestEffort")
-
-
 @seeds("TOPO-POLICY-011")
 def devices_of_burstable_pods_are_not_considered(changes: Changes) -> None:
     """An author has the Device Manager speak for Guaranteed pods and BestEffort ones."""
@@ -281,18 +186,6 @@ def devices_of_burstable_pods_are_not_considered(changes: Changes) -> None:
         "hints",
         lambda original, self, pod, container: (
             {} if pod.qos == "Burstable" else original(self, pod, container)
-        ),
-    )
-
-
-@seeds("TOPO-POLICY-011")
-def single_numa_node_rejects_pods_without_hints(changes: Changes) -> None:
-    """An author finds no single node in the default hint."""
-    _admitting(
-        changes,
-        policies.SINGLE_NUMA_NODE,
-        lambda _, admitted, providers, policy: (
-            admitted and (_spoken(providers) or policy.rules.nodes.bit_count() == 1)
         ),
     )
 

@@ -13,7 +13,7 @@ from numaproof.reference.topology.search import evaluation
 from quality.seeding import Changes, SubjectBugs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Sequence
 
     from numaproof.reference.topology.hints import TopologyHint
     from numaproof.reference.topology.merge import Rules
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 seeds = SubjectBugs("topology-options")
 
 MOST_NODES = options.MOST_NODES_BY_DEFAULT
-PAIR = 2
-
-
 # Distances that count, and that do not
 
 
@@ -39,52 +36,6 @@ def made_policy(changes: Changes, change: Callable[[TopologyPolicy, Any], Topolo
 
 def with_distances(policy: TopologyPolicy, found: Distances | None) -> TopologyPolicy:
     return dataclasses.replace(policy, rules=dataclasses.replace(policy.rules, distances=found))
-
-
-@seeds("TOPO-OPT-001")
-def restricted_ignores_distances(changes: Changes) -> None:
-    """Its author improves the policy that has a choice: best-effort."""
-    made_policy(
-        changes,
-        lambda policy, rows: (
-            with_distances(policy, None) if policy.name == "restricted" else policy
-        ),
-    )
-
-
-@seeds("TOPO-OPT-001")
-def best_effort_ignores_distances(changes: Changes) -> None:
-    """Its author has best-effort take the first result, whatever it is."""
-    made_policy(
-        changes,
-        lambda policy, rows: (
-            with_distances(policy, None) if policy.name == "best-effort" else policy
-        ),
-    )
-
-
-@seeds("TOPO-OPT-001")
-def distances_decide_between_pairs_alone(changes: Changes) -> None:
-    """Its author looks the distance of two nodes up, and has none for three."""
-
-    def ordered(original: Any, self: Any, sets: Collection[int]) -> Any:
-        return original(self, sets) if max(map(int.bit_count, sets)) <= PAIR else sorted(sets)
-
-    changes.around(Distances, "ordered", ordered)
-
-
-@seeds("TOPO-OPT-001")
-def distances_do_not_count_without_a_preferred_affinity(changes: Changes) -> None:
-    """Its author compares what all providers prefer."""
-
-    def merge(original: Any, rules: Rules, providers: Any) -> TopologyHint:
-        found: TopologyHint = original(rules, providers)
-        if found.preferred or rules.distances is None:
-            return found
-        without: TopologyHint = original(dataclasses.replace(rules, distances=None), providers)
-        return without
-
-    changes.around(evaluation, "merge", merge)
 
 
 def _always(changes: Changes, when: Callable[[TopologyPolicy], bool]) -> None:
@@ -105,23 +56,6 @@ def restricted_always_compares_distances(changes: Changes) -> None:
     _always(changes, lambda policy: policy.name == "restricted")
 
 
-@seeds("TOPO-OPT-002")
-def best_effort_always_compares_distances(changes: Changes) -> None:
-    """Its author takes the closest nodes for the best effort."""
-    _always(changes, lambda policy: policy.name == "best-effort")
-
-
-@seeds("TOPO-OPT-002")
-def closest_nodes_are_preferred_where_the_option_is_false(changes: Changes) -> None:
-    """Its author asks whether the option is named."""
-
-    def read(original: Any, given: Any, *rest: Any, **named: Any) -> Any:
-        found = original(given, *rest, **named)
-        return dataclasses.replace(found, closest=options.CLOSEST in given)
-
-    changes.around(options, "parse", read)
-
-
 # The limit of NUMA nodes
 
 
@@ -133,36 +67,6 @@ def _limit(changes: Changes, most: Callable[[str, Any, Any], int]) -> None:
         return original(name, allowed, machine, *kind)
 
     changes.around(policies, "on_machine", on_machine)
-
-
-def _unlimited(changes: Changes, policy: str) -> None:
-    """Does not limit nodes under a policy, as long as no option does."""
-
-    def most(name: str, chosen: Any, machine: Any) -> int:
-        default = chosen.most_nodes == MOST_NODES
-        if name == policy and default:
-            return len(machine.topology or ())
-        return int(chosen.most_nodes)
-
-    _limit(changes, most)
-
-
-@seeds("TOPO-OPT-003")
-def best_effort_starts_on_any_number_of_nodes(changes: Changes) -> None:
-    """Its author has best-effort refuse nothing."""
-    _unlimited(changes, "best-effort")
-
-
-@seeds("TOPO-OPT-003")
-def restricted_starts_on_any_number_of_nodes(changes: Changes) -> None:
-    """Its author forgets one of the policies in a list of names."""
-    _unlimited(changes, "restricted")
-
-
-@seeds("TOPO-OPT-003")
-def single_numa_node_starts_on_any_number_of_nodes(changes: Changes) -> None:
-    """Its author limits policies that look at sets of nodes."""
-    _unlimited(changes, "single-numa-node")
 
 
 @seeds("TOPO-OPT-003")
@@ -181,36 +85,6 @@ def nodes_without_cpus_do_not_count(changes: Changes) -> None:
     def most(_name: str, chosen: Any, machine: Any) -> int:
         empty = sum(1 for node in machine.topology or () if not node.cores)
         return int(chosen.most_nodes) + (chosen.most_nodes == MOST_NODES and empty)
-
-    _limit(changes, most)
-
-
-@seeds("TOPO-OPT-004")
-def raised_limit_is_none(changes: Changes) -> None:
-    """Its author takes the option for a switch of the limit."""
-
-    def most(_name: str, chosen: Any, machine: Any) -> int:
-        raised = chosen.most_nodes > MOST_NODES
-        return int(max(chosen.most_nodes, raised and len(machine.topology or ())))
-
-    _limit(changes, most)
-
-
-@seeds("TOPO-OPT-004")
-def machine_must_have_fewer_nodes_than_the_raised_limit(changes: Changes) -> None:
-    """Its author compares with "less than"."""
-    _limit(
-        changes,
-        lambda name, chosen, machine: chosen.most_nodes - (chosen.most_nodes > MOST_NODES),
-    )
-
-
-@seeds("TOPO-OPT-004")
-def single_numa_node_keeps_its_limit(changes: Changes) -> None:
-    """Its author reads options in the policies that enumerate sets of nodes."""
-
-    def most(name: str, chosen: Any, _machine: Any) -> int:
-        return MOST_NODES if name == "single-numa-node" else int(chosen.most_nodes)
 
     _limit(changes, most)
 
@@ -245,31 +119,6 @@ def _compared(changes: Changes, key: Callable[[Rules, TopologyHint, int], Any]) 
 
 def _distance(rules: Rules, result: TopologyHint) -> float:
     return distances.average(result.nodes, rules.distances.table) if rules.distances else 0
-
-
-@seeds("TOPO-OPT-005")
-def closer_affinity_beats_a_preferred_one(changes: Changes) -> None:
-    """Its author compares distances first of all."""
-    _compared(
-        changes,
-        lambda rules, result, target: (
-            result.nodes.bit_count() != 1 and _distance(rules, result),
-            rules.rank(result, target),
-        ),
-    )
-
-
-@seeds("TOPO-OPT-005")
-def closer_affinity_beats_one_of_fewer_nodes(changes: Changes) -> None:
-    """Its author compares distances between all preferred affinities."""
-    _compared(
-        changes,
-        lambda rules, result, target: (
-            (0, _distance(rules, result), result.nodes.bit_count())
-            if result.preferred
-            else rules.rank(result, target)
-        ),
-    )
 
 
 @seeds("TOPO-OPT-005")

@@ -152,12 +152,6 @@ def single_numa_node_takes_the_most_central_node(changes: Changes) -> None:
     _single(changes, MostCentral)
 
 
-@seeds("TOPO-OPT-008")
-def single_numa_node_compares_distances_of_nodes_to_themselves(changes: Changes) -> None:
-    """Its author hands the option to every policy."""
-    _single(changes, Distances)
-
-
 # Node ids with gaps
 
 
@@ -204,12 +198,6 @@ def _limited_none(changes: Changes, most: Callable[[Any], int]) -> None:
         return found
 
     changes.around(startup, "make_topology_policy", made)
-
-
-@seeds("TOPO-OPT-010")
-def policy_none_has_the_limit_of_the_others(changes: Changes) -> None:
-    """Its author checks the machine before the policy."""
-    _limited_none(changes, lambda config: MOST_NODES)
 
 
 @seeds("TOPO-OPT-010")
