@@ -12,6 +12,7 @@ import importlib
 import inspect
 import pkgutil
 import re
+import sys
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
@@ -64,10 +65,12 @@ class Mutant:
         function = rule_function(self.rule)
         own = function.__code__
         function.__code__ = self.code
+        _forget()
         try:
             yield
         finally:
             function.__code__ = own
+            _forget()
 
 
 def mutants() -> Iterator[Mutant]:
@@ -134,6 +137,29 @@ def _code_at(whole: CodeType, name: str, line: int) -> CodeType:
             except LookupError:
                 continue
     raise LookupError(f"{name} at line {line}")
+
+
+def _forget() -> None:
+    """Forgets what functions of the project remember of earlier calls, which another rule made."""
+    for one in _caches():
+        one.cache_clear()
+
+
+@cache
+def _caches() -> tuple[Any, ...]:
+    own = {module for name, module in sys.modules.items() if name.startswith("numaproof.")}
+    found = {
+        id(value): value
+        for module in own
+        for holder in (module, *filter(inspect.isclass, vars(module).values()))
+        for value in vars(holder).values()
+        if hasattr(value, "cache_clear") and value.__module__.startswith(_FORGETFUL)
+    }
+    return tuple(found.values())
+
+
+_FORGETFUL = ("numaproof.reference.", "numaproof.conformance.claims.")
+"""Where functions remember answers of the rules; what is read from files is the same for all."""
 
 
 @cache

@@ -23,13 +23,13 @@ class Survivor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Attributes:
         mutant: its id.
         kind: `equivalent` if it answers as the rule does, whatever is asked; `unspecified` if it
-            differs where no document says what is right.
-        why: the reason, in a sentence.
+            differs where no document says what is right; `open` while nobody knows.
+        why: the reason, in a sentence; none while it is open.
     """
 
     mutant: str
-    kind: Literal["equivalent", "unspecified"]
-    why: str
+    kind: Literal["equivalent", "unspecified", "open"]
+    why: str = ""
 
 
 class _Survivors(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
