@@ -11,13 +11,16 @@ from typing import Any
 
 import pytest
 
+from builders.checkout import ROOT
 from builders.input_files import FINDING
 
 Command = Callable[..., Any]
 Program = Callable[[str], str]
 
-SEEDED = """\
+SEEDED = f"""\
 import sys
+
+sys.path.insert(0, {str(ROOT)!r})
 from quality.catalogue import BUGS
 from numaproof.reference.server import serve
 
