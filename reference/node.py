@@ -125,7 +125,7 @@ class StartedNode:
             AdmissionError: a container does not get what it is due. What earlier containers of the
                 pod got is taken back at the next call.
 
-        Requirements: CPU-OPT-FULLPCPUS-005, TOPO-ORDER-003.
+        Requirements: CPU-OPT-FULLPCPUS-005, CPU-REMOVE-003, TOPO-ORDER-003.
         """
         pod = self.read_pod(args.pod)
         self.pods[pod.uid] = pod

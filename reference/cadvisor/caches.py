@@ -94,7 +94,7 @@ def read_until_unreadable(tree: SysTree, cores: Sequence[CoreThreads]) -> list[l
 def caches_of_cpu(tree: SysTree, cpu: int) -> list[SharedCache] | None:
     """The caches of a CPU in the byte order of their folders' names; None if one is unreadable.
 
-    Requirements: DISCOVERY-008.
+    Requirements: DISCOVERY-008, DISCOVERY-010.
     """
     folder = f"{CPUS}/cpu{cpu}/cache"
     caches = []

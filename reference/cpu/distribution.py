@@ -74,8 +74,8 @@ class DistributedAssignment(Assignment):
             NotEnoughCPUsError: `available` has fewer.
             AccountingError: the chosen nodes did not have the CPUs after all.
 
-        Requirements: CPU-HINT-018, CPU-OPT-DISTNUMA-003, CPU-OPT-DISTNUMA-005,
-        CPU-OPT-DISTNUMA-006, CPU-OPT-DISTNUMA-007.
+        Requirements: CPU-HINT-018, CPU-OPT-DISTNUMA-002, CPU-OPT-DISTNUMA-003,
+        CPU-OPT-DISTNUMA-005, CPU-OPT-DISTNUMA-006, CPU-OPT-DISTNUMA-007.
         """
         del beside
         nodes = self.topology.nodes
@@ -157,7 +157,7 @@ class DistributedAssignment(Assignment):
         With ``align-by-socket`` a node that has too few for an even share limits the share of all;
         otherwise such nodes are no choice.
 
-        Requirements: CPU-OPT-ALIGNSOCKET-007.
+        Requirements: CPU-OPT-ALIGNSOCKET-007, CPU-OPT-DISTNUMA-002.
         """
         even = request.even_share(nodes)
         least = min(even, *(request.whole_groups(node) for node in nodes))
@@ -166,7 +166,8 @@ class DistributedAssignment(Assignment):
     def over(self, request: CPURequest, nodes: tuple[int, ...]) -> Distribution | None:
         """The best distribution over just these nodes, if there is one.
 
-        Requirements: CPU-OPT-DISTNUMA-002, CPU-OPT-DISTNUMA-004.
+        Requirements: CPU-OPT-DISTNUMA-002, CPU-OPT-DISTNUMA-004, CPU-OPT-DISTNUMA-006,
+        CPU-OPT-DISTNUMA-008.
         """
         free, count, group = request
         if sum(free[node] // group for node in nodes) * group < count:

@@ -49,7 +49,7 @@ def for_container(
 def for_pod(policy: StaticCPUPolicy, state: CPUState, reuse: ReusableCPUs, pod: Pod) -> Resources:
     """The hints for the pod as a whole; empty where it is due no exclusive CPUs.
 
-    Requirements: TOPO-RESTART-002.
+    Requirements: CPU-HINT-002, CPU-HINT-011, NODE-PODLEVEL-011, TOPO-RESTART-002.
     """
     count = pod.exclusive_cpus_at_once()
     if count == 0:
@@ -82,7 +82,7 @@ def _reusing(policy: StaticCPUPolicy, available: int, reusable: int, count: int)
 def generate(policy: StaticCPUPolicy, available: int, reusable: int, count: int) -> Demand:
     """The hints for `count` CPUs: all sets of nodes that hold `reusable` and have enough.
 
-    Requirements: CPU-HINT-006, CPU-HINT-008, CPU-HINT-009, CPU-HINT-017.
+    Requirements: CPU-HINT-006, CPU-HINT-008, CPU-HINT-009, CPU-HINT-017, CPU-OPT-ALIGNSOCKET-002.
     """
     nodes = policy.topology.nodes
     total = {node: cpus.bit_count() for node, cpus in nodes.items()}

@@ -160,7 +160,7 @@ class StaticCPUPolicy(Readmission):
             SMTAlignmentError: whole cores do not suffice.
             NotEnoughCPUsError: too few CPUs are left.
 
-        Requirements: NODE-PODLEVEL-009.
+        Requirements: CPU-RESTART-009, NODE-PODLEVEL-009, NODE-PODLEVEL-011.
         """
         count = pod.exclusive_cpus_at_once()
         if count == 0 or self.keeps(state, pod):

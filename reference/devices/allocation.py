@@ -121,7 +121,7 @@ def allocate_resource(state: DeviceState, request: DeviceRequest, near: Near) ->
     Raises:
         DeviceError: the request changed, devices fell ill, or too few are available.
 
-    Requirements: DEV-ALLOCATE-005, DEV-ALLOCATE-008, DEV-ERROR-001, DEV-ERROR-002.
+    Requirements: DEV-ALLOCATE-005, DEV-ALLOCATE-008, DEV-ERROR-001, DEV-ERROR-002, DEV-HEALTH-005.
     """
     uid, name, resource, count, *_ = request
     held = state.of(uid, name).get(resource)

@@ -128,7 +128,7 @@ class DeviceState:
     def serves(self, resource: str) -> bool:
         """Whether the resource is one of devices: a plugin serves it, or a container holds one.
 
-        Requirements: DEV-ALLOCATE-004.
+        Requirements: DEV-ALLOCATE-003, DEV-ALLOCATE-004.
         """
         return resource in self.lists or resource in self.taken
 

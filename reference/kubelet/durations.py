@@ -31,7 +31,7 @@ def nanoseconds(text: str) -> int:
     Raises:
         DurationError: the text is no duration, or one of more than 290 years.
 
-    Requirements: CPU-CONFIG-014.
+    Requirements: CPU-CONFIG-014, CPU-RECONCILE-003.
     """
     invalid = DurationError(f"time: invalid duration {_quoted(text)}")
     at = 1 if text[:1] in ("+", "-") else 0

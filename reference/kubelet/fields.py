@@ -127,7 +127,7 @@ def duration(given: Mapping[str, Any], name: str, default: str) -> str:
     Raises:
         ConfigError: it is neither.
 
-    Requirements: CPU-CONFIG-014.
+    Requirements: CPU-CONFIG-014, CPU-RECONCILE-003.
     """
     if name not in given:
         return default

@@ -59,7 +59,7 @@ def cpus_of(amounts: Mapping[str, str], whose: str) -> Fraction:
     Raises:
         ConfigError: a resource that cannot be reserved, or an invalid amount of it.
 
-    Requirements: CPU-CONFIG-011, CPU-CONFIG-012, CPU-CONFIG-013, MEM-CONFIG-010.
+    Requirements: CPU-CONFIG-011, CPU-CONFIG-012, CPU-CONFIG-013, CPU-CONFIG-015, MEM-CONFIG-010.
     """
     problem = f"--{whose}-reserved value failed to parse: "
     for resource, text in sorted(amounts.items()):

@@ -347,7 +347,7 @@ def shrunk(state: MemoryState, pod: Pod, container: PodContainer, blocks: Blocks
 
     So the blocks of a pod sum up to what it occupies.
 
-    Requirements: MEM-INIT-003.
+    Requirements: MEM-INIT-003, MEM-INIT-005.
     """
     for block in blocks:
         left = block.size
@@ -377,7 +377,7 @@ def is_served(pod: Pod) -> bool:
 def satisfies(state: MemoryState, nodes: int, amounts: Amounts) -> bool:
     """Whether nodes have enough free memory of every type together.
 
-    Requirements: MEM-HUGE-003, MEM-STATIC-009.
+    Requirements: MEM-ERROR-005, MEM-GROUP-001, MEM-HUGE-003, MEM-STATIC-009.
     """
     return all(
         sum(

@@ -35,7 +35,8 @@ def by_node(config: Config, machine: MachineInfo) -> Reserved:
         ReservationError: a node that there is not, a sum that is not Node Allocatable's, an
             amount that is no integer, or nothing reserved at all.
 
-    Requirements: MEM-RESERVE-003, MEM-RESERVE-009, MEM-RESERVE-010, MEM-RESERVE-012.
+    Requirements: MEM-CONFIG-005, MEM-RESERVE-003, MEM-RESERVE-009, MEM-RESERVE-010,
+    MEM-RESERVE-012.
     """
     found: Reserved = {node.node_id: {} for node in machine.topology or ()}
     for node, _ in config.reserved_memory:

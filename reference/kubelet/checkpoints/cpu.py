@@ -130,7 +130,8 @@ def restore(
     Raises:
         CheckpointError: the file is damaged, or of another policy.
 
-    Requirements: CPU-CHECKPOINT-007, CPU-CHECKPOINT-013, CPU-CHECKPOINT-014, CPU-CHECKPOINT-015.
+    Requirements: CPU-CHECKPOINT-007, CPU-CHECKPOINT-013, CPU-CHECKPOINT-014, CPU-CHECKPOINT-015,
+    CPU-CHECKPOINT-022.
     """
     found_as, found = formats.read(content)
     entries = found["entries"] or {}
