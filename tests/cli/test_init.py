@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -231,20 +231,33 @@ def pod(uid: str, *containers: str, **status: str) -> dict[str, object]:
     }
 
 
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The folder of the adapter in a language, which is built once."""
+
+    @cache
+    def build(language: str) -> Path:
+        folder = tmp_path_factory.mktemp(language) / "mine"
+        init = [sys.executable, "-m", "numaproof", "init", folder, "--language", language]
+        subprocess.run(init, check=True, capture_output=True)
+        if language in BUILDS:
+            subprocess.run(shlex.split(BUILDS[language]), cwd=folder, check=True)
+        return folder
+
+    return build
+
+
 @pytest.mark.parametrize("language", TOOLCHAINS)
 class TestProtocol:
     """What docs/protocol.md says, and a run at level invariants does not ask."""
 
     @pytest.fixture
-    def ask(self, command: Command, language: str) -> Iterator[Command]:
+    def ask(self, built: Callable[[str], Path], language: str) -> Iterator[Command]:
         if not shutil.which(TOOLS[language]):
             pytest.skip(f"{TOOLS[language]} is not installed")
-        command("init", "mine", "--language", language)
-        if language in BUILDS:
-            subprocess.run(shlex.split(BUILDS[language]), cwd="mine", check=True)
         program = subprocess.Popen(
             shlex.split(SKELETONS[language].command),
-            cwd="mine",
+            cwd=built(language),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
