@@ -5,7 +5,6 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,6 +19,8 @@ from numaproof.protocol import messages
 from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from numaproof.conformance.cases.schema import Case
     from numaproof.protocol.machine import MachineInfo
 
@@ -41,9 +42,9 @@ class Changed:
 
 
 @pytest.fixture(scope="session")
-def laptop() -> ProfileMachine:
-    """4 cores of 2 threads, siblings adjacent; one node, one cache. It has no tree."""
-    return ProfileMachine(fakesys.load_profile("laptop-4c8t"), Path("/nonexistent"))
+def laptop(tmp_path_factory: pytest.TempPathFactory) -> ProfileMachine:
+    """4 cores of 2 threads, siblings adjacent; one node, one cache."""
+    return ProfileMachine(fakesys.load_profile("laptop-4c8t"), tmp_path_factory.mktemp("trees"))
 
 
 @pytest.fixture(scope="session")
