@@ -32,7 +32,7 @@ def test_plain_tox_asks_for_no_particular_interpreter(
 
 
 def test_plain_tox_deselects_no_test(tox: configparser.ConfigParser) -> None:
-    assert tox["testenv:tests"]["commands"].strip() == "pytest -n 2 {posargs}"
+    assert tox["testenv:tests"]["commands"].strip() == "pytest -n 2 --dist worksteal {posargs}"
 
 
 def test_a_missing_interpreter_is_an_error(tox: configparser.ConfigParser) -> None:
