@@ -19,7 +19,7 @@ from numaproof.inputs import documents, fitting
 from numaproof.protocol.messages import LEVELS, Level, Told
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from importlib.resources.abc import Traversable
     from pathlib import Path
 
@@ -57,9 +57,9 @@ def bundled_cases() -> tuple[Case, ...]:
 
 
 @cache
-def bundled_ids() -> frozenset[str]:
-    """The ids of the project's own cases."""
-    return frozenset(case.id for case in bundled_cases())
+def bundled_by_id() -> Mapping[str, Case]:
+    """The project's own cases by their ids."""
+    return {case.id: case for case in bundled_cases()}
 
 
 def read_file(path: Path) -> tuple[Case, ...]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING
 
-from numaproof.conformance.cases.loading import applies, bundled_ids
+from numaproof.conformance.cases.loading import applies, bundled_by_id
 from numaproof.conformance.cases.machine_properties import facts_of
 from numaproof.conformance.execution.capabilities import Capabilities, NotSupportedError
 from numaproof.conformance.execution.implementation import (
@@ -217,20 +217,13 @@ class Run:
         return result
 
     def _needs(self) -> tuple[str, ...]:
-        """What the calls of a bundled case need, unless all of it is claimed.
-
-        Playing it on the reference shows that.
-        """
+        """What the calls of a bundled case need, unless all of it is claimed."""
         if self.target.capabilities.makes(*_claims_of_reference()):
             return ()
-        if self.case.id not in bundled_ids():
+        if self.case.id not in bundled_by_id():
             return ()
-        target = reference_target(self.target.kubernetes, KUBELET)
-        session = self.player.session
-        scratch = self._scratch / "rehearsal"
-        rehearsal = Run(target, self.case, session.machine, self._tree, scratch)
-        rehearsal.play()
-        return rehearsal.player.session.needed
+        machine, scratch = self.player.session.machine, self._scratch / "rehearsal"
+        return claims_needed(self.case, machine, self._tree, self.target.kubernetes, scratch)
 
     def settled(self, result: RunResult) -> RunResult:
         """The verdict once it is known whether the program outlived its last answer.
@@ -419,3 +412,15 @@ def _steps(session: Session) -> tuple[events.ReportedCall, ...]:
         )
         for call in session.calls
     )
+
+
+def claims_needed(
+    case: Case, machine: MachineInfo, tree: MachineTree | None, kubernetes: str, scratch: Path
+) -> tuple[str, ...]:
+    """The claims that the calls of a case need, which playing it on the reference shows.
+
+    Arguments are as for `Run`.
+    """
+    run = Run(reference_target(kubernetes, KUBELET), case, machine, tree, scratch)
+    run.play()
+    return run.player.session.needed

@@ -13,7 +13,7 @@ from numaproof.conformance.claims import table
 from numaproof.conformance.claims.names import how_claimed
 from numaproof.conformance.execution import runner
 from numaproof.conformance.execution.machines import ProfileMachine
-from numaproof.conformance.execution.run import Run, reference_target
+from numaproof.conformance.execution.run import claims_needed, reference_target
 from numaproof.conformance.judging.sides import KUBELET
 from numaproof.folders.scratch import scratch_folder
 from numaproof.protocol.features import FEATURES
@@ -63,21 +63,13 @@ def of_case(name: str) -> tuple[str, ...] | None:
 
     It is played on the reference, on the first machine in the newest release that it applies to.
     """
-    case = _cases().get(name)
+    case = loading.bundled_by_id().get(name)
     selected = _first(case) if case else None
     if selected is None:
         return None
     one, release = selected
     with scratch_folder() as scratch:
-        target = reference_target(release, KUBELET)
-        run = Run(target, one.case, one.info, one.machine.tree, scratch)
-        run.play()
-        return run.player.session.needed
-
-
-@cache
-def _cases() -> dict[str, Case]:
-    return {case.id: case for case in loading.bundled_cases()}
+        return claims_needed(one.case, one.info, one.machine.tree, release, scratch)
 
 
 @cache
