@@ -1,4 +1,4 @@
-"""What a program that uses this project as a library calls to check an implementation."""
+"""Checks an implementation from a program, without the command line."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def check(
     judged_as: JudgedAs | None = None,
     timeout: float = DEFAULT_TIMEOUT,
 ) -> Iterator[AnyEvent]:
-    """Plays the bundled cases against an implementation, and yields what happens, as it does.
+    """Plays the bundled cases against an implementation, and yields events as they happen.
 
-    The last event is a `RunEnded`. To stop reading early, close the iterator: the program ends.
+    The last event is a `RunEnded`. Closing the iterator early ends the program.
 
     Args:
         implementation: the command line of a program that speaks the protocol, or those of
@@ -49,7 +49,7 @@ def check(
         timeout: seconds that one call may take.
 
     Raises:
-        TargetError: a choice does not fit the implementation.
+        TargetError: an argument does not fit the implementation.
         SelectionError: a pattern is wrong, or matches nothing.
         ProfileError: there is no such machine.
         ImplementationFailure: the program did not answer `hello`.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class TargetError(ValueError):
-    """A choice does not fit the implementation; `choice` is the name of the argument."""
+    """An argument does not fit the implementation; `choice` is its name, empty for none."""
 
     def __init__(self, choice: str, message: str) -> None:
         super().__init__(message)
@@ -63,12 +63,12 @@ def open_target(
 
     Args:
         options: what to open.
-        harness: what the program is told of who asks.
-        patient: asks a program that is killed before it answers `hello` once more.
+        harness: the name by which the harness introduces itself in `hello`.
+        patient: if the program is killed before it answers `hello`, asks it a second time.
 
     Raises:
-        TargetError: a choice does not fit the implementation, or a command line is none.
-        CannotStartError: there is no such program.
+        TargetError: an option does not fit the implementation, or a command line cannot be read.
+        CannotStartError: the program cannot be started.
         ImplementationFailure: the program did not answer `hello`.
     """
     given = () if options.implementation is None else options.implementation

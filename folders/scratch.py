@@ -48,7 +48,7 @@ def require_scratch() -> None:
     """Checks that there is room for temporary folders, before a command changes anything.
 
     Raises:
-        ScratchError: there is none.
+        ScratchError: they cannot be written, or there is no room.
     """
     require_room(Path(_place()))
 

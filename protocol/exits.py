@@ -5,9 +5,9 @@ import gc
 
 
 def freeze_at_exit() -> None:
-    """Keeps the garbage collector from the objects of this process while it ends.
+    """Stops the garbage collector from freeing this process's objects while it exits.
 
-    It can crash while it frees msgspec's types (msgspec issue 717). Only processes that the project
-    starts do so; one that imports it decides for itself.
+    The collector can crash on msgspec's types (msgspec issue 717). Only processes that numaproof
+    starts call this; a program that imports numaproof decides for itself.
     """
     atexit.register(gc.freeze)

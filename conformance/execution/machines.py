@@ -115,7 +115,7 @@ def starts_from_tree(machine: ProfileMachine, case: Case) -> bool:
 
 
 class _Discovered(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Cases that start from the tree of machines of so many CPUs at the most."""
+    """Cases that start from the machine's tree, on machines with at most `most_cpus` CPUs."""
 
     most_cpus: int
     cases: tuple[str, ...]

@@ -1,15 +1,15 @@
 """Conformance and fuzz testing for the Kubernetes node resource managers.
 
-What a program needs that uses this project as a library; everything else may change at any time:
+The public interface; everything else may change at any time:
 
-- `check`: plays the bundled cases against an implementation, and yields events;
-- `events`: the events, which `numaproof check` writes to ``events.jsonl``, too;
-- `Reference`: the reference implementation, which answers one call of the protocol at a time, and
-  `messages`: the calls and the answers;
-- `bundled_profiles`, `load_profile` and `build_tree`: machines, and the trees that they become;
+- `check` plays the bundled cases against an implementation, and yields events;
+- `events`: the events, which `numaproof check` also writes to ``events.jsonl``;
+- `Reference`: the reference implementation, which answers one call of the protocol at a time;
+- `messages`: the calls and the answers;
+- `bundled_profiles`, `load_profile` and `build_tree`: machines, and the trees made from them;
 - `bundled_cases`: the cases.
 
-A name is loaded when it is used: to import the package costs nothing and changes nothing.
+Each name is loaded when it is first used, so importing the package has no side effects.
 """
 
 from importlib import import_module
