@@ -1,7 +1,8 @@
-"""What the violators of both checkpoints change: how a file is read, in one part or in two."""
+"""What the violators of both checkpoints change: how files in one or two parts are handled."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -46,3 +47,29 @@ def two_parts_read(
         return original(self, content)
 
     changes.around(TwoPartFormat, "read", instead)
+
+
+def older_part(manager: str, changes: Changes, seal: Callable[..., dict[str, Any]]) -> None:
+    """Lets `seal` seal the part for earlier releases of a manager's file.
+
+    It is given what seals it otherwise, the format, and the state's fields.
+    """
+    writing: list[bool] = []
+
+    def write(original: Any, self: TwoPartFormat, content: Any) -> Any:
+        writing.append(self.manager == manager)
+        try:
+            return original(self, content)
+        finally:
+            writing.pop()
+
+    def sealed(original: Any, self: Format, content: Any) -> Any:
+        return seal(original, self, content) if any(writing) else original(self, content)
+
+    changes.around(TwoPartFormat, "write", write)
+    changes.around(Format, "sealed", sealed)
+
+
+def hashed_by_present_name(original: Any, self: Format, content: Any) -> Any:
+    """Seals a part with the checksum of the structure's present name."""
+    return original(dataclasses.replace(self, takes_checksum_of=(self.structure,)), content)

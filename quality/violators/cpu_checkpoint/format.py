@@ -10,7 +10,7 @@ from numaproof.reference import startup
 from numaproof.reference.cpu.topology import union
 from numaproof.reference.kubelet.checkpoints import cpu, files
 from numaproof.reference.kubelet.checkpoints.files import CheckpointFile
-from numaproof.reference.kubelet.checkpoints.formats import Format, Formats, TwoPartFormat
+from numaproof.reference.kubelet.checkpoints.formats import Format, Formats
 from numaproof.reference.node import StartedNode
 from quality import checkpoint_changes
 from quality.checkpoint_changes import parsed
@@ -35,25 +35,7 @@ def rewritten(changes: Changes, change: Callable[[dict[str, Any]], object]) -> N
     changes.around(cpu, "dump", dump)
 
 
-def older_part(changes: Changes, seal: Callable[..., dict[str, Any]]) -> None:
-    """Lets `seal` seal the part for earlier releases.
-
-    It is given what seals it otherwise, the format, and the state's fields.
-    """
-    writing: list[bool] = []
-
-    def write(original: Any, self: TwoPartFormat, content: Any) -> Any:
-        writing.append(self.manager == "cpu manager")
-        try:
-            return original(self, content)
-        finally:
-            writing.pop()
-
-    def sealed(original: Any, self: Format, content: Any) -> Any:
-        return seal(original, self, content) if any(writing) else original(self, content)
-
-    changes.around(TwoPartFormat, "write", write)
-    changes.around(Format, "sealed", sealed)
+older_part = partial(checkpoint_changes.older_part, "cpu manager")
 
 
 def restored(changes: Changes, restore: Callable[..., Any]) -> None:
@@ -123,11 +105,7 @@ def older_cpu_fields_hold_pod_entries(changes: Changes) -> None:
 @seeds("CPU-CHECKPOINT-026")
 def older_cpu_fields_are_hashed_by_their_new_name(changes: Changes) -> None:
     """A plausible author hashes the older part by the structure's present name."""
-
-    def seal(original: Any, self: Format, content: Any) -> Any:
-        return original(dataclasses.replace(self, takes_checksum_of=(self.structure,)), content)
-
-    older_part(changes, seal)
+    older_part(changes, checkpoint_changes.hashed_by_present_name)
 
 
 # When the file is written

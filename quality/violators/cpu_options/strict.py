@@ -13,6 +13,7 @@ from numaproof.reference.cpu import options
 from numaproof.reference.cpu.policy import PolicyError, StaticCPUPolicy
 from quality.seeding import Changes, SubjectBugs
 from quality.violators.cpu_options.whole_cores import (
+    comes_early,
     matures,
     with_options,
 )
@@ -31,11 +32,7 @@ seeds = SubjectBugs("cpu-options")
 @seeds("CPU-OPT-STRICT-001", kubernetes="1.31")
 def strict_reservation_comes_a_release_early(changes: Changes) -> None:
     """Its author has all options in every release."""
-
-    def read(original: Any, given: Any, known: Any, gates: Any) -> Any:
-        return original(given, {options.STRICT: "alpha", **known}, gates)
-
-    changes.around(options, "parse", read)
+    comes_early(changes, options.STRICT)
 
 
 @seeds("CPU-OPT-STRICT-001", kubernetes="1.32")

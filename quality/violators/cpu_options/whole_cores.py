@@ -38,6 +38,15 @@ def matures(changes: Changes, option: str, maturity: Any) -> None:
     changes.around(options, "value", as_mature)
 
 
+def comes_early(changes: Changes, option: str) -> None:
+    """Knows an option as alpha in releases that do not have it."""
+
+    def read(original: Any, given: Any, known: Any, gates: Any) -> Any:
+        return original(given, {option: "alpha", **known}, gates)
+
+    changes.around(options, "parse", read)
+
+
 def allocating(changes: Changes, change: Callable[..., Any]) -> None:
     """Lets another policy allocate; `change` makes it of the policy, the pod and the container."""
     changes.around(

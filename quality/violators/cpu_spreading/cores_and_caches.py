@@ -16,6 +16,7 @@ from numaproof.reference.cpu.assignment import (
 from quality.seeding import Changes, SubjectBugs
 from quality.violators.cpu_options.whole_cores import (
     allocating,
+    comes_early,
     matures,
     with_options,
 )
@@ -24,8 +25,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numaproof.reference.cpu.topology import CPUTopology, Groups
+    from numaproof.reference.pods.containers import PodContainer
 
 seeds = SubjectBugs("cpu-spreading")
+
+
+def _without(changes: Changes, which: Callable[[PodContainer], bool], **options_off: bool) -> None:
+    """Allocates for these containers as if the options were off."""
+    allocating(
+        changes,
+        lambda policy, pod, container: (
+            with_options(policy, **options_off) if which(container) else policy
+        ),
+    )
 
 
 # distribute-cpus-across-cores
@@ -34,11 +46,7 @@ seeds = SubjectBugs("cpu-spreading")
 @seeds("CPU-OPT-DISTCORES-001", kubernetes="1.30")
 def spreading_over_cores_comes_a_release_early(changes: Changes) -> None:
     """Its author has all alpha options in every release."""
-
-    def read(original: Any, given: Any, known: Any, gates: Any) -> Any:
-        return original(given, {options.ACROSS_CORES: "alpha", **known}, gates)
-
-    changes.around(options, "parse", read)
+    comes_early(changes, options.ACROSS_CORES)
 
 
 @seeds("CPU-OPT-DISTCORES-001", kubernetes="1.31")
@@ -79,23 +87,13 @@ def cores_are_spread_over_while_none_is_in_use(changes: Changes) -> None:
 @seeds("CPU-OPT-DISTCORES-002")
 def init_containers_fill_cores(changes: Changes) -> None:
     """Its author has app containers in mind, whose caches matter."""
-    allocating(
-        changes,
-        lambda policy, pod, container: (
-            with_options(policy, across_cores=False) if container.passes else policy
-        ),
-    )
+    _without(changes, lambda container: container.passes, across_cores=False)
 
 
 @seeds("CPU-OPT-DISTCORES-002")
 def sidecars_fill_cores(changes: Changes) -> None:
     """Its author keeps helpers together, away from the app."""
-    allocating(
-        changes,
-        lambda policy, pod, container: (
-            with_options(policy, across_cores=False) if container.sidecar else policy
-        ),
-    )
+    _without(changes, lambda container: container.sidecar, across_cores=False)
 
 
 def _short_of_cores(changes: Changes, cores: Callable[[Assignment, int], int]) -> None:
@@ -124,11 +122,7 @@ def request_for_more_cpus_than_cores_is_refused(changes: Changes) -> None:
 @seeds("CPU-OPT-UNCORE-001", kubernetes="1.31")
 def uncore_option_comes_a_release_early(changes: Changes) -> None:
     """Its author has all alpha options in every release."""
-
-    def read(original: Any, given: Any, known: Any, gates: Any) -> Any:
-        return original(given, {options.BY_UNCORE: "alpha", **known}, gates)
-
-    changes.around(options, "parse", read)
+    comes_early(changes, options.BY_UNCORE)
 
 
 @seeds("CPU-OPT-UNCORE-001", kubernetes="1.32")
@@ -212,23 +206,13 @@ def only_the_fullest_uncore_cache_is_looked_at(changes: Changes) -> None:
 @seeds("CPU-OPT-UNCORE-002")
 def init_containers_are_not_kept_to_an_uncore_cache(changes: Changes) -> None:
     """Its author aligns what runs for long."""
-    allocating(
-        changes,
-        lambda policy, pod, container: (
-            with_options(policy, by_uncore=False) if container.passes else policy
-        ),
-    )
+    _without(changes, lambda container: container.passes, by_uncore=False)
 
 
 @seeds("CPU-OPT-UNCORE-002")
 def sidecars_are_not_kept_to_an_uncore_cache(changes: Changes) -> None:
     """Its author aligns app containers."""
-    allocating(
-        changes,
-        lambda policy, pod, container: (
-            with_options(policy, by_uncore=False) if container.sidecar else policy
-        ),
-    )
+    _without(changes, lambda container: container.sidecar, by_uncore=False)
 
 
 # Several uncore caches

@@ -34,10 +34,8 @@ def _members(changes: Changes, change: Callable[[tuple[PodContainer, ...]], Any]
     changes.around(qos, "class_of", class_of)
 
 
-@seeds("CPU-STATIC-016")
-def the_memory_of_init_containers_does_not_decide_the_class(changes: Changes) -> None:
-    """Wants of an init container only that its CPUs are limited."""
-    some = {"memory": "1Mi"}
+def _with_init_resources(changes: Changes, some: dict[str, str]) -> None:
+    """Takes it that every init container requests these amounts, and is limited to them."""
     _members(
         changes,
         lambda containers: tuple(
@@ -47,21 +45,18 @@ def the_memory_of_init_containers_does_not_decide_the_class(changes: Changes) ->
             for one in containers
         ),
     )
+
+
+@seeds("CPU-STATIC-016")
+def the_memory_of_init_containers_does_not_decide_the_class(changes: Changes) -> None:
+    """Wants of an init container only that its CPUs are limited."""
+    _with_init_resources(changes, {"memory": "1Mi"})
 
 
 @seeds("CPU-STATIC-016")
 def the_cpu_of_init_containers_does_not_decide_the_class(changes: Changes) -> None:
     """Wants of an init container only that its memory is limited."""
-    some = {"cpu": "1"}
-    _members(
-        changes,
-        lambda containers: tuple(
-            replace(one, requests={**one.requests, **some}, limits={**one.limits, **some})
-            if one.init
-            else one
-            for one in containers
-        ),
-    )
+    _with_init_resources(changes, {"cpu": "1"})
 
 
 @seeds("CPU-STATIC-016")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from numaproof.reference.kubelet.checkpoints import memory
 from numaproof.reference.kubelet.checkpoints.files import CheckpointError
@@ -13,11 +12,9 @@ from numaproof.reference.kubelet.checkpoints.formats import (
     TwoPartFormat,
     UnreadableError,
 )
+from quality import checkpoint_changes
 from quality.checkpoint_changes import parsed, two_parts_read
 from quality.seeding import Changes, SubjectBugs
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 seeds = SubjectBugs("memory-checkpoint")
 
@@ -57,22 +54,7 @@ def lost_memory_data_falls_back_on_older_fields(changes: Changes) -> None:
     _two_parts_read(changes, read)
 
 
-def older_part(changes: Changes, seal: Callable[..., dict[str, Any]]) -> None:
-    """Lets `seal` seal the part for earlier releases."""
-    writing: list[bool] = []
-
-    def write(original: Any, self: TwoPartFormat, content: Any) -> Any:
-        writing.append(self.manager == "memory manager")
-        try:
-            return original(self, content)
-        finally:
-            writing.pop()
-
-    def sealed(original: Any, self: Format, content: Any) -> Any:
-        return seal(original, self, content) if any(writing) else original(self, content)
-
-    changes.around(TwoPartFormat, "write", write)
-    changes.around(Format, "sealed", sealed)
+older_part = partial(checkpoint_changes.older_part, "memory manager")
 
 
 @seeds("MEM-CHECKPOINT-015")
@@ -89,11 +71,7 @@ def older_memory_fields_hold_pod_entries(changes: Changes) -> None:
 @seeds("MEM-CHECKPOINT-015")
 def older_memory_fields_are_hashed_by_their_new_name(changes: Changes) -> None:
     """A plausible author hashes the older part by the structure's present name."""
-
-    def seal(original: Any, self: Format, content: Any) -> Any:
-        return original(dataclasses.replace(self, takes_checksum_of=(self.structure,)), content)
-
-    older_part(changes, seal)
+    older_part(changes, checkpoint_changes.hashed_by_present_name)
 
 
 @seeds("MEM-CHECKPOINT-015")
