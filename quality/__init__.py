@@ -1,10 +1,10 @@
-"""What shows that the suite catches mistakes: faulty references, and what fails them.
+"""Faulty references, and the search for the cases and invariants that catch them.
 
 - `seeding`: how a bug is put into the reference, and taken out of it again;
 - `bugs`: bugs modelled on public issues;
 - `violators`: bugs that each break one sentence of the documents;
 - `derived`: mutants that are derived from the rules of the reference;
-- `suite`: the cases and machines, in the order in which they are tried;
+- `suite`: the cases and machines, in the order they are tried;
 - `trials`: the four sources of runs that may catch a bug;
 - `hunting`: the search, for one bug or for all, over some processes;
 - `hunters`: what hunts a fault of each kind;

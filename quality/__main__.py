@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.write(f"{caught}\n")
         return bool(missed)
     problems = [*survivors.problems(missed, found)]
-    sys.stdout.write("".join(f"{one}\n" for one in (*problems, f"{caught}, {survivors.told()}")))
+    sys.stdout.write("".join(f"{one}\n" for one in (*problems, f"{caught}, {survivors.summary()}")))
     return bool(problems)
 
 

@@ -60,7 +60,7 @@ def hunt(
 
     Args:
         bug: the id of the bug.
-        trials: the runs, in the order in which they are to be made.
+        trials: the runs, in order.
         least: how many are made even if one of them has caught it.
         most: how many are made if none catches it.
     """

@@ -37,7 +37,7 @@ class _Survivors(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @cache
-def listed() -> dict[str, Survivor]:
+def by_mutant() -> dict[str, Survivor]:
     """The survivors by their mutants.
 
     Raises:
@@ -50,14 +50,14 @@ def listed() -> dict[str, Survivor]:
 def problems(missed: Collection[str], played: Collection[str]) -> Iterator[str]:
     """What is wrong with the list, given the mutants that survived among those played."""
     for mutant in missed:
-        if mutant not in listed():
+        if mutant not in by_mutant():
             yield f"SURVIVED {mutant}"
-    for mutant in listed():
+    for mutant in by_mutant():
         if mutant in played and mutant not in missed:
             yield f"caught, though it is listed as a survivor: {mutant}"
 
 
-def told() -> str:
+def summary() -> str:
     """How many survivors there are of each kind."""
-    counts = Counter(one.kind for one in listed().values())
+    counts = Counter(one.kind for one in by_mutant().values())
     return ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))

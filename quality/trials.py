@@ -7,8 +7,8 @@
   run, in the generators, the player and the invariants, too.
 - `CitingTrials`: the cases that cite a requirement, at its level. The bug lives for the whole run.
 
-Each has a method ``of`` that makes the trials against a bug, in the order in which they are to be
-made; a trial is a function that tells how the bug was caught, if it was.
+Each has a method ``of`` that yields the trials against a bug in order. A trial is a function that
+returns how the bug was caught, or None.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class CaseTrials:
     What healthy references answer is kept from one bug to the next.
 
     Attributes:
-        suite: the cases, and the machines in the order in which a case is tried on them.
+        suite: the cases, and the machines in the order a case is tried on them.
         scratch: an empty place for state directories.
     """
 
@@ -277,7 +277,7 @@ class CitingTrials:
     played on a reference that keeps to the documents.
 
     Attributes:
-        suite: the cases, the machines in the order in which a case is tried on them, the registry.
+        suite: the cases, the registry, and the machines in the order a case is tried on them.
         scratch: an empty place for state directories.
     """
 

@@ -98,7 +98,7 @@ def problems(
     if value is None:
         return
     if not shapes.fits(value, type_):
-        yield FieldProblem(path, *shapes.wanted(type_), unknown=False)
+        yield FieldProblem(path, *shapes.mismatch(type_), unknown=False)
     elif type_.startswith("[]"):
         for number, item in enumerate(value):
             yield from problems(item, type_[2:], releases, (*path, number))

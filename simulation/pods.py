@@ -208,7 +208,7 @@ def _kind(document: Document, item: dict[str, Any], path: PathTuple) -> str:
             raise document.error((*path, misspelt), "unknown field", "did you mean kind?")
         raise document.error(path, "an object without a kind", "add kind, such as kind: Pod")
     if not isinstance(kind, str):
-        raise document.error((*path, "kind"), *shapes.wanted("string"))
+        raise document.error((*path, "kind"), *shapes.mismatch("string"))
     meant = next((one for one in _TEMPLATE if fields.is_slip(kind, one)), None)
     if meant and meant != kind:
         raise document.error((*path, "kind"), f"unknown kind {kind!r}", f"did you mean {meant}?")

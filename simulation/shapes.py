@@ -49,7 +49,7 @@ def fits(value: Any, type_: str) -> bool:
     return value is None or isinstance(value, shape.takes)
 
 
-def wanted(type_: str) -> tuple[str, str]:
+def mismatch(type_: str) -> tuple[str, str]:
     """What is wrong with a value that does not fit a type, and what to write instead."""
     _, message, fix = _shape(type_)
     return message, fix

@@ -37,7 +37,7 @@ class FeatureRow(NamedTuple):
 
 
 def rows() -> tuple[FeatureRow, ...]:
-    """Every feature, those claimed by name first. To count the cases takes some seconds."""
+    """Every feature, those claimed by name first. Counting the cases takes several seconds."""
     found = Counter(name for case in loading.bundled_cases() for name in features_of(case.id))
     return tuple(
         FeatureRow(

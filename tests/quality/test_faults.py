@@ -116,14 +116,14 @@ def test_a_mutant_is_in_the_reference_only_while_it_is_seeded(derived: dict[str,
 
 
 def test_every_survivor_is_a_mutant(derived: dict[str, Mutant]) -> None:
-    assert survivors.listed().keys() - derived.keys() == set()
+    assert survivors.by_mutant().keys() - derived.keys() == set()
 
 
 def test_survivors_without_a_reason_and_reasons_without_a_survivor_are_problems(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     listed = {name: Survivor(name, "equivalent", "Both are 0.") for name in ("known", "caught")}
-    monkeypatch.setattr(survivors, "listed", lambda: listed)
+    monkeypatch.setattr(survivors, "by_mutant", lambda: listed)
     found = [*survivors.problems(["known", "new"], ["known", "new", "caught"])]
     assert found == ["SURVIVED new", "caught, though it is listed as a survivor: caught"]
-    assert survivors.told() == "2 equivalent"
+    assert survivors.summary() == "2 equivalent"
