@@ -14,7 +14,7 @@ from numaproof.conformance.cases import manifests
 from numaproof.conformance.cases.schema import ContainerSpec, PodSpec
 from numaproof.protocol import messages
 from numaproof.reference import startup
-from numaproof.reference.departures import releases
+from numaproof.reference.deviations import releases
 from numaproof.reference.topology import scope
 
 if TYPE_CHECKING:

@@ -44,7 +44,7 @@ class DefectName(click.ParamType[str]):
 
 
 def _defects() -> list[str]:
-    from numaproof.reference.departures.defects import DEFECTS
+    from numaproof.reference.deviations.defects import DEFECTS
 
     return [one.name for one in DEFECTS]
 

@@ -14,7 +14,6 @@ from numaproof.reference.errors import AdmissionError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from numaproof.reference.kubelet.checkpoints.files import CheckpointFile
     from numaproof.reference.pods.containers import PodContainer
     from numaproof.reference.pods.pod import Pod
     from numaproof.reference.topology.hints import Resources
@@ -22,6 +21,19 @@ if TYPE_CHECKING:
 
 
 State = TypeVar("State")
+Saved_contra = TypeVar("Saved_contra", contravariant=True)
+
+
+class StateFile(Protocol[Saved_contra]):
+    """The checkpoint file of a manager; `numaproof.reference.checkpoints` has them."""
+
+    name: str
+
+    def read(self) -> bytes | None:
+        """The content; None where there is no file."""
+
+    def write(self, state: Saved_contra) -> None:
+        """Writes the state."""
 
 
 class Manager(ABC, Generic[State]):
@@ -30,7 +42,7 @@ class Manager(ABC, Generic[State]):
     A container of None stands for the pod as a whole.
     """
 
-    def __init__(self, state: State, file: CheckpointFile[State]) -> None:
+    def __init__(self, state: State, file: StateFile[State]) -> None:
         """Takes the state that the checkpoint `file` holds."""
         self.state = self._saved = state
         self.file = file

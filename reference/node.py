@@ -20,11 +20,11 @@ from numaproof.reference.topology import scope
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from numaproof.reference.config.quota import Quotas
     from numaproof.reference.cpu.manager import CPUManager
     from numaproof.reference.cpu.policy import StaticCPUPolicy
     from numaproof.reference.cpu.topology import CPUTopology
     from numaproof.reference.devices.manager import DeviceManager
-    from numaproof.reference.kubelet.quota import Quotas
     from numaproof.reference.manager import Manager
     from numaproof.reference.memory.manager import MemoryManager
     from numaproof.reference.memory.policy import StaticMemoryPolicy

@@ -52,7 +52,7 @@ def explain(setup: NodeSetup, pod: Pod, failed: Failed) -> tuple[Allocation, tup
 
 def name(manager: Manager[Any]) -> str:
     """The manager's name in the documentation."""
-    # A release may have a departure of its own in place of the rule.
+    # A release may have a deviation of its own in place of the rule.
     return next(name for rule, name in _NAMES.items() if isinstance(manager, rule))
 
 

@@ -18,7 +18,7 @@ from numaproof.conformance.cases.schema import (
 from numaproof.conformance.diagnosis.dialogue import HUGE_PAGES_MACHINE, MACHINE, Chosen, Line
 from numaproof.protocol import features
 from numaproof.reference.cpu.options import FULL_CORES
-from numaproof.reference.departures.releases import release as known_release
+from numaproof.reference.deviations.releases import release as known_release
 from numaproof.reference.topology.options import MOST_NODES
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numaproof.protocol.machine import MachineInfo
     from numaproof.protocol.messages import Hello, Told
-    from numaproof.reference.departures.releases import Release
+    from numaproof.reference.deviations.releases import Release
 
 _ALIGNING = ("restricted", "single-numa-node", "best-effort")
 """Topology policies that align, those first whose answers tell most."""

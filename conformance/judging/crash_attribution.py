@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from numaproof.conformance.judging import traces
 from numaproof.conformance.judging.entitlement import options, switched_on, topology_policy
 from numaproof.protocol import messages
-from numaproof.reference.departures import (
+from numaproof.reference.deviations import (
     assignment,
     configuration,
     devices,

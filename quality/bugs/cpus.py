@@ -14,7 +14,7 @@ from numaproof.reference.cpu.distribution import DistributedAssignment
 from numaproof.reference.cpu.manager import CPUManager
 from numaproof.reference.cpu.policy import StaticCPUPolicy
 from numaproof.reference.cpu.state import CPUState, ReusableCPUs
-from numaproof.reference.departures.distribution import EvenSharesAlone, FewNodesBeforeOneSocket
+from numaproof.reference.deviations.distribution import EvenSharesAlone, FewNodesBeforeOneSocket
 from numaproof.reference.errors import AdmissionError
 from numaproof.reference.pods import quantity
 from quality.seeding import Changes, SubjectBugs

@@ -8,26 +8,26 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reference import startup
-from numaproof.reference.cpu.manager import CPUManager
-from numaproof.reference.cpu.policy import StaticCPUPolicy
-from numaproof.reference.cpu.state import CPUState
-from numaproof.reference.departures.devices import AllNodesConsidered
-from numaproof.reference.departures.releases import Release
-from numaproof.reference.devices.hints import DeviceHints
-from numaproof.reference.devices.state import DeviceState
-from numaproof.reference.kubelet.checkpoints import cpu as cpu_checkpoint
-from numaproof.reference.kubelet.checkpoints import devices as device_checkpoint
-from numaproof.reference.kubelet.checkpoints import files
-from numaproof.reference.kubelet.checkpoints import memory as memory_checkpoint
-from numaproof.reference.kubelet.checkpoints.cpu import CPUFormats
-from numaproof.reference.kubelet.checkpoints.files import CheckpointError
-from numaproof.reference.kubelet.checkpoints.formats import (
+from numaproof.reference.checkpoints import cpu as cpu_checkpoint
+from numaproof.reference.checkpoints import devices as device_checkpoint
+from numaproof.reference.checkpoints import files
+from numaproof.reference.checkpoints import memory as memory_checkpoint
+from numaproof.reference.checkpoints.cpu import CPUFormats
+from numaproof.reference.checkpoints.files import CheckpointError
+from numaproof.reference.checkpoints.formats import (
     CORRUPTED,
     Format,
     Formats,
     TwoPartFormat,
     UnreadableError,
 )
+from numaproof.reference.cpu.manager import CPUManager
+from numaproof.reference.cpu.policy import StaticCPUPolicy
+from numaproof.reference.cpu.state import CPUState
+from numaproof.reference.deviations.devices import AllNodesConsidered
+from numaproof.reference.deviations.releases import Release
+from numaproof.reference.devices.hints import DeviceHints
+from numaproof.reference.devices.state import DeviceState
 from numaproof.reference.memory import policy as memory_policy
 from numaproof.reference.memory.manager import MemoryManager
 from numaproof.reference.memory.state import MemoryState
@@ -36,7 +36,7 @@ from quality.seeding import Changes, SubjectBugs
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from numaproof.reference.kubelet.checkpoints.formats import Content
+    from numaproof.reference.checkpoints.formats import Content
 
 seeds = SubjectBugs("restart")
 

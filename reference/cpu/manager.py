@@ -12,7 +12,7 @@ from numaproof.reference.manager import ContainerManager, unexpected
 
 if TYPE_CHECKING:
     from numaproof.reference.cpu.policy import StaticCPUPolicy
-    from numaproof.reference.kubelet.checkpoints.files import CheckpointFile
+    from numaproof.reference.manager import StateFile
     from numaproof.reference.pods.containers import PodContainer
     from numaproof.reference.pods.pod import Pod
     from numaproof.reference.topology.hints import Resources
@@ -23,7 +23,7 @@ class CPUManager(ContainerManager[CPUState]):
     """The CPU Manager; its `policy` is None for the policy none."""
 
     def __init__(
-        self, policy: StaticCPUPolicy | None, state: CPUState, file: CheckpointFile[CPUState]
+        self, policy: StaticCPUPolicy | None, state: CPUState, file: StateFile[CPUState]
     ) -> None:
         """Takes the state that the start restored from the checkpoint `file`."""
         super().__init__(state, file)

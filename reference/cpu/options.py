@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from numaproof.reference.kubelet.options import OptionError, as_map, boolean
+from numaproof.reference.config.options import OptionError, as_map, boolean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from numaproof.reference.config.gates import Maturity
     from numaproof.reference.cpu.topology import CPUTopology
-    from numaproof.reference.kubelet.gates import Maturity
 
 FULL_CORES = "full-pcpus-only"
 ACROSS_NUMA = "distribute-cpus-across-numa"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numaproof.protocol.sets import NUMASet
     from numaproof.reference.devices.allocation import Favoured
     from numaproof.reference.devices.hints import DeviceHints
-    from numaproof.reference.kubelet.checkpoints.files import CheckpointFile
+    from numaproof.reference.manager import StateFile
     from numaproof.reference.pods.containers import PodContainer
     from numaproof.reference.pods.pod import Pod
     from numaproof.reference.topology.hints import Resources
@@ -31,7 +31,7 @@ class DeviceManager(Manager[DeviceState]):
     """
 
     def __init__(
-        self, hints: DeviceHints, state: DeviceState, file: CheckpointFile[DeviceState]
+        self, hints: DeviceHints, state: DeviceState, file: StateFile[DeviceState]
     ) -> None:
         """Takes the state that the checkpoint `file` holds, before any plugin reports."""
         super().__init__(state, file)

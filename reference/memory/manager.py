@@ -10,7 +10,7 @@ from numaproof.reference.memory.requests import AllocationError
 from numaproof.reference.memory.state import MemoryState, ReusableMemory
 
 if TYPE_CHECKING:
-    from numaproof.reference.kubelet.checkpoints.files import CheckpointFile
+    from numaproof.reference.manager import StateFile
     from numaproof.reference.memory.policy import StaticMemoryPolicy
     from numaproof.reference.pods.containers import PodContainer
     from numaproof.reference.pods.pod import Pod
@@ -28,7 +28,7 @@ class MemoryManager(ContainerManager[MemoryState]):
         self,
         policy: StaticMemoryPolicy | None,
         state: MemoryState,
-        file: CheckpointFile[MemoryState],
+        file: StateFile[MemoryState],
     ) -> None:
         """Takes the state that the start restored from the checkpoint `file`."""
         super().__init__(state, file)

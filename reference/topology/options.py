@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from numaproof.reference.config.options import OptionError, as_map, boolean
 from numaproof.reference.golang import numbers
-from numaproof.reference.kubelet.options import OptionError, as_map, boolean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numaproof.reference.kubelet.gates import Maturity
+    from numaproof.reference.config.gates import Maturity
 
 CLOSEST = "prefer-closest-numa-nodes"
 MOST_NODES = "max-allowable-numa-nodes"

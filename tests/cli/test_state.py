@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from numaproof.protocol.sets import CPUSet
+from numaproof.reference.checkpoints import cpu
+from numaproof.reference.checkpoints import memory as memory_checkpoint
 from numaproof.reference.cpu.state import CPUState
-from numaproof.reference.departures.releases import release
-from numaproof.reference.kubelet.checkpoints import cpu
-from numaproof.reference.kubelet.checkpoints import memory as memory_checkpoint
+from numaproof.reference.deviations.releases import release
 from numaproof.reference.memory.state import Block, MemoryState, MemoryTable, NodeMemory
 
 Command = Callable[..., Any]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from numaproof.protocol.releases import RELEASES
-from numaproof.reference.departures import releases
+from numaproof.reference.deviations import releases
 
 if TYPE_CHECKING:
     from collections.abc import Callable

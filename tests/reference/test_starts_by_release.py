@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from numaproof.protocol.releases import RELEASES, between
-from numaproof.reference.departures.releases import TABLE
+from numaproof.reference.deviations.releases import TABLE
 
 if TYPE_CHECKING:
     from pathlib import Path

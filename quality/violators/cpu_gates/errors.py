@@ -7,13 +7,13 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reference import startup
+from numaproof.reference.checkpoints import cpu as cpu_checkpoint
+from numaproof.reference.config.options import OptionError
 from numaproof.reference.cpu import options
 from numaproof.reference.cpu import policy as cpu_policies
 from numaproof.reference.cpu.assignment import NotEnoughCPUsError
 from numaproof.reference.cpu.policy import StaticCPUPolicy
 from numaproof.reference.errors import StartError
-from numaproof.reference.kubelet.checkpoints import cpu as cpu_checkpoint
-from numaproof.reference.kubelet.options import OptionError
 from quality.seeding import Changes, SubjectBugs
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from numaproof.reference.cpu import hints
 from numaproof.reference.cpu.manager import CPUManager
 from numaproof.reference.cpu.policy import StaticCPUPolicy
 from numaproof.reference.cpu.topology import union
-from numaproof.reference.departures.cpu import ReusableCPUsCountedTwice
+from numaproof.reference.deviations.cpu import ReusableCPUsCountedTwice
 from numaproof.reference.pods import quantity
 from numaproof.reference.topology.hints import Demand, Supply, TopologyHint
 from numaproof.reference.topology.search import evaluation

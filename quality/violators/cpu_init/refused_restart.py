@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reference import startup
+from numaproof.reference.checkpoints import cpu as cpu_checkpoint
 from numaproof.reference.cpu.assignment import NotEnoughCPUsError
 from numaproof.reference.cpu.policy import StaticCPUPolicy
 from numaproof.reference.cpu.state import CPUState
 from numaproof.reference.errors import AdmissionError, StartError
-from numaproof.reference.kubelet.checkpoints import cpu as cpu_checkpoint
 from quality.seeding import Changes, SubjectBugs
 
 if TYPE_CHECKING:

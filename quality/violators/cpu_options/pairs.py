@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reference import startup
+from numaproof.reference.config.options import OptionError
 from numaproof.reference.cpu import options
 from numaproof.reference.cpu.assignment import Assignment
 from numaproof.reference.cpu.options import (
@@ -16,7 +17,6 @@ from numaproof.reference.cpu.options import (
     STRICT,
 )
 from numaproof.reference.cpu.policy import StaticCPUPolicy, not_whole_cores
-from numaproof.reference.kubelet.options import OptionError
 from numaproof.reference.pods import quantity
 from quality.seeding import Changes, SubjectBugs
 from quality.violators.cpu_options.whole_cores import (

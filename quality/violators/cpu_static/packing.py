@@ -8,7 +8,7 @@ from numaproof.reference.cpu import assignment, hints
 from numaproof.reference.cpu.assignment import Assignment, NotEnoughCPUsError, PartialAssignment
 from numaproof.reference.cpu.policy import StaticCPUPolicy
 from numaproof.reference.cpu.topology import CPUTopology, union
-from numaproof.reference.departures import assignment as departures
+from numaproof.reference.deviations import assignment as deviations
 from quality.seeding import Changes, SubjectBugs
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ seeds = SubjectBugs("cpu-static")
 
 def _cores_in_order(changes: Changes, change: Callable[[CPUTopology, int, list[int]], Any]) -> None:
     """Lets `change` put the cores in another order, wherever it is asked for."""
-    for user in (assignment, departures):
+    for user in (assignment, deviations):
         changes.around(
             user,
             "cores_in_order",

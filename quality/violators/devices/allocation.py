@@ -6,11 +6,11 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from numaproof.protocol.sets import NUMASet
+from numaproof.reference.checkpoints import devices as checkpoint
 from numaproof.reference.devices import allocation
 from numaproof.reference.devices.allocation import DeviceError, Near
 from numaproof.reference.devices.manager import DeviceManager
 from numaproof.reference.devices.state import NONE, DeviceState, all_held
-from numaproof.reference.kubelet.checkpoints import devices as checkpoint
 from numaproof.reference.manager import unexpected
 from numaproof.reference.topology.policy import KeptHint
 from quality.seeding import Changes, SubjectBugs

@@ -7,11 +7,11 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reference import startup
+from numaproof.reference.checkpoints import devices as checkpoint
 from numaproof.reference.devices import allocation
 from numaproof.reference.devices.allocation import DeviceError
 from numaproof.reference.devices.state import NONE, DeviceState, all_held
 from numaproof.reference.errors import AdmissionError
-from numaproof.reference.kubelet.checkpoints import devices as checkpoint
 from numaproof.reference.node import StartedNode
 from numaproof.reference.topology import scope
 from quality.seeding import Changes, SubjectBugs

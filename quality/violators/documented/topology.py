@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reference import startup
+from numaproof.reference.config import configuration, gates
+from numaproof.reference.config.fields import ConfigError
 from numaproof.reference.errors import StartError
-from numaproof.reference.kubelet import configuration, gates
-from numaproof.reference.kubelet.fields import ConfigError
 from numaproof.reference.pods import qos
 from numaproof.reference.topology import options, scope
 from numaproof.reference.topology.policy import KeptHint, TopologyPolicy

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reference import startup
+from numaproof.reference.checkpoints import memory as checkpoint
 from numaproof.reference.errors import StartError
-from numaproof.reference.kubelet.checkpoints import memory as checkpoint
 from numaproof.reference.memory import hints, requests
 from numaproof.reference.memory import policy as policies
 from numaproof.reference.memory.manager import MemoryManager

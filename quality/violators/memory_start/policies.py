@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from numaproof.reference.config import configuration
 from numaproof.reference.errors import AdmissionError
-from numaproof.reference.kubelet import configuration
 from numaproof.reference.memory import requests
 from numaproof.reference.memory.manager import MemoryManager
 from numaproof.reference.memory.requests import AllocationError

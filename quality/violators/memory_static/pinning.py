@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from numaproof.reference.departures.pods import ClassBySums
+from numaproof.reference.deviations.pods import ClassBySums
 from numaproof.reference.memory import policy as policies
 from numaproof.reference.memory import requests
 from numaproof.reference.memory.policy import StaticMemoryPolicy

@@ -6,12 +6,12 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from numaproof.protocol.sets import NUMASet
+from numaproof.reference.config import gates
 from numaproof.reference.cpu.manager import CPUManager
 from numaproof.reference.cpu.policy import StaticCPUPolicy
-from numaproof.reference.departures.pods import EmptyPodLevelDecides
-from numaproof.reference.departures.releases import Release
+from numaproof.reference.deviations.pods import EmptyPodLevelDecides
+from numaproof.reference.deviations.releases import Release
 from numaproof.reference.devices.manager import DeviceManager
-from numaproof.reference.kubelet import gates
 from numaproof.reference.memory.manager import MemoryManager
 from numaproof.reference.node import StartedNode
 from numaproof.reference.topology import scope

@@ -6,8 +6,8 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from numaproof.protocol.sets import NUMASet
+from numaproof.reference.checkpoints.files import CheckpointFile
 from numaproof.reference.cpu.state import CPUState
-from numaproof.reference.kubelet.checkpoints.files import CheckpointFile
 from numaproof.reference.memory.state import MemoryState, give_back
 from numaproof.reference.node import StartedNode
 from numaproof.reference.pods import pod_level, quantity

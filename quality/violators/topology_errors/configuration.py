@@ -6,11 +6,11 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reference import startup
+from numaproof.reference.config import configuration, validation
+from numaproof.reference.config.options import OptionError
 from numaproof.reference.cpu import manager as cpu_manager
 from numaproof.reference.devices import manager as device_manager
 from numaproof.reference.errors import AdmissionError, StartError
-from numaproof.reference.kubelet import configuration, validation
-from numaproof.reference.kubelet.options import OptionError
 from numaproof.reference.memory import manager as memory_manager
 from numaproof.reference.topology import options as topology_options
 from numaproof.reference.topology import policy as policies

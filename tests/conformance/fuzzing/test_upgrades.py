@@ -17,7 +17,7 @@ from numaproof.conformance.fuzzing.exploration import upgrade
 from numaproof.conformance.fuzzing.generation.upgrades import CHANGES
 from numaproof.folders.state_directory import StateDirectory
 from numaproof.protocol import messages
-from numaproof.reference.departures.releases import RELEASES
+from numaproof.reference.deviations.releases import RELEASES
 from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:

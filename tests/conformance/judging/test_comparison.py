@@ -21,8 +21,8 @@ from numaproof.protocol import codec, messages
 from numaproof.protocol.machine import Core, MachineInfo, Node
 from numaproof.protocol.mismatch import Mismatch
 from numaproof.protocol.sets import CPUSet, NUMASet
-from numaproof.reference.departures.releases import release
-from numaproof.reference.kubelet.checkpoints import memory as memory_checkpoint
+from numaproof.reference.checkpoints import memory as memory_checkpoint
+from numaproof.reference.deviations.releases import release
 from numaproof.reference.memory.state import Block, MemoryState
 
 if TYPE_CHECKING:

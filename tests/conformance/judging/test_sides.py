@@ -17,7 +17,7 @@ from numaproof.conformance.trees.described import tree_of
 from numaproof.protocol import messages
 from numaproof.protocol.events import Parted
 from numaproof.protocol.sets import CPUSet
-from numaproof.reference.departures.defects import CHANGES
+from numaproof.reference.deviations.defects import CHANGES
 from numaproof.reference.implementation import Reference
 
 if TYPE_CHECKING:

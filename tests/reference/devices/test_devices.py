@@ -10,12 +10,12 @@ import pytest
 from builders import pods
 from builders.devices import NIC, reported
 from numaproof.protocol.sets import NUMASet
-from numaproof.reference.departures import releases
+from numaproof.reference.checkpoints import devices
+from numaproof.reference.deviations import releases
 from numaproof.reference.devices import allocation
 from numaproof.reference.devices.allocation import DeviceError, Near
 from numaproof.reference.devices.hints import DeviceHints
 from numaproof.reference.devices.state import DeviceState
-from numaproof.reference.kubelet.checkpoints import devices
 from numaproof.reference.pods.manifest import read_pod
 from numaproof.reference.topology.hints import Demand, Need, Supply
 

@@ -10,7 +10,7 @@ import pytest
 from builders import pods
 from builders.machines import of_memory, with_node
 from numaproof.protocol.machine import HugePages, MachineInfo, Node
-from numaproof.reference.departures import releases
+from numaproof.reference.deviations import releases
 from numaproof.reference.errors import NotBuiltError
 from numaproof.reference.memory import policy
 from numaproof.reference.memory.state import Block, Blocks, MemoryState, ReusableMemory

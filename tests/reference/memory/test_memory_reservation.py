@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from builders.machines import of_memory
-from numaproof.reference.departures import releases
-from numaproof.reference.kubelet import configuration
+from numaproof.reference.config import configuration
+from numaproof.reference.deviations import releases
 from numaproof.reference.memory import reservation
 
 MACHINE = of_memory(8 << 30, 8 << 30)

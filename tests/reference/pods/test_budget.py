@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from builders.pods import Sidecar, guaranteed, numbered
-from numaproof.reference.departures import releases
-from numaproof.reference.kubelet.checkpoints import cpu as cpu_checkpoint
-from numaproof.reference.kubelet.checkpoints import memory as memory_checkpoint
-from numaproof.reference.kubelet.checkpoints.files import CheckpointError
+from numaproof.reference.checkpoints import cpu as cpu_checkpoint
+from numaproof.reference.checkpoints import memory as memory_checkpoint
+from numaproof.reference.checkpoints.files import CheckpointError
+from numaproof.reference.deviations import releases
 
 if TYPE_CHECKING:
     from tests.reference.conftest import Player

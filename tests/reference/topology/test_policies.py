@@ -10,10 +10,10 @@ from builders.machines import bare as machine
 from numaproof.protocol import codec, messages
 from numaproof.protocol.machine import MachineInfo, Node
 from numaproof.protocol.releases import RELEASES
-from numaproof.reference.departures import releases
+from numaproof.reference.config import configuration
+from numaproof.reference.config.options import OptionError
+from numaproof.reference.deviations import releases
 from numaproof.reference.implementation import Reference
-from numaproof.reference.kubelet import configuration
-from numaproof.reference.kubelet.options import OptionError
 from numaproof.reference.topology import options, policy
 from numaproof.reference.topology.distances import Distances
 from numaproof.reference.topology.hints import TopologyHint

@@ -1,0 +1,66 @@
+"""Where kubelets take back what pods held at other times than documented.
+
+It is public as https://github.com/kubernetes/kubernetes/issues/107074.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from numaproof.protocol.releases import between
+from numaproof.reference.deviations.deviation import UndocumentedBehaviour
+from numaproof.reference.manager import Manager
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numaproof.reference.pods.containers import PodContainer
+    from numaproof.reference.pods.pod import Pod
+    from numaproof.reference.topology.hints import Resources
+    from numaproof.reference.topology.policy import KeptHint
+
+
+class LastPodKept(Manager[Any]):
+    """Takes nothing back from the pod that it was last asked about."""
+
+    deviation = UndocumentedBehaviour(
+        between("1.30", "1.31"),
+        "A reconcile pass takes nothing back from the pod that was last asked about, even if it "
+        "was refused: its exclusive CPUs lie idle until another pod comes.",
+        "last-pod-kept",
+    )
+
+    _asked: Mapping[str, Pod] = {}
+    _present: Mapping[str, Pod] | None = None
+
+    def hints(self, pod: Pod, container: PodContainer | None) -> Resources:
+        """As documented, after what the pod last asked about held is taken back."""
+        self._turn_to(pod)
+        return super().hints(pod, container)  # type: ignore[safe-super]
+
+    def allocate(self, pod: Pod, container: PodContainer, affinity: KeptHint) -> None:
+        """As documented, likewise."""
+        self._turn_to(pod)
+        super().allocate(pod, container, affinity)  # type: ignore[safe-super]
+
+    def reclaim(self, pods: Mapping[str, Pod]) -> None:
+        """Takes back what is held by none of these pods, nor by the one last asked about."""
+        super().reclaim({**self._asked, **pods})  # type: ignore[safe-super]
+
+    def prepare(self, pods: Mapping[str, Pod]) -> None:
+        """Waits for what it is asked: the pod in question keeps what it holds."""
+        self._present = pods
+
+    def settle(self, pods: Mapping[str, Pod]) -> None:
+        """As documented, as if asked about a pod without containers."""
+        self._asked, self._present = {}, None
+        super().settle(pods)
+
+    def _turn_to(self, pod: Pod) -> None:
+        self._asked = {pod.uid: pod}
+        if self._present is not None:
+            self.reclaim(self._present)
+            self._present = None
+
+
+DEVIATIONS = (LastPodKept,)
