@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from numaproof.conformance.execution.player import Player
 from numaproof.conformance.judging import invariants
+from numaproof.conformance.judging.finding import Finding
 from numaproof.inputs.plurals import numbered
 from numaproof.protocol import messages
 
@@ -54,8 +55,14 @@ class Attendant(Player):
         if not isinstance(state, messages.State):
             return
         self.session.calls[-1].problems += [
-            f"container {name} of {uid} holds {numbered('CPU', container.exclusive)}, but the state"
-            " directory was empty and no pod has been admitted since: that is of an earlier start"
+            Finding(
+                "node",
+                "leftovers",
+                kind="statement",
+                text=f"container {name} of {uid} holds {numbered('CPU', container.exclusive)}, but"
+                " the state directory was empty and no pod has been admitted since: that is of an"
+                " earlier start",
+            )
             for uid, containers in state.pods.items()
             for name, container in containers.items()
             if container.exclusive
@@ -64,7 +71,7 @@ class Attendant(Player):
     def _excuse_affinities(self) -> None:
         """Hints are in memory alone: they come back as the pods are admitted again."""
         if self.checker.now is not None:
-            excused = {one.sentence for one in invariants.on_affinity(self.checker.now)}
+            excused = {one.finding for one in invariants.on_affinity(self.checker.now)}
             state = self.session.calls[-1]
             state.problems = [one for one in state.problems if one not in excused]
 
@@ -80,13 +87,13 @@ class Attendant(Player):
         if len(self.session.calls) == said:
             return
         broken = invariants.on_answer_alone(call.args, answer, self.session.level)
-        alone = {one.sentence for one in broken}
+        alone = {one.finding for one in broken}
         found, call.problems = call.problems[known:], call.problems[:known]
         call.problems += [one for one in found if one in alone]
         self.session.calls[said].problems += [one for one in found if one not in alone]
 
 
-def _moved(call: Call, held: View) -> list[str]:
+def _moved(call: Call, held: View) -> list[Finding]:
     """Which containers got other CPUs than they held when their pod was admitted again."""
     if not isinstance(call.args, messages.AdmitArgs):
         return []
@@ -95,8 +102,13 @@ def _moved(call: Call, held: View) -> list[str]:
     uid = call.args.pod["metadata"]["uid"]
     before = held.state.pods.get(uid, {})
     return [
-        f"container {name} of {uid} held {numbered('CPU', before[name].exclusive)} before the"
-        f" restart, and now holds {numbered('CPU', container.exclusive)} [exclusive-set-stays]"
+        Finding(
+            "invariant",
+            "exclusive-set-stays",
+            kind="invariant",
+            text=f"container {name} of {uid} held {numbered('CPU', before[name].exclusive)} before"
+            f" the restart, and now holds {numbered('CPU', container.exclusive)}",
+        )
         for name, container in call.answer.containers.items()
         if name in before and before[name].exclusive - container.exclusive
     ]

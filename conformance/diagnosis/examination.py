@@ -259,7 +259,7 @@ class Examination:
             # A fault is one finding, which it has already.
             fault = isinstance(moment.answer, messages.Fault)
             for problem in () if fault else call.problems:
-                moment.wrong(problem, after=cause if moment.step == "state" else "")
+                moment.wrong(str(problem), after=cause if moment.step == "state" else "")
             cause = f"{moment.step} ({at})"
 
 

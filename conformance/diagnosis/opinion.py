@@ -6,7 +6,6 @@ or they do not. What else is compared depends on the level that the program clai
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +21,7 @@ from numaproof.inputs.plurals import counted, numbered
 from numaproof.protocol import messages
 from numaproof.protocol.discovery import discovers
 from numaproof.protocol.messages import LEVELS
+from numaproof.protocol.mismatch import Mismatch
 from numaproof.protocol.releases import NEWEST
 from numaproof.reference.implementation import Reference
 
@@ -138,7 +138,7 @@ class Opinion:
             if applies(level, self._hello.level):
                 claim = f"level {level} is claimed, and the documents say otherwise: "
                 moment.wrong(
-                    str(replace(found, what=claim + found.what)),
+                    str(Mismatch(claim + found.subject, found.expected, found.actual)),
                     "answer as documented, or claim a lower level",
                 )
 

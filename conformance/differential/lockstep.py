@@ -24,14 +24,13 @@ from numaproof.conformance.execution.session import Session
 from numaproof.conformance.execution.shown import bounded, replace_text, told
 from numaproof.conformance.judging import crash_attribution, known_defects, signatures
 from numaproof.conformance.judging.invariants import View
-from numaproof.conformance.judging.oracle import STATE_DIR, Oracle, of_sides
+from numaproof.conformance.judging.oracle import STATE_DIR, Oracle
 from numaproof.conformance.judging.sides import Sides
 from numaproof.conformance.judging.signatures import Evidence
 from numaproof.folders.removal import remove_tree
 from numaproof.folders.scratch import make_folder, require_room
 from numaproof.folders.state_directory import StateDirectory
 from numaproof.protocol import codec, events, messages
-from numaproof.protocol.mismatch import swapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.execution.capabilities import Capabilities
     from numaproof.conformance.execution.implementation import Implementation
     from numaproof.conformance.execution.scenario import Scenario
+    from numaproof.conformance.judging.finding import Finding
     from numaproof.conformance.judging.sides import Side
     from numaproof.protocol.events import Outcome, Picture
 
@@ -87,6 +87,9 @@ class LockstepResult:
         defect: the named defect by which a side broke; None where it did not.
         parted: the side that the right one took, where either was right and they differ.
         tested: the side that was under test.
+        finding: what differs; None if nothing does.
+        words: how a side broke, without what it wrote instead of an answer.
+        ending: the exit code or signal of a side that ended, in words.
     """
 
     outcome: Outcome
@@ -99,15 +102,25 @@ class LockstepResult:
     defect: str | None = None
     parted: events.Parted | None = None
     tested: Literal["left", "right"] = "right"
+    finding: Finding | None = None
+    words: str = ""
+    ending: str = ""
 
     @property
     def signature(self) -> str:
         """The cause of the failure; empty if there is none."""
-        message = self.message.removeprefix(f"{self.operation}: ")
-        if self.tested == "left":
+        found = self.finding
+        if found and self.tested == "left":
             # Signatures have the right side's kind of answer before the left side's.
-            message = swapped(message)
-        evidence = Evidence(self.outcome, message, self.operation, trace=self.stderr)
+            found = found.swapped()
+        evidence = Evidence(
+            self.outcome,
+            self.operation,
+            found,
+            words=self.words,
+            ending=self.ending,
+            trace=self.stderr,
+        )
         return signatures.signature(evidence)
 
     @property
@@ -149,7 +162,9 @@ class _Left:
 
 
 class _Differs(Exception):  # noqa: N818 - ends a scenario at its first difference
-    pass
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(str(finding))
+        self.finding = finding
 
 
 @dataclass
@@ -159,7 +174,7 @@ class _PairSession(Session):
     def call(self, operation: str, args: messages.Args) -> messages.Answer:
         answer = super().call(operation, args)
         if self.calls[-1].problems:
-            raise _Differs(of_sides(self.calls[-1].problems[0]))
+            raise _Differs(replace(self.calls[-1].problems[0], source="other side"))
         return answer
 
 
@@ -227,28 +242,32 @@ class _LockstepRun:
         except NotSupportedError as missing:
             return LockstepResult("unsupported", f"one side does not have {missing}")
         except _LeftFailure as left:
-            failure = left.failure
-            message = f"the left side: {failure}"
-            return self._ended(failure.outcome, message, failure.stderr)
+            return self._broken(left.failure, "the left side: ")
         except ImplementationFailure as failure:
-            return self._ended(failure.outcome, str(failure), failure.stderr)
+            return self._broken(failure)
         except _Differs as differs:
             last = self._session.calls[-1]
             faults = [
                 one for one in (last.answer, self._left.answer) if isinstance(one, messages.Fault)
             ]
-            said = str(differs)
+            found = differs.finding
             if self._pair.tested == "left":
-                said = swapped(said)
-            last.problems[:] = [said]
+                found = found.swapped()
+            last.problems[:] = [found]
             ended = self._ended(
-                "fault" if faults else "fail", f"{last.operation}: {said}", faults=faults
+                "fault" if faults else "fail", f"{last.operation}: {found}", faults=faults
             )
-            return replace(ended, pictures=self._pictures(), tested=self._pair.tested)
+            pictures, tested = self._pictures(), self._pair.tested
+            return replace(ended, finding=found, pictures=pictures, tested=tested)
         return LockstepResult("pass", calls=len(self._session.calls), parted=self._parted())
 
     def _parted(self) -> events.Parted | None:
         return self._left.parted() if isinstance(self._left, Sides) else None
+
+    def _broken(self, failure: ImplementationFailure, whose: str = "") -> LockstepResult:
+        ended = self._ended(failure.outcome, f"{whose}{failure}", failure.stderr)
+        words = f"{whose}{failure.words}"
+        return replace(ended, finding=failure.finding, words=words, ending=failure.ending)
 
     def _ended(
         self,

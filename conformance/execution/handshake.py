@@ -75,7 +75,13 @@ class FailedHandshake:
             stderr=self.failure.stderr,
             reproduce=self.reproduce,
             signature=signatures.signature(
-                Evidence(self.failure.outcome, str(self.failure), CASE, trace=self.failure.stderr)
+                Evidence(
+                    self.failure.outcome,
+                    CASE,
+                    words=self.failure.words,
+                    ending=self.failure.ending,
+                    trace=self.failure.stderr,
+                )
             ),
         )
         yield events.RunEnded(

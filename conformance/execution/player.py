@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.cases.machine_properties import Facts
     from numaproof.conformance.cases.schema import Case, Devices
     from numaproof.conformance.execution.session import Session
+    from numaproof.conformance.judging.finding import Finding
     from numaproof.conformance.judging.invariant_checker import InvariantChecker
     from numaproof.conformance.judging.invariants import Violation
     from numaproof.conformance.judging.sides import Sides
@@ -104,8 +105,8 @@ class Player:
         return [violation for violation, _ in self.broken]
 
     @property
-    def problems(self) -> list[str]:
-        """Everything found wrong, one sentence each."""
+    def problems(self) -> list[Finding]:
+        """Everything found wrong."""
         return [problem for call in self.session.calls for problem in call.problems]
 
     def play(self) -> None:
@@ -343,7 +344,7 @@ class Player:
         if not isinstance(answer, messages.Fault):
             broken = [one for one in self.checker.after(answer, uid) if not self._shared(one)]
             self.broken += [(one, self.facts) for one in broken]
-            call.problems += [one.sentence for one in broken]
+            call.problems += [one.finding for one in broken]
         call.problems += self._unmet(expected, answer)
 
     @property
@@ -359,7 +360,7 @@ class Player:
         defect = known_defects.explain(violation, self.facts, known, self.sides.shared)
         return self.sides.shares(defect)
 
-    def _unmet(self, expected: Expectation, answer: messages.Answer) -> list[str]:
+    def _unmet(self, expected: Expectation, answer: messages.Answer) -> list[Finding]:
         """What is wrong with an answer, unless the case expects one side's and it is another's."""
         view = self.checker.now
         problems = expectations.check(expected, answer, self._context(view.state if view else None))

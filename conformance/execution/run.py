@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from numaproof.conformance.cases.schema import Case
     from numaproof.conformance.execution.implementation import Implementation
+    from numaproof.conformance.judging.finding import Finding
     from numaproof.conformance.judging.invariants import Violation
     from numaproof.conformance.judging.oracle import AnswerJudge, SteeredImplementation
     from numaproof.conformance.judging.sides import Side
@@ -114,12 +115,41 @@ def reference_target(kubernetes: str, side: Side) -> Target:
 
 @dataclass(frozen=True)
 class RunResult:
-    """How a run ended. `message` is one sentence, `stderr` what the program logged meanwhile."""
+    """How a run ended.
+
+    Attributes:
+        outcome: how.
+        message: the same in one sentence.
+        stderr: what the program logged meanwhile, or the trace of a fault.
+        defect: the named defect behind it.
+        finding: what was wrong with an answer, or with what was left; None if nothing was.
+        words: how the program broke, without what it wrote instead of an answer.
+        ending: the exit code or signal of a program that ended, in words.
+    """
 
     outcome: Outcome
     message: str = ""
     stderr: str = ""
     defect: str | None = None
+    finding: Finding | None = None
+    words: str = ""
+    ending: str = ""
+
+    @classmethod
+    def of_failure(cls, failure: ImplementationFailure) -> RunResult:
+        """A program's failure as the end of a run."""
+        return cls(
+            failure.outcome,
+            str(failure),
+            failure.stderr,
+            finding=failure.finding,
+            words=failure.words,
+            ending=failure.ending,
+        )
+
+    def showing(self, finding: Finding) -> RunResult:
+        """The same, with a finding as what it shows."""
+        return replace(self, message=cut(str(finding)), finding=finding)
 
     @property
     def good(self) -> bool:
@@ -238,7 +268,7 @@ class Run:
             program.settle()
             self.player.session.check_state()
         except ImplementationFailure as failure:
-            self.broke = _broken(failure)
+            self.broke = RunResult.of_failure(failure)
             if result.good:
                 return self._verdict(self.broke)
             log = failure.stderr
@@ -269,12 +299,11 @@ class Run:
             require_room(self._scratch)
         player = self.player
         outcome, defect = known_defects.judge(ended.outcome, self.case, player.broken, self._known)
-        sentences = {violation.sentence for violation in player.violations}
-        wrong = [one for one in player.problems if one not in sentences]
+        wrong = [one for one in player.problems if one.source != "invariant"]
         if outcome == "expected failure" and wrong and not self.case.defect:
-            return replace(ended, message=cut(wrong[0]))
+            return ended.showing(wrong[0])
         if outcome == "fail" and (broken := self._unexplained()):
-            ended = replace(ended, message=cut(broken[0].sentence))
+            ended = ended.showing(broken[0].finding)
         return replace(ended, outcome=outcome, defect=defect)
 
     def violated(self, result: RunResult) -> tuple[str, ...]:
@@ -323,24 +352,27 @@ class Run:
         except NotSupportedError as missing:
             return RunResult("unsupported", f"the implementation does not have {missing}")
         except ImplementationFailure as failure:
-            self.broke = _broken(failure)
+            self.broke = RunResult.of_failure(failure)
             return self.broke
         answers = (call.answer for call in self.player.session.calls)
         fault = next((one for one in answers if isinstance(one, messages.Fault)), None)
         if fault:
-            return RunResult("fault", cut(fault.message), bounded(fault.trace))
+            words = cut(fault.message)
+            return RunResult("fault", words, bounded(fault.trace), words=words)
         problems = self.player.problems
-        return RunResult("fail", cut(problems[0])) if problems else RunResult("pass")
+        return RunResult("fail").showing(problems[0]) if problems else RunResult("pass")
 
     def signature(self, result: RunResult) -> str:
         """The cause of the failure that `result` of this run is; empty if it is none."""
         calls = self.player.session.calls
-        shown = (call.operation for call in calls if result.message in map(cut, call.problems))
+        shown = (call.operation for call in calls if result.finding in call.problems)
         evidence = signatures.Evidence(
             outcome=result.outcome,
-            message=result.message,
             operation=next(shown, calls[-1].operation if calls else ""),
+            finding=result.finding,
             invariants=[one.invariant for one in self._unexplained()],
+            words=result.words,
+            ending=result.ending,
             trace=result.stderr,
             defect=result.defect,
         )
@@ -369,10 +401,6 @@ def _root(tree: MachineTree | None, target: Target) -> Callable[[], str | Path] 
     if tree is None:
         return None
     return tree.directory if target.program else tree.held
-
-
-def _broken(failure: ImplementationFailure) -> RunResult:
-    return RunResult(failure.outcome, str(failure), failure.stderr)
 
 
 def _made(path: Path) -> Path:

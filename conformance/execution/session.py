@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from numaproof.conformance.execution.capabilities import Capabilities
     from numaproof.conformance.execution.implementation import Implementation
+    from numaproof.conformance.judging.finding import Finding
     from numaproof.protocol.machine import MachineInfo
 
 _DISCOVERY = ("operation discover", discovery.WHOLE)
@@ -54,7 +55,7 @@ class Call:
     operation: str
     args: messages.Args
     answer: messages.Answer | None = None
-    problems: list[str] = field(default_factory=list)
+    problems: list[Finding] = field(default_factory=list)
     before: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
 
@@ -338,7 +339,7 @@ def _spoiled() -> Iterator[None]:
     try:
         yield
     except StateError as error:
-        raise SpoiledState(str(error)) from None
+        raise SpoiledState(error) from None
 
 
 def tamper(directory: StateDirectory, file: str, how: str, text: str = "") -> bool:

@@ -43,9 +43,9 @@ LONGEST_PROBLEM = 4000
 """Characters: enough for what differs in two answers of a large machine."""
 
 
-def told(problems: Sequence[str]) -> tuple[str, ...]:
+def told(problems: Sequence[object]) -> tuple[str, ...]:
     """The problems of a call as reports show them."""
-    shown = tuple(cut(one) for one in problems[:MOST_PROBLEMS])
+    shown = tuple(cut(str(one)) for one in problems[:MOST_PROBLEMS])
     more = len(problems) - len(shown)
     return (*shown, f"... and {more:,} more") if more else shown
 

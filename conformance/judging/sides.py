@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from numaproof.conformance.judging.finding import Finding
     from numaproof.conformance.judging.oracle import Meets, SteeredImplementation
     from numaproof.reference.deviations.deviation import Defect, UndocumentedBehaviour
 
@@ -152,7 +153,7 @@ class Sides:
 
     def disagreement(
         self, operation: str, args: messages.Args, answer: messages.Answer
-    ) -> str | None:
+    ) -> Finding | None:
         """How `answer` differs from that of the side taken so far; None if a side agrees."""
         found = None
         if self._level != "invariants":

@@ -15,6 +15,7 @@ from numaproof.conformance.judging.entitlement import (
     options,
     pod_resources,
 )
+from numaproof.conformance.judging.finding import Finding
 from numaproof.inputs.plurals import numbered
 from numaproof.protocol import messages
 from numaproof.protocol.releases import NEWEST
@@ -50,9 +51,15 @@ class Violation:
     size: int = 0
 
     @property
-    def sentence(self) -> str:
-        """The message with the invariant's name, as it stands beside the call that broke it."""
-        return f"{self.message} [{self.invariant}]"
+    def finding(self) -> Finding:
+        """The same as it stands next to the call that broke it."""
+        return Finding(
+            "invariant",
+            self.invariant,
+            kind="invariant",
+            text=self.message,
+            requirement=self.requirement,
+        )
 
 
 @dataclass(frozen=True)
