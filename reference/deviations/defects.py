@@ -18,7 +18,7 @@ from numaproof.reference.deviations import (
     pods,
     quota,
     readmission,
-    reclaiming,
+    stale_state,
     topology,
 )
 from numaproof.reference.deviations.deviation import (
@@ -38,7 +38,7 @@ OVERRIDES: tuple[type, ...] = (
     *distribution.DEVIATIONS,
     *cpu.DEVIATIONS,
     *readmission.DEVIATIONS,
-    *reclaiming.DEVIATIONS,
+    *stale_state.DEVIATIONS,
     *memory.DEVIATIONS,
     *pods.DEVIATIONS,
     *quota.DEVIATIONS,

@@ -9,15 +9,15 @@ from numaproof.reference.cadvisor.order import NodeOrder
 from numaproof.reference.deviations.deviation import ALL, ISSUES, Defect, UndocumentedBehaviour
 from numaproof.reference.devices.hints import DeviceHints
 from numaproof.reference.devices.manager import DeviceManager
+from numaproof.reference.topology.hints import ANYWHERE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from numaproof.protocol.machine import MachineInfo
-    from numaproof.protocol.sets import NUMASet
-    from numaproof.reference.devices.allocation import Near
+    from numaproof.reference.devices.policy import Near
     from numaproof.reference.pods.pod import Pod
-    from numaproof.reference.topology.policy import KeptHint
+    from numaproof.reference.topology.hints import TopologyHint
 
 
 class AllNodesConsidered(DeviceHints):
@@ -61,7 +61,7 @@ class PodLevelWithoutDevices(DeviceManager):
         "admitted without the devices that its containers request, even where there are none.",
     )
 
-    def allocate_pod(self, pod: Pod, affinity: KeptHint) -> None:
+    def allocate_pod(self, pod: Pod, affinity: TopologyHint) -> None:
         """Gives nothing."""
 
 
@@ -78,9 +78,9 @@ class AnyDeviceReused(DeviceManager):
         "that belongs to no NUMA node as soon as one on the affinity.",
     )
 
-    def near(self, affinity: NUMASet | None) -> Near:
+    def near(self, affinity: TopologyHint) -> Near:
         """As documented for free devices, anywhere for others."""
-        return super().near(affinity)._replace(reused=None)
+        return super().near(affinity)._replace(reused=ANYWHERE)
 
 
 ALL_NODES_FOR_DEVICES = Defect(

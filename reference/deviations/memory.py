@@ -152,10 +152,9 @@ class ReusableAfterRemoval(StaticMemoryPolicy):
         "others get it, too.",
     )
 
-    def still_reusable(self, state: MemoryState, reuse: ReusableMemory) -> ReusableMemory:
+    def still_reusable(self, state: MemoryState) -> ReusableMemory:
         """All of it."""
-        del state
-        return reuse
+        return state.reuse
 
 
 NULL_STATE_PANIC = Defect(

@@ -1,4 +1,4 @@
-"""Where kubelets take back what pods held at other times than documented.
+"""Where kubelets remove stale state at other times than documented.
 
 It is public as https://github.com/kubernetes/kubernetes/issues/107074.
 """
@@ -14,10 +14,10 @@ from numaproof.reference.manager import Manager
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from numaproof.reference.manager import Occasion
     from numaproof.reference.pods.containers import PodContainer
     from numaproof.reference.pods.pod import Pod
-    from numaproof.reference.topology.hints import Resources
-    from numaproof.reference.topology.policy import KeptHint
+    from numaproof.reference.topology.hints import Resources, TopologyHint
 
 
 class LastPodKept(Manager[Any]):
@@ -38,28 +38,27 @@ class LastPodKept(Manager[Any]):
         self._turn_to(pod)
         return super().hints(pod, container)  # type: ignore[safe-super]
 
-    def allocate(self, pod: Pod, container: PodContainer, affinity: KeptHint) -> None:
+    def allocate(self, pod: Pod, container: PodContainer, affinity: TopologyHint) -> None:
         """As documented, likewise."""
         self._turn_to(pod)
         super().allocate(pod, container, affinity)  # type: ignore[safe-super]
 
-    def reclaim(self, pods: Mapping[str, Pod]) -> None:
-        """Takes back what is held by none of these pods, nor by the one last asked about."""
-        super().reclaim({**self._asked, **pods})  # type: ignore[safe-super]
+    def remove_stale_state(self, pods: Mapping[str, Pod], when: Occasion) -> None:
+        """Spares the pod last asked about, unless all is to go now.
 
-    def prepare(self, pods: Mapping[str, Pod]) -> None:
-        """Waits for what it is asked: the pod in question keeps what it holds."""
-        self._present = pods
-
-    def settle(self, pods: Mapping[str, Pod]) -> None:
-        """As documented, as if asked about a pod without containers."""
-        self._asked, self._present = {}, None
-        super().settle(pods)
+        Before an admission it waits for what it is asked: the pod in question keeps what it holds.
+        """
+        if when == "admission":
+            self._present = pods
+            return
+        if when == "now":
+            self._asked, self._present = {}, None
+        super().remove_stale_state({**self._asked, **pods}, when)
 
     def _turn_to(self, pod: Pod) -> None:
         self._asked = {pod.uid: pod}
         if self._present is not None:
-            self.reclaim(self._present)
+            self.remove_stale_state(self._present, "reconcile")
             self._present = None
 
 
