@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Maturity = Literal["alpha", "beta", "stable", "deprecated"]
 
-_MATURITIES: dict[str, Maturity] = {
+MATURITIES: dict[str, Maturity] = {
     "a": "alpha",
     "b": "beta",
     "s": "stable",
@@ -83,7 +83,7 @@ def of_release(version: str) -> Mapping[str, Gate]:
 def _gate(cell: str, needs: tuple[str, ...]) -> Gate:
     letter = cell[0]
     return Gate(
-        _MATURITIES[letter.lower()],
+        MATURITIES[letter.lower()],
         default=letter.isupper(),
         locked=cell.endswith("!"),
         needs=needs,
