@@ -85,7 +85,7 @@ class Fields:
 
     A `pointer` to one is None for ``null``. `embedded` names the structure inside this one that a
     field belongs to, which errors say. With `check` the type decodes itself: what `check` raises
-    as a ValueError is an error like a wrong type.
+    as a ValueError is an error like a wrong type. `dumped` is how Go prints it, if not so.
     """
 
     go: str
@@ -93,6 +93,7 @@ class Fields:
     pointer: bool = False
     embedded: Mapping[str, str] = field(default_factory=dict)
     check: Callable[[Mapping[str, Any]], object] | None = None
+    dumped: Callable[[Any], str] | None = None
 
 
 Kind = Text | Unsigned | Signed | Truth | Own | Keyed | Listed | Fields
