@@ -130,7 +130,7 @@ def _duration(value: str, _: Any) -> str:
 
 
 def _pairs(value: str, earlier: Any, separator: str = "=", of: str = "string") -> dict[str, str]:
-    found: dict[str, str] = {} if earlier is None else earlier
+    found: dict[str, str] = earlier or {}
     for pair in filter(None, value.split(",")):
         found |= _pair(pair, separator, of)
     return found
@@ -144,9 +144,7 @@ def _pair(text: str, separator: str = "=", of: str = "string") -> dict[str, str]
 
 
 def _one_pair(value: str, earlier: Any) -> dict[str, str]:
-    found: dict[str, str] = {} if earlier is None else earlier
-    found |= _pair(value)
-    return found
+    return {**(earlier or {}), **_pair(value)}
 
 
 def _thresholds(value: str, earlier: Any) -> dict[str, str]:
@@ -154,7 +152,7 @@ def _thresholds(value: str, earlier: Any) -> dict[str, str]:
 
 
 def _gates(value: str, earlier: Any) -> dict[str, bool]:
-    found: dict[str, bool] = {} if earlier is None else earlier
+    found: dict[str, bool] = earlier or {}
     for pair in filter(None, value.split(",")):
         for name, on in _pair(pair, of="bool").items():
             try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from numaproof.protocol.releases import between
-from numaproof.reference.cadvisor.order import NodeOrder
+from numaproof.reference.cadvisor.discovery import NodeOrder
 from numaproof.reference.deviations.deviation import ALL, ISSUES, Defect, UndocumentedBehaviour
 from numaproof.reference.devices.hints import DeviceHints
 from numaproof.reference.devices.manager import DeviceManager

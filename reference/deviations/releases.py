@@ -13,8 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from numaproof.protocol.releases import NEWEST, RELEASES
-from numaproof.reference.cadvisor.discovery import NO_CPU
-from numaproof.reference.cadvisor.order import NodeOrder
+from numaproof.reference.cadvisor.discovery import NO_CPU, NodeOrder
 from numaproof.reference.config import gates
 from numaproof.reference.config.reservation import to_thousandths
 from numaproof.reference.cpu.assignment import Assignment
