@@ -55,7 +55,7 @@ def _afterwards(
     def allocate(
         original: Any, self: Any, state: Any, pod: Pod, container: PodContainer, at: Any
     ) -> Any:
-        before, reusable = state.of(pod.uid)
+        before, reusable = state, state.reuse.of(pod.uid)
         state = original(self, state, pod, container, at)
         if state.of(pod.uid, container.name) is None:
             return state

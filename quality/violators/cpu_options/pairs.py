@@ -40,7 +40,7 @@ def _asked_again(changes: Changes, when: Callable[..., bool]) -> None:
     def again(original: Any, self: Any, state: Any, pod: Any, container: Any, affinity: Any) -> Any:
         held = state.of(pod.uid, container.name)
         if held is not None and when(pod, container):
-            free = self.in_unbroken_cores(state.of(pod.uid))
+            free = self.in_unbroken_cores(state, state.reuse.of(pod.uid))
             self.check_alignment(held.bit_count(), free)
         return original(self, state, pod, container, affinity)
 
