@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from numaproof.protocol.machine import MachineInfo
     from numaproof.reference.deviations.releases import Release
-    from numaproof.reference.devices.allocation import Favoured
+    from numaproof.reference.devices.policy import Favoured
     from numaproof.reference.node import StartedNode
 
 _SCOPES = ("container", "pod")

@@ -80,10 +80,7 @@ def to_messages(resources: Resources) -> messages.ProviderHints:
     return {
         resource: None
         if hints is None
-        else tuple(
-            messages.Hint(NUMASet.from_mask(hint.nodes), hint.preferred)
-            for hint in evaluation.listed(hints)
-        )
+        else tuple(messages.Hint(hint.numa, hint.preferred) for hint in evaluation.listed(hints))
         for resource, hints in resources.items()
     }
 

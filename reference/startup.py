@@ -102,7 +102,7 @@ def start(
     devices.report(args.devices)
     node = StartedNode(setup, devices, cpus, memory, present)
     # The reconcile loop makes its first pass at once.
-    node.reclaim([cpus])
+    node.remove_stale_state("reconcile", [cpus])
     node.save()
     return node
 

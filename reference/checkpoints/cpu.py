@@ -9,7 +9,6 @@ differ in the version that they try first, which shows in the error for a damage
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from numaproof.protocol.sets import CPUSet
@@ -25,6 +24,20 @@ if TYPE_CHECKING:
 
 FILE_NAME = "cpu_manager_state"
 
+
+def _check_pod(entry: Mapping[str, str]) -> None:
+    try:
+        parse_cpus(entry["cpuSet"])
+    except CPUListError as error:
+        raise CPUListError(f"failed to parse cpuset: {error}") from None
+
+
+def _dumped(entry: Mapping[str, str]) -> str:
+    """The CPUs of a pod as Go's dump shows a set: a map to empty structures."""
+    cpus = " ".join(f"{cpu}:{{}}" for cpu in parse_cpus(entry.get("cpuSet", "")))
+    return f"{{CPUSet:(cpuset.CPUSet){{elems:(map[int]struct {{}})map[{cpus}]}}}}"
+
+
 _BY_ID = decoding.Keyed(decoding.Text(), "map[string]string", made=True)
 _BY_POD = decoding.Keyed(
     decoding.Keyed(decoding.Text(), "map[string]string"), "map[string]map[string]string", made=True
@@ -33,7 +46,8 @@ _POD_ENTRIES = decoding.Keyed(
     decoding.Fields(
         "state.podEntryJSON",
         {"cpuSet": decoding.Text()},
-        check=lambda entry: _parse_pod(entry["cpuSet"]),
+        check=_check_pod,
+        dumped=_dumped,
     ),
     "state.PodCPUAssignments",
     made=True,
@@ -59,7 +73,6 @@ def version_1() -> Format:
     return Format(
         f"{_WRITTEN_TYPE}V1",
         {**_POLICY, "entries": _BY_ID},
-        partial(_dump, _BY_ID.go),
         (_WRITTEN_TYPE,),
     )
 
@@ -72,7 +85,6 @@ def version_2(structure: str, *more: str) -> Format:
     return Format(
         structure,
         {**_POLICY, "entries": _BY_POD},
-        partial(_dump, _BY_POD.go),
         (_WRITTEN_TYPE, *more),
     )
 
@@ -82,7 +94,6 @@ def version_3(structure: str, *more: str) -> Format:
     return Format(
         structure,
         {**_POLICY, "entries": _BY_POD, "podEntries": _POD_ENTRIES},
-        partial(_dump, _BY_POD.go),
         (_WRITTEN_TYPE, *more),
         takes_no_checksum=False,
     )
@@ -223,36 +234,6 @@ def dump(state: CPUState, policy: str, formats: CPUFormats) -> bytes:
     )
 
 
-def _dump(entries: str, structure: str, content: Mapping[str, Any]) -> str:
-    """Go's textual dump of the structure; `entries` is the type of its entries."""
-    pods = ""
-    if "podEntries" in content:
-        shown = {uid: _dumped(entry) for uid, entry in (content["podEntries"] or {}).items()}
-        pods = f"PodEntries:({_POD_ENTRIES.go}){_map(shown)} "
-    return (
-        f"(*{structure}){{PolicyName:(string){content['policyName']} "
-        f"DefaultCPUSet:(string){content['defaultCpuSet']} "
-        f"Entries:({entries}){_map(content['entries'])} "
-        f"{pods}Checksum:(checksum.Checksum)0}}"
-    )
-
-
-def _dumped(entry: Mapping[str, str]) -> str:
-    """The CPUs of a pod as Go's dump shows a set: a map to empty structures."""
-    cpus = " ".join(f"{cpu}:{{}}" for cpu in parse_cpus(entry.get("cpuSet", "")))
-    return f"{{CPUSet:(cpuset.CPUSet){{elems:(map[int]struct {{}})map[{cpus}]}}}}"
-
-
-def _map(entries: Mapping[str, Any] | None) -> str:
-    if entries is None:
-        return "<nil>"
-    parts = (
-        f"{key}:{value if isinstance(value, str) else _map(value)}"
-        for key, value in sorted(entries.items())
-    )
-    return f"map[{' '.join(parts)}]"
-
-
 def _text(cpus: int) -> str:
     return str(CPUSet.from_mask(cpus))
 
@@ -262,10 +243,3 @@ def _cpus(text: str, problem: str) -> int:
         return parse_cpus(text).mask
     except CPUListError as error:
         raise files.CheckpointError(problem.format(f'"{text}"', error)) from None
-
-
-def _parse_pod(text: str) -> None:
-    try:
-        parse_cpus(text)
-    except CPUListError as error:
-        raise CPUListError(f"failed to parse cpuset: {error}") from None

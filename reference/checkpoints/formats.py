@@ -11,10 +11,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reference.checkpoints import files
-from numaproof.reference.golang import decoding
+from numaproof.reference.golang import decoding, dumping
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
 Content = dict[str, Any]
 """What a file says, by the names of its fields."""
@@ -23,6 +23,12 @@ CORRUPTED = "checkpoint is corrupted"
 """What a kubelet says of a wrong checksum."""
 
 _CHECKSUM = decoding.Unsigned("checksum.Checksum")
+_GO_NAMES = {
+    "defaultCpuSet": "DefaultCPUSet",
+    "numaAffinity": "NUMAAffinity",
+    "total": "TotalMemSize",
+}
+"""The fields that have another name in Go."""
 _OPTIONAL = frozenset({"entries", "podEntries", "baselines", "memoryBlocks"})
 """The fields that a kubelet leaves out where they are empty."""
 
@@ -43,14 +49,12 @@ class Format:
     Attributes:
         structure: what the kubelet calls the structure that it reads the file into.
         fields: the fields besides the checksum, in order.
-        dump: Go's textual dump of a structure with this name and content.
         takes_checksum_of: names of structures: the checksum of any of them is right.
         takes_no_checksum: whether a file without checksum is taken as it is.
     """
 
     structure: str
     fields: Mapping[str, decoding.Kind]
-    dump: Callable[[str, Mapping[str, Any]], str]
     takes_checksum_of: tuple[str, ...]
     takes_no_checksum: bool = True
 
@@ -71,6 +75,11 @@ class Format:
         if problem:
             raise UnreadableError(problem, found)
         return found
+
+    def dump(self, structure: str, content: Content) -> str:
+        """Go's textual dump of a structure with this name and content, without its checksum."""
+        fields = {**self.fields, "checksum": _CHECKSUM}
+        return f"(*{structure}){dumping.dump(fields, {**content, 'checksum': 0}, _GO_NAMES)}"
 
     def takes(self, found: Content) -> bool:
         """Whether the checksum is right, or may be missing."""

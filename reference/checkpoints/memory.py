@@ -15,7 +15,7 @@ from numaproof.reference.golang import decoding
 from numaproof.reference.memory.state import Block, MemoryState, MemoryTable, NodeMemory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from numaproof.reference.memory.state import Blocks
 
@@ -61,7 +61,6 @@ _POD_ENTRIES = decoding.Keyed(
 )
 _WRITTEN_TYPE = "state.MemoryManagerCheckpoint"
 """The structure whose checksum is written, so that earlier releases take it; all take it."""
-_NIL = "<nil>"
 _EMPTY_NODE: Mapping[str, Any] = {"numberOfAssignments": 0, "memoryMap": {}, "cells": []}
 _EMPTY_TABLE = dict.fromkeys(_TABLE_FIELDS, 0)
 """What ``null`` stands for as a node or a table: unlike any that a machine has."""
@@ -75,7 +74,7 @@ def version_1(structure: str, *more: str, takes_no_checksum: bool) -> Format:
 
     The file is read into this `structure`; `more` structures' checksums are taken, too.
     """
-    return Format(structure, _FIELDS, _dump, (_WRITTEN_TYPE, *more), takes_no_checksum)
+    return Format(structure, _FIELDS, (_WRITTEN_TYPE, *more), takes_no_checksum)
 
 
 def version_2(structure: str) -> Format:
@@ -83,7 +82,6 @@ def version_2(structure: str) -> Format:
     return Format(
         structure,
         {**_FIELDS, "podEntries": _POD_ENTRIES},
-        _dump,
         (_WRITTEN_TYPE,),
         takes_no_checksum=False,
     )
@@ -200,74 +198,3 @@ def _listed(blocks: Blocks) -> list[dict[str, Any]]:
         {"numaAffinity": [*NUMASet.from_mask(own.nodes)], "type": own.kind, "size": own.size}
         for own in blocks
     ]
-
-
-def _dump(structure: str, found: Mapping[str, Any]) -> str:
-    """Go's textual dump of the structure."""
-    pod_entries = ""
-    if "podEntries" in found:
-        entries = _map(found["podEntries"], _dumped_pod_entry)
-        pod_entries = f"PodEntries:(state.PodMemoryAssignments){entries} "
-    return (
-        f"(*{structure}){{PolicyName:(string){found['policyName']} "
-        f"MachineState:(state.NUMANodeMap){_map(found['machineState'], _dumped_node)} "
-        f"Entries:{_type('state.ContainerMemoryAssignments', found['machineState'])}"
-        f"{_map(found['entries'], _dumped_pod)} "
-        f"{pod_entries}Checksum:(checksum.Checksum)0}}"
-    )
-
-
-def _map(values: Mapping[Any, Any] | None, dumped: Callable[[Any], str]) -> str:
-    if values is None:
-        return _NIL
-    return f"map[{' '.join([f'{key}:{dumped(values[key])}' for key in sorted(values)])}]"
-
-
-def _type(name: str, before: Mapping[Any, Any] | None) -> str:
-    """The type in front of a value; the dump forgets it after a map that ends with no pointer."""
-    return "" if before and before[max(before)] is None else f"({name})"
-
-
-def _dumped_node(memory: Mapping[str, Any] | None) -> str:
-    if memory is None:
-        return _NIL
-    return (
-        f"<*>{{NumberOfAssignments:(int){memory['numberOfAssignments']} "
-        "MemoryMap:(map[v1.ResourceName]*state.MemoryTable)"
-        f"{_map(memory['memoryMap'], _dumped_table)} "
-        f"Cells:{_type('[]int', memory['memoryMap'])}{_dumped_list(memory['cells'])}}}"
-    )
-
-
-def _dumped_table(table: Mapping[str, int] | None) -> str:
-    if table is None:
-        return _NIL
-    return (
-        f"<*>{{TotalMemSize:(uint64){table['total']} "
-        f"SystemReserved:(uint64){table['systemReserved']} "
-        f"Allocatable:(uint64){table['allocatable']} "
-        f"Reserved:(uint64){table['reserved']} Free:(uint64){table['free']}}}"
-    )
-
-
-def _dumped_pod(containers: Mapping[str, Any] | None) -> str:
-    return _map(containers, _dumped_blocks)
-
-
-def _dumped_pod_entry(entry: Mapping[str, Any]) -> str:
-    return f"{{MemoryBlocks:([]state.Block){_dumped_blocks(entry['memoryBlocks'])}}}"
-
-
-def _dumped_blocks(blocks: Iterable[Mapping[str, Any]] | None) -> str:
-    if blocks is None:
-        return _NIL
-    texts = (
-        f"{{NUMAAffinity:([]int){_dumped_list(block['numaAffinity'])} "
-        f"Type:(v1.ResourceName){block['type']} Size:(uint64){block['size']}}}"
-        for block in blocks
-    )
-    return f"[{' '.join(texts)}]"
-
-
-def _dumped_list(nodes: Iterable[int] | None) -> str:
-    return _NIL if nodes is None else f"[{' '.join(map(str, nodes))}]"

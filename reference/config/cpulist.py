@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 from numaproof.protocol.sets import LARGEST_MEMBER, CPUSet
 from numaproof.reference.errors import NotBuiltError
-
-_MOST_DIGITS = 19
-_INTEGER = re.compile(r"[+-]?[0-9]+")
-_LARGEST_GO_INTEGER = (1 << 63) - 1
+from numaproof.reference.golang import numbers
 
 
 class CPUListError(ValueError):
@@ -37,12 +32,10 @@ def parse(text: str) -> CPUSet:
 
 
 def _integer(text: str) -> int:
-    problem = f'strconv.Atoi: parsing "{text}": '
-    if not _INTEGER.fullmatch(text):
-        raise CPUListError(f"{problem}invalid syntax")
-    digits = text.lstrip("+-0")
-    if len(digits) > _MOST_DIGITS or (number := int(text)) > _LARGEST_GO_INTEGER:
-        raise CPUListError(f"{problem}value out of range")
+    try:
+        number = numbers.signed(text)
+    except numbers.NumeralError as error:
+        raise CPUListError(str(error)) from None
     if number >= LARGEST_MEMBER:
         raise NotBuiltError(f"CPU {number}; the last one that there can be is {LARGEST_MEMBER - 1}")
     return number

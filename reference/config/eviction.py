@@ -58,9 +58,7 @@ def configured(given: Mapping[str, Any]) -> Mapping[str, str]:
 
     Requirements: MEM-RESERVE-006.
     """
-    merged = given.get("mergeDefaultEvictionSettings")
-    if not isinstance(merged, bool | None):
-        raise fields.wrong_type("mergeDefaultEvictionSettings", merged, "bool")
+    merged = fields.boolean(given, "mergeDefaultEvictionSettings", default=False)
     thresholds = fields.texts(given, "evictionHard")
     if merged or given.get("evictionHard") is None:
         return {**DEFAULTS, **thresholds}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from numaproof.reference.golang import durations
+from numaproof.reference.golang import decoding, durations
+from numaproof.reference.golang.syntax import Number
 from numaproof.reference.pods import quantity
 
 if TYPE_CHECKING:
@@ -18,22 +19,19 @@ class ConfigError(Exception):
     """The kubelet does not start with this configuration; the text is the kubelet's."""
 
 
-_GO_NAMES = {str: "string", bool: "bool", int: "number", float: "number", dict: "object"}
+def decoded(given: Mapping[str, Any], name: str, kind: decoding.Kind) -> Any:
+    """The value of a field as Go's JSON decodes it; what is absent is as ``null``.
 
-
-def wrong_type(name: str, value: Any, wanted: str, shown: str = "") -> ConfigError:
-    """The error for a field whose `value` is not of the Go type `wanted`.
-
-    `shown` is how the error calls the value, if not by its type.
+    Raises:
+        ConfigError: the value is of another kind.
 
     Requirements: MEM-CONFIG-002.
     """
-    found = shown or _GO_NAMES.get(type(value), "array")
-    struct = "MemoryReservation" if "." in name else "KubeletConfiguration"
-    return ConfigError(
-        f"failed to decode: json: cannot unmarshal {found} into Go struct field "
-        f"{struct}.{name} of type {wanted}"
-    )
+    whole = decoding.Fields("v1beta1.KubeletConfiguration", {name: kind})
+    found, error = decoding.convert({name: given.get(name)}, whole)
+    if error:
+        raise ConfigError(f"failed to decode: {error}")
+    return found[name]
 
 
 def text(given: Mapping[str, Any], name: str, default: str) -> str:
@@ -42,12 +40,11 @@ def text(given: Mapping[str, Any], name: str, default: str) -> str:
     Raises:
         ConfigError: the value is of another type.
     """
-    value = given.get(name)
-    if value is None:
-        return default
-    if not isinstance(value, str):
-        raise wrong_type(name, value, "string")
-    return value or default
+    return decoded(given, name, decoding.Text()) or default
+
+
+_TEXTS = decoding.Keyed(decoding.Text(), "map[string]string")
+_GATES = decoding.Keyed(decoding.Truth(), "map[string]bool")
 
 
 def texts(given: Mapping[str, Any], name: str) -> Mapping[str, str]:
@@ -56,15 +53,39 @@ def texts(given: Mapping[str, Any], name: str) -> Mapping[str, str]:
     Raises:
         ConfigError: the value or an entry of it is of another type.
     """
-    value = given.get(name)
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise wrong_type(name, value, "map[string]string")
-    for entry in value.values():
-        if not isinstance(entry, str | None):
-            raise wrong_type(name, entry, "string")
-    return {key: entry or "" for key, entry in value.items()}
+    return decoded(given, name, _TEXTS) or {}
+
+
+def gates(given: Mapping[str, Any]) -> Mapping[str, bool]:
+    """The feature gates that are set.
+
+    Raises:
+        ConfigError: the value or an entry of it is of another type.
+    """
+    wanted = decoded(given, "featureGates", _GATES) or {}
+    return {name: bool(on) for name, on in wanted.items()}
+
+
+def _quantity(amount: Any) -> str:
+    written = amount.text if isinstance(amount, Number) else str(amount)
+    if amount is None:
+        return "0"
+    quantity.parse(written)
+    return written
+
+
+_RESERVATIONS = decoding.Listed(
+    decoding.Fields(
+        "v1beta1.MemoryReservation",
+        {
+            "numaNode": decoding.Signed("int32", bits=32),
+            "limits": decoding.Keyed(
+                decoding.Own("resource.Quantity", _quantity), "v1.ResourceList"
+            ),
+        },
+    ),
+    "[]v1beta1.MemoryReservation",
+)
 
 
 def memory_reservations(given: Mapping[str, Any]) -> MemoryReservations:
@@ -75,36 +96,8 @@ def memory_reservations(given: Mapping[str, Any]) -> MemoryReservations:
 
     Requirements: MEM-CONFIG-009.
     """
-    entries = given.get("reservedMemory")
-    if entries is None:
-        return ()
-    if not isinstance(entries, list):
-        raise wrong_type("reservedMemory", entries, "[]v1beta1.MemoryReservation")
-    return tuple(_memory_reservation(entry) for entry in entries)
-
-
-def _memory_reservation(entry: Any) -> tuple[int, Mapping[str, str]]:
-    if not isinstance(entry, dict | None):
-        raise wrong_type("reservedMemory", entry, "v1beta1.MemoryReservation")
-    place = "reservedMemory.numaNode"
-    node = (entry or {}).get("numaNode", 0)
-    node = 0 if node is None else node
-    if isinstance(node, bool) or not isinstance(node, int | float):
-        raise wrong_type(place, node, "int32")
-    if isinstance(node, float) or not -(1 << 31) <= node < 1 << 31:
-        raise wrong_type(place, node, "int32", f"number {node}")
-    limits = (entry or {}).get("limits")
-    if not isinstance(limits, dict | None):
-        raise wrong_type("reservedMemory.limits", limits, "v1.ResourceList")
-    amounts = {
-        kind: "0" if amount is None else str(amount) for kind, amount in (limits or {}).items()
-    }
-    for amount in amounts.values():
-        try:
-            quantity.parse(amount)
-        except quantity.QuantityError as error:
-            raise ConfigError(f"failed to decode: {error}") from None
-    return node, amounts
+    entries = decoded(given, "reservedMemory", _RESERVATIONS) or ()
+    return tuple((entry["numaNode"], entry["limits"] or {}) for entry in entries)
 
 
 def boolean(given: Mapping[str, Any], name: str, *, default: bool) -> bool:
@@ -113,12 +106,14 @@ def boolean(given: Mapping[str, Any], name: str, *, default: bool) -> bool:
     Raises:
         ConfigError: the value is of another type.
     """
-    value = given.get(name)
-    if value is None:
-        return default
-    if not isinstance(value, bool):
-        raise wrong_type(name, value, "bool")
-    return value
+    found: bool | None = decoded(given, name, decoding.Truth())
+    return default if found is None else found
+
+
+def _duration(value: Any) -> int:
+    if not isinstance(value, str | None):
+        raise TypeError
+    return durations.nanoseconds(value or "")
 
 
 def duration(given: Mapping[str, Any], name: str, default: str) -> str:
@@ -131,11 +126,5 @@ def duration(given: Mapping[str, Any], name: str, default: str) -> str:
     """
     if name not in given:
         return default
-    value = "" if given[name] is None else given[name]
-    if not isinstance(value, str):
-        raise wrong_type(name, value, "string")
-    try:
-        nanoseconds = durations.nanoseconds(value)
-    except durations.DurationError as error:
-        raise ConfigError(f"failed to decode: {error}") from None
+    nanoseconds = decoded(given, name, decoding.Own("string", _duration))
     return durations.shown(nanoseconds) if nanoseconds else default

@@ -6,14 +6,13 @@ The flags of all releases are the table ``flags.txt`` beside this module. (Kuber
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from numaproof.reference.config.fields import ConfigError
 from numaproof.reference.errors import NotBuiltError
-from numaproof.reference.golang import durations
+from numaproof.reference.golang import durations, numbers
 from numaproof.reference.golang.text import boolean, quote
 from numaproof.reference.pods import quantity
 
@@ -131,7 +130,7 @@ def _duration(value: str, _: Any) -> str:
 
 
 def _pairs(value: str, earlier: Any, separator: str = "=", of: str = "string") -> dict[str, str]:
-    found: dict[str, str] = {} if earlier is None else earlier
+    found: dict[str, str] = earlier or {}
     for pair in filter(None, value.split(",")):
         found |= _pair(pair, separator, of)
     return found
@@ -145,9 +144,7 @@ def _pair(text: str, separator: str = "=", of: str = "string") -> dict[str, str]
 
 
 def _one_pair(value: str, earlier: Any) -> dict[str, str]:
-    found: dict[str, str] = {} if earlier is None else earlier
-    found |= _pair(value)
-    return found
+    return {**(earlier or {}), **_pair(value)}
 
 
 def _thresholds(value: str, earlier: Any) -> dict[str, str]:
@@ -155,7 +152,7 @@ def _thresholds(value: str, earlier: Any) -> dict[str, str]:
 
 
 def _gates(value: str, earlier: Any) -> dict[str, bool]:
-    found: dict[str, bool] = {} if earlier is None else earlier
+    found: dict[str, bool] = earlier or {}
     for pair in filter(None, value.split(",")):
         for name, on in _pair(pair, of="bool").items():
             try:
@@ -183,14 +180,13 @@ def _reservations(value: str, earlier: Any) -> fields.MemoryReservations:
 
 def _node(text: str) -> int:
     """A node's id, of which the kubelet keeps the lower 32 bits."""
-    number = int(text) if _INTEGER.fullmatch(text) else _BEYOND
-    if not -_BEYOND <= number < _BEYOND:
-        raise FlagError(f"failed to convert the NUMA node ID, expected integer, got {text}")
+    try:
+        number = numbers.signed(text)
+    except numbers.NumeralError:
+        raise FlagError(
+            f"failed to convert the NUMA node ID, expected integer, got {text}"
+        ) from None
     return (number + (1 << 31)) % (1 << 32) - (1 << 31)
-
-
-_INTEGER = re.compile("[+-]?[0-9]{1,40}")
-_BEYOND = 1 << 63
 
 
 def _amount(text: str) -> tuple[str, str]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Maturity = Literal["alpha", "beta", "stable", "deprecated"]
 
-_MATURITIES: dict[str, Maturity] = {
+MATURITIES: dict[str, Maturity] = {
     "a": "alpha",
     "b": "beta",
     "s": "stable",
@@ -83,7 +83,7 @@ def of_release(version: str) -> Mapping[str, Gate]:
 def _gate(cell: str, needs: tuple[str, ...]) -> Gate:
     letter = cell[0]
     return Gate(
-        _MATURITIES[letter.lower()],
+        MATURITIES[letter.lower()],
         default=letter.isupper(),
         locked=cell.endswith("!"),
         needs=needs,
@@ -99,12 +99,8 @@ def enabled(given: Mapping[str, Any], known: Mapping[str, Gate]) -> Mapping[str,
 
     Requirements: CPU-GATE-008, CPU-GATE-009, CPU-GATE-010, CPU-GATE-015, MEM-GATE-002.
     """
-    wanted = given.get("featureGates") or {}
-    if not isinstance(wanted, dict):
-        raise fields.wrong_type("featureGates", wanted, "map[string]bool")
+    wanted = fields.gates(given)
     for name, on in sorted(wanted.items()):
-        if not isinstance(on, bool):
-            raise fields.wrong_type("featureGates", on, "bool")
         gate = known.get(name)
         if gate is None and name not in ("AllAlpha", "AllBeta"):
             raise GateError(f"unrecognized feature gate: {name}")
@@ -115,8 +111,9 @@ def enabled(given: Mapping[str, Any], known: Mapping[str, Gate]) -> Mapping[str,
             )
     found = {name: gate.default for name, gate in known.items()}
     for maturity in ("alpha", "beta"):
-        if (on := wanted.get(f"All{maturity.capitalize()}")) is not None:
-            found |= {name: on for name, gate in known.items() if gate.maturity == maturity}
+        every = wanted.get(f"All{maturity.capitalize()}")
+        if every is not None:
+            found |= {name: every for name, gate in known.items() if gate.maturity == maturity}
     found |= {name: on for name, on in wanted.items() if name in found}
     problems = list(dependency_problems(found, known))
     if problems:

@@ -22,12 +22,13 @@ from numaproof.reference.cpu.assignment import (
     nodes_in_order,
 )
 from numaproof.reference.cpu.topology import touching, union
+from numaproof.reference.errors import AllocationError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
-class AccountingError(Exception):
+class AccountingError(AllocationError):
     """An even distribution was chosen and then could not be taken."""
 
 

@@ -24,7 +24,13 @@ _FULL_CORES = (
 
 
 class FreeCoreByAverage(Assignment):
-    """Counts a core, or a socket, as free by the average of the machine."""
+    """Counts a core, or a socket, as free by the average of the machine.
+
+    A core counts as free when as many of its CPUs are free as a core has on average, rounded
+    down, and is then taken with all its CPUs. On machines with half-offline or hybrid cores a
+    reserved or used CPU is handed out, and one CPU can be exclusive and in the shared pool at
+    once.
+    """
 
     deviation = Defect(
         "free-core-by-average",
@@ -32,10 +38,6 @@ class FreeCoreByAverage(Assignment):
         "The amount of exclusively allocatable CPUs is equal to the total number of CPUs in the "
         "node minus any CPU reservations set by the kubelet configuration.",
         f"{ISSUES}140495",
-        "A core counts as free when as many of its CPUs are free as a core has on average, "
-        "rounded down, and is then taken with all its CPUs. On machines with half-offline or "
-        "hybrid cores a reserved or used CPU is handed out, and one CPU can be exclusive and in "
-        "the shared pool at once.",
     )
 
     def free_cores(self, free: int) -> list[int]:
@@ -56,16 +58,17 @@ class FreeCoreByAverage(Assignment):
 
 
 class ReservedByBestFit(Assignment):
-    """Reserves the CPUs that a container would get."""
+    """Reserves the CPUs that a container would get.
+
+    CPUs are reserved as if for a container, of the smallest units first: on machines of unequal
+    cores, NUMA nodes or sockets those with the fewest CPUs, whatever their ids.
+    """
 
     deviation = Defect(
         "reservation-by-best-fit",
         ALL,
         "CPUs reserved by these options are taken, in integer quantity, from the initial shared "
         "pool in ascending order by physical core ID.",
-        "",
-        "CPUs are reserved as if for a container, of the smallest units first: on machines of "
-        "unequal cores, NUMA nodes or sockets those with the fewest CPUs, whatever their ids.",
     )
 
     def reserve(self, count: int) -> int:
@@ -74,16 +77,13 @@ class ReservedByBestFit(Assignment):
 
 
 class BrokenCoreTaken(Assignment):
-    """Hands out parts of cores where whole ones were asked for."""
+    """Hands out parts of cores where whole ones were asked for.
 
-    deviation = Defect(
-        "full-pcpus-only-takes-broken-core",
-        ALL,
-        _FULL_CORES,
-        "",
-        "On hybrid machines single threads of cores are handed out; with "
-        "distribute-cpus-across-numa also the sibling of a reserved CPU.",
-    )
+    On hybrid machines single threads of cores are handed out; with distribute-cpus-across-numa
+    also the sibling of a reserved CPU.
+    """
+
+    deviation = Defect("full-pcpus-only-takes-broken-core", ALL, _FULL_CORES)
 
     @property
     def only_whole_cores(self) -> bool:
@@ -97,17 +97,14 @@ class BrokenCoreTaken(Assignment):
 
 
 class CoreSplitAtAffinity(Assignment):
-    """Fills the affinity up before it takes whole cores."""
+    """Fills the affinity up before it takes whole cores.
 
-    deviation = Defect(
-        "full-pcpus-only-splits-cores-at-affinity",
-        ALL,
-        _FULL_CORES,
-        "",
-        "Where the NUMA nodes of the affinity have too few whole cores for a container, parts of "
-        "theirs are taken, siblings of reserved CPUs among them, and what is still missing "
-        "elsewhere: cores are split on both sides.",
-    )
+    Where the NUMA nodes of the affinity have too few whole cores for a container, parts of
+    theirs are taken, siblings of reserved CPUs among them, and what is still missing elsewhere:
+    cores are split on both sides.
+    """
+
+    deviation = Defect("full-pcpus-only-splits-cores-at-affinity", ALL, _FULL_CORES)
 
     @property
     def only_whole_cores(self) -> bool:
@@ -121,7 +118,11 @@ def _is_plain(assignment: Assignment) -> bool:
 
 
 class FullestSocketSpillsOver(Assignment):
-    """Begins in the fullest socket, whether it has enough CPUs or not."""
+    """Begins in the fullest socket, whether it has enough CPUs or not.
+
+    CPUs come from the socket with the fewest free ones and, where these do not suffice, from
+    the next, though another socket has enough for all.
+    """
 
     deviation = Defect(
         "full-pcpus-only-splits-sockets",
@@ -130,47 +131,44 @@ class FullestSocketSpillsOver(Assignment):
         "allocate CPUs from the same socket and only in case the request cannot be satisfied on a "
         "single socket, CPU allocation is done for a workload to occupy all CPUs on a physical "
         "core.",
-        "",
-        "CPUs come from the socket with the fewest free ones and, where these do not suffice, "
-        "from the next, though another socket has enough for all.",
     )
 
     def room(self, free: int, count: int) -> int:
         """All that are free, wherever they are."""
-        del count
         return free
 
 
 class SpreadByCPUNumber(Assignment):
-    """Spreads CPUs over cores by their numbers alone."""
+    """Spreads CPUs over cores by their numbers alone.
+
+    CPUs are taken in the order of their numbers, so that on machines that number the threads of
+    a core one after the other whole cores are filled.
+    """
 
     deviation = Defect(
         "distribute-across-cores-by-cpu-number",
         ALL,
         "If the distribute-cpus-across-cores policy option is specified, the static policy will "
         "attempt to allocate virtual cores (hardware threads) across different physical cores.",
-        "",
-        "CPUs are taken in the order of their numbers, so that on machines that number the "
-        "threads of a core one after the other whole cores are filled.",
     )
 
     def turn(self, before: int, place: int) -> tuple[int, ...]:
         """That of the first CPU of a core of the first socket, for any CPU."""
-        del before, place
         return super().turn(0, 0)
 
 
 class SocketsFilled(Assignment):
-    """Spreads CPUs over the cores of one socket after the other."""
+    """Spreads CPUs over the cores of one socket after the other.
+
+    Free NUMA nodes and sockets are taken with all threads of their cores, and the cores of one
+    socket are filled before those of the next are used.
+    """
 
     deviation = Defect(
         "distribute-across-cores-fills-sockets",
         between("1.31"),
         "By enabling the distribute-cpus-across-cores policy, the static policy ensures that CPUs "
         "are distributed across as many physical cores as possible.",
-        "",
-        "Free NUMA nodes and sockets are taken with all threads of their cores, and the cores of "
-        "one socket are filled before those of the next are used.",
     )
 
     def spreading_steps(self) -> list[Step]:
@@ -183,16 +181,17 @@ class SocketsFilled(Assignment):
 
 
 class FullestSocketFirst(Assignment):
-    """Takes single CPUs from the fullest socket, wherever the cores are that were taken."""
+    """Takes single CPUs from the fullest socket, wherever the cores are that were taken.
+
+    What is wanted beside whole cores comes from the socket with the fewest free CPUs, though
+    the cores are on another one that has partly used cores, too.
+    """
 
     deviation = Defect(
         "single-cpus-from-fullest-socket",
         ALL,
         "Acquire single threads, preferring to fill partially-allocated cores on the same sockets "
         "as the whole cores we have already taken in this allocation.",
-        "",
-        "What is wanted beside whole cores comes from the socket with the fewest free CPUs, though "
-        "the cores are on another one that has partly used cores, too.",
     )
 
     def cores_to_break(self, progress: PartialAssignment) -> list[int]:
@@ -201,7 +200,11 @@ class FullestSocketFirst(Assignment):
 
 
 class IdleCachesAlone(Assignment):
-    """Takes all of an uncore cache only where nobody uses any of it."""
+    """Takes all of an uncore cache only where nobody uses any of it.
+
+    A request that is larger than an uncore cache is packed as by default where no cache is
+    entirely free: it gets CPUs of more caches than it needs.
+    """
 
     deviation = Defect(
         "uncore-caches-not-the-fewest",
@@ -209,9 +212,6 @@ class IdleCachesAlone(Assignment):
         "If the container's CPU requirement exceeds the CPU capacity of a single uncore cache, the "
         "CPUManager minimizes the number of uncore caches used in order to maintain optimal uncore "
         "cache alignment.",
-        "",
-        "A request that is larger than an uncore cache is packed as by default where no cache is "
-        "entirely free: it gets CPUs of more caches than it needs.",
     )
 
     def all_of_caches(self, progress: PartialAssignment, order: list[int]) -> PartialAssignment:
@@ -225,7 +225,10 @@ class IdleCachesAlone(Assignment):
 
 
 class HalfUsedCores(Assignment):
-    """Counts a half-used core of an uncore cache as a whole one."""
+    """Counts a half-used core of an uncore cache as a whole one.
+
+    An uncore cache with a half-used core is passed over for a request that fits in it.
+    """
 
     deviation: ClassVar[Defect | UndocumentedBehaviour] = Defect(
         "uncore-skips-half-used-cores",
@@ -234,7 +237,6 @@ class HalfUsedCores(Assignment):
         "will allocate CPU resources for individual containers such that all CPUs assigned to a "
         "container share the same uncore cache block.",
         f"{ISSUES}137315",
-        "An uncore cache with a half-used core is passed over for a request that fits in it.",
     )
 
     def part_of_cache(self, progress: PartialAssignment, cache: int) -> int:
@@ -252,13 +254,13 @@ class HalfUsedCores(Assignment):
 
 
 class OddRequestsPassedOver(HalfUsedCores):
-    """Meets no odd request out of a part of an uncore cache."""
+    """Meets no odd request out of a part of an uncore cache.
 
-    deviation = UndocumentedBehaviour(
-        between("1.32", "1.33"),
-        "A request that is no multiple of a core's threads is never met within a part of an "
-        "uncore cache.",
-    )
+    A request that is no multiple of a core's threads is never met within a part of an uncore
+    cache.
+    """
+
+    deviation = UndocumentedBehaviour("", between("1.32", "1.33"))
 
     def part_of_cache(self, progress: PartialAssignment, cache: int) -> int:
         """The request out of the first cores, of which none is split."""
@@ -266,16 +268,17 @@ class OddRequestsPassedOver(HalfUsedCores):
 
 
 class CacheCountedTwice(Assignment):
-    """Counts an uncore cache once for each NUMA node that it lies in."""
+    """Counts an uncore cache once for each NUMA node that it lies in.
+
+    An uncore cache that lies in two NUMA nodes is taken once and counted once for each: the
+    container gets fewer CPUs than it asked for.
+    """
 
     deviation = Defect(
         "uncore-across-nodes-counted-twice",
         between("1.32"),
         "The static policy allows containers in Guaranteed pods with integer CPU requests access "
         "to exclusive CPUs on the node.",
-        "",
-        "An uncore cache that lies in two NUMA nodes is taken once and counted once for each: the "
-        "container gets fewer CPUs than it asked for.",
     )
 
     def caches_in_order(self, free: int) -> list[int]:
@@ -287,25 +290,6 @@ DIVISION_PANIC = Defect(
     "cpus-per-core-zero-panic",
     ALL,
     _FULL_CORES,
-    "",
-    "A machine with fewer CPUs than cores, by its totals, ends in a division by zero.",
+    what="A machine with fewer CPUs than cores, by its totals, ends in a division by zero.",
     answers=False,
 )
-
-DEVIATIONS = (
-    FreeCoreByAverage,
-    ReservedByBestFit,
-    BrokenCoreTaken,
-    CoreSplitAtAffinity,
-    FullestSocketSpillsOver,
-    SpreadByCPUNumber,
-    SocketsFilled,
-    FullestSocketFirst,
-    IdleCachesAlone,
-    HalfUsedCores,
-    OddRequestsPassedOver,
-    CacheCountedTwice,
-)
-
-NO_ANSWER = (DIVISION_PANIC,)
-"""Defects that end in no answer."""

@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 
 
 class OwnPodRefused(StaticCPUPolicy):
-    """Asks for free cores on behalf of a container that has its own."""
+    """Asks for free cores on behalf of a container that has its own.
+
+    A pod that has its CPUs already is admitted again after a restart only if as many others are
+    free.
+    """
 
     deviation = Defect(
         "full-pcpus-only-refuses-own-pod",
@@ -29,8 +33,6 @@ class OwnPodRefused(StaticCPUPolicy):
         "With the option enabled, the pod will be admitted by the kubelet only if the CPU request "
         "of all its containers can be fulfilled by allocating full physical cores.",
         f"{ISSUES}129078",
-        "A pod that has its CPUs already is admitted again after a restart only if as many others "
-        "are free.",
     )
 
     def check_again(self, state: CPUState, count: int, reusable: int) -> None:
@@ -39,13 +41,14 @@ class OwnPodRefused(StaticCPUPolicy):
 
 
 class ShortageMisreported(StaticCPUPolicy):
-    """Blames the request where no core is free at all."""
+    """Blames the request where no core is free at all.
+
+    Where no physical core is free, the refusal says that the request is no multiple of a core's
+    CPUs, which it may well be.
+    """
 
     deviation = UndocumentedBehaviour(
-        between("1.30", "1.31"),
-        "Where no physical core is free, the refusal says that the request is no multiple of a "
-        "core's CPUs, which it may well be.",
-        "full-pcpus-only-shortage-misreported",
+        "full-pcpus-only-shortage-misreported", between("1.30", "1.31")
     )
 
     def check_alignment(self, count: int, free: int) -> None:
@@ -56,25 +59,25 @@ class ShortageMisreported(StaticCPUPolicy):
 
 
 class InitCPUsNotReused(StaticCPUPolicy):
-    """Takes CPUs of ended init containers no sooner than free ones."""
+    """Takes CPUs of ended init containers no sooner than free ones.
 
-    deviation = Defect(
-        "init-cpus-not-reused",
-        ALL,
-        AT_ONCE,
-        f"{ISSUES}112228",
-        "An app container takes CPUs of ended init containers and free ones alike, so that the "
-        "pod holds more CPUs than it ever needs at once.",
-    )
+    An app container takes CPUs of ended init containers and free ones alike, so that the pod
+    holds more CPUs than it ever needs at once.
+    """
+
+    deviation = Defect("init-cpus-not-reused", ALL, AT_ONCE, f"{ISSUES}112228")
 
     def taken_again(self, reusable: int, available: int, count: int) -> int:
         """No CPUs before others."""
-        del reusable, available, count
         return 0
 
 
 class InitCPUsBind(StaticCPUPolicy):
-    """Keeps an app container on the nodes of its init containers."""
+    """Keeps an app container on the nodes of its init containers.
+
+    An app container must be on the nodes of the CPUs that its pod's init containers had, and is
+    refused where it fits on other nodes alone.
+    """
 
     deviation = Defect(
         "init-cpus-bind-later-containers",
@@ -82,27 +85,25 @@ class InitCPUsBind(StaticCPUPolicy):
         "In scope container there is no notion of grouping the containers to a specific set of "
         "NUMA nodes; the Topology Manager aligns each container by itself.",
         f"{ISSUES}94220",
-        "An app container must be on the nodes of the CPUs that its pod's init containers had, "
-        "and is refused where it fits on other nodes alone.",
     )
 
     def binds(self, near: Demand) -> bool:
         """Always."""
-        del near
         return True
 
 
 class ReusableCPUsCountedTwice(StaticCPUPolicy):
-    """Counts CPUs twice that are free and may be taken again."""
+    """Counts CPUs twice that are free and may be taken again.
+
+    The CPUs of the init containers of a pod that was removed or refused are free, and stay
+    reusable for the pod until another one comes. When it comes again with the same uid, they
+    count twice: nodes are suggested that cannot serve it.
+    """
 
     deviation = Defect(
         "reusable-cpus-counted-twice",
         ALL,
         "The CPU Manager suggests NUMA nodes that have enough free CPUs.",
-        "",
-        "The CPUs of the init containers of a pod that was removed or refused are free, and stay "
-        "reusable for the pod until another one comes. When it comes again with the same uid, "
-        "they count twice: nodes are suggested that cannot serve it.",
     )
 
     def how_many(self, available: int, reusable: int) -> int:
@@ -111,28 +112,16 @@ class ReusableCPUsCountedTwice(StaticCPUPolicy):
 
 
 class StrictEmptyPoolRefused(StaticCPUPolicy):
-    """Refuses to start with a shared pool that is used up."""
+    """Refuses to start with a shared pool that is used up.
+
+    With strict-cpu-reservation, once exclusive CPUs have used up the shared pool, the kubelet's
+    next start is refused because of the empty default set.
+    """
 
     deviation = Defect(
-        "strict-reservation-empty-pool-refused",
-        between("1.32"),
-        RESTARTS,
-        f"{ISSUES}141196",
-        "With strict-cpu-reservation, once exclusive CPUs have used up the shared pool, the "
-        "kubelet's next start is refused because of the empty default set.",
+        "strict-reservation-empty-pool-refused", between("1.32"), RESTARTS, f"{ISSUES}141196"
     )
 
     def is_used_up(self, state: CPUState, cpus: int) -> bool:
         """Never: an empty shared pool is damage."""
-        del state, cpus
         return False
-
-
-DEVIATIONS = (
-    OwnPodRefused,
-    ShortageMisreported,
-    InitCPUsNotReused,
-    InitCPUsBind,
-    ReusableCPUsCountedTwice,
-    StrictEmptyPoolRefused,
-)

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from numaproof.reference.cadvisor.order import NodeOrder
+from numaproof.reference.cadvisor.discovery import NodeOrder
 from numaproof.reference.cpu.assignment import Assignment
 from numaproof.reference.cpu.distribution import DistributedAssignment
 from numaproof.reference.cpu.policy import StaticCPUPolicy
 from numaproof.reference.deviations import (
     assignment,
-    configuration,
     cpu,
     devices,
     distribution,
     memory,
+    node,
     pods,
-    quota,
-    readmission,
-    reclaiming,
     topology,
 )
 from numaproof.reference.deviations.deviation import (
@@ -33,33 +30,20 @@ from numaproof.reference.topology.distances import Distances
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-OVERRIDES: tuple[type, ...] = (
-    *assignment.DEVIATIONS,
-    *distribution.DEVIATIONS,
-    *cpu.DEVIATIONS,
-    *readmission.DEVIATIONS,
-    *reclaiming.DEVIATIONS,
-    *memory.DEVIATIONS,
-    *pods.DEVIATIONS,
-    *quota.DEVIATIONS,
-    *devices.DEVIATIONS,
-    *topology.DEVIATIONS,
+_DEFINED = [
+    value
+    for module in (assignment, distribution, cpu, node, memory, pods, devices, topology)
+    for value in vars(module).values()
+]
+
+OVERRIDES: tuple[type, ...] = tuple(
+    value for value in _DEFINED if isinstance(value, type) and "deviation" in vars(value)
 )
 """Every class that deviates from a rule; its ``deviation`` says what it is."""
 
-_NO_ANSWER = (
-    *configuration.NO_ANSWER,
-    *assignment.NO_ANSWER,
-    *distribution.NO_ANSWER,
-    *memory.NO_ANSWER,
-    *devices.NO_ANSWER,
-    *topology.NO_ANSWER,
-)
-
-
 DEFECTS: tuple[Defect, ...] = (
     *dict.fromkeys(defect for one in OVERRIDES if (defect := defect_of(one))),
-    *_NO_ANSWER,
+    *(value for value in _DEFINED if isinstance(value, Defect)),
 )
 """Every named defect once; the last end in no answer."""
 

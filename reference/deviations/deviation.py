@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from numaproof.protocol.releases import RELEASES
 
@@ -21,44 +21,49 @@ RESTARTS = "A kubelet restarts with the assignments of its checkpoint as they we
 
 
 @dataclass(frozen=True, slots=True)
-class Defect:
-    """A behaviour of real kubelets that breaks their documents.
+class _Described:
+    """What is known of a deviation.
 
     Attributes:
         name: what cases and reports call it.
         releases: those that have it.
-        sentence: the sentence of the documents that it breaks, in English.
-        issue: where it is public; empty where no report is known.
-        what: what happens, and on what.
-        answers: whether it ends with an answer, which the reference then gives too. Where the
-            kubelet panics or never answers, the reference keeps to the document.
+        what: what happens, and on what. A class that overrides a rule says it in its docstring,
+            after the first paragraph.
     """
 
     name: str
     releases: tuple[str, ...]
+    what: str = field(default="", kw_only=True)
+
+    def __set_name__(self, override: type, _name: str) -> None:
+        _, _, described = (override.__doc__ or "").partition("\n\n")
+        object.__setattr__(self, "what", " ".join(described.split()))
+
+
+@dataclass(frozen=True, slots=True)
+class Defect(_Described):
+    """A behaviour of real kubelets that breaks their documents.
+
+    Attributes:
+        sentence: the sentence of the documents that it breaks, in English.
+        issue: where it is public; empty where no report is known.
+        answers: whether it ends with an answer, which the reference then gives too. Where the
+            kubelet panics or never answers, the reference keeps to the document.
+    """
+
     sentence: str
-    issue: str
-    what: str
+    issue: str = ""
     answers: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class UndocumentedBehaviour:
+class UndocumentedBehaviour(_Described):
     """A behaviour of releases, mostly earlier ones, that their documents allow, but do not tell.
 
     Whoever follows the documents may as well do as the reference's rule does, which mostly is that
-    of the newest release. What the documents of a
-    release do tell is no change but part of the release itself, or comes back with a feature gate.
-
-    Attributes:
-        releases: those that have it.
-        what: what they do.
-        name: what reports call it; none if it changes only how a defect shows.
+    of the newest release. What the documents of a release do tell is part of the release itself,
+    or comes back with a feature gate. It has no name if it changes only how a defect shows.
     """
-
-    releases: tuple[str, ...]
-    what: str
-    name: str = ""
 
 
 def deviation_of(override: type) -> Defect | UndocumentedBehaviour:

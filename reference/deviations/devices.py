@@ -5,44 +5,41 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from numaproof.protocol.releases import between
-from numaproof.reference.cadvisor.order import NodeOrder
+from numaproof.reference.cadvisor.discovery import NodeOrder
 from numaproof.reference.deviations.deviation import ALL, ISSUES, Defect, UndocumentedBehaviour
 from numaproof.reference.devices.hints import DeviceHints
 from numaproof.reference.devices.manager import DeviceManager
+from numaproof.reference.topology.hints import ANYWHERE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from numaproof.protocol.machine import MachineInfo
-    from numaproof.protocol.sets import NUMASet
-    from numaproof.reference.devices.allocation import Near
+    from numaproof.reference.devices.policy import Near
     from numaproof.reference.pods.pod import Pod
-    from numaproof.reference.topology.policy import KeptHint
+    from numaproof.reference.topology.hints import TopologyHint
 
 
 class AllNodesConsidered(DeviceHints):
-    """Makes hints from all nodes of the machine, where `ALL_NODES_FOR_DEVICES` comes from."""
+    """Makes hints from all nodes of the machine, where `ALL_NODES_FOR_DEVICES` comes from.
 
-    deviation = UndocumentedBehaviour(
-        between("1.30", "1.35"),
-        "Hints for devices name all nodes of the machine, in its order.",
-        "device-hints-name-all-nodes",
-    )
+    Hints for devices name all nodes of the machine, in its order.
+    """
+
+    deviation = UndocumentedBehaviour("device-hints-name-all-nodes", between("1.30", "1.35"))
 
     def considered(self, near: Iterable[int]) -> tuple[int, ...]:
         """All of the machine's nodes."""
-        del near
         return self.nodes
 
 
 class NodesByName(NodeOrder):
-    """Lists NUMA nodes as cAdvisor does, which the hints of `AllNodesConsidered` keep to."""
+    """Lists NUMA nodes as cAdvisor does, which the hints of `AllNodesConsidered` keep to.
 
-    deviation = UndocumentedBehaviour(
-        ALL,
-        "Discovery lists NUMA nodes by the names of their folders, so node 10 before node 2.",
-        "nodes-listed-by-name",
-    )
+    Discovery lists NUMA nodes by the names of their folders, so node 10 before node 2.
+    """
+
+    deviation = UndocumentedBehaviour("nodes-listed-by-name", ALL)
 
     def of(self, machine: MachineInfo) -> MachineInfo:
         """The machine as it was discovered."""
@@ -50,37 +47,39 @@ class NodesByName(NodeOrder):
 
 
 class PodLevelWithoutDevices(DeviceManager):
-    """Gives no devices to pods that are given CPUs and memory as a whole."""
+    """Gives no devices to pods that are given CPUs and memory as a whole.
+
+    With the gate PodLevelResourceManagers and scope pod, a pod with resources of its own is
+    admitted without the devices that its containers request, even where there are none.
+    """
 
     deviation = Defect(
         "pod-level-without-devices",
         between("1.36"),
         "A container of any QoS class gets as many devices of each resource as its limits say.",
-        "",
-        "With the gate PodLevelResourceManagers and scope pod, a pod with resources of its own is "
-        "admitted without the devices that its containers request, even where there are none.",
     )
 
-    def allocate_pod(self, pod: Pod, affinity: KeptHint) -> None:
+    def allocate_pod(self, pod: Pod, affinity: TopologyHint) -> None:
         """Gives nothing."""
 
 
 class AnyDeviceReused(DeviceManager):
-    """Reuses devices of ended init containers wherever they are."""
+    """Reuses devices of ended init containers wherever they are.
+
+    Of the devices that ended init containers leave to an app container any is taken, one that
+    belongs to no NUMA node as soon as one on the affinity.
+    """
 
     deviation = Defect(
         "init-devices-reused-without-node",
         ALL,
         "The Device Manager takes devices on the NUMA nodes of the Topology Manager's affinity "
         "before others.",
-        "",
-        "Of the devices that ended init containers leave to an app container any is taken, one "
-        "that belongs to no NUMA node as soon as one on the affinity.",
     )
 
-    def near(self, affinity: NUMASet | None) -> Near:
+    def near(self, affinity: TopologyHint) -> Near:
         """As documented for free devices, anywhere for others."""
-        return super().near(affinity)._replace(reused=None)
+        return super().near(affinity)._replace(reused=ANYWHERE)
 
 
 ALL_NODES_FOR_DEVICES = Defect(
@@ -89,7 +88,7 @@ ALL_NODES_FOR_DEVICES = Defect(
     "With max-allowable-numa-nodes nodes with more than 8 NUMA nodes can run with the "
     "Topology Manager enabled.",
     f"{ISSUES}135541",
-    "Hints for devices are made from all sets of the machine's nodes, so that on 34 nodes an "
+    what="Hints for devices are made from all sets of the machine's nodes, so that on 34 nodes an "
     "admission with devices never ends.",
     answers=False,
 )
@@ -98,13 +97,7 @@ VANISHED_DEVICE_PANIC = Defect(
     "hints-panic-on-vanished-device",
     between("1.34"),
     "The Topology Manager collects hints from Hint Providers.",
-    "",
-    "Hints for a container that holds a device which its plugin no longer reports, while "
+    what="Hints for a container that holds a device which its plugin no longer reports, while "
     "another of the resource has NUMA nodes, end in a panic.",
     answers=False,
 )
-
-DEVIATIONS = (AllNodesConsidered, NodesByName, PodLevelWithoutDevices, AnyDeviceReused)
-
-NO_ANSWER = (ALL_NODES_FOR_DEVICES, VANISHED_DEVICE_PANIC)
-"""Defects that end in no answer."""

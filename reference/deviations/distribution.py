@@ -32,15 +32,17 @@ _EVENLY = (
 
 
 class NodesAcrossSockets(DistributedAssignment):
-    """Distributes over NUMA nodes of any sockets."""
+    """Distributes over NUMA nodes of any sockets.
+
+    With distribute-cpus-across-numa a request that one socket can hold is spread over nodes of
+    several sockets.
+    """
 
     deviation = Defect(
         "distribute-across-numa-ignores-sockets",
         between("1.30", "1.36"),
         _BY_SOCKET,
         f"{ISSUES}114642",
-        "With distribute-cpus-across-numa a request that one socket can hold is spread over nodes "
-        "of several sockets.",
     )
 
     def choose(self, request: CPURequest, sizes: Sequence[int]) -> Distribution | None:
@@ -50,13 +52,12 @@ class NodesAcrossSockets(DistributedAssignment):
 
 
 class EvenSharesAlone(DistributedAssignment):
-    """Distributes evenly or not at all, with align-by-socket as without."""
+    """Distributes evenly or not at all, with align-by-socket as without.
 
-    deviation = UndocumentedBehaviour(
-        between("1.30", "1.36"),
-        "NUMA nodes that cannot give an even share are no choice, on one socket or on several.",
-        "distribute-even-shares-alone",
-    )
+    NUMA nodes that cannot give an even share are no choice, on one socket or on several.
+    """
+
+    deviation = UndocumentedBehaviour("distribute-even-shares-alone", between("1.30", "1.36"))
 
     def share(self, request: CPURequest, nodes: Sequence[int]) -> int | None:
         """An even share; None where a node has too few for it."""
@@ -65,16 +66,13 @@ class EvenSharesAlone(DistributedAssignment):
 
 
 class FewNodesBeforeOneSocket(NodesAcrossSockets):
-    """Stays on one socket only where that takes no more NUMA nodes."""
+    """Stays on one socket only where that takes no more NUMA nodes.
 
-    deviation = Defect(
-        "distribute-prefers-few-nodes-to-one-socket",
-        between("1.37"),
-        _BY_SOCKET,
-        "",
-        "With distribute-cpus-across-numa a request that one socket can hold is spread over "
-        "several, where this takes fewer NUMA nodes than one socket does.",
-    )
+    With distribute-cpus-across-numa a request that one socket can hold is spread over several,
+    where this takes fewer NUMA nodes than one socket does.
+    """
+
+    deviation = Defect("distribute-prefers-few-nodes-to-one-socket", between("1.37"), _BY_SOCKET)
 
     def is_better(self, found: Distribution, best: Distribution) -> bool:
         """As documented between two that are on one socket, or two that are not."""
@@ -92,16 +90,13 @@ class FewNodesBeforeOneSocket(NodesAcrossSockets):
 
 
 class LargeNodesOverlooked(DistributedAssignment):
-    """Works out by the average of the machine on how many NUMA nodes a request has room."""
+    """Works out by the average of the machine on how many NUMA nodes a request has room.
 
-    deviation = Defect(
-        "distribute-overlooks-large-nodes",
-        ALL,
-        _EVENLY,
-        "",
-        "On machines of unequal NUMA nodes a request that one of the larger can hold, but that is "
-        "larger than a node is on average, is distributed over several.",
-    )
+    On machines of unequal NUMA nodes a request that one of the larger can hold, but that is
+    larger than a node is on average, is distributed over several.
+    """
+
+    deviation = Defect("distribute-overlooks-large-nodes", ALL, _EVENLY)
 
     def fewest(self, request: CPURequest) -> int:
         """As many as it takes of average nodes that are entirely free."""
@@ -111,7 +106,11 @@ class LargeNodesOverlooked(DistributedAssignment):
 
 
 class AffinityShrunk(DistributedAssignment):
-    """Distributes over fewer NUMA nodes than the affinity has."""
+    """Distributes over fewer NUMA nodes than the affinity has.
+
+    With distribute-cpus-across-numa CPUs go to as few nodes as can share them, although the
+    affinity, which the devices need, has more.
+    """
 
     deviation = Defect(
         "distribute-shrinks-affinity",
@@ -119,27 +118,23 @@ class AffinityShrunk(DistributedAssignment):
         "The hint is stored in the Topology Manager and used by the Hint Providers when making "
         "the resource allocation decisions.",
         f"{ISSUES}139430",
-        "With distribute-cpus-across-numa CPUs go to as few nodes as can share them, although "
-        "the affinity, which the devices need, has more.",
     )
 
     def sizes(self, request: CPURequest, least: int) -> list[int]:
         """As few as possible."""
-        del least
         return super().sizes(request, 0)
 
 
 class CombinationOverwritten(DistributedAssignment):
-    """Overwrites the chosen combination by those looked at later."""
+    """Overwrites the chosen combination by those looked at later.
+
+    The chosen combination of four, or of six and more, NUMA nodes is overwritten in memory by
+    combinations that are looked at after it: its last nodes become the last nodes of the
+    machine, or the CPUs are not found there and the pod is refused.
+    """
 
     deviation: ClassVar[Defect | UndocumentedBehaviour] = Defect(
-        "distribute-combination-overwritten",
-        ALL,
-        _EVENLY,
-        f"{ISSUES}141237",
-        "The chosen combination of four, or of six and more, NUMA nodes is overwritten in memory "
-        "by combinations that are looked at after it: its last nodes become the last nodes of the "
-        "machine, or the CPUs are not found there and the pod is refused.",
+        "distribute-combination-overwritten", ALL, _EVENLY, f"{ISSUES}141237"
     )
 
     def best_of_size(
@@ -179,19 +174,18 @@ class CombinationOverwritten(DistributedAssignment):
 
 
 class OverwrittenShareKept(CombinationOverwritten):
-    """Asks nodes for the share of those that they have overwritten."""
+    """Asks nodes for the share of those that they have overwritten.
 
-    deviation = UndocumentedBehaviour(
-        between("1.30", "1.36"),
-        "A node that is distributed over by mistake is asked for the share of the node that was "
-        "chosen; the pod is refused where it has less.",
-    )
+    A node that is distributed over by mistake is asked for the share of the node that was
+    chosen; the pod is refused where it has less.
+    """
+
+    deviation = UndocumentedBehaviour("", between("1.30", "1.36"))
 
     def over_others(
         self, request: CPURequest, best: Distribution, nodes: tuple[int, ...]
     ) -> Distribution:
         """The distribution over `nodes` instead, with the same share."""
-        del request
         return best._replace(nodes=nodes)
 
 
@@ -221,7 +215,7 @@ ENDLESS_LOOP = Defect(
     ALL,
     _EVENLY,
     f"{PULLS}140730",
-    "With full-pcpus-only, and reserved CPUs that break cores, handing out the remainder of "
+    what="With full-pcpus-only, and reserved CPUs that break cores, handing out the remainder of "
     "an uneven request never ends.",
     answers=False,
 )
@@ -231,20 +225,8 @@ OVERWRITTEN_LOOP = Defect(
     between("1.37"),
     _EVENLY,
     f"{ISSUES}141237",
-    "Where the last of the chosen NUMA nodes are overwritten in memory by nodes with fewer free "
-    "CPUs, what these lack is wanted from nodes that have none left, and the search never ends.",
+    what="Where the last of the chosen NUMA nodes are overwritten in memory by nodes with fewer "
+    "free CPUs, what these lack is wanted from nodes that have none left, and the search never "
+    "ends.",
     answers=False,
 )
-
-DEVIATIONS = (
-    NodesAcrossSockets,
-    EvenSharesAlone,
-    FewNodesBeforeOneSocket,
-    LargeNodesOverlooked,
-    AffinityShrunk,
-    CombinationOverwritten,
-    OverwrittenShareKept,
-)
-
-NO_ANSWER = (ENDLESS_LOOP, OVERWRITTEN_LOOP)
-"""Defects that end in no answer."""

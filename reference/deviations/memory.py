@@ -32,16 +32,13 @@ _ALONE_OR_IN_GROUP = (
 
 
 class SingleNodeInGroup(StaticMemoryPolicy):
-    """Takes a single node out of a group that is in use."""
+    """Takes a single node out of a group that is in use.
 
-    deviation = Defect(
-        "single-node-taken-out-of-group",
-        ALL,
-        _ALONE_OR_IN_GROUP,
-        f"{ISSUES}113035",
-        "A hint for one node of a group that is in use is taken, so that the group's nodes no "
-        "longer agree about the group.",
-    )
+    A hint for one node of a group that is in use is taken, so that the group's nodes no longer
+    agree about the group.
+    """
+
+    deviation = Defect("single-node-taken-out-of-group", ALL, _ALONE_OR_IN_GROUP, f"{ISSUES}113035")
 
     def breaks_group(self, state: MemoryState, nodes: int) -> bool:
         """As documented for several nodes; never for one."""
@@ -49,33 +46,30 @@ class SingleNodeInGroup(StaticMemoryPolicy):
 
 
 class AffinityBreaksGroup(StaticMemoryPolicy):
-    """Takes whatever nodes the Topology Manager says."""
+    """Takes whatever nodes the Topology Manager says.
+
+    The Topology Manager's affinity is taken as it is: nodes that serve containers alone become
+    a group, or part of another one, when the CPUs or devices want it so.
+    """
 
     deviation = Defect(
-        "affinity-breaks-group",
-        between("1.30", "1.31"),
-        _ALONE_OR_IN_GROUP,
-        f"{ISSUES}120733",
-        "The Topology Manager's affinity is taken as it is: nodes that serve containers alone "
-        "become a group, or part of another one, when the CPUs or devices want it so.",
+        "affinity-breaks-group", between("1.30", "1.31"), _ALONE_OR_IN_GROUP, f"{ISSUES}120733"
     )
 
     def breaks_group(self, state: MemoryState, nodes: int) -> bool:
         """Never."""
-        del state, nodes
         return False
 
 
 class GroupComparedByNode(StaticMemoryPolicy):
-    """Compares the state file with the machine node by node."""
+    """Compares the state file with the machine node by node.
+
+    How much of a group's memory lies on which of its nodes depends on what came and went. The
+    kubelet expects it as if it had come in the order of the file, and does not start.
+    """
 
     deviation = Defect(
-        "group-compared-by-node",
-        between("1.30", "1.31"),
-        RESTARTS,
-        f"{ISSUES}113130",
-        "How much of a group's memory lies on which of its nodes depends on what came and went. "
-        "The kubelet expects it as if it had come in the order of the file, and does not start.",
+        "group-compared-by-node", between("1.30", "1.31"), RESTARTS, f"{ISSUES}113130"
     )
 
     def agree(self, real: Mapping[int, NodeMemory], expected: Mapping[int, NodeMemory]) -> bool:
@@ -84,15 +78,16 @@ class GroupComparedByNode(StaticMemoryPolicy):
 
 
 class ReservationWraps(StaticMemoryPolicy):
-    """Lets a reservation beyond a node wrap around."""
+    """Lets a reservation beyond a node wrap around.
+
+    Where reservedMemory and huge pages exceed a node's memory, the difference wraps around: the
+    node has almost 2**64 bytes to hand out.
+    """
 
     deviation = Defect(
         "reservation-beyond-node-wraps",
         ALL,
         "The Memory Manager guarantees memory out of what a NUMA node has beside its reservation.",
-        "",
-        "Where reservedMemory and huge pages exceed a node's memory, the difference wraps around: "
-        "the node has almost 2**64 bytes to hand out.",
     )
 
     @staticmethod
@@ -102,16 +97,13 @@ class ReservationWraps(StaticMemoryPolicy):
 
 
 class InitOnlyPagesNotHinted(StaticMemoryPolicy):
-    """Leaves out what only init containers ask for."""
+    """Leaves out what only init containers ask for.
 
-    deviation = Defect(
-        "init-only-huge-pages-not-hinted",
-        ALL,
-        AT_ONCE,
-        f"{ISSUES}140814",
-        "Under scope pod the Memory Manager leaves out of its hints what only init containers ask "
-        "for, such as huge pages.",
-    )
+    Under scope pod the Memory Manager leaves out of its hints what only init containers ask
+    for, such as huge pages.
+    """
+
+    deviation = Defect("init-only-huge-pages-not-hinted", ALL, AT_ONCE, f"{ISSUES}140814")
 
     def at_once(self, pod: Pod) -> Amounts:
         """As documented, but only of the types that an app container asks for."""
@@ -124,46 +116,43 @@ class InitOnlyPagesNotHinted(StaticMemoryPolicy):
 
 
 class EmptyPartsServed(StaticMemoryPolicy):
-    """Gives a container that asks for nothing its part of nothing."""
+    """Gives a container that asks for nothing its part of nothing.
 
-    deviation = UndocumentedBehaviour(
-        between("1.30", "1.36"),
-        "A container without memory requests gets nodes, and an entry without memory in the "
-        "checkpoint; the pod is refused where no nodes can be found.",
-        "empty-memory-parts-served",
-    )
+    A container without memory requests gets nodes, and an entry without memory in the
+    checkpoint; the pod is refused where no nodes can be found.
+    """
+
+    deviation = UndocumentedBehaviour("empty-memory-parts-served", between("1.30", "1.36"))
 
     def asks(self, pod: Pod, container: PodContainer) -> bool:
         """Every container does."""
-        del pod, container
         return True
 
 
 class ReusableAfterRemoval(StaticMemoryPolicy):
-    """Lets a pod that comes again take what it had before it was removed."""
+    """Lets a pod that comes again take what it had before it was removed.
+
+    The memory of a removed pod's init containers stays reusable until another pod is admitted:
+    a pod that comes again with the same uid gets it without a reservation, and others get it,
+    too.
+    """
 
     deviation = Defect(
         "reusable-memory-outlives-pod",
         ALL,
         "The Memory Manager reserves the memory that it gives to a container, on its NUMA nodes.",
-        "",
-        "The memory of a removed pod's init containers stays reusable until another pod is "
-        "admitted: a pod that comes again with the same uid gets it without a reservation, and "
-        "others get it, too.",
     )
 
-    def still_reusable(self, state: MemoryState, reuse: ReusableMemory) -> ReusableMemory:
+    def still_reusable(self, state: MemoryState) -> ReusableMemory:
         """All of it."""
-        del state
-        return reuse
+        return state.reuse
 
 
 NULL_STATE_PANIC = Defect(
     "null-in-machine-state-panic",
     ALL,
     "A kubelet whose state file does not fit the machine does not start, and says so.",
-    "",
-    "A node or a memory type that is null in memory_manager_state, under a right checksum, "
+    what="A node or a memory type that is null in memory_manager_state, under a right checksum, "
     "ends in a panic when it is compared with the machine.",
     answers=False,
 )
@@ -172,8 +161,7 @@ MISSING_PAGES_PANIC = Defect(
     "missing-huge-pages-panic",
     ALL,
     "A pod that cannot have its memory is not admitted.",
-    "",
-    "A Guaranteed pod that asks for huge pages of a size that a node does not have ends in a "
+    what="A Guaranteed pod that asks for huge pages of a size that a node does not have ends in a "
     "panic.",
     answers=False,
 )
@@ -182,21 +170,7 @@ MEMORYLESS_PANIC = Defect(
     "hugepages-without-memory-panic",
     between("1.32", "1.33"),
     "A pod that cannot have its memory is not admitted.",
-    "",
-    "A container that asks for huge pages and no memory, in a pod that is Guaranteed by its "
+    what="A container that asks for huge pages and no memory, in a pod that is Guaranteed by its "
     "resources as a whole, ends in a panic on a node with the gate PodLevelResources.",
     answers=False,
 )
-
-DEVIATIONS = (
-    SingleNodeInGroup,
-    AffinityBreaksGroup,
-    GroupComparedByNode,
-    ReservationWraps,
-    InitOnlyPagesNotHinted,
-    EmptyPartsServed,
-    ReusableAfterRemoval,
-)
-
-NO_ANSWER = (NULL_STATE_PANIC, MISSING_PAGES_PANIC, MEMORYLESS_PANIC)
-"""Defects that end in no answer."""

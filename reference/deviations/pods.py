@@ -1,4 +1,4 @@
-"""Where kubelets read the resources of pods otherwise than documented."""
+"""Where kubelets read and limit the resources of pods otherwise than documented."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from numaproof.protocol.releases import between
-from numaproof.reference.deviations.deviation import UndocumentedBehaviour
+from numaproof.reference.config.quota import Quotas
+from numaproof.reference.deviations.deviation import ISSUES, Defect, UndocumentedBehaviour
 from numaproof.reference.pods import quantity
 from numaproof.reference.pods.containers import PodContainer
 from numaproof.reference.pods.pod_level import PodRules, missing_pages, requested_together
@@ -16,18 +17,18 @@ from numaproof.reference.pods.qos import RESOURCES
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from numaproof.reference.pods.pod import Pod
     from numaproof.reference.pods.qos import QoSClass
 
 
 class ClassBySums(PodRules):
-    """Compares what all containers request with what all of them limit."""
+    """Compares what all containers request with what all of them limit.
 
-    deviation = UndocumentedBehaviour(
-        between("1.30", "1.36"),
-        "A pod is Guaranteed if its containers, all of which limit CPU and memory, request as much "
-        "together as they limit together.",
-        "qos-class-by-sums",
-    )
+    A pod is Guaranteed if its containers, all of which limit CPU and memory, request as much
+    together as they limit together.
+    """
+
+    deviation = UndocumentedBehaviour("qos-class-by-sums", between("1.30", "1.36"))
 
     @staticmethod
     def qos_class(members: tuple[PodContainer, ...]) -> QoSClass:
@@ -49,31 +50,28 @@ class ClassBySums(PodRules):
 
 
 class EmptyPodLevelDecides(PodRules):
-    """Lets pod-level resources decide the QoS class that name nothing."""
+    """Lets pod-level resources decide the QoS class that name nothing.
 
-    deviation = UndocumentedBehaviour(
-        between("1.30", "1.36"),
-        "A pod with pod-level resources that name neither CPU, memory nor huge pages is "
-        "BestEffort, whatever its containers ask for.",
-        "empty-pod-level-decides-qos-class",
-    )
+    A pod with pod-level resources that name neither CPU, memory nor huge pages is BestEffort,
+    whatever its containers ask for.
+    """
+
+    deviation = UndocumentedBehaviour("empty-pod-level-decides-qos-class", between("1.30", "1.36"))
 
     @staticmethod
     def decide(pod: PodContainer) -> bool:
         """Whenever they are there."""
-        del pod
         return True
 
 
 class DefaultsBesideLimits(PodRules):
-    """Fills in pod-level requests only, and only beside pod-level limits."""
+    """Fills in pod-level requests only, and only beside pod-level limits.
 
-    deviation = UndocumentedBehaviour(
-        between("1.30", "1.36"),
-        "Missing pod-level requests are filled in where the pod has limits of its own; missing "
-        "limits are not.",
-        "pod-level-defaults-beside-limits",
-    )
+    Missing pod-level requests are filled in where the pod has limits of its own; missing limits
+    are not.
+    """
+
+    deviation = UndocumentedBehaviour("pod-level-defaults-beside-limits", between("1.30", "1.36"))
 
     @staticmethod
     def as_one(
@@ -87,4 +85,21 @@ class DefaultsBesideLimits(PodRules):
         return PodContainer("", requests, limits)
 
 
-DEVIATIONS = (ClassBySums, EmptyPodLevelDecides, DefaultsBesideLimits)
+class QuotaDespiteExclusiveCPUs(Quotas):
+    """Limits containers with exclusive CPUs as it does all others.
+
+    A container with two exclusive CPUs has a CFS quota of two CPUs, and is throttled on CPUs
+    that nobody else may use.
+    """
+
+    deviation = Defect(
+        "quota-limits-exclusive-cpus",
+        between("1.30", "1.32"),
+        "CFS quota is not used to bound the CPU usage of these containers as their usage is bound "
+        "by the scheduling domain itself.",
+        f"{ISSUES}70585",
+    )
+
+    def limits(self, pod: Pod, container: PodContainer, cpus: int | None) -> bool:
+        """Whether there is a limit to enforce, whoever has the CPUs."""
+        return self.enforced and bool(pod.cpu_limit(container))

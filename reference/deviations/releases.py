@@ -13,8 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from numaproof.protocol.releases import NEWEST, RELEASES
-from numaproof.reference.cadvisor.discovery import NO_CPU
-from numaproof.reference.cadvisor.order import NodeOrder
+from numaproof.reference.cadvisor.discovery import NO_CPU, NodeOrder
 from numaproof.reference.config import gates
 from numaproof.reference.config.reservation import to_thousandths
 from numaproof.reference.cpu.assignment import Assignment
@@ -27,7 +26,7 @@ from numaproof.reference.deviations.pods import DefaultsBesideLimits, EmptyPodLe
 from numaproof.reference.topology.options import HIDDEN
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from fractions import Fraction
 
     from _typeshed import DataclassInstance
@@ -172,180 +171,116 @@ def _overridden(override: type) -> type:
     return next(base for base in override.__mro__ if "deviation" not in vars(base))
 
 
-_OPTIONS_1_30: dict[str, Maturity] = {
-    "align-by-socket": "alpha",
-    "distribute-cpus-across-numa": "alpha",
-    "full-pcpus-only": "beta",
+_CPU_OPTIONS = {
+    "align-by-socket": "aaaaaaaa",
+    "distribute-cpus-across-numa": "aaabbbbb",
+    "full-pcpus-only": "bbbsssss",
+    "distribute-cpus-across-cores": ".aaaaaaa",
+    "prefer-align-cpus-by-uncorecache": "..aabbss",
+    "strict-cpu-reservation": "..abbsss",
 }
-_OPTIONS_1_31: dict[str, Maturity] = {
-    **_OPTIONS_1_30,
-    "distribute-cpus-across-cores": "alpha",
+_TOPOLOGY_OPTIONS = {
+    "prefer-closest-numa-nodes": "bbssssss",
+    "max-allowable-numa-nodes": ".bbbbsss",
 }
-_OPTIONS_1_32: dict[str, Maturity] = {
-    **_OPTIONS_1_31,
-    "prefer-align-cpus-by-uncorecache": "alpha",
-    "strict-cpu-reservation": "alpha",
-}
-_OPTIONS_1_33: dict[str, Maturity] = {
-    **_OPTIONS_1_32,
-    "distribute-cpus-across-numa": "beta",
-    "full-pcpus-only": "stable",
-    "strict-cpu-reservation": "beta",
-}
-_OPTIONS_1_34: dict[str, Maturity] = {
-    **_OPTIONS_1_33,
-    "prefer-align-cpus-by-uncorecache": "beta",
-}
-_OPTIONS_1_35: dict[str, Maturity] = {**_OPTIONS_1_34, "strict-cpu-reservation": "stable"}
-_OPTIONS_1_36: dict[str, Maturity] = {
-    **_OPTIONS_1_35,
-    "prefer-align-cpus-by-uncorecache": "stable",
-}
-
-_TOPOLOGY_OPTIONS_1_30: dict[str, Maturity] = {"prefer-closest-numa-nodes": "beta"}
-_TOPOLOGY_OPTIONS_1_31: dict[str, Maturity] = {
-    **_TOPOLOGY_OPTIONS_1_30,
-    "max-allowable-numa-nodes": "beta",
-}
-_TOPOLOGY_OPTIONS_1_32: dict[str, Maturity] = {
-    **_TOPOLOGY_OPTIONS_1_31,
-    "prefer-closest-numa-nodes": "stable",
-}
-_TOPOLOGY_OPTIONS_1_35: dict[str, Maturity] = {
-    **_TOPOLOGY_OPTIONS_1_32,
-    "max-allowable-numa-nodes": "stable",
-}
+"""The maturity of each option in 1.30 to 1.37 by its letter; a dot where there is none yet."""
 
 
-def _deviations(version: str) -> tuple[type, ...]:
-    return tuple(one for one in OVERRIDES if version in deviation_of(one).releases)
-
-
-_FLAG_WORDS_1_30 = MappingProxyType(
-    {
-        "expected integer": "exptected integer",
-        "value, expected type=quantity": "value, expected type=quantatity",
-        "failed to parse the quantity:": "failed to parse the quantatity, expected quantatity, got",
+def _options(known: Mapping[str, str], column: int) -> Mapping[str, Maturity]:
+    return {
+        name: gates.MATURITIES[row[column]] for name, row in known.items() if row[column] != "."
     }
-)
 
-_1_30 = Release(
-    version="1.30",
-    gates=gates.of_release("1.30"),
-    gates_refused="failed to set feature gates from initial flags-based config: ",
-    cpu_options=_OPTIONS_1_30,
-    topology_options=_TOPOLOGY_OPTIONS_1_30,
-    hidden_topology_option=(
-        'Topology Manager Policy {Level}-level Options not enabled, but option "{name}" provided'
-    ),
-    foreign_memory_policies=(),
-    unknown_fields=frozenset({"mergeDefaultEvictionSettings"}),
-    reserves_exactly=True,
-    pod_level="ignored",
-    pod_level_without_gate="ignored",
-    cpu_files=formats.CPU_1_30,
-    memory_files=formats.MEMORY_1_30,
-    under_gates={},
-    without_gates={},
-    reads_cpus_for_every_policy=False,
-    no_cpu="Any CPU is not available",
-    flag_words=_FLAG_WORDS_1_30,
-    flags_of_one_pair=frozenset({"topology-manager-policy-options"}),
-    deviations=_deviations("1.30"),
-)
-_1_31 = replace(
-    _1_30,
-    version="1.31",
-    gates=gates.of_release("1.31"),
-    cpu_options=_OPTIONS_1_31,
-    topology_options=_TOPOLOGY_OPTIONS_1_31,
-    flags_of_one_pair=frozenset(),
-    deviations=_deviations("1.31"),
-)
-_1_32 = replace(
-    _1_31,
-    version="1.32",
-    gates=gates.of_release("1.32"),
-    gates_refused="",
-    cpu_options=_OPTIONS_1_32,
-    topology_options=_TOPOLOGY_OPTIONS_1_32,
-    foreign_memory_policies=("BestEffort",),
-    pod_level="QoS class",
-    reads_cpus_for_every_policy=True,
-    deviations=_deviations("1.32"),
-)
-_1_33 = replace(
-    _1_32,
-    version="1.33",
-    gates=gates.of_release("1.33"),
-    cpu_options=_OPTIONS_1_33,
-    hidden_topology_option=HIDDEN,
-    unknown_fields=frozenset(),
-    deviations=_deviations("1.33"),
-)
-_1_34 = replace(
-    _1_33,
-    version="1.34",
-    gates=gates.of_release("1.34"),
-    cpu_options=_OPTIONS_1_34,
-    pod_level="shared pool",
-    deviations=_deviations("1.34"),
-)
-_1_35 = replace(
-    _1_34,
-    version="1.35",
-    gates=gates.of_release("1.35"),
-    cpu_options=_OPTIONS_1_35,
-    topology_options=_TOPOLOGY_OPTIONS_1_35,
-    flag_words=MappingProxyType({}),
-    deviations=_deviations("1.35"),
-)
-_1_36 = replace(
-    _1_35,
-    version="1.36",
-    gates=gates.of_release("1.36"),
-    cpu_options=_OPTIONS_1_36,
-    pod_level_without_gate="shared pool alone",
-    cpu_files=formats.CPU_1_36,
-    memory_files=formats.MEMORY_1_36,
-    under_gates={
-        "PodLevelResourceManagers": {
-            "pod_level": "budget",
-            "cpu_files": formats.PODS_CPU_1_36,
-            "memory_files": formats.PODS_MEMORY_1_36,
+
+_ROWS: Mapping[str, Mapping[str, Any]] = {
+    "1.30": {
+        "gates_refused": "failed to set feature gates from initial flags-based config: ",
+        "hidden_topology_option": (
+            "Topology Manager Policy {Level}-level Options not enabled, "
+            'but option "{name}" provided'
+        ),
+        "foreign_memory_policies": (),
+        "unknown_fields": frozenset({"mergeDefaultEvictionSettings"}),
+        "reserves_exactly": True,
+        "pod_level": "ignored",
+        "pod_level_without_gate": "ignored",
+        "cpu_files": formats.CPU_1_30,
+        "memory_files": formats.MEMORY_1_30,
+        "under_gates": {},
+        "without_gates": {},
+        "reads_cpus_for_every_policy": False,
+        "no_cpu": "Any CPU is not available",
+        "flag_words": {
+            "expected integer": "exptected integer",
+            "value, expected type=quantity": "value, expected type=quantatity",
+            "failed to parse the quantity:": (
+                "failed to parse the quantatity, expected quantatity, got"
+            ),
+        },
+        "flags_of_one_pair": frozenset({"topology-manager-policy-options"}),
+    },
+    "1.31": {"flags_of_one_pair": frozenset()},
+    "1.32": {
+        "gates_refused": "",
+        "foreign_memory_policies": ("BestEffort",),
+        "pod_level": "QoS class",
+        "reads_cpus_for_every_policy": True,
+    },
+    "1.33": {"hidden_topology_option": HIDDEN, "unknown_fields": frozenset()},
+    "1.34": {"pod_level": "shared pool"},
+    "1.35": {"flag_words": {}},
+    "1.36": {
+        "pod_level_without_gate": "shared pool alone",
+        "cpu_files": formats.CPU_1_36,
+        "memory_files": formats.MEMORY_1_36,
+        "under_gates": {
+            "PodLevelResourceManagers": {
+                "pod_level": "budget",
+                "cpu_files": formats.PODS_CPU_1_36,
+                "memory_files": formats.PODS_MEMORY_1_36,
+            },
+        },
+        "no_cpu": NO_CPU,
+    },
+    "1.37": {
+        "reserves_exactly": False,
+        "cpu_files": formats.CPU_1_37,
+        "memory_files": formats.MEMORY_1_37,
+        "under_gates": {
+            "PodLevelResourceManagers": {
+                "pod_level": "budget",
+                "cpu_files": formats.PODS_CPU_1_37,
+                "memory_files": {"keeps_pods": True},
+            },
+            "InPlacePodVerticalScalingExclusiveCPUs": {"cpu_files": {"keeps_baselines": True}},
+        },
+        "without_gates": {
+            "PodLevelResourcesFixDefaulting": DefaultsBesideLimits,
+            "PodLevelResourcesFixKubeletQOSClass": EmptyPodLevelDecides,
         },
     },
-    no_cpu=NO_CPU,
-    deviations=_deviations("1.36"),
-)
-_1_37 = replace(
-    _1_36,
-    version="1.37",
-    gates=gates.of_release("1.37"),
-    reserves_exactly=False,
-    cpu_files=formats.CPU_1_37,
-    memory_files=formats.MEMORY_1_37,
-    under_gates={
-        "PodLevelResourceManagers": {
-            "pod_level": "budget",
-            "cpu_files": formats.PODS_CPU_1_37,
-            "memory_files": {"keeps_pods": True},
-        },
-        "InPlacePodVerticalScalingExclusiveCPUs": {"cpu_files": {"keeps_baselines": True}},
-    },
-    without_gates={
-        "PodLevelResourcesFixDefaulting": DefaultsBesideLimits,
-        "PodLevelResourcesFixKubeletQOSClass": EmptyPodLevelDecides,
-    },
-    deviations=_deviations("1.37"),
-)
+}
+"""The attributes that each release changes, beside its gates, options and deviations."""
 
-TABLE: Mapping[str, Release] = MappingProxyType(
-    {
-        release.version: release
-        for release in (_1_30, _1_31, _1_32, _1_33, _1_34, _1_35, _1_36, _1_37)
-    }
-)
+
+def _table() -> Iterator[tuple[str, Release]]:
+    known: dict[str, Any] = {}
+    for column, (version, changes) in enumerate(_ROWS.items()):
+        known |= changes
+        yield (
+            version,
+            Release(
+                version=version,
+                gates=gates.of_release(version),
+                cpu_options=_options(_CPU_OPTIONS, column),
+                topology_options=_options(_TOPOLOGY_OPTIONS, column),
+                deviations=tuple(one for one in OVERRIDES if version in deviation_of(one).releases),
+                **known,
+            ),
+        )
+
+
+TABLE: Mapping[str, Release] = MappingProxyType(dict(_table()))
 """What is known of each release, oldest first."""
 
 

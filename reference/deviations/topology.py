@@ -21,16 +21,13 @@ _CLOSEST = (
 
 
 class DistancesByPosition(Distances):
-    """Looks distances up as if the ids of nodes had no gaps."""
+    """Looks distances up as if the ids of nodes had no gaps.
 
-    deviation = Defect(
-        "closest-nodes-by-position",
-        ALL,
-        _CLOSEST,
-        "",
-        "On machines whose node ids have gaps, distances are looked up by id where they stand in "
-        "the order of the nodes, so that sets of nodes are compared by distances of others.",
-    )
+    On machines whose node ids have gaps, distances are looked up by id where they stand in the
+    order of the nodes, so that sets of nodes are compared by distances of others.
+    """
+
+    deviation = Defect("closest-nodes-by-position", ALL, _CLOSEST)
 
     @cached_property
     def misread(self) -> Table | None:
@@ -61,8 +58,7 @@ CLOSEST_PANIC = Defect(
     "closest-nodes-panic-on-node-id",
     ALL,
     _CLOSEST,
-    "",
-    "Comparing sets of NUMA nodes by distance ends in a panic where one has a node whose id "
+    what="Comparing sets of NUMA nodes by distance ends in a panic where one has a node whose id "
     "is not below the number of nodes, on machines whose ids have gaps.",
     answers=False,
 )
@@ -71,8 +67,7 @@ NODE_ID_PANIC = Defect(
     "hints-panic-on-node-id",
     ALL,
     "The Topology Manager collects hints from Hint Providers.",
-    "",
-    "Hints on a machine with a NUMA node id below 0 or above 63 end in a panic.",
+    what="Hints on a machine with a NUMA node id below 0 or above 63 end in a panic.",
     answers=False,
 )
 
@@ -82,12 +77,7 @@ ALL_COMBINATIONS = Defect(
     "The maximum number of NUMA nodes that the Topology Manager allows is 8; with more there "
     "is a state explosion when it enumerates the possible affinities.",
     f"{ISSUES}131738",
-    "Every combination of the providers' hints is merged: on eight nodes with four resources "
+    what="Every combination of the providers' hints is merged: on eight nodes with four resources "
     "that are 255 to the power of 4, and an admission takes minutes.",
     answers=False,
 )
-
-DEVIATIONS = (DistancesByPosition,)
-
-NO_ANSWER = (CLOSEST_PANIC, NODE_ID_PANIC, ALL_COMBINATIONS)
-"""Defects that end in no answer."""

@@ -108,11 +108,11 @@ def only_multiples_are_a_matter_of_alignment(changes: Changes) -> None:
 def limits_must_fit_the_allocatable_cpus(changes: Changes) -> None:
     """Adds up the limits of a pod, and admits none that could use more than there is."""
 
-    def allocate(original: Any, self: Any, state: Any, reuse: Any, pod: Any, *rest: Any) -> Any:
+    def allocate(original: Any, self: Any, state: Any, pod: Any, *rest: Any) -> Any:
         limits = sum(quantity.parse(one.limits.get("cpu", 0)) for one in pod.containers)
         if limits > self.allocatable.bit_count():
             raise AdmissionError("OutOfcpu", "CPU limits beyond the allocatable CPUs")
-        return original(self, state, reuse, pod, *rest)
+        return original(self, state, pod, *rest)
 
     changes.around(StaticCPUPolicy, "allocate", allocate)
 

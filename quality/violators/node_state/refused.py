@@ -77,8 +77,10 @@ def _left_behind(
     changes.around(StartedNode, "admit", admit)
     changes.around(
         manager,
-        "reclaim",
-        lambda original, self, pods: original(self, {**vars(self).get("refused", {}), **pods}),
+        "remove_stale_state",
+        lambda original, self, pods, when: original(
+            self, {**vars(self).get("refused", {}), **pods}, when
+        ),
     )
 
 

@@ -82,7 +82,7 @@ def memory_of_a_budget_returns_with_its_first_container(changes: Changes) -> Non
             size = block.size
             for node in NUMASet.from_mask(block.nodes):
                 size -= give_back(nodes, node, block.kind, size)
-        freed = MemoryState(nodes, self.entries, {**self.pods, uid: ()})
+        freed = MemoryState(nodes, self.entries, {**self.pods, uid: ()}, self.reuse)
         return original(freed, uid, name)
 
     changes.around(MemoryState, "release", release)

@@ -16,7 +16,7 @@ from numaproof.reference.deviations import releases
 from numaproof.reference.implementation import Reference
 from numaproof.reference.topology import options, policy
 from numaproof.reference.topology.distances import Distances
-from numaproof.reference.topology.hints import TopologyHint
+from numaproof.reference.topology.hints import ANYWHERE, TopologyHint
 
 
 def ask(**args: Any) -> Any:
@@ -95,7 +95,10 @@ def test_only_best_effort_admits_what_is_not_preferred(name: str, *, admits: boo
 
 def test_all_nodes_are_no_affinity_to_single_numa_node() -> None:
     made = make(machine(1), name="single-numa-node")
-    assert made.merge([{"cpu": (TopologyHint(1, preferred=True),)}]) == ((None, True), True)
+    assert made.merge([{"cpu": (TopologyHint(1, preferred=True),)}]) == (
+        TopologyHint(ANYWHERE, preferred=True),
+        True,
+    )
 
 
 def test_the_limit_of_nodes_is_eight_unless_an_option_raises_it() -> None:

@@ -12,10 +12,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from numaproof.reference.devices.state import NONE, DeviceState, ReusableDevices
+from numaproof.reference.errors import AllocationError
 from numaproof.reference.pods import quantity
+from numaproof.reference.topology.hints import ANYWHERE
 
 if TYPE_CHECKING:
-    from numaproof.protocol.sets import NUMASet
     from numaproof.reference.pods.containers import PodContainer
     from numaproof.reference.pods.pod import Pod
 
@@ -48,14 +49,14 @@ class DeviceRequest(NamedTuple):
 
 
 class Near(NamedTuple):
-    """Where devices should be: the Topology Manager's hint, for free ones and for reused ones."""
+    """Where devices should be: masks of NUMA nodes, for free ones and for reused ones."""
 
-    free: NUMASet | None = None
-    reused: NUMASet | None = None
+    free: int = ANYWHERE
+    reused: int = ANYWHERE
 
 
-class DeviceError(Exception):
-    """Devices cannot be allocated; the text is the kubelet's.
+class DeviceError(AllocationError):
+    """Devices cannot be allocated.
 
     `state` is what the failure leaves behind: what the container got before stays in its hands
     until its pod is off the node.
@@ -92,7 +93,7 @@ def allocate(
 
     Devices near the nodes that `near` has are taken first.
     `favoured` are ids by resource that are taken before others that would do as well. The state
-    must have been reclaimed for the pods on the node, this one among them. Resources that
+    must have lost what is stale, with this pod on the node. Resources that
     no plugin serves are none of the Device Manager's: they are passed over.
 
     Raises:
@@ -176,7 +177,7 @@ def check_health(state: DeviceState, resource: str, held: frozenset[str]) -> Non
 
 
 def by_affinity(
-    state: DeviceState, request: DeviceRequest, available: frozenset[str], affinity: NUMASet | None
+    state: DeviceState, request: DeviceRequest, available: frozenset[str], affinity: int
 ) -> list[str]:
     """The devices in the order they are taken: near the affinity, preferred, far, near no node.
 
@@ -184,13 +185,13 @@ def by_affinity(
 
     Requirements: DEV-ALLOCATE-001, DEV-ALLOCATE-006, DEV-ALLOCATE-007.
     """
-    if affinity is None:
+    if affinity == ANYWHERE:
         return sorted(available, key=lambda one: (request.preference(one), *request.order(one)))
     nodes = state.lists[request.resource].nodes
 
     def rank(device: str) -> tuple[bool, int, bool, bool, str]:
         near = nodes[device] or 0
-        far = not near & affinity.mask
+        far = not near & affinity
         return far, request.preference(device), not near, *request.order(device)
 
     return sorted(available, key=rank)
