@@ -55,6 +55,9 @@ def examine(command: tuple[str, ...], timeout: float, harness: str, scratch: Pat
     examination.run()
     exchanges = [moment.exchange(at) for at, moment in enumerate(program.moments, 1)]
     findings = [one for exchange in exchanges for one in exchange.findings]
+    steps = prescription.next_steps(
+        shlex.join(command), exchanges, examination.hello, examination.agreed
+    )
     return Diagnosis(
         command=shlex.join(command),
         name=examination.hello.name if examination.hello else "",
@@ -62,9 +65,8 @@ def examine(command: tuple[str, ...], timeout: float, harness: str, scratch: Pat
         seconds=round(time.monotonic() - began, 3),
         exchanges=tuple(exchanges),
         not_claimed=examination.not_claimed(),
-        next_steps=prescription.next_steps(
-            shlex.join(command), exchanges, examination.hello, examination.agreed
-        ),
+        next_steps=tuple(map(str, steps)),
+        next_findings=tuple(None if isinstance(one, str) else one for one in steps),
     )
 
 
@@ -259,7 +261,8 @@ class Examination:
             # A fault is one finding, which it has already.
             fault = isinstance(moment.answer, messages.Fault)
             for problem in () if fault else call.problems:
-                moment.wrong(str(problem), after=cause if moment.step == "state" else "")
+                after = cause if moment.step == "state" else ""
+                moment.found(problem, after=after)
             cause = f"{moment.step} ({at})"
 
 

@@ -6,6 +6,7 @@ or they do not. What else is compared depends on the level that the program clai
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,6 @@ from numaproof.inputs.plurals import counted, numbered
 from numaproof.protocol import messages
 from numaproof.protocol.discovery import discovers
 from numaproof.protocol.messages import LEVELS
-from numaproof.protocol.mismatch import Mismatch
 from numaproof.protocol.releases import NEWEST
 from numaproof.reference.implementation import Reference
 
@@ -137,10 +137,9 @@ class Opinion:
             self.agreed.discard(level)
             if applies(level, self._hello.level):
                 claim = f"level {level} is claimed, and the documents say otherwise: "
-                moment.wrong(
-                    str(Mismatch(claim + found.subject, found.expected, found.actual)),
-                    "answer as documented, or claim a lower level",
-                )
+                found = replace(found, source="documents")
+                right = "answer as documented, or claim a lower level"
+                moment.found(found, right, before=claim)
 
     def _look_at_pool(self, moment: Moment, state: messages.State) -> None:
         """Notes a shared pool where nothing is pinned, which no level below placement compares."""

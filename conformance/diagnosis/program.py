@@ -16,12 +16,15 @@ from numaproof.conformance.diagnosis import lines
 from numaproof.conformance.diagnosis.leftovers import Leftovers
 from numaproof.conformance.execution.implementation import ImplementationFailure
 from numaproof.conformance.execution.programs.process import Process, ending
+from numaproof.conformance.execution.shown import reported
 from numaproof.inputs.plurals import plural
 from numaproof.protocol import codec, messages
 from numaproof.protocol.diagnosis import Exchange, Finding
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from numaproof.conformance.judging import finding as judging
 
 MOST_SECONDS = 30.0
 """Seconds that a whole dialogue may take."""
@@ -74,10 +77,19 @@ class Moment:
         *,
         advice: bool = False,
         log: str = "",
-        after: str = "",
     ) -> None:
         """Notes something."""
-        self.findings.append(Finding(sentence, right, advice, log[-_LOG:], after))
+        self.findings.append(Finding(sentence, right, advice, log[-_LOG:]))
+
+    def found(
+        self, problem: judging.Finding, right: str = "", *, before: str = "", after: str = ""
+    ) -> None:
+        """Notes what a judge found, with words before its sentence.
+
+        `after` is the exchange whose effect it shows.
+        """
+        shown = reported(problem, before)
+        self.findings.append(Finding(f"{before}{problem}", right, after=after, finding=shown))
 
     def exchange(self, number: int) -> Exchange:
         """The exchange as reports show it."""

@@ -19,14 +19,13 @@ from numaproof.conformance.execution.implementation import (
     Watched,
 )
 from numaproof.conformance.execution.pictures import picture
-from numaproof.conformance.execution.run import tree_for
+from numaproof.conformance.execution.run import RunResult, tree_for
 from numaproof.conformance.execution.session import Session
-from numaproof.conformance.execution.shown import bounded, replace_text, told
+from numaproof.conformance.execution.shown import bounded, replace_text, reported
 from numaproof.conformance.judging import crash_attribution, known_defects, signatures
 from numaproof.conformance.judging.invariants import View
 from numaproof.conformance.judging.oracle import STATE_DIR, Oracle
 from numaproof.conformance.judging.sides import Sides
-from numaproof.conformance.judging.signatures import Evidence
 from numaproof.folders.removal import remove_tree
 from numaproof.folders.scratch import make_folder, require_room
 from numaproof.folders.state_directory import StateDirectory
@@ -70,41 +69,29 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class LockstepResult:
+class LockstepResult(RunResult):
     """How a scenario ended.
 
+    The outcome is ``pass`` where all answers agree; ``unsupported``; ``fail`` where one differs;
+    ``expected failure`` where one of the sides broke by a named defect of the release; else how it
+    broke.
+
     Attributes:
-        outcome: ``pass`` where all answers agree; ``unsupported``; ``fail`` where one differs;
-            ``expected failure`` where one of the sides broke by a named defect of the release;
-            else how it broke.
-        message: what differs, or how it broke.
         calls: that were made, the last of them the one that differs.
         steps: the same calls as reports show them.
         pictures: the machine on either side after the last call.
-        stderr: the end of the broken program's standard error.
         chance: the operation that the right side answers differently from run to run, where
             that is why no more was compared; empty where it was not.
-        defect: the named defect by which a side broke; None where it did not.
         parted: the side that the right one took, where either was right and they differ.
         tested: the side that was under test.
-        finding: what differs; None if nothing does.
-        words: how a side broke, without what it wrote instead of an answer.
-        ending: the exit code or signal of a side that ended, in words.
     """
 
-    outcome: Outcome
-    message: str = ""
     calls: int = 0
     steps: tuple[events.ReportedCall, ...] = ()
     pictures: tuple[Picture, ...] = ()
-    stderr: str = ""
     chance: str = ""
-    defect: str | None = None
     parted: events.Parted | None = None
     tested: Literal["left", "right"] = "right"
-    finding: Finding | None = None
-    words: str = ""
-    ending: str = ""
 
     @property
     def signature(self) -> str:
@@ -113,15 +100,11 @@ class LockstepResult:
         if found and self.tested == "left":
             # Signatures have the right side's kind of answer before the left side's.
             found = found.swapped()
-        evidence = Evidence(
-            self.outcome,
-            self.operation,
-            found,
-            words=self.words,
-            ending=self.ending,
-            trace=self.stderr,
-        )
-        return signatures.signature(evidence)
+        return signatures.signature(replace(self, finding=found), self.operation)
+
+    def reported(self, before: str = "") -> events.ReportedFinding | None:
+        """The fields of the message, with words before it; None if no answer is behind it."""
+        return reported(self.finding, f"{before}{self.operation}: ")
 
     @property
     def operation(self) -> str:
@@ -311,14 +294,7 @@ class _LockstepRun:
     def _step(self, number: int, last: int) -> events.ReportedCall:
         call = self._session.calls[number]
         own = self._left.answer if number == last else None
-        return events.ReportedCall(
-            operation=call.operation,
-            args=self._session.shown(call.args),
-            answer=None if call.answer is None else self._session.shown(call.answer),
-            problems=told(call.problems),
-            before=call.before,
-            expected=None if own is None else self._left_shown(own),
-        )
+        return self._session.reported(call, None if own is None else self._left_shown(own))
 
     def _left_shown(self, answer: messages.Answer) -> dict[str, Any]:
         plain = codec.to_plain(answer)

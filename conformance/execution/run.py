@@ -22,7 +22,7 @@ from numaproof.conformance.execution.implementation import (
 from numaproof.conformance.execution.pictures import pictures
 from numaproof.conformance.execution.player import Player
 from numaproof.conformance.execution.session import Session
-from numaproof.conformance.execution.shown import bounded, cut, told
+from numaproof.conformance.execution.shown import bounded, cut
 from numaproof.conformance.judging import discovered, known_defects, signatures
 from numaproof.conformance.judging.invariant_checker import InvariantChecker
 from numaproof.conformance.judging.oracle import Oracle
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from numaproof.conformance.judging.oracle import AnswerJudge, SteeredImplementation
     from numaproof.conformance.judging.sides import Side
     from numaproof.conformance.trees.machine_trees import MachineTree
-    from numaproof.protocol.events import JudgedAs, Outcome, Picture
+    from numaproof.protocol.events import JudgedAs, Picture
     from numaproof.protocol.machine import MachineInfo
     from numaproof.protocol.messages import Hello, Level
 
@@ -114,26 +114,8 @@ def reference_target(kubernetes: str, side: Side) -> Target:
 
 
 @dataclass(frozen=True)
-class RunResult:
-    """How a run ended.
-
-    Attributes:
-        outcome: how.
-        message: the same in one sentence.
-        stderr: what the program logged meanwhile, or the trace of a fault.
-        defect: the named defect behind it.
-        finding: what was wrong with an answer, or with what was left; None if nothing was.
-        words: how the program broke, without what it wrote instead of an answer.
-        ending: the exit code or signal of a program that ended, in words.
-    """
-
-    outcome: Outcome
-    message: str = ""
-    stderr: str = ""
-    defect: str | None = None
-    finding: Finding | None = None
-    words: str = ""
-    ending: str = ""
+class RunResult(signatures.Ended):
+    """How a run ended."""
 
     @classmethod
     def of_failure(cls, failure: ImplementationFailure) -> RunResult:
@@ -146,6 +128,11 @@ class RunResult:
             words=failure.words,
             ending=failure.ending,
         )
+
+    @property
+    def headline(self) -> str:
+        """The message without the two sides of what it shows."""
+        return cut(self.finding.headline) if self.finding else self.message
 
     def showing(self, finding: Finding) -> RunResult:
         """The same, with a finding as what it shows."""
@@ -366,21 +353,14 @@ class Run:
         """The cause of the failure that `result` of this run is; empty if it is none."""
         calls = self.player.session.calls
         shown = (call.operation for call in calls if result.finding in call.problems)
-        evidence = signatures.Evidence(
-            outcome=result.outcome,
-            operation=next(shown, calls[-1].operation if calls else ""),
-            finding=result.finding,
-            invariants=[one.invariant for one in self._unexplained()],
-            words=result.words,
-            ending=result.ending,
-            trace=result.stderr,
-            defect=result.defect,
-        )
-        return signatures.signature(evidence)
+        operation = next(shown, calls[-1].operation if calls else "")
+        invariants = [one.invariant for one in self._unexplained()]
+        return signatures.signature(result, operation, invariants)
 
     def steps(self) -> tuple[events.ReportedCall, ...]:
         """Every call that was made, as reports show it."""
-        return _steps(self.player.session)
+        session = self.player.session
+        return tuple(session.reported(call) for call in session.calls)
 
     def pictures(self) -> tuple[Picture, ...]:
         """The machine around the last call."""
@@ -427,19 +407,6 @@ def _silent(target: Target, scratch: Path) -> Oracle | None:
         return None
     seen = target.capabilities.discovers
     return Oracle(target.oracle(DOCUMENTED), _made(scratch / "silent"), messages.LEVELS[-1], seen)
-
-
-def _steps(session: Session) -> tuple[events.ReportedCall, ...]:
-    return tuple(
-        events.ReportedCall(
-            operation=call.operation,
-            args=session.shown(call.args),
-            answer=None if call.answer is None else session.shown(call.answer),
-            problems=told(call.problems),
-            before=call.before,
-        )
-        for call in session.calls
-    )
 
 
 def claims_needed(

@@ -21,7 +21,7 @@ from numaproof.conformance.execution.implementation import (
     SpoiledState,
     Watched,
 )
-from numaproof.conformance.execution.shown import bounded, replace_text
+from numaproof.conformance.execution.shown import bounded, replace_text, told, told_findings
 from numaproof.conformance.judging.oracle import (
     STATE_DIR,
     AnswerJudge,
@@ -29,7 +29,7 @@ from numaproof.conformance.judging.oracle import (
     without_path,
 )
 from numaproof.folders.state_directory import StateDirectory, StateError
-from numaproof.protocol import codec, discovery, messages
+from numaproof.protocol import codec, discovery, events, messages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -318,6 +318,18 @@ class Session:
         if not isinstance(answer, messages.Unsupported):
             self.devices = devices
         return answer
+
+    def reported(self, call: Call, expected: dict[str, Any] | None = None) -> events.ReportedCall:
+        """A call as reports show it, with the answer that was expected where one was."""
+        return events.ReportedCall(
+            operation=call.operation,
+            args=self.shown(call.args),
+            answer=None if call.answer is None else self.shown(call.answer),
+            problems=told(call.problems),
+            expected=expected,
+            before=call.before,
+            findings=told_findings(call.problems),
+        )
 
     def shown(self, value: object) -> Any:
         """A message as plain values, with the state directory and the tree replaced.

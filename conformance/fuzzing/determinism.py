@@ -16,7 +16,7 @@ import msgspec
 
 from numaproof.conformance.cases.loading import applies
 from numaproof.conformance.execution.run import Run, RunResult
-from numaproof.conformance.execution.shown import told
+from numaproof.conformance.execution.shown import reported
 from numaproof.conformance.fuzzing.shrinking import Shrinking
 from numaproof.conformance.fuzzing.time_limit import OutOfTimeError
 from numaproof.conformance.judging import signatures
@@ -69,24 +69,23 @@ class Nondeterminism:
         # Signatures have the first kind of answer before the other one.
         found = self.finding and self.finding.swapped()
         end = self.broke or RunResult(OUTCOME, finding=found)
-        return signatures.signature(
-            signatures.Evidence(
-                end.outcome,
-                self.operation,
-                end.finding,
-                words=end.words,
-                ending=end.ending,
-                trace=end.stderr,
-            )
-        )
+        return signatures.signature(end, self.operation)
 
     @property
     def result(self) -> RunResult:
         """How the runs ended, taken together."""
         if self.broke:
             return replace(self.broke, message=f"{self.message} (not every time)")
-        said = f"the same calls were answered differently: {self.operation}: {self.message}"
-        return RunResult(OUTCOME, said)
+        return RunResult(OUTCOME, f"{self._head}{self.message}")
+
+    @property
+    def reported(self) -> events.ReportedFinding | None:
+        """The fields of the message of the result."""
+        return reported(self.finding, self._head)
+
+    @property
+    def _head(self) -> str:
+        return f"the same calls were answered differently: {self.operation}: "
 
 
 class DeterminismCheck:
@@ -195,18 +194,8 @@ def _kind(found: Nondeterminism) -> tuple[str, Outcome]:
 def _both(
     one: Session, left: Call, two: Session, right: Call, found: Finding
 ) -> events.ReportedCall:
-    return events.ReportedCall(
-        operation=right.operation,
-        args=two.shown(right.args),
-        answer=_shown(two, right),
-        problems=told([found]),
-        expected=_shown(one, left),
-        before=right.before,
-    )
-
-
-def _shown(session: Session, call: Call) -> dict[str, Any] | None:
-    return None if call.answer is None else session.shown(call.answer)
+    expected = None if left.answer is None else one.shown(left.answer)
+    return two.reported(replace(right, problems=[found]), expected)
 
 
 def _others_taken(left: messages.Answer | None, right: messages.Answer | None) -> bool:

@@ -116,7 +116,7 @@ class ScenarioRun:
 
     def case(self) -> Case:
         """The scenario as a case file has it."""
-        case = case_of(self.scenario, self.result.message)
+        case = case_of(self.scenario, self.result.headline)
         return msgspec.structs.replace(case, id=FOUND, requirements=self.requirements)
 
 

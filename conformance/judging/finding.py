@@ -19,9 +19,9 @@ from numaproof.protocol.mismatch import Mismatch
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Source = Literal["expectation", "invariant", "reference", "other side", "node"]
-"""Who says so: the case, an invariant, the reference, the other of two sides, or what is left on
-the node."""
+Source = Literal["expectation", "invariant", "reference", "other side", "documents", "node"]
+"""Who says so: the case, an invariant, the reference, the other of two sides, the documents as
+`numaproof doctor` reads them, or what is left on the node."""
 
 Kind = Literal[
     "value",

@@ -25,64 +25,68 @@ _LONGEST = 160
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """What is known of a failure.
+class Ended:
+    """How a run ended.
 
     Attributes:
-        outcome: how the run ended.
-        operation: the call that shows it; empty if there was none.
-        finding: what was wrong with an answer; None if nothing was.
-        invariants: names of the invariants that the call broke.
-        words: how a program broke, in words, its own among them.
-        ending: the exit code or signal of a program that ended, in words; mostly empty.
-        trace: what a broken program left: the trace of a fault, or its standard error.
-        defect: the named defect that should have shown and did not.
+        outcome: how.
+        message: the same in one sentence.
+        stderr: what the program logged meanwhile, or the trace of a fault.
+        defect: the named defect behind it, which may be one that should have shown and did not.
+        finding: what was wrong with an answer, or with what was left; None if nothing was.
+        words: how a program broke, without what it wrote instead of an answer.
+        ending: the exit code or signal of a program that ended, in words.
     """
 
     outcome: Outcome
-    operation: str = ""
+    message: str = ""
+    stderr: str = ""
+    defect: str | None = None
     finding: Finding | None = None
-    invariants: Sequence[str] = ()
     words: str = ""
     ending: str = ""
-    trace: str = ""
-    defect: str | None = None
 
 
-def signature(evidence: Evidence) -> str:
-    """The cause of a failure as a short text; empty for an outcome that is no failure."""
-    if evidence.outcome in GOOD:
+def signature(ended: Ended, operation: str, invariants: Sequence[str] = ()) -> str:
+    """The cause of a failure as a short text; empty for an outcome that is no failure.
+
+    Args:
+        ended: how the run ended.
+        operation: the call that shows it; empty if there was none.
+        invariants: names of the invariants that the call broke.
+    """
+    if ended.outcome in GOOD:
         return ""
-    words = _wrong(evidence) if evidence.outcome == "fail" else _broken(evidence)
+    if ended.outcome == "fail":
+        words = f"invariant {invariants[0]}" if invariants else f"{operation}: {_cause(ended)}"
+    else:
+        words = _broken(ended, f"{ended.outcome} at {operation or 'no call'}")
     return words[:_LONGEST].rstrip()
 
 
-def _wrong(evidence: Evidence) -> str:
-    if evidence.invariants:
-        return f"invariant {evidence.invariants[0]}"
-    return f"{evidence.operation}: {cause(evidence.finding) if evidence.finding else ''}"
+def _cause(ended: Ended) -> str:
+    return cause(ended.finding) if ended.finding else ""
 
 
-def _broken(evidence: Evidence) -> str:
-    at = f"{evidence.outcome} at {evidence.operation or 'no call'}"
-    match evidence.outcome:
+def _broken(ended: Ended, at: str) -> str:
+    match ended.outcome:
         case "missing expected failure":
-            return f"{evidence.outcome}: {evidence.defect}"
-        case "nondeterministic" if evidence.finding:
-            return f"{at}: {cause(evidence.finding)}"
+            return f"{ended.outcome}: {ended.defect}"
+        case "nondeterministic":
+            return f"{at}: {_cause(ended)}"
         case "protocol error":
-            return f"{at}: {plain(evidence.words)}"
+            return f"{at}: {plain(ended.words)}"
         case "time-out" | "not run":
             return at
         case _:
-            return f"{at}: {_how(evidence)}"
+            return f"{at}: {_how(ended)}"
 
 
-def _how(evidence: Evidence) -> str:
+def _how(ended: Ended) -> str:
     """How a program broke: its exit code, the words of its trace, the innermost function."""
-    if found := evidence.finding and evidence.finding.mismatch:
+    if found := ended.finding and ended.finding.mismatch:
         return plain(f"{found.what} expected: {found.expected} got: {found.got}")
-    words = traces.last_words(evidence.trace) if evidence.ending else evidence.words
-    where = traces.innermost(evidence.trace)
-    parts = [evidence.ending, plain(words)]
+    words = traces.last_words(ended.stderr) if ended.ending else ended.words
+    where = traces.innermost(ended.stderr)
+    parts = [ended.ending, plain(words)]
     return ", ".join(one for one in parts if one) + (f" in {plain(where)}" if where else "")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from numaproof.protocol.events import AnyEvent, CaseFinished, ReportedCall
+from numaproof.protocol.events import AnyEvent, CaseFinished, ReportedCall, ReportedFinding
 from numaproof.reports.files import write_reports
 from numaproof.reports.groups import causes
 from numaproof.reports.summary import summarize
@@ -71,8 +71,11 @@ def test_the_smallest_case_on_the_smallest_machine_comes_first(
 def test_an_invariant_that_breaks_with_another_is_of_the_same_cause(
     stream: MakeStream, run: MakeRun, more: int
 ) -> None:
-    both = steps(2, "a CPU of two [exclusive-to-one]", "a CPU is gone [no-cpu-lost]")
-    alone = steps(2, "a CPU is gone [no-cpu-lost]")
+    shared, lost = (
+        ReportedFinding("invariant", one) for one in ("exclusive-to-one", "no-cpu-lost")
+    )
+    both = steps(2, "a CPU of two", "a CPU is gone", findings=(shared, lost))
+    alone = steps(2, "a CPU is gone", findings=(lost,))
     (group,) = groups(
         stream,
         run("fail", case="c", signature="invariant no-cpu-lost", steps=alone),

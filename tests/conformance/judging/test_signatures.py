@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from numaproof.conformance.judging.finding import Finding
-from numaproof.conformance.judging.signatures import Evidence, signature
+from numaproof.conformance.judging.signatures import Ended, signature
 from numaproof.protocol.events import GOOD
 
 GO = """panic: runtime error: index out of range [3] with length 2
@@ -35,11 +35,11 @@ RUST = "thread 'main' panicked at src/pool.rs:12:5:\nindex out of bounds: the le
 
 
 def fail(finding: Finding, operation: str = "admit", *invariants: str) -> str:
-    return signature(Evidence("fail", operation, finding, invariants))
+    return signature(Ended("fail", finding=finding), operation, invariants)
 
 
 def crash(trace: str, ending: str = "exit code 2") -> str:
-    return signature(Evidence("crash", "admit", words="it ended", ending=ending, trace=trace))
+    return signature(Ended("crash", words="it ended", ending=ending, stderr=trace), "admit")
 
 
 expected = partial(Finding, "expectation")
@@ -179,8 +179,8 @@ def test_the_operation_and_the_outcome_make_a_difference() -> None:
     whole = {
         fail(cpus),
         fail(cpus, "start"),
-        signature(Evidence("nondeterministic", "admit", cpus)),
-        signature(Evidence("time-out", "admit", words="no answer to admit within 1 s")),
+        signature(Ended("nondeterministic", finding=cpus), "admit"),
+        signature(Ended("time-out", words="no answer to admit within 1 s"), "admit"),
         crash(""),
     }
     assert len(whole) == 5
@@ -193,13 +193,13 @@ def test_a_broken_invariant_is_the_cause_before_anything_else() -> None:
 
 def test_a_fault_on_one_side_is_known_by_what_differs() -> None:
     found = Finding("other side", "the outcome", "", "accepted", "a fault", "outcome")
-    known = signature(Evidence("fault", "admit", found))
+    known = signature(Ended("fault", finding=found), "admit")
     assert known == "fault at admit: the outcome differs expected: accepted got: a fault"
 
 
 @pytest.mark.parametrize("outcome", sorted(GOOD))
 def test_what_is_no_failure_has_none(outcome: str) -> None:
-    assert signature(Evidence(outcome, "admit")) == ""  # type: ignore[arg-type]
+    assert signature(Ended(outcome), "admit") == ""  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -231,18 +231,18 @@ def test_a_python_program_is_known_by_its_last_exception_on_every_version() -> N
 
 def test_a_fault_is_known_by_its_message_and_the_function() -> None:
     trace = 'Traceback (most recent call last):\n  File "/x/a.py", line 3, in take\n    boom\n'
-    found = signature(Evidence("fault", "remove", words="KeyError: 'a'", trace=trace))
+    found = signature(Ended("fault", words="KeyError: 'a'", stderr=trace), "remove")
     assert found == "fault at remove: KeyError: '…' in take"
 
 
 def test_a_protocol_error_is_known_by_its_words_without_their_numbers() -> None:
     words = "a line is longer than 9 bytes"
-    found = signature(Evidence("protocol error", "start", words=words))
+    found = signature(Ended("protocol error", words=words), "start")
     assert found == "protocol error at start: a line is longer than # bytes"
 
 
 def test_a_defect_that_does_not_show_is_known_by_its_name() -> None:
-    found = signature(Evidence("missing expected failure", operation="state", defect="a-defect"))
+    found = signature(Ended("missing expected failure", defect="a-defect"), "state")
     assert found == "missing expected failure: a-defect"
 
 
