@@ -22,10 +22,10 @@ from numaproof.protocol.events import (
     Coverage,
     Progress,
     ReportedCall,
+    ReportedFinding,
     RunEnded,
 )
 from numaproof.protocol.messages import Hello, Options, Policies
-from numaproof.protocol.mismatch import Mismatch
 from numaproof.reports.html import html
 from numaproof.reports.junit import junit
 from numaproof.reports.markdown import markdown
@@ -44,6 +44,11 @@ EVIL = (
     "</details><script>alert(1)</script> | a*b_c`d ``` @octocat #12 [x](javascript:y)\u202e\x1b[2J"
 )
 CALLS = [ReportedCall("state", {}, {}) for _ in range(3)]
+
+
+def different(what: str) -> ReportedFinding:
+    """A finding with two sides."""
+    return ReportedFinding("reference", "containers.app.cpus", what, "1,9", "1,8")
 
 
 @dataclass(frozen=True)
@@ -81,10 +86,14 @@ class Runs:
 
     def known(self) -> list[AnyEvent]:
         """Failures that are known, and an entry that no run needs any more."""
-        known = {"reason": "it is being fixed", "signature": "admit: cpus differs"}
-        message = str(Mismatch("containers.app.cpus", "1,9", "1,8"))
+        found = different("containers.app.cpus")
+        known = {
+            "reason": "it is being fixed",
+            "signature": "admit: cpus differs",
+            "finding": found,
+        }
         return self.stream(
-            *(self.run("known failure", case=one, message=message, **known) for one in "ab"),
+            *(self.run("known failure", case=one, message=str(found), **known) for one in "ab"),
             self.run("expected failure", case="c", defect="init-leak"),
             self.run("missing known failure", case="d", message="known.yaml:1: remove the entry"),
         )
@@ -121,16 +130,18 @@ class Runs:
     def compared(self) -> list[AnyEvent]:
         """A difference between two programs, and an answer that chance decides."""
         title = "seed 3: admit: containers.app.cpus differs"
+        seen = different("containers.app.cpus differs")
         step = ReportedCall(
             "admit",
             {},
             {"containers": {"app": {"cpus": "1,8", "exclusive": "1,8"}}},
-            ("containers.app.cpus differs\nexpected: 1,9\ngot: 1,8",),
+            (str(seen),),
             {"containers": {"app": {"cpus": "1,9", "exclusive": "1,9"}}},
+            findings=(seen,),
         )
-        message = str(Mismatch(title, "1,9", "1,8"))
-        chance = AnsweredByChance(1.0, "seed 1", 3, "admit", str(Mismatch("cpus", "1,9", "1,8")))
-        found = self.divergence(title=title, message=message, steps=(step,))
+        finding, cpus = different(title), different("cpus")
+        chance = AnsweredByChance(1.0, "seed 1", 3, "admit", str(cpus), finding=cpus)
+        found = self.divergence(title=title, message=str(finding), finding=finding, steps=(step,))
         return self.stream(found, chance, start={"kind": "diff"}, outcomes={"pass": 1, "fail": 1})
 
     def incomplete(self) -> list[AnyEvent]:
