@@ -21,21 +21,6 @@ def by_node(*entries: tuple[int, dict[str, str]], **given: Any) -> reservation.R
     return reservation.by_node(loaded, MACHINE)
 
 
-def test_the_default_eviction_threshold_is_part_of_the_reservation() -> None:
-    assert by_node((0, {"memory": "100Mi"})) == {0: {"memory": 100 << 20}, 1: {}}
-
-
-def test_kube_system_and_eviction_add_up() -> None:
-    found = by_node(
-        (0, {"memory": "1Gi"}),
-        (1, {"memory": "1Gi"}),
-        kubeReserved={"memory": "1Gi"},
-        systemReserved={"memory": "512Mi"},
-        evictionHard={"memory.available": "512Mi"},
-    )
-    assert found == {0: {"memory": 1 << 30}, 1: {"memory": 1 << 30}}
-
-
 def test_a_threshold_in_percent_is_of_the_machine() -> None:
     found = by_node((0, {"memory": "858993472"}), evictionHard={"memory.available": "5%"})
     assert found[0] == {"memory": 858993472}
