@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from hypothesis import strategies as st
 
 from numaproof.fakesys.entries import Directory, Symlink
@@ -29,16 +30,6 @@ ANSWERING += " answers"
 """A program that gives the reference's answers to other questions."""
 
 ON = ("--machine", bases.MACHINE)
-_ASKED = ("--implementation", ANSWERING)
-_UPGRADE = ("upgrade", "--from", "1.33", "--to", "1.36", *ON)
-_STATE = ("upgrade", "--from", "1.36", "--to", "1.37", *ON, "--state", "node")
-_SIMULATE = ("simulate", *ON, "--config", "c.yaml", "pods.yaml")
-_NIC = ("--devices", "vendor.example/nic=2@0")
-_OWN = ("--cases", "own.yaml", "--select", "own-case")
-_BUNDLED = ("check", "--select", "example-besteffort-runs-shared", *ON)
-_SEEDS = ("--seeds", "0:1", "--tries", "1", "--right")
-_OPEN_PARTS = ("config", "expect", "steps", "containers", "limits", "devices", "let", "machines")
-"""Keys of a case with the largest variety of values, and the most code that reads them."""
 
 
 @dataclass(frozen=True)
@@ -101,131 +92,35 @@ SOUND: dict[str, Sound] = {
 """All files that a trial may need, by path; `{}` in its arguments is the mutated one."""
 
 
-@dataclass(frozen=True)
-class Kind:
-    """A kind of input.
+class Kind(msgspec.Struct, frozen=True):
+    """A kind of input that is a file.
 
     Attributes:
-        subjects: the files of which one is mutated.
-        ways: the arguments that read it.
-        has_lines: whether an error must name the line.
-        named: whether an error must name the file.
+        files: the files of which one is mutated, `{}` in a command.
+        ways: the commands that read it.
         keys: where most mutations are made.
+        lines: whether an error must name the line.
+        named: whether an error must name the file.
         stdin: the file on standard input.
     """
 
-    subjects: tuple[str, ...]
-    ways: tuple[tuple[str, ...], ...]
-    has_lines: bool = True
-    named: bool = True
+    ways: tuple[str, ...]
+    files: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
+    lines: bool = True
+    named: bool = True
     stdin: str = ""
 
-
-def _case_ways(name: str) -> tuple[tuple[str, ...], ...]:
-    """What is done with a file of cases, alone and against a program."""
-    own = ("--cases", name, "--select", "own-case")
-    machine = () if name == "finding.yaml" else ON
-    promote = ("promote", name, "--id", "new-case", "--into", "made.yaml")
-    replay = ("replay", name, *machine)
-    check = ("check", *own, *machine)
-    alone = (
-        replay,
-        (*replay, "--json"),
-        check,
-        (*check, "--quick"),
-        promote,
-        ("case", "list", "--cases", name, "own-*"),
-        ("case", "show", "own-case", "--cases", name),
-        ("case", "show", "own-case", "--cases", name, *ON),
-        ("diff", name, *machine, "--right", "false", "--tries", "1"),
-    )
-    asked = ((*replay, *_ASKED), (*check, *_ASKED), (*check, *_ASKED, "--as", "documented"))
-    return (*alone, *alone, *asked, (*check, *_ASKED, "--level", "invariants"))
+    def commands(self, name: str) -> list[tuple[str, ...]]:
+        """The arguments of the commands, for one of the files."""
+        return [
+            tuple(ANSWERING if word == "PROGRAM" else word for word in way.format(name).split())
+            for way in self.ways
+        ]
 
 
-FILES: dict[str, Kind] = {
-    "profile": Kind(
-        ("m.yaml",),
-        (
-            ("profile", "validate", "m.yaml"),
-            ("profile", "show", "m.yaml"),
-            ("profile", "tree", "m.yaml", "--to", "made.tar"),
-        ),
-        has_lines=False,
-    ),
-    "case": Kind(("own.yaml",), _case_ways("own.yaml"), keys=_OPEN_PARTS),
-    "finding": Kind(("finding.yaml",), _case_ways("finding.yaml"), keys=_OPEN_PARTS),
-    "merge": Kind(("merge.yaml",), (("replay", "merge.yaml", *ON),)),
-    "configuration": Kind(
-        ("c.yaml",),
-        (
-            ("config", "check", "c.yaml", *ON),
-            ("config", "check", "c.yaml", *ON, "--json", "--lenient"),
-            # Without it, most mutations end at a field that is unknown.
-            (*_SIMULATE, "--lenient"),
-            (*_UPGRADE, "--config", "c.yaml", "--lenient"),
-        ),
-    ),
-    "pods": Kind(
-        ("pods.yaml",),
-        (
-            (*_SIMULATE, *_NIC),
-            (*_SIMULATE, "--explain", "--lenient"),
-            (*_SIMULATE, *_NIC, "--json", "--lenient"),
-            (*_SIMULATE, "--replicas", "1", "--out", "made.html", "--lenient"),
-            (*_UPGRADE, "--pods", "pods.yaml", *_NIC, "--lenient"),
-        ),
-    ),
-    "devices": Kind(("d.yaml",), ((*_SIMULATE, "--devices", "d.yaml"),)),
-    "checkpoint": Kind(
-        ("node/cpu_manager_state", "node/memory_manager_state"),
-        (
-            (*_STATE, "--config", "c.yaml"),
-            (*_STATE, "--json"),
-            ("state", "check", "{}", *ON, "--config", "c.yaml"),
-            ("state", "check", "{}", *ON),
-        ),
-        has_lines=False,
-    ),
-    "known-failures": Kind(
-        ("k.yaml",),
-        ((*_BUNDLED, "--known-failures", "k.yaml"),),
-    ),
-    "recording": Kind(("r.jsonl.xz",), (("replay", "r.jsonl.xz"),)),
-    "request": Kind(
-        ("requests",),
-        (("reference",), ("reference", "--documented")),
-        named=False,
-        stdin="requests",
-    ),
-    "answer": Kind(
-        ("answers",),
-        (
-            ("check", *_OWN, *ON, *_ASKED),
-            ("check", *_OWN, *ON, *_ASKED, "--json"),
-            ("replay", "own.yaml", *ON, *_ASKED),
-            ("doctor", ANSWERING),
-            ("doctor", ANSWERING, "--json"),
-            ("record", "--seeds", "0:1", "--merges", "0:1", "--out", "made.jsonl.xz", *_ASKED),
-            ("promote", "finding.yaml", "--id", "new-case", "--into", "made.yaml", *_ASKED),
-            ("upgrade", "--from", "1.36", "--to", "1.37", *ON, *_ASKED),
-            ("campaign", "--seeds", "0:1", "--no-cases", *_ASKED),
-            ("fuzz", "--max-examples", "1", *_ASKED),
-            ("diff", *_SEEDS, ANSWERING),
-        ),
-        named=False,
-    ),
-    "journal": Kind(("out/events.jsonl",), ((*bases.CAMPAIGN, "--out", "out"),), has_lines=False),
-    "board": Kind(
-        ("runs/events.jsonl", "runs/run.board.json"),
-        tuple(
-            ("board", "runs", "--out", "site", *more)
-            for more in ((), ("--json",), ("--data", "data"))
-        ),
-        has_lines=False,
-    ),
-}
+FILES = msgspec.convert(bases.document("kinds"), dict[str, Kind])
+_COMMANDS = FILES.pop("arguments").commands("")
 
 
 @st.composite
@@ -279,9 +174,9 @@ def sound_files(args: tuple[str, ...], stdin: str = "") -> dict[str, File]:
 @st.composite
 def _of_file(draw: Draw, kind: Kind) -> Trial:
     """A trial in which one file is mutated."""
-    name = draw(st.sampled_from(kind.subjects))
+    name = draw(st.sampled_from(kind.files))
     sound = SOUND[name]
-    args = tuple(one.replace("{}", name) for one in draw(st.sampled_from(kind.ways)))
+    args = draw(st.sampled_from(kind.commands(name)))
     document = draw(st.sampled_from(sound.documents()))
     if sound.lines:
         content = draw(_mutated_lines(sound, document))
@@ -293,7 +188,7 @@ def _of_file(draw: Draw, kind: Kind) -> Trial:
         sound_files(args, kind.stdin) | {name: _packed(name, content)},
         sound={} if name.endswith(".xz") else {name: sound.write(document)},
         subject=name.rpartition("/")[2] if kind.named else "",
-        has_lines=kind.has_lines,
+        has_lines=kind.lines,
         stdin=kind.stdin,
         made=into,
         terminal=draw(st.booleans()),
@@ -305,7 +200,7 @@ def _of_hostile_text(draw: Draw) -> Trial:
     """A trial with text in one place that no terminal must get."""
     kind = FILES[draw(st.sampled_from(list(FILES)))]
     trial = draw(_of_file(kind))
-    name = draw(st.sampled_from([one for one in kind.subjects if one in trial.files]))
+    name = draw(st.sampled_from([one for one in kind.files if one in trial.files]))
     sound = SOUND[name]
     document = draw(st.sampled_from(sound.documents()))
     content = sound.write(draw(poisoned(document)))
@@ -389,52 +284,20 @@ def _of_examples(draw: Draw) -> Trial:
     return Trial((*args, "--database", "db"), draw(files))
 
 
-COMMANDS = tuple(
-    tuple(line.split())
-    for line in """\
-check --select own-* --machine laptop-4c8t --kubernetes 1.36
-check --repeat 2 --as either --today 2026-01-01 --exclude x
-case list area:memory --exclude CPU-*
-case show static-gives-what-the-limit-says --machine laptop-4c8t
-profile show laptop-4c8t
-profile tree laptop-4c8t --to x.tar
-profile capture tree --name x --to x.yaml
-discover tree --json --kubernetes 1.36
-simulate --machine laptop-4c8t --config c.yaml --replicas 1 pods.yaml
-simulate --machine laptop-4c8t --config c.yaml pods.yaml --devices a.b/c=1@0
-upgrade --from 1.33 --to 1.36 --machine laptop-4c8t --state node
-config check c.yaml --machine laptop-4c8t
-state check c.yaml --machine laptop-4c8t
-replay own.yaml --machine laptop-4c8t --select own-case
-promote own.yaml --id a --requirement CPU-STATIC-001 --title t
-record --implementation false --out r.jsonl.xz --seeds 0:1
-doctor false
-doctor --timeout 1s -- false x
-diff --right false --seeds 0:1 --timeout 1s --examples 1
-fuzz --implementation false --max-examples 1 --seed 1
-fuzz --profile explore --database db --implementation false
-campaign --implementation false --seeds 0:1 --machine laptop-4c8t
-campaign --scheduler tcp://127.0.0.1:9 --implementation false
-init new --language go --name x --source y
-features --json
-""".splitlines()
-)
-
-
 @st.composite
 def _of_arguments(draw: Draw) -> Trial:
-    args = list(draw(st.sampled_from(COMMANDS)))
+    args = list(draw(st.sampled_from(_COMMANDS)))
     texts = st.sampled_from((*TEXTS, "\udcff", "-", "own.yaml", "tree", "c.yaml", "/dev/null"))
     for _ in range(draw(st.sampled_from((1, 1, 2)))):
         spot = draw(st.integers(0, len(args) - 1))
         word, text = args[spot], draw(texts)
-        other = draw(st.sampled_from(draw(st.sampled_from(COMMANDS))))
+        other = draw(st.sampled_from(draw(st.sampled_from(_COMMANDS))))
         odd = ([text], [word + text], [text + word])
         args[spot : spot + 1] = draw(st.sampled_from(([], [other, word], [word, word], *odd, *odd)))
         args = args or ["check"]
     if args[0] == "check" and "--select" not in args:
         # No bundled case is meant: a whole check takes minutes.
-        args[1:1] = [*_OWN, *ON]
+        args[1:1] = ["--cases", "own.yaml", "--select", "own-case", *ON]
     # The kernel passes no NUL, and nothing longer than 128 KiB.
     kept = tuple(one.replace("\x00", "")[:100_000] for one in args)
     return Trial(kept, sound_files(("own.yaml", "c.yaml", "pods.yaml")))

@@ -18,7 +18,7 @@ from robustness.trials import Trial
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SLOW = {"answer": 15, "example": 15, "finding": 25, "case": 25}
+SLOW = {"answer": 12, "example": 12, "finding": 20, "case": 20}
 """Trials of kinds that start programs or play many cases."""
 
 
@@ -30,7 +30,7 @@ def scratch() -> Iterator[Path]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_mutated_input_breaks_the_command(scratch: Path, kind: str) -> None:
-    attack(kind, scratch, seed=0, count=SLOW.get(kind, 50))
+    attack(kind, scratch, seed=0, count=SLOW.get(kind, 40))
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def test_no_text_of_a_program_is_shown_raw(scratch: Path) -> None:
     (first, hello), *others = bases.answers()
     lines = [(first, {**hello, "ok": {**hello["ok"], "name": POISON}}), *others]
     answers = b"".join(op.encode() + b"\t" + written(one, "line") + b"\n" for op, one in lines)
-    for args in kinds.FILES["answer"].ways:
+    for args in kinds.FILES["answer"].commands("answers"):
         files = {**kinds.sound_files(args), "answers": answers}
         assert playing.play(Trial(args, files, terminal=True), scratch).cause == ""
 
