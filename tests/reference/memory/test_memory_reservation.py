@@ -84,63 +84,6 @@ def test_what_does_not_add_up_is_refused_as_the_kubelet_says(
     assert str(refused.value) == message
 
 
-@pytest.mark.parametrize(
-    ("value", "problem"),
-    [
-        (
-            "x",
-            (
-                "string into Go struct field KubeletConfiguration.reservedMemory of type "
-                "[]v1beta1.MemoryReservation"
-            ),
-        ),
-        (
-            [1],
-            (
-                "number into Go struct field KubeletConfiguration.reservedMemory of type "
-                "v1beta1.MemoryReservation"
-            ),
-        ),
-        (
-            [{"numaNode": "a"}],
-            "string into Go struct field MemoryReservation.reservedMemory.numaNode of type int32",
-        ),
-        (
-            [{"numaNode": 0.5}],
-            (
-                "number 0.5 into Go struct field MemoryReservation.reservedMemory."
-                "numaNode of type int32"
-            ),
-        ),
-        (
-            [{"numaNode": -(1 << 31) - 1}],
-            (
-                "number -2147483649 into Go struct field MemoryReservation.reservedMemory."
-                "numaNode of type int32"
-            ),
-        ),
-        (
-            [{"numaNode": 1 << 31}],
-            (
-                "number 2147483648 into Go struct field MemoryReservation.reservedMemory."
-                "numaNode of type int32"
-            ),
-        ),
-        (
-            [{"limits": "x"}],
-            (
-                "string into Go struct field MemoryReservation.reservedMemory.limits "
-                "of type v1.ResourceList"
-            ),
-        ),
-    ],
-)
-def test_reservations_of_a_wrong_type_do_not_decode(value: object, problem: str) -> None:
-    with pytest.raises(configuration.ConfigError) as refused:
-        configuration.load({"reservedMemory": value}, ENABLED)
-    assert str(refused.value) == f"failed to decode: json: cannot unmarshal {problem}"
-
-
 @pytest.mark.parametrize("node", [-(1 << 31), (1 << 31) - 1])
 def test_a_reservation_of_any_int32_decodes(node: int) -> None:
     given = {"reservedMemory": [{"numaNode": node, "limits": {"memory": "1Gi"}}]}
