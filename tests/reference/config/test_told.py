@@ -43,45 +43,6 @@ def quotas(reference: Reference, manifest: messages.Pod) -> dict[str, bool | Non
     return {name: container.quota for name, container in answer.containers.items()}
 
 
-def test_nothing_is_told_that_was_not_asked_for(tmp_path: Path) -> None:
-    reference = Reference()
-    started = reference.call("start", messages.StartArgs({}, str(tmp_path), "1.37", MACHINE))
-    assert isinstance(started, messages.Started)
-    assert started.config is None
-    assert quotas(reference, pod(app=WHOLE)) == {"app": None}
-
-
-@pytest.mark.parametrize(
-    ("kubernetes", "gates", "limited"),
-    [
-        ("1.32", {}, True),
-        ("1.33", {}, False),
-        ("1.36", {"DisableCPUQuotaWithExclusiveCPUs": False}, True),
-        ("1.37", {}, False),
-    ],
-)
-def test_exclusive_cpus_are_spared_by_release_and_gate(
-    tmp_path: Path, kubernetes: str, gates: dict[str, bool], *, limited: bool
-) -> None:
-    reference, _ = start(tmp_path, kubernetes, featureGates=gates)
-    assert quotas(reference, pod(app=WHOLE, log=HALF)) == {"app": limited, "log": True}
-
-
-def test_a_container_without_a_limit_has_that_of_its_pod(tmp_path: Path) -> None:
-    reference, _ = start(tmp_path)
-    own = {"limits": {"cpu": "2", "memory": "1Gi"}}
-    assert quotas(reference, pod(own, app={})) == {"app": True}
-    assert quotas(reference, pod(None, app={})) == {"app": False}
-
-
-def test_no_quota_is_enforced_where_it_is_off(tmp_path: Path) -> None:
-    reference, started = start(tmp_path, cpuCFSQuota=False)
-    assert isinstance(started, messages.Started)
-    assert started.config is not None
-    assert started.config["cpuCFSQuota"] is False
-    assert quotas(reference, pod(app=WHOLE, log=HALF)) == {"app": False, "log": False}
-
-
 def test_only_containers_with_cpus_of_their_own_are_spared_in_a_pod_with_a_budget(
     tmp_path: Path,
 ) -> None:
