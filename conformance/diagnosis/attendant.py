@@ -75,7 +75,7 @@ class Attendant(Player):
             state = self.session.calls[-1]
             state.problems = [one for one in state.problems if one not in excused]
 
-    def _judge(self, answer: messages.Answer, expected: Expectation, uid: str = "") -> None:
+    def _judge(self, answer: messages.Answer, expected: Expectation) -> None:
         said = len(self.session.calls)
         if isinstance(answer, messages.Started) and said > 1:
             last = self.session.calls[-1]
@@ -83,7 +83,7 @@ class Attendant(Player):
                 return  # nothing was admitted again: the state has been looked at
         call = self.session.calls[said - 1]
         known = len(call.problems)
-        super()._judge(answer, expected, uid)
+        super()._judge(answer, expected)
         if len(self.session.calls) == said:
             return
         broken = invariants.on_answer_alone(call.args, answer, self.session.level)

@@ -212,7 +212,7 @@ class Examination:
             root=self._tree,
             tell=node.tell,
         )
-        checker = InvariantChecker(session, facts)
+        checker = InvariantChecker(hello.level)
         case = dialogue.case_of(node.config or policies.config(), node.preferred)
         return Attendant(case, session, facts, hello.level, checker)
 

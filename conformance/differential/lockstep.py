@@ -23,7 +23,6 @@ from numaproof.conformance.execution.run import RunResult, tree_for
 from numaproof.conformance.execution.session import Session
 from numaproof.conformance.execution.shown import bounded, replace_text, reported
 from numaproof.conformance.judging import crash_attribution, known_defects, signatures
-from numaproof.conformance.judging.invariants import View
 from numaproof.conformance.judging.oracle import STATE_DIR, Oracle
 from numaproof.conformance.judging.sides import Sides
 from numaproof.folders.removal import remove_tree
@@ -209,10 +208,13 @@ class _LockstepRun:
             from_tree=scenario.case.tree,
             tell=pair.tell,
         )
-        self._checker = UncheckedInvariants(self._session, Facts(scenario.machine))
         case = _without_expectations(scenario.case)
         self._player = ComparedPlayer(
-            case, self._session, self._checker.facts, pair.level, self._checker
+            case,
+            self._session,
+            Facts(scenario.machine),
+            pair.level,
+            UncheckedInvariants(pair.level),
         )
 
     def play(self) -> LockstepResult:
@@ -315,7 +317,7 @@ class _LockstepRun:
             except (ImplementationFailure, _LeftFailure):
                 continue
             if isinstance(state, messages.State):
-                drawn.append(picture(title, View.of(self._session, self._checker.facts, state)))
+                drawn.append(picture(title, self._session.view(self._player.facts, state)))
         return tuple(drawn)
 
 

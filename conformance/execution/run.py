@@ -201,7 +201,7 @@ class Run:
             from_tree=case.tree,
             tell=case.tell,
         )
-        checker = InvariantChecker(session, facts)
+        checker = InvariantChecker(target.level)
         self.player = Player(case, session, facts, target.level, checker, self._sides)
 
     def play(self) -> RunResult:

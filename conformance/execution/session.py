@@ -22,6 +22,7 @@ from numaproof.conformance.execution.implementation import (
     Watched,
 )
 from numaproof.conformance.execution.shown import bounded, replace_text, told, told_findings
+from numaproof.conformance.judging.invariants.view import View, arrivals, returned
 from numaproof.conformance.judging.oracle import (
     STATE_DIR,
     AnswerJudge,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from numaproof.conformance.cases.machine_properties import Facts
     from numaproof.conformance.execution.capabilities import Capabilities
     from numaproof.conformance.execution.implementation import Implementation
     from numaproof.conformance.judging.finding import Finding
@@ -318,6 +320,30 @@ class Session:
         if not isinstance(answer, messages.Unsupported):
             self.devices = devices
         return answer
+
+    def view(self, facts: Facts, state: messages.State) -> View:
+        """What invariants see of the node, given its state as it was just answered.
+
+        Args:
+            facts: of the machine as it is now.
+            state: the answer to `state`, after a start that was not refused.
+        """
+        assert self.started is not None
+        made = [call.args for call in self.calls]
+        return View(
+            facts=facts,
+            config=self.config,
+            pods=dict(self.pods),
+            ended=frozenset((uid, name) for uid, names in self.ended.items() for name in names),
+            started=self.started,
+            state=state,
+            devices=self.devices,
+            kubernetes=self.kubernetes,
+            level=self.level,
+            arrivals=arrivals(made),
+            starts=sum(isinstance(args, messages.StartArgs) for args in made),
+            returned=returned(made),
+        )
 
     def reported(self, call: Call, expected: dict[str, Any] | None = None) -> events.ReportedCall:
         """A call as reports show it, with the answer that was expected where one was."""
