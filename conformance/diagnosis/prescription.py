@@ -11,7 +11,7 @@ from numaproof.protocol.messages import LEVELS
 from numaproof.protocol.mismatch import what_differs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numaproof.protocol.diagnosis import Exchange
     from numaproof.protocol.messages import Hello, Level
@@ -24,16 +24,16 @@ def next_steps(
     command: str,
     exchanges: Sequence[Exchange],
     hello: Hello | None,
-    agreed: Iterable[Level],
+    agreed: Level,
 ) -> tuple[str, ...]:
-    """What to do next, the most urgent first."""
+    """What to do next, the most urgent first; `agreed` is the level at which no answer differed."""
     wrong = _wrong(exchanges)
     if wrong:
         listed = [*wrong[:MOST]]
         if len(wrong) > MOST:
             listed.append(f"{len(wrong) - MOST} more stand in the transcript above")
         return (*listed, f"run it again: numaproof doctor {_quoted(command)}")
-    return (*_ready(command, hello), *_claimable(hello, frozenset(agreed)))
+    return (*_ready(command, hello), *_claimable(hello, agreed))
 
 
 def _wrong(exchanges: Sequence[Exchange]) -> list[str]:
@@ -77,12 +77,12 @@ def _quoted(command: str) -> str:
     return f'"{command}"' if plain else quoted((command,))
 
 
-def _claimable(hello: Hello | None, agreed: frozenset[Level]) -> tuple[str, ...]:
+def _claimable(hello: Hello | None, agreed: Level) -> tuple[str, ...]:
     """The next level, if nothing in the dialogue speaks against it."""
     if hello is None or hello.level not in LEVELS[:2] or "start" not in hello.operations:
         return ()
     level = LEVELS[LEVELS.index(hello.level) + 1]
-    if level not in agreed:
+    if LEVELS.index(agreed) < LEVELS.index(level):
         return ()
     claim = f'`"level": "{level}"` in `hello`'
     return (f"every answer here was as documented: try {claim}, and run it again",)

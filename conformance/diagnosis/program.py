@@ -96,6 +96,9 @@ class Moment:
 class Program:
     """A program that is asked, watched and cleaned up after; an `Implementation`.
 
+    Nothing that it writes is an error of the harness: what is wrong with a line stands at the
+    exchange, and the answer counts where it is clear what was meant.
+
     Args:
         command: the program and its arguments.
         timeout: seconds that one answer may take.
@@ -189,6 +192,21 @@ class Program:
                 log=process.stderr(),
             )
         self._sweep(moment)
+
+    def begin(self) -> None:
+        """Nothing: what was logged belongs to the exchange."""
+
+    def settle(self) -> None:
+        """Nothing: whether it outlived its last answer shows at the next exchange."""
+
+    def log(self) -> str:
+        """Its standard error, which stands at the exchanges instead."""
+        return ""
+
+    @property
+    def left(self) -> tuple[str, ...]:
+        """None: what it leaves behind stands at the end of its input."""
+        return ()
 
     def look_around(self) -> None:
         """Notes the files that it left where no state belongs."""

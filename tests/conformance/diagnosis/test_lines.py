@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from numaproof.conformance.diagnosis.lines import read
+from numaproof.conformance.diagnosis.lines import MOST_MISTAKES, read
 from numaproof.protocol import codec, messages
 from numaproof.protocol.diagnosis import Finding
 from numaproof.protocol.operations import OPERATIONS
@@ -176,13 +176,37 @@ def test_one_type_error_in_several_fields_is_one_finding() -> None:
     assert wrong({"shared": [0], "pods": pods}, "state") == [
         (
             "`shared` is a list ([0]); it must be a CPU set: a string in the Linux list format,"
-            ' `""` for none; so must `pods.uid-a.app.cpus`, `pods.uid-a.app.exclusive`'
+            ' `""` for none; so must `pods.uid-a.app.cpus`, `pods.uid-a.app.exclusive`,'
+            " `pods.uid-a.side.exclusive`"
         ),
         (
             "`pods.uid-a.side.cpus` is a number (7); it must be a CPU set: a string in the Linux"
             ' list format, `""` for none'
         ),
     ]
+
+
+def test_no_more_mistakes_are_shown_than_can_be_read() -> None:
+    found = wrong(
+        {"cpus": {"all": "", "allocatable": ""}, "memory": [], **dict.fromkeys("abcdefghijkl")}
+    )
+    assert len(found) == MOST_MISTAKES + 1
+    assert found[-1] == "... and 2 more mistakes in this line"
+
+
+def test_a_float_is_not_an_integer() -> None:
+    block = {"numa": [0], "type": "memory", "size": 1.0}
+    (found,) = wrong({"cpus": {"all": "", "allocatable": ""}, "memory": [block]})
+    assert found == "`memory[0].size` is a number (1.0); it must be an integer"
+
+
+@pytest.mark.parametrize(
+    ("cpus", "why"), [("0..7", "'0..7'"), ("7-0", "is reversed"), ("0-9000", "8191")]
+)
+def test_a_list_in_another_format_is_told_why(cpus: str, why: str) -> None:
+    (found,) = wrong({"cpus": {"all": cpus, "allocatable": ""}, "memory": []})
+    assert found.startswith(f'`cpus.all` is "{cpus}", not in the Linux list format (')
+    assert why in found
 
 
 def test_one_mistake_in_two_places_is_one_cause() -> None:
