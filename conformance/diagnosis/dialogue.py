@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import resources
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -11,7 +10,7 @@ from numaproof.conformance.cases import expressions, releases
 from numaproof.conformance.cases.loading import merged
 from numaproof.conformance.cases.schema import Case, Expectation, Step, Written
 from numaproof.conformance.claims.needs import POLICY_FIELDS
-from numaproof.inputs import documents, fitting
+from numaproof.conformance.diagnosis.wording import read_data
 from numaproof.protocol.machine import MachineInfo  # noqa: TC001 - msgspec reads it
 
 if TYPE_CHECKING:
@@ -58,9 +57,7 @@ class _Dialogue(Written, frozen=True):
 
 def claimed_cases(capabilities: Capabilities) -> Iterator[DialogueCase]:
     """The cases to play with an implementation, each with the machine that it runs on."""
-    file = resources.files("numaproof.conformance") / "diagnosis" / "dialogue.yaml"
-    document = documents.load(file.read_text(encoding="utf-8"), file=file.name, aliases=True)
-    dialogue = fitting.convert(document, _Dialogue)
+    dialogue = read_data("dialogue.yaml", _Dialogue)
     hello = capabilities.hello
     known = {
         *(f"CPU Manager option {one}" for one in capabilities.cpu_options()),

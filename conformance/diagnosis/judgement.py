@@ -5,19 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from numaproof.conformance.cases.loading import applies
+from numaproof.conformance.cases.manifests import containers
 from numaproof.conformance.claims.names import problems
+from numaproof.conformance.diagnosis.wording import finding, wording
 from numaproof.conformance.execution.player import Player
 from numaproof.conformance.judging import invariants
 from numaproof.conformance.judging.entitlement import is_static
 from numaproof.conformance.judging.oracle import DIFFERS
-from numaproof.inputs.plurals import counted, numbered
+from numaproof.inputs.plurals import numbered
 from numaproof.protocol import messages, told
+from numaproof.protocol.diagnosis import Finding
 from numaproof.protocol.messages import LEVELS, PROTOCOL_VERSION
 from numaproof.protocol.operations import OPERATIONS
 from numaproof.protocol.releases import RELEASES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from numaproof.conformance.cases.schema import Expectation
@@ -27,45 +30,31 @@ if TYPE_CHECKING:
 _REASONS = ("UnexpectedAdmissionError", "TopologyAffinityError", "SMTAlignmentError")
 """Why an admission may be refused."""
 
-_TOLD: dict[str, str] = {
-    "quota": '{"quota": true}',
-    "effective-configuration": '{"config": {"cpuManagerPolicy": "static", "...": "..."}}',
-    "refused-pods": (
-        '{"pod": {"phase": "Failed", "reason": "...", "message": "...", "event": "..."}}'
-    ),
-}
-"""What an answer looks like with what a start may ask for."""
+_SHOWN = 200
+"""Characters of a message that a finding shows."""
 
 
-def judge_hello(hello: messages.Hello, moment: Moment) -> None:
-    """Notes what is wrong with the claims by themselves."""
+def judge_hello(hello: messages.Hello, first: messages.Hello, moment: Moment) -> None:
+    """Notes what is wrong with the claims by themselves, and where they are not the first ones."""
+    if hello is not first:
+        if hello != first:
+            moment.note("other-hello")
+        return
     if hello.protocol != PROTOCOL_VERSION:
-        moment.wrong(
-            f"`protocol` is {hello.protocol}; the harness speaks {PROTOCOL_VERSION}",
-            f'`"protocol": {PROTOCOL_VERSION}`',
-        )
+        moment.note("protocol-version", given=hello.protocol, own=PROTOCOL_VERSION)
     for problem in problems(hello):
         wrong, _, right = problem.partition("; ")
-        moment.wrong(wrong, right)
+        moment.findings.append(Finding(wrong, right))
     if not any(one in RELEASES for one in hello.kubernetes):
-        moment.wrong(
-            "`kubernetes` names no release that numaproof knows",
-            f"one or more of {', '.join(RELEASES)}",
-        )
+        moment.note("no-release", known=", ".join(RELEASES))
     claimed = set(hello.operations)
     if not claimed & OPERATIONS.keys() - {"hello"}:
-        moment.wrong("`operations` names nothing to ask for", '`["start", "admit", "state"]`')
+        moment.note("no-operations")
     needing = [one for one in hello.operations if one in OPERATIONS and OPERATIONS[one].needs_start]
     if needing and "start" not in claimed:
-        named = ", ".join(f"`{name}`" for name in needing)
-        moment.wrong(f"{named} can't be asked for without `start`", "claim `start` too")
+        moment.note("no-start", names=", ".join(f"`{name}`" for name in needing))
     if "start" in claimed and "state" not in claimed:
-        level = "" if hello.level == LEVELS[0] else f" (level {hello.level} is claimed)"
-        moment.wrong(
-            f"without `state` most of what every implementation must keep is not checked{level}",
-            "implement `state`: what each pod holds, and the shared pool",
-            advice=True,
-        )
+        moment.note("no-state")
 
 
 class DoctorsPlayer(Player):
@@ -87,8 +76,8 @@ class DoctorsPlayer(Player):
         It judges what a step expects at level placement: the dialogue expects only what leaves no
         choice.
         """
-        level: messages.Level = "placement"
-        return cls(other.case, other.session, other.facts, level, other.checker, other.sides)
+        run = other.case, other.session, other.facts
+        return cls(*run, "placement", other.checker, other.sides)
 
     def step(self, step: Any) -> None:
         """Plays a step if it makes sense; errors are those of `Player`."""
@@ -116,12 +105,12 @@ class DoctorsPlayer(Player):
         if not self.session.capabilities.has("state"):
             return
         state = self.session.call("state", messages.NoArgs())
+        pods = state.pods if isinstance(state, messages.State) else {}
         self.session.calls[-1].problems += [
-            f"container {name} of {uid} holds {numbered('CPU', container.exclusive)}, but the state"
-            " directory was empty and no pod has been admitted since: that is of an earlier start"
-            for uid, containers in (state.pods if isinstance(state, messages.State) else {}).items()
-            for name, container in containers.items()
-            if container.exclusive
+            finding("leftover", name=name, uid=uid, cpus=numbered("CPU", one.exclusive)).wrong
+            for uid, held in pods.items()
+            for name, one in held.items()
+            if one.exclusive
         ]
 
     def _judge(self, answer: messages.Answer, expected: Expectation, uid: str = "") -> None:
@@ -163,9 +152,7 @@ class Judgement:
         return judge.answer if judge and not self.parted else None
 
     def alter(self, change: Callable[[Path], object]) -> None:
-        """Changes a checkpoint by hand."""
-        for judge in filter(None, (self._compared, self._silent)):
-            judge.alter(change)
+        """Nothing: the dialogue changes no checkpoint by hand."""
 
     def disagreement(self, operation: str, args: messages.Args, answer: messages.Answer) -> None:
         """Notes what is wrong with an answer."""
@@ -177,11 +164,7 @@ class Judgement:
             case messages.Unsupported():
                 return
             case messages.Fault():
-                moment.wrong(
-                    f"the answer is a fault: {answer.message[:200]}",
-                    "a fault says that the program broke; a deliberate no is `refused`",
-                    log=answer.trace,
-                )
+                moment.note("fault", message=answer.message[:_SHOWN], log=answer.trace)
                 self.parted = True
                 return
             case messages.AdmissionRefused():
@@ -196,106 +179,55 @@ class Judgement:
         right, level = self.answer, self._session.level
         if right is None or isinstance(right, messages.Unsupported | messages.Fault):
             return
-        if _is_refusal(answer) != _is_refusal(right):
-            moment.wrong(*_wrong_kind(answer, right))
-            self.parted = True
-        elif found and not found.partition("\n")[0].endswith(".quota"):  # an invariant judges that
-            claim = f"level {level} is claimed, and the documents say otherwise: "
-            right_is = "answer as documented, or claim a lower level"
-            moment.wrong(claim + found.removeprefix(DIFFERS), right_is)
-            self.parted = True
+        match right:
+            case _ if _is_refusal(answer) and not _is_refusal(right):
+                message = getattr(answer, "message", "")[:_SHOWN]
+                moment.note("must-not-be-refused", message=message)
+            case messages.StartRefused(stage=word) if not _is_refusal(answer):
+                moment.note("start-must-be-refused", word=word)
+            case messages.AdmissionRefused(reason=word) if not _is_refusal(answer):
+                moment.note("must-be-refused", word=word)
+            # Whether there is a quota is judged by an invariant.
+            case _ if found and not found.partition("\n")[0].endswith(".quota"):
+                moment.note("level", level=level, difference=found.removeprefix(DIFFERS))
+            case _:
+                return
+        self.parted = True
 
     def _look_at_told(self, moment: Moment, answer: messages.Answer) -> None:
         """Notes what an answer says unasked, and what it was asked for and does not say."""
-        for place in told.places(answer):
-            if place.told and place.of not in self._session.tell:
-                moment.wrong(
-                    f"`{place.path}` was not asked for",
-                    f'leave it out unless `tell` of the start has "{place.of}"',
-                )
-            elif place.of in self._session.tell and not place.told:
-                moment.wrong(
-                    f'`{place.path}` is missing: `tell` of the start has "{place.of}"',
-                    f"`{_TOLD[place.of]}`",
-                )
+        for path, of, is_told in told.places(answer):
+            if is_told and of not in self._session.tell:
+                moment.note("not-asked-for", path=path, of=of)
+            elif of in self._session.tell and not is_told:
+                moment.note("not-told", path=path, of=of, example=wording().told[of])
 
     def _look_at_reason(self, moment: Moment, reason: str) -> None:
         """Notes a reason that no document has; higher levels compare it."""
         if self._session.level == LEVELS[0] and reason not in _REASONS:
-            moment.wrong(
-                f"no document has the reason {reason!r}" if reason else "the reason is empty",
-                f"one of {', '.join(f'`{one}`' for one in _REASONS)}; from level admission on it is"
-                " compared",
-                advice=True,
-            )
+            moment.note("unknown-reason" if reason else "no-reason", reason=reason)
 
     def _look_at_pool(self, moment: Moment, state: messages.State) -> None:
         """Notes a shared pool where nothing is pinned, which no level below placement compares."""
-        if self._session.started and not is_static(self._session.config) and state.shared:
-            moment.wrong(
-                f"under CPU policy none `shared` is {state.shared}, and nothing is pinned",
-                '`"shared": ""`, and `""` for the `cpus` of each container',
-                advice=not applies("placement", self._session.level),
-            )
+        session = self._session
+        if session.started and not is_static(session.config) and state.shared:
+            advice = not applies("placement", session.level)
+            moment.note("pool-under-none", shared=state.shared, advice=advice)
 
     def _look_at_containers(
         self, moment: Moment, pod: messages.Pod, answer: messages.Admitted
     ) -> None:
         """Notes what is wrong with an admission by itself, where no state will show it."""
-        spec = pod["spec"]
-        names = [one["name"] for one in (*spec.get("initContainers", ()), *spec["containers"])]
-        if missing := [f"`{name}`" for name in names if name not in answer.containers]:
-            moment.wrong(
-                f"`containers` lacks {', '.join(missing)}",
-                "name every init and app container of the pod",
-            )
-        session, right = self._session, self.answer
-        if session.capabilities.has("state") or not session.started:
-            return
-        due = right.containers if isinstance(right, messages.Admitted) else {}
-        for name, container in answer.containers.items():
-            if name in due and len(container.exclusive) != len(due[name].exclusive):
-                moment.wrong(
-                    f"`{name}` has {counted('exclusive CPU', container.exclusive)};"
-                    f" it is due {len(due[name].exclusive)}"
-                )
-            if beyond := container.exclusive - session.started.cpus.allocatable:
-                what = (
-                    "reserved"
-                    if beyond.issubset(session.started.cpus.all)
-                    else "not on the machine"
-                )
-                moment.wrong(f"`{name}` has exclusive {numbered('CPU', beyond)}, {what}")
-
-
-def _wrong_kind(answer: messages.Answer, right: messages.Answer) -> tuple[str, str]:
-    match right:
-        case messages.StartRefused(stage=word):
-            body = f'"stage": "{word}"'
-        case messages.AdmissionRefused(reason=word):
-            body = f'"reason": "{word}"'
-        case _:
-            message = getattr(answer, "message", "")
-            return f"this must not be refused: {message[:200]}", "answer with `ok`"
-    what = "this start must be refused" if '"stage"' in body else "this must be refused"
-    return what, f'`{{"refused": {{{body}, "message": "..."}}}}`'
-
-
-def judge_unsupported(moments: Iterable[Moment]) -> None:
-    """Notes each operation that is claimed and was answered ``unsupported``."""
-    for moment in moments:
-        if isinstance(moment.answer, messages.Unsupported):
-            moment.wrong(
-                f"`hello` claims this, and the answer to `{moment.step}` is `unsupported`",
-                "implement it, or claim less: a smaller claim is never a failure",
-            )
+        missing = [f"`{name}`" for name in containers(pod) if name not in answer.containers]
+        if missing:
+            moment.note("missing-containers", names=", ".join(missing))
 
 
 def blame(moments: Sequence[Moment], first: int, calls: Sequence[Call], player: Player) -> None:
     """Notes at each exchange what was found about its call.
 
     What an answer alone breaks stands at its call; what only the state shows stands at the `state`
-    that was asked for after it.
+    that was asked for after it, unless it is not known what is on the node.
 
     Args:
         moments: the exchanges, one for each call.
@@ -314,9 +246,11 @@ def blame(moments: Sequence[Moment], first: int, calls: Sequence[Call], player: 
             case answer:
                 on_answer = invariants.on_answer_alone(call.args, answer, player.session.level)
                 alone = {one.sentence for one in on_answer}
-        # An expectation that is not met is the same mistake as one that stands there already.
-        unmet = [one for one in own if one not in broken and not moment.findings]
+        # An expectation that is not met is the same mistake as any other.
+        others = moment.findings or not broken.isdisjoint(own)
+        unmet = [] if others else own
+        after = cause if moment.step == "state" else ""
         for problem in (*shown, *alone.intersection(own), *unmet):
-            moment.wrong(problem, after=cause if moment.step == "state" else "")
-        shown = [one for one in own if one in broken and one not in alone]
+            moment.findings.append(Finding(problem, after=after))
+        shown = [one for one in own if one in broken and one not in alone and not player.lost]
         cause = f"{moment.step} ({number})"

@@ -11,12 +11,14 @@ import json
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, reduce
 from itertools import islice
+from operator import getitem
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from numaproof.conformance.diagnosis.wording import finding, wording
 from numaproof.inputs.plurals import plural
 from numaproof.protocol import codec, malformed, messages, schemas
 from numaproof.protocol.diagnosis import Finding
@@ -46,45 +48,7 @@ _MOST_FIELDS = 3
 _SHOWN = 60
 """Characters of a wrong value that a sentence shows."""
 
-_OF_JSON_RPC = {"result": "ok", "error": "fault", "jsonrpc": ""}
-"""Fields of JSON-RPC, and what the protocol has in their place."""
-
-_EXAMPLES: dict[str, Any] = {
-    "affinity": {"numa": None, "preferred": False},
-    "containers": {"app": {"cpus": "0-7", "exclusive": "", "memory": [], "...": "..."}},
-    "cpus": "0-7",
-    "all": "0-7",
-    "allocatable": "1-7",
-    "shared": "0,3-7",
-    "exclusive": "",
-    "features": ["restart"],
-    "kubernetes": ["1.37"],
-    "language": "Go",
-    "level": "invariants",
-    "name": "my-driver",
-    "numa": [0],
-    "operations": ["start", "admit", "remove", "state"],
-    "options": {"cpu": [], "topology": []},
-    "policies": {"cpu": ["none", "static"]},
-    "protocol": 1,
-    "reason": "UnexpectedAdmissionError",
-    "size": 1073741824,
-    "stage": "cpu",
-    "type": "memory",
-    "version": "0.1",
-    "what": "init containers",
-}
-"""What a field may look like, by its name; other fields get an example of their type."""
-
-_TYPES: dict[str, tuple[str, Any]] = {
-    "string": ("a string", "..."),
-    "integer": ("an integer", 0),
-    "boolean": ("true or false", False),
-    "array": ("a list", []),
-    "object": ("an object", {}),
-    "null": ("null", None),
-}
-"""The types of JSON Schema in words, each with an example."""
+_SCALARS: dict[str, type] = {"integer": int, "boolean": bool}
 
 _UNCLEAR = object()
 """Stands for a value of which it is not clear what was meant."""
@@ -100,18 +64,16 @@ class ReadLine:
     Attributes:
         answer: the answer, if what it is is clear.
         findings: what is wrong with the line.
-        number: the id that it has, if that is a number.
-        is_response: whether it is an object that could be the response to some request.
+        is_response: whether it could be the response to the request.
     """
 
     answer: messages.Answer | None = None
     findings: list[Finding] = field(default_factory=list)
-    number: int | None = None
     is_response: bool = False
 
-    def wrong(self, sentence: str, right: str = "", *, advice: bool = False) -> None:
-        """Notes a mistake."""
-        self.findings.append(Finding(sentence, right, advice))
+    def note(self, name: str, /, **values: Any) -> None:
+        """Notes a finding by its name."""
+        self.findings.append(finding(name, **values))
 
 
 @dataclass(frozen=True)
@@ -120,91 +82,97 @@ class _Mistake:
 
     Attributes:
         path: of the value.
-        wrong: what is wrong, in a sentence that begins with the value's name.
+        name: of the finding.
         right: what would be right.
-        kind: what the same mistake in other fields has in common; empty if it is of its own.
+        said: what else there is to say of it, as pairs.
         meant: the value that was meant.
-        example: of what could be there.
     """
 
     path: Path
-    wrong: str
-    right: str
-    kind: str = ""
+    name: str
+    right: str = ""
+    said: tuple[tuple[str, Any], ...] = ()
     meant: Any = field(default=_UNCLEAR, compare=False)
-    example: Any = field(default=None, compare=False)
+
+    @property
+    def where(self) -> str:
+        """A value's name for a person: its path below the kind of the response."""
+        steps = (
+            f".{one}" if isinstance(one, str) and "." not in one else f"[{json.dumps(one)}]"
+            for one in self.path[1:]
+        )
+        return f"`{''.join(steps).removeprefix('.') or self.path[0]}`"
+
+    @property
+    def kind(self) -> object:
+        """What the same mistake in other fields has in common."""
+        said = dict(self.said)
+        return (said["given"].partition(" (")[0], said["called"]) if "given" in said else self
+
+    @property
+    def finding(self) -> Finding:
+        """The mistake in words."""
+        return finding(self.name, where=self.where, right=self.right, **dict(self.said))
 
 
 def read(line: bytes, number: int, operation: str) -> ReadLine:
     """What a line says as the response to request `number`, without its line break."""
     reading = ReadLine()
     if line.endswith(b"\r"):
-        reading.wrong(
-            "the line ends with a carriage return and a line feed",
-            "end lines with `\\n` alone; numaproof reads yours, other harnesses may not",
-            advice=True,
-        )
+        reading.note("carriage-return")
     example = f"`{json.dumps({'id': number, 'ok': {}})}` on a line of its own"
     found = malformed.read(line, example)
-    for sentence, right in found.problems:
-        reading.wrong(sentence, right)
+    reading.findings += [Finding(*problem) for problem in found.problems]
     if found.value is None:
         return reading
-    reading.is_response = not {"id", *KINDS, *_OF_JSON_RPC}.isdisjoint(found.value)
-    reading.number = _number(found.value.get("id"))
+    given = found.value.get("id")
+    is_any = not {"id", *KINDS, "result", "error"}.isdisjoint(found.value)
+    reading.is_response = is_any and (not isinstance(given, int | str) or str(given) == str(number))
     try:
-        answer = codec.decode_answer(line, number, operation)
+        reading.answer = codec.decode_answer(line, number, operation)
     except codec.ProtocolError as error:
         if not codec.nests_deeply(line):
-            _explain(reading, found.value, number, operation)
+            reading.answer = _explain(reading, found.value, number, operation)
         if all(one.advice for one in reading.findings):
             # A mistake that no schema shows.
-            reading.wrong(str(error))
+            reading.findings.append(Finding(str(error)))
             reading.answer = None
-    else:
-        reading.answer = answer
     return reading
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """A question that names the known name that is most like this one; empty if none is."""
-    close = difflib.get_close_matches(name, list(known), 1)
-    return f"did you mean `{close[0]}`?" if close else ""
+    names = {one.lower(): one for one in known}
+    close = difflib.get_close_matches(name.lower(), names, 1)
+    return f"did you mean `{names[close[0]]}`?" if close else ""
 
 
-def _number(given: Any) -> int | None:
-    with suppress(ValueError, TypeError, OverflowError):
-        return None if isinstance(given, bool) else int(given)
-    return None
-
-
-def _explain(reading: ReadLine, value: dict[str, Any], number: int, operation: str) -> None:
-    """Notes every mistake of a response, and the answer if it is clear what was meant."""
+def _explain(
+    reading: ReadLine, value: dict[str, Any], number: int, operation: str
+) -> messages.Answer | None:
+    """Notes every mistake of a response; the answer if it is clear what was meant."""
     kinds = [kind for kind in KINDS if kind in value]
     if len(kinds) != 1:
         many = " and ".join(f"`{one}`" for one in kinds)
-        reading.wrong(
-            f"the response has {many}" if many else "the response has none of the four kinds",
-            "exactly one of `ok` (done), `refused` (a deliberate no), `unsupported` (you do not"
-            " have it), `fault` (it broke)",
-        )
+        reading.note("several-kinds" if many else "no-kind", kinds=many)
     elif kinds == ["refused"] and not OPERATIONS[operation].refusals:
-        reading.wrong(
-            f"`{operation}` can't be refused",
-            "`unsupported` if you do not have it, `fault` if it broke",
-        )
-    if type(value.get("id")) is int and value["id"] != number:
-        reading.wrong(
-            f"`id` is {value['id']}: that is the answer to another request",
-            f'repeat the id of the request: `"id": {number}`',
-        )
+        reading.note("no-refusal", operation=operation)
+    if "id" not in value:
+        reading.note("no-id", number=number)
+    elif type(value["id"]) is not int:
+        reading.note("odd-id", value=shown(value["id"]), number=number)
+    elif value["id"] != number:
+        reading.note("other-id", id=value["id"], number=number)
     schema = _schema(operation, kinds, value)
-    errors = islice(_validator(json.dumps(schema)).iter_errors(value), _MOST_ERRORS)
-    found = {one: None for error in errors for one in _mistakes(error, number)}
-    mistakes = sorted(found, key=lambda one: _place(value, one.path))
+    errors = _validator(schema).iter_errors({**value, "id": number})
+    found = {one for error in islice(errors, _MOST_ERRORS) for one in _mistakes(error)}
+    mistakes = sorted(found, key=lambda one: one.where)
     _note(reading, mistakes)
-    if len(kinds) == 1 and kinds[0] in schema["required"]:
-        reading.answer = _answer(reading, value, mistakes, operation)
+    if set(kinds) & {*schema["required"]}:
+        with suppress(codec.ProtocolError):
+            meant = json.dumps(_meant(value, mistakes, operation))
+            return codec.decode_answer(meant.encode(), 0, operation)
+    return None
 
 
 @cache
@@ -214,19 +182,18 @@ def _definitions() -> dict[str, Any]:
     return found
 
 
-@cache
-def _validator(schema: str) -> Validator:
-    """Checks values by a schema, which is JSON and may refer to the published one."""
+def _validator(schema: Schema) -> Validator:
+    """Checks values by a schema, which may refer to the published one."""
     # Loaded where it is needed, for it takes as long to load as all the rest.
     from jsonschema import Draft202012Validator, ValidationError, validators  # noqa: PLC0415
 
     def conforming(kind: type) -> Callable[..., Iterator[ValidationError]]:
         """A rule of the schema's that the codec has in full: the format of a set."""
 
-        def rule(
-            validator: Any, _: object, value: Any, schema: Schema
-        ) -> Iterator[ValidationError]:
-            if validator.is_type(value, schema["type"]):
+        def rule(checker: Any, _: Any, value: Any, schema: Schema) -> Iterator[ValidationError]:
+            members = value if isinstance(value, list) else ()
+            known = all(type(one) is int for one in members)
+            if known and checker.is_type(value, schema["type"]):
                 try:
                     codec.decode_hook(kind, value)
                 except ValueError as error:
@@ -235,25 +202,23 @@ def _validator(schema: str) -> Validator:
         return rule
 
     # To the protocol, 1.0 is not an integer.
-    checker = Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, one: type(one) is int)
+    types = Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, one: type(one) is int)
     rules = {"pattern": conforming(CPUSet), "uniqueItems": conforming(NUMASet)}
-    kind = validators.extend(Draft202012Validator, rules, type_checker=checker)
-    return kind({**json.loads(schema), "$defs": _definitions()})
+    kind = validators.extend(Draft202012Validator, rules, type_checker=types)
+    return kind({**schema, "$defs": _definitions()})
 
 
 def _schema(operation: str, kinds: list[str], value: Mapping[str, Any]) -> Schema:
     """The schema of the response that was meant; if that is not clear, of any response."""
     branches: list[Schema] = _definitions()[f"response:{operation}"]["oneOf"]
-    meant = [one for one in branches if kinds == [name for name in one["required"] if name != "id"]]
-    for branch in meant:
-        # Of two refusals, it is the one whose first field is there.
-        needed = _resolved(branch["properties"][kinds[0]])["required"]
-        if isinstance(value[kinds[0]], dict) and {*needed[:1]} & value[kinds[0]].keys():
-            return branch
-    if meant:
-        return meant[0]
-    properties = {**dict.fromkeys(KINDS, True), "id": branches[0]["properties"]["id"]}
-    return {**branches[0], "properties": properties, "required": ["id"]}
+    meant = [one for one in branches if one["required"] == ["id", *kinds]]
+    if not meant:
+        return {**branches[0], "properties": dict.fromkeys(("id", *KINDS), True), "required": []}
+    body = value[kinds[0]]
+    # Of two refusals, it is the one whose first field is there.
+    needed = [_resolved(one["properties"][kinds[0]])["required"][:1] for one in meant]
+    fits = [isinstance(body, dict) and not {*names}.isdisjoint(body) for names in needed]
+    return meant[fits.index(True)] if any(fits) else meant[0]
 
 
 def _resolved(schema: Schema) -> Schema:
@@ -265,93 +230,53 @@ def _resolved(schema: Schema) -> Schema:
 # Mistakes in words
 
 
-def _mistakes(error: ValidationError, number: int) -> Iterator[_Mistake]:
-    """What an error of the schema's means; `number` is the id of the request."""
+def _mistakes(error: ValidationError) -> Iterator[_Mistake]:
+    """What an error of the schema's means."""
     path, value, schema = tuple(error.absolute_path), error.instance, error.schema
+    inner = [one for one in error.context or () if one.path or one.validator != "type"]
     match error.validator:
         case "additionalProperties":
             known = schema.get("properties", {})
-            yield from (_unknown(path, one, known, value) for one in value if one not in known)
+            for name in value.keys() - known.keys():
+                near = nearest(name, known.keys() - value.keys())
+                right = near or f"leave it out; the fields here are {_listed(known)}"
+                what = "unknown-field" if path else "odd-field"
+                yield _Mistake((*path, name), what, right, meant=_NOTHING)
         case "required":
-            missing = (one for one in schema["required"] if one not in value)
-            yield from (_missing(path, one, schema, number) for one in missing)
-        case "type":
-            yield _mistyped(path, value, (schema,), number)
-        case "anyOf":
+            for name in (one for one in schema["required"] if one not in value):
+                example = _example((*path, name), _resolved(schema["properties"][name]))
+                right = f"`{json.dumps({name: example})}`"
+                yield _Mistake((*path, name), "missing-field", right)
+        case "anyOf" if inner:
             # A value or null: it is the mistakes of the value that matter.
-            inner = [one for one in error.context if one.path or one.validator != "type"]
             for one in inner:
-                yield from _mistakes(one, number)
-            if not inner:
-                others = [one for one in schema["anyOf"] if one.get("type") != "null"]
-                yield _mistyped(path, value, tuple(map(_resolved, others)), number)
+                yield from _mistakes(one)
+        case "anyOf":
+            others = [one for one in schema["anyOf"] if one.get("type") != "null"]
+            yield _mistyped(path, value, [_resolved(one) for one in others])
+        case "type":
+            yield _mistyped(path, value, [schema])
         case _:
             yield _unfit(path, value, error)
 
 
-def _unfit(path: Path, value: Any, error: ValidationError) -> _Mistake:
-    """A value of the right type that is not one of those allowed."""
-    wrong, schema = f"{_where(path)} is {shown(value)}", error.schema
-    match error.validator:
-        case "enum":
-            near = nearest(value, schema["enum"]) if isinstance(value, str) else ""
-            right = near or f"one of {_listed(schema['enum'])}"
-            return _Mistake(path, wrong, right, example=schema["enum"][0])
-        case "pattern":
-            example = json.dumps(_example(path, schema))
-            right = f"numbers and ascending ranges with commas between them: `{example}`"
-            return _Mistake(path, f"{wrong}, not in the Linux list format ({error.message})", right)
-        case "minimum":
-            least = schema["minimum"]
-            return _Mistake(path, f"{wrong}; it must be at least {least}", _placed(path, least))
-        case "uniqueItems":
-            return _Mistake(path, f"{wrong}: {error.message}", "sorted ids, each once: `[0, 1]`")
-    return _Mistake(path, f"{_where(path)}: {error.message}", "see docs/protocol.md")
-
-
-def _unknown(path: Path, name: str, known: Schema, value: Mapping[str, Any]) -> _Mistake:
-    full = (*path, name)
-    if path:
-        near = nearest(name, known.keys() - value.keys())
-        right = near or f"leave it out; {_where(path)} has {_listed(known) or 'no fields'}"
-        return _Mistake(
-            full, f"{_where(full)} is not a field of the protocol", right, meant=_NOTHING
-        )
-    meant = _OF_JSON_RPC.get(name)
-    right = f"it is `{meant}` in this protocol" if meant else nearest(name, KINDS)
-    right = right or f"a response has `id` and exactly one of {_listed(KINDS)}"
-    return _Mistake(full, f"`{name}` is not a field of a response", right, meant=_NOTHING)
-
-
-def _missing(path: Path, name: str, schema: Schema, number: int) -> _Mistake:
-    full = (*path, name)
-    if not path:
-        right = f'repeat the id of the request: `"id": {number}`'
-        return _Mistake(full, f"`{name}` is missing", right, meant=number)
-    example = _example(full, _resolved(schema["properties"][name]))
-    return _Mistake(
-        full, f"{_where(full)} is missing", f"`{json.dumps({name: example})}`", example=example
-    )
-
-
-def _mistyped(path: Path, value: Any, schemas: tuple[Schema, ...], number: int) -> _Mistake:
+def _mistyped(path: Path, value: Any, schemas: list[Schema]) -> _Mistake:
     """A value of another type than any that the schemas allow."""
-    if path == ("id",):
-        wrong = f"`id` is {shown(value)}; it must be an integer"
-        return _Mistake(path, wrong, f'`"id": {number}`', meant=number)
-    called = " or ".join(map(_called, schemas))
-    given = "null" if value is None else _kind(value)
-    said = given if value is None else f"{given} ({shown(value)})"
+    given = "null" if value is None else f"{_kind(value)} ({shown(value)})"
+    said = (("given", given), ("called", " or ".join(map(_called, schemas))))
     meant = _conversion(path, value, schemas[0])
     example = _example(path, schemas[0]) if meant is _UNCLEAR else meant
-    return _Mistake(
-        path,
-        f"{_where(path)} is {said}; it must be {called}",
-        _placed(path, example),
-        kind=f"{given}; {called}",
-        meant=meant,
-        example=example,
-    )
+    return _Mistake(path, "wrong-type", _placed(path, example), said, meant)
+
+
+def _unfit(path: Path, value: Any, error: ValidationError) -> _Mistake:
+    """A value of the right type that is not one of those allowed."""
+    right = _placed(path, _example(path, error.schema))
+    if allowed := error.schema.get("enum"):
+        right = nearest(str(value), allowed) or f"one of {_listed(allowed)}"
+    said = (("value", shown(value)), ("why", error.message))
+    name = error.validator if error.validator in wording().findings else "other"
+    return _Mistake(path, name, right, said)
 
 
 def _called(schema: Schema) -> str:
@@ -361,45 +286,45 @@ def _called(schema: Schema) -> str:
         return 'a CPU set: a string in the Linux list format, `""` for none'
     if said.startswith("NUMA"):
         return "a NUMA set: a sorted list of node ids"
-    called = _TYPES[schema["type"]][0]
+    called = wording().types[schema["type"]][0]
     needed = schema.get("required")
     return f"{called} with {_listed(needed)}" if needed else called
 
 
 def _conversion(path: Path, value: Any, schema: Schema) -> Any:
     """A value of the type that the schema asks for, if it is plain what was meant."""
-    kind, is_cpus, given = schema["type"], "pattern" in schema, type(value)
-    meant = _UNCLEAR
-    if value is None:
-        # No shared pool is not an empty one: what follows from that is not the program's mistake.
-        if kind in ("array", "object") or (is_cpus and path[-1] != "shared"):
-            meant = _TYPES[kind][1].copy() if kind != "string" else ""
-    elif is_cpus and given is list and all(type(one) is int for one in value):
-        with suppress(ValueError):
+    kind, is_cpus, meant = schema["type"], "pattern" in schema, _UNCLEAR
+    is_scalar = isinstance(value, str | int | float) and not isinstance(value, bool)
+    with suppress(ValueError, TypeError, LookupError, msgspec.ValidationError):
+        if kind == "object" and not schema.get("required") and (value is None or "title" in schema):
+            meant = {}
+        elif value is None and (kind == "array" or (is_cpus and path[-1] != "shared")):
+            # No shared pool is not an empty one: what follows from that is not its mistake.
+            meant = "" if is_cpus else []
+        elif is_cpus and isinstance(value, list):
             meant = str(CPUSet(value))
-    elif kind == "array" and given.__name__[:3] == schema["items"].get("type", "")[:3]:
-        meant = [value]
-    elif kind == "string" and not is_cpus and given in (int, float):
-        meant = str(value)
-    elif kind in ("integer", "boolean") and given in (str, int, float):
-        with suppress(msgspec.ValidationError):
-            meant = msgspec.convert(value, int if kind == "integer" else bool, strict=False)
+        elif is_scalar and kind == "array":
+            meant = [value] if isinstance(value, str) != bool(schema.get("uniqueItems")) else meant
+        elif is_scalar and not is_cpus:
+            meant = (
+                msgspec.convert(value, _SCALARS[kind], strict=False)
+                if kind != "string"
+                else str(value)
+            )
     return meant
 
 
 def _example(path: Path, schema: Schema) -> Any:
     """What a value may look like: by the name of its field if its type fits, else by its type."""
-    kind = schema.get("type", "object")
-    example = _EXAMPLES.get(_name(path))
-    if example is not None and type(example) is type(_TYPES[kind][1]):
+    kind = "string" if "enum" in schema else schema.get("type", "object")
+    example = wording().examples.get(_name(path))
+    usual = wording().types[kind][1]
+    if type(example) is type(usual):
         return example
-    if kind != "object":
-        return [0] if schema.get("uniqueItems") else _TYPES[kind][1]
     properties = schema.get("properties", {})
-    return {
-        name: _example((*path, name), _resolved(properties[name]))
-        for name in schema.get("required", ())
-    }
+    needed = schema.get("required", ())
+    made = {name: _example((*path, name), _resolved(properties[name])) for name in needed}
+    return made or ([0] if schema.get("uniqueItems") else usual)
 
 
 def _placed(path: Path, example: Any) -> str:
@@ -412,19 +337,6 @@ def _placed(path: Path, example: Any) -> str:
 def _name(path: Path) -> str:
     """The name of the field that a value is in, or in whose list it is."""
     return next((one for one in reversed(path[1:]) if isinstance(one, str)), "")
-
-
-def _where(path: Path) -> str:
-    """A value's name for a person: its path below the kind of the response."""
-    text = ""
-    for one in path[1:]:
-        if isinstance(one, int):
-            text += f"[{one}]"
-        elif "." in one:
-            text += f"[{json.dumps(one)}]"
-        else:
-            text += f".{one}"
-    return f"`{text.removeprefix('.') or (path[0] if path else 'response')}`"
 
 
 def shown(value: Any) -> str:
@@ -445,61 +357,38 @@ def _listed(names: Iterable[str]) -> str:
 # All mistakes of a line
 
 
-def _place(value: Any, path: Path) -> tuple[int, ...]:
-    """Where in the line something is, or where it is missing: mistakes are told in that order."""
-    place: list[int] = []
-    for step in path:
-        if isinstance(value, dict) and step not in value:
-            return (*place, len(value))
-        place.append([*value].index(step) if isinstance(value, dict) else int(step))
-        value = value[step]
-    return tuple(place)
-
-
 def _note(reading: ReadLine, mistakes: list[_Mistake]) -> None:
     """Notes the mistakes: the same one in several fields once, and no more than can be read."""
     alike: dict[object, list[_Mistake]] = {}
     for one in mistakes:
-        alike.setdefault(one.kind or one, []).append(one)
+        alike.setdefault(one.kind, []).append(one)
     for first, *others in islice(alike.values(), MOST_MISTAKES):
-        wrong = first.wrong
-        if others:
-            names = [_where(one.path) for one in others[:_MOST_FIELDS]]
-            more = len(others) - len(names)
-            names += [plural(more, "more field")] if more else []
-            wrong += f"; so must {', '.join(names)}"
-        reading.wrong(wrong, first.right)
+        names = [one.where for one in others[:_MOST_FIELDS]]
+        if more := others[_MOST_FIELDS:]:
+            names.append(plural(len(more), "more field"))
+        wrong = first.finding.wrong + (f"; so must {', '.join(names)}" if names else "")
+        reading.findings.append(msgspec.structs.replace(first.finding, wrong=wrong))
     if len(alike) > MOST_MISTAKES:
-        more = len(alike) - MOST_MISTAKES
-        reading.wrong(f"... and {plural(more, 'more mistake')} in this line", advice=True)
+        reading.note("more-mistakes", more=plural(len(alike) - MOST_MISTAKES, "more mistake"))
 
 
-def _answer(
-    reading: ReadLine, value: dict[str, Any], mistakes: list[_Mistake], operation: str
-) -> messages.Answer | None:
-    """The answer with what was meant in place of each mistake; None if that is not clear.
+def _meant(value: dict[str, Any], mistakes: list[_Mistake], operation: str) -> Any:
+    """The response with what was meant in place of each mistake; nothing if that is not clear.
 
     Who the program is must be known to go on at all: there, examples take the place of what is not
     clear.
     """
-    (kind,) = (one for one in KINDS if one in value)
-    made = {"id": 0, kind: deepcopy(value[kind])}
+    made = deepcopy({name: body for name, body in value.items() if name in KINDS})
     for one in mistakes:
         *parents, last = one.path
         meant = one.meant
-        if meant is _UNCLEAR and operation == "hello" and len(one.path) > 1:
-            meant = one.example
+        if meant is _UNCLEAR and operation == "hello" and parents:
+            meant = wording().examples.get(str(last), _UNCLEAR)
         if meant is _UNCLEAR:
-            return None
-        holder: Any = made
-        for step in parents:
-            holder = holder[step]
+            return {}
+        holder: Any = reduce(getitem, parents, made)  # type: ignore[arg-type]
         if meant is _NOTHING:
             holder.pop(last, None)
-        elif one.path != ("id",):
+        else:
             holder[last] = meant
-    try:
-        return codec.decode_answer(json.dumps(made).encode(), 0, operation)
-    except codec.ProtocolError as error:
-        reading.wrong(str(error))
-        return None
+    return {**made, "id": 0}

@@ -84,5 +84,5 @@ def _claimable(hello: Hello | None, agreed: Level) -> tuple[str, ...]:
     level = LEVELS[LEVELS.index(hello.level) + 1]
     if LEVELS.index(agreed) < LEVELS.index(level):
         return ()
-    claim = f'`"level": "{level}"` in `hello`'
-    return (f"every answer here was as documented: try {claim}, and run it again",)
+    claim = f'try `"level": "{level}"` in `hello`, and run it again'
+    return (f"every answer here was as documented: {claim}",)
