@@ -19,7 +19,6 @@ from numaproof.conformance.execution.machines import ProfileMachine
 from numaproof.conformance.execution.run import Run, Target, reference, usual
 from numaproof.protocol import messages
 from numaproof.protocol.diagnosis import Diagnosis
-from numaproof.protocol.machine import MachineInfo
 from numaproof.protocol.messages import LEVELS
 from numaproof.protocol.operations import OPERATIONS
 from numaproof.protocol.releases import NEWEST, RELEASES
@@ -117,8 +116,8 @@ class _Examination:
         tree = ProfileMachine(profile, self.scratch / "trees").tree
         played: dict[str, DoctorsPlayer] = {}
         for case in claimed_cases(target.capabilities):
-            machine = case.machine or MachineInfo()
-            run = Run(target, case, machine, tree, self.scratch / case.id)
+            assert case.machine is not None
+            run = Run(target, case, case.machine, tree, self.scratch / case.id)
             player = played[case.id] = DoctorsPlayer.of(run.player)
             player.session.root = tree.directory
             if case.after:

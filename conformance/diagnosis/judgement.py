@@ -9,7 +9,7 @@ from numaproof.conformance.cases.manifests import containers
 from numaproof.conformance.claims.names import problems
 from numaproof.conformance.diagnosis.wording import finding, wording
 from numaproof.conformance.execution.player import Player
-from numaproof.conformance.judging import invariants
+from numaproof.conformance.judging import invariants, known_defects
 from numaproof.conformance.judging.entitlement import is_static
 from numaproof.conformance.judging.oracle import DIFFERS
 from numaproof.inputs.plurals import numbered
@@ -236,13 +236,19 @@ def blame(moments: Sequence[Moment], first: int, calls: Sequence[Call], player: 
         player: of which they are the last calls.
     """
     broken = {one.sentence for one in player.violations}
+    # Who claims to be a kubelet has its defects; for others, the player has asked the baselines.
+    is_kubelet = player.sides is None
+    known = known_defects.known_defects(player.session.kubernetes) if is_kubelet else frozenset()
+    explain = known_defects.explain
+    excused = {one.sentence for one, facts in player.broken if explain(one, facts, known)}
     shown: list[str] = []
     cause = ""
     for number, (moment, call) in enumerate(zip(moments, calls, strict=False), first):
-        own, alone = dict.fromkeys(call.problems), set()
+        own = [one for one in dict.fromkeys(call.problems) if one not in excused]
+        alone = set()
         match call.answer:
             case None | messages.Fault():
-                own = {}  # that is one finding, which it has already
+                own = []  # that is one finding, which it has already
             case answer:
                 on_answer = invariants.on_answer_alone(call.args, answer, player.session.level)
                 alone = {one.sentence for one in on_answer}
@@ -250,7 +256,7 @@ def blame(moments: Sequence[Moment], first: int, calls: Sequence[Call], player: 
         others = moment.findings or not broken.isdisjoint(own)
         unmet = [] if others else own
         after = cause if moment.step == "state" else ""
-        for problem in (*shown, *alone.intersection(own), *unmet):
+        for problem in (*shown, *(one for one in own if one in alone), *unmet):
             moment.findings.append(Finding(problem, after=after))
         shown = [one for one in own if one in broken and one not in alone and not player.lost]
         cause = f"{moment.step} ({number})"

@@ -39,7 +39,7 @@ KINDS = ("ok", "refused", "unsupported", "fault")
 MOST_MISTAKES = 10
 """Mistakes of a line that are shown."""
 
-_MOST_ERRORS = 1000
+_MOST_FOUND = 1000
 """Mistakes of a line that are looked for."""
 
 _MOST_FIELDS = 3
@@ -165,7 +165,8 @@ def _explain(
         reading.note("other-id", id=value["id"], number=number)
     schema = _schema(operation, kinds, value)
     errors = _validator(schema).iter_errors({**value, "id": number})
-    found = {one for error in islice(errors, _MOST_ERRORS) for one in _mistakes(error)}
+    every = (one for error in errors for one in _mistakes(error))
+    found = set(islice(every, _MOST_FOUND))
     mistakes = sorted(found, key=lambda one: one.where)
     _note(reading, mistakes)
     if set(kinds) & {*schema["required"]}:
@@ -237,9 +238,11 @@ def _mistakes(error: ValidationError) -> Iterator[_Mistake]:
     match error.validator:
         case "additionalProperties":
             known = schema.get("properties", {})
-            for name in value.keys() - known.keys():
-                near = nearest(name, known.keys() - value.keys())
-                right = near or f"leave it out; the fields here are {_listed(known)}"
+            unused = known.keys() - value.keys()
+            for name in (one for one in value if one not in known):
+                right = (
+                    nearest(name, unused) or f"leave it out; the fields here are {_listed(known)}"
+                )
                 what = "unknown-field" if path else "odd-field"
                 yield _Mistake((*path, name), what, right, meant=_NOTHING)
         case "required":

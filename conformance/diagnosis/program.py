@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MOST_SECONDS = 30.0
-"""Seconds that a whole dialogue may take."""
+"""Seconds that all answers of a dialogue may take."""
 
 SLOW = 0.5
 """Seconds from which on an answer is slow: a run of the whole table makes thousands of calls."""
@@ -99,11 +99,10 @@ class Program:
         self._command = command
         self._timeout = timeout
         self._folder = folder
-        self._began = time.monotonic()
         self._process: Process | None = None
         self._processes = 0
         self._number = 0
-        self._asked = self._began
+        self._asked = 0.0
         self._leftovers = Leftovers(folder)
         self.about = ""
         self.moments: list[Moment] = []
@@ -122,7 +121,7 @@ class Program:
         moment = self._moment(operation, about, request.decode())
         self._note_output(moment, process.unasked(0), "before the request was sent")
         self._asked = time.monotonic()
-        deadline = min(self._asked + self._timeout, self._began + MOST_SECONDS)
+        deadline = self._asked + min(self._timeout, MOST_SECONDS - self._waited)
         try:
             moment.answer = self._read(process, moment, request, deadline)
         except TimeoutError:
@@ -217,6 +216,11 @@ class Program:
         moment.findings += reading.findings
         return reading.answer
 
+    @property
+    def _waited(self) -> float:
+        """Seconds that the program has taken; the harness's own time is not its fault."""
+        return sum(moment.seconds for moment in self.moments)
+
     def _line(
         self, process: Process, moment: Moment, deadline: float, request: bytes = b""
     ) -> bytes:
@@ -228,7 +232,7 @@ class Program:
 
     def _silent(self, process: Process, moment: Moment) -> GaveUp:
         """Notes why there may be no answer: once the input has ended, it may come."""
-        waited = time.monotonic() - self._began
+        waited = self._waited
         partial = process.unasked(0)
         process.end_input()
         late = process.unasked(_PARTING)

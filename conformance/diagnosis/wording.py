@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from numaproof.conformance.cases.schema import Written
+from numaproof.conformance.execution.shown import cut
 from numaproof.inputs import documents, fitting
 from numaproof.protocol.diagnosis import Finding  # noqa: TC001 - msgspec reads it
 
@@ -53,7 +54,7 @@ def finding(name: str, /, *, log: str = "", advice: bool = False, **values: Any)
     found = wording().findings[name]
     return msgspec.structs.replace(
         found,
-        wrong=Template(found.wrong).substitute(values),
+        wrong=cut(Template(found.wrong).substitute(values)),
         right=Template(found.right).substitute(values),
         advice=found.advice or advice,
         log=log[-_LOG:],
