@@ -9,6 +9,8 @@ from numaproof.protocol.messages import Strict
 
 _VARYING = (
     (re.compile(r"(?s)answered twice.*"), "answered twice"),
+    (re.compile(r"(?s)(there is output [^:]*):.*"), r"\1"),
+    (re.compile(r"(?s); so must .*"), ""),
     (re.compile(r"(?s)'.{30,}'"), "''"),
     (re.compile(r"uid-\w+"), "UID"),
     (re.compile(r"pods\.UID\."), "containers."),

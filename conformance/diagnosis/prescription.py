@@ -13,7 +13,7 @@ from numaproof.protocol.events import headline
 from numaproof.protocol.messages import LEVELS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numaproof.protocol.diagnosis import Exchange
     from numaproof.protocol.events import Said
@@ -27,16 +27,16 @@ def next_steps(
     command: str,
     exchanges: Sequence[Exchange],
     hello: Hello | None,
-    agreed: Iterable[Level],
+    agreed: Level,
 ) -> tuple[Said, ...]:
-    """What to do next, the most urgent first."""
+    """What to do next, the most urgent first; `agreed` is the level at which no answer differed."""
     wrong = _wrong(exchanges)
     if wrong:
         listed: list[Said] = [*wrong[:MOST]]
         if len(wrong) > MOST:
             listed.append(f"{len(wrong) - MOST} more stand in the transcript above")
         return (*listed, f"run it again: numaproof doctor {_quoted(command)}")
-    return (*_ready(command, hello), *_claimable(hello, frozenset(agreed)))
+    return (*_ready(command, hello), *_claimable(hello, agreed))
 
 
 def _wrong(exchanges: Sequence[Exchange]) -> list[Said]:
@@ -80,12 +80,12 @@ def _quoted(command: str) -> str:
     return f'"{command}"' if plain else quoted((command,))
 
 
-def _claimable(hello: Hello | None, agreed: frozenset[Level]) -> tuple[str, ...]:
+def _claimable(hello: Hello | None, agreed: Level) -> tuple[str, ...]:
     """The next level, if nothing in the dialogue speaks against it."""
     if hello is None or hello.level not in LEVELS[:2] or "start" not in hello.operations:
         return ()
     level = LEVELS[LEVELS.index(hello.level) + 1]
-    if level not in agreed:
+    if LEVELS.index(agreed) < LEVELS.index(level):
         return ()
-    claim = f'`"level": "{level}"` in `hello`'
-    return (f"every answer here was as documented: try {claim}, and run it again",)
+    claim = f'try `"level": "{level}"` in `hello`, and run it again'
+    return (f"every answer here was as documented: {claim}",)

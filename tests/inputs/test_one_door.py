@@ -35,6 +35,7 @@ REASONS = {
     "cli/main.py": "opens /dev/null, for output that nobody reads any more",
     "conformance/cases/loading.py": PACKAGED,
     "conformance/cases/lists.py": "asks PyYAML for the places of what the door has read",
+    "conformance/diagnosis/wording.py": PACKAGED,
     "conformance/differential/recordings.py": PACKAGED,
     "conformance/execution/programs/supervision.py": PROCESSES,
     "conformance/execution/programs/supervisor.py": "opens /dev/null, in the place of its pipes",
