@@ -344,28 +344,6 @@ def test_a_manager_without_preference_says_why(
     assert any(line.startswith(told) for line in lines), lines
 
 
-def test_everything_that_is_lacking_is_listed() -> None:
-    asked = question("laptop-4c8t", {"topologyManagerPolicy": "restricted"}, f"{NIC}=1@0")
-    assert why(asked, pod("a", {"cpu": 7, NIC: 2})).summary == (
-        f"container app0: 2 {NIC} requested: 1 on this node, 0 held by containers, 1 free; and "
-        "no node can provide 7 CPUs: node 0: 6 CPUs free, 7 needed"
-    )
-
-
-def test_memory_of_all_types_has_hints_together() -> None:
-    config = {**MEMORY, "topologyManagerPolicy": "restricted"}
-    asked = question("hugepages-2s", config, f"{NIC}=1")
-    limits = {"cpu": 2, "memory": "100Gi", "hugepages-1Gi": "1Gi", NIC: 1}
-    explanation = why(asked, pod("a", limits))
-    assert explanation.summary.endswith("cpu on 1 node, hugepages-1Gi on 2 nodes")
-    both = [one for one in explanation.steps if getattr(one, "manager", "") == "Memory Manager"]
-    texts = [one.text for one in both if isinstance(one, ManagerHints)]
-    assert texts == [
-        "1 GiB of hugepages-1Gi available",
-        "the hints for hugepages-1Gi cover this as well",
-    ]
-
-
 # Candidates
 
 
