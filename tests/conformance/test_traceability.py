@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 
+from builders.checkout import SHARED
 from numaproof.conformance.requirements import (
     Registry,
     Requirement,
@@ -20,7 +18,6 @@ from numaproof.conformance.traceability import (
     traced_documents,
 )
 
-SHARED = Path(os.environ.get("NUMAPROOF_SHARED", Path(__file__).parents[2] / ".." / "shared"))
 DOCUMENTS = SHARED / "documents"
 FILES = {
     "managers-zh": "000_6496539371af2dfc.txt",
